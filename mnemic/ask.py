@@ -1,0 +1,96 @@
+"""Ask a trained network about a story; the answer carries its evidence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from mnemic.data.stories.format import Example, StoryError
+from mnemic.data.stories.tensors import tensors
+from mnemic.learn.checkpoint import Checkpoint
+from mnemic.text import Words
+
+OTHERS = 3  # how many answers are shown in all
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A sentence that was read, and how much at each hop."""
+
+    sentence: int  # which one of the story, from 0
+    text: str
+    weights: tuple[float, ...]  # one a hop
+
+    @property
+    def most(self) -> float:
+        return max(self.weights)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A word with its probability, the next best ones, and everything it was read from."""
+
+    text: str
+    probability: float
+    ranked: tuple[tuple[str, float], ...]  # the best answers with their probabilities
+    evidence: tuple[Evidence, ...]  # every sentence in memory, in the order it was told
+    kept: int  # sentences in memory
+    told: int  # sentences of the story
+    notes: tuple[str, ...]  # what the asker should know: unknown words, sentences left out
+
+    def best_evidence(self, count: int = 5) -> tuple[Evidence, ...]:
+        """The sentences that were read most, most read first."""
+        return tuple(sorted(self.evidence, key=lambda one: -one.most)[:count])
+
+
+@torch.no_grad()
+def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -> Answer:
+    """Answer a question about ``sentences`` with one word."""
+    if not sentences:
+        raise StoryError("the story has no sentences; tell at least one before asking")
+    if not question.strip():
+        raise StoryError("the question is empty; ask for example 'Where is the milk?'")
+    words = checkpoint.tokenizer
+    assert isinstance(words, Words)
+    slots = int(checkpoint.recipe["model"]["slots"])
+    example = Example(tuple(sentences), question, "", (), 0)
+    batch = tensors([example], words, slots=slots).batch(torch.tensor([0]))
+    output = checkpoint.network.eval()(batch.inputs)
+    chances = output.scores[0, 0].softmax(-1)
+    best = chances.topk(min(OTHERS, len(words)))
+    ranked = tuple(
+        (words.decode([i]), p) for p, i in zip(best.values.tolist(), best.indices.tolist())
+    )
+    kept = min(len(sentences), slots)
+    # Where a hop looked, times what was written there: from slots back to sentences.
+    read = output.reading.weights[0, :, :, 0].mean(1)  # k s
+    shares = (read @ output.written.weights[0].mT).T.tolist()  # n k
+    first = len(sentences) - kept
+    evidence = tuple(
+        Evidence(first + place, sentences[first + place], tuple(weights))
+        for place, weights in enumerate(shares[:kept])
+    )
+    return Answer(
+        *ranked[0],
+        ranked,
+        evidence,
+        kept,
+        len(sentences),
+        notes(words, question, kept, len(sentences)),
+    )
+
+
+def notes(words: Words, question: str, kept: int, told: int) -> tuple[str, ...]:
+    """What is not an error, but must be said."""
+    said = []
+    if unknown := words.unknown_words(question):
+        listed = ", ".join(repr(word) for word in unknown)
+        if len(unknown) < len(words.encode(question).ids):
+            said.append(f"the model does not know {listed}; they were left out of the question")
+        else:
+            said.append(f"the model knows no word of the question ({listed}); this is a guess")
+    if kept < told:
+        said.append(
+            f"the memory holds {kept} sentences; the first {told - kept} of {told} were left out"
+        )
+    return tuple(said)

@@ -1,0 +1,74 @@
+"""Tokens to vectors: what the word is, which segment it is in, where it stands.
+
+Shapes: b batch, n tokens, d width.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mnemic.encode.positions import POSITIONS
+from mnemic.recipe import ConfigError, build
+
+LEARNED: Mapping[str, Any] = {"kind": "learned"}
+
+
+class Embeddings(nn.Module):
+    """Token + segment + position, then layer norm, then dropout (Devlin et al. 2019, figure 2).
+
+    ``segments`` 0 means none, and so does ``norm`` false. ``scaled`` multiplies the token vectors
+    by √d (Vaswani et al. 2017, section 3.4), for sinusoidal positions. Padding comes out as zeros.
+    Where we differ: tables begin with a deviation of 1/√d, BERT's with 0.02 at any width.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        vocab: int,
+        *,
+        segments: int = 0,
+        positions: Mapping[str, Any] = LEARNED,
+        scaled: bool = False,
+        norm: bool = True,
+        epsilon: float = 1e-5,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if min(width, vocab) < 1 or segments < 0:
+            raise ConfigError(
+                f"embeddings need a width and a vocab of at least 1 and no negative number of "
+                f"segments, not {width}, {vocab} and {segments}"
+            )
+        self.width = width
+        self.scale = width**0.5 if scaled else 1.0
+        self.tokens = nn.Parameter(torch.randn(vocab, width) * width**-0.5)
+        self.segments = (
+            nn.Parameter(torch.randn(segments, width) * width**-0.5) if segments else None
+        )
+        self.positions = build(POSITIONS, positions, width=width)
+        self.norm = nn.LayerNorm(width, eps=epsilon) if norm else nn.Identity()
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        tokens: Tensor,
+        mask: Tensor,
+        *,
+        segments: Tensor | None = None,
+        positions: Tensor | None = None,
+        start: int = 0,
+    ) -> Tensor:
+        """``tokens``, ``mask``, ``segments``, ``positions``: b n → b n d; no segments: all in 0."""
+        x = nn.functional.embedding(tokens, self.tokens) * self.scale  # b n d
+        x = x + self.positions(tokens, start=start, positions=positions).to(x.dtype)
+        if self.segments is not None:
+            own = torch.zeros_like(tokens) if segments is None else segments
+            x = x + nn.functional.embedding(own, self.segments)
+        elif segments is not None:
+            raise ValueError("segments came, but these embeddings have none; build with segments=2")
+        return self.dropout(self.norm(x)) * mask.unsqueeze(-1)
+
+
+EMBEDDINGS: dict[str, Callable[..., nn.Module]] = {"sum": Embeddings}

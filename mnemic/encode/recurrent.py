@@ -1,0 +1,158 @@
+"""Recurrent networks: Elman, GRU and LSTM, and the encoder made of embeddings and one of them.
+
+Contract: ``forward(x, mask, state=None) → Recurrent(states, last, state)``; ``Layers`` says what
+``depth``, ``directions`` and ``dropout`` mean. Reading forward in two pieces, the second from the
+state after the first, is reading at once. ``fused=False`` gives the same numbers with the same
+weights from plain matmuls, for `torch.func.vmap`.
+
+Shapes: b batch, n steps, d width, l layers times directions, c channels of one direction.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from mnemic.encode.embeddings import EMBEDDINGS
+from mnemic.encode.recurrence import Directions, Layers, Recurrent, State
+from mnemic.recipe import build
+
+UNPLACED: Mapping[str, Any] = {"kind": "sum", "positions": {"kind": "none"}, "norm": False}
+GATED: Mapping[str, Any] = {"kind": "gru"}
+
+
+class Hidden(NamedTuple):
+    """What an Elman network or a GRU carries on."""
+
+    hidden: Tensor  # b l c
+
+
+class HiddenAndCell(NamedTuple):
+    """What an LSTM carries on."""
+
+    hidden: Tensor  # b l c
+    cell: Tensor  # b l c
+
+
+class Elman(nn.Module):
+    """h' = tanh(W x + U h), the simple recurrent network (Elman 1990; he used the sigmoid)."""
+
+    def __init__(
+        self,
+        width: int,
+        *,
+        depth: int = 1,
+        directions: Directions = "forward",
+        dropout: float = 0.0,
+        fused: bool = True,
+    ) -> None:
+        super().__init__()
+        self.layers = Layers(
+            nn.RNN, elman_step, width,
+            depth=depth, directions=directions, dropout=dropout, fused=fused,
+        )  # fmt: skip
+
+    def forward(self, x: Tensor, mask: Tensor, state: Hidden | None = None) -> Recurrent:
+        begin = Hidden(self.layers.empty(x)) if state is None else state
+        states, last, end = self.layers(x, mask, begin)
+        return Recurrent(states, last, Hidden(*end))
+
+
+class GRU(nn.Module):
+    """Gated recurrent unit (Cho et al. 2014).
+
+    r = σ(W_r x + U_r h), z = σ(W_z x + U_z h), h̃ = tanh(W x + r ⊙ U h), h' = (1−z) ⊙ h̃ + z ⊙ h.
+    Where we differ: r gates U h, as in torch's kernels; the paper gates h before U.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        *,
+        depth: int = 1,
+        directions: Directions = "forward",
+        dropout: float = 0.0,
+        fused: bool = True,
+    ) -> None:
+        super().__init__()
+        self.layers = Layers(
+            nn.GRU, gru_step, width,
+            depth=depth, directions=directions, dropout=dropout, fused=fused,
+        )  # fmt: skip
+
+    def forward(self, x: Tensor, mask: Tensor, state: Hidden | None = None) -> Recurrent:
+        begin = Hidden(self.layers.empty(x)) if state is None else state
+        states, last, end = self.layers(x, mask, begin)
+        return Recurrent(states, last, Hidden(*end))
+
+
+class LSTM(nn.Module):
+    """Long short-term memory with a forget gate (Hochreiter and Schmidhuber 1997; Gers 2000).
+
+    c' = σ(f) ⊙ c + σ(i) ⊙ tanh(g), h' = σ(o) ⊙ tanh(c'), each gate W x + U h; no peepholes.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        *,
+        depth: int = 1,
+        directions: Directions = "forward",
+        dropout: float = 0.0,
+        fused: bool = True,
+    ) -> None:
+        super().__init__()
+        self.layers = Layers(
+            nn.LSTM, lstm_step, width,
+            depth=depth, directions=directions, dropout=dropout, fused=fused,
+        )  # fmt: skip
+
+    def forward(self, x: Tensor, mask: Tensor, state: HiddenAndCell | None = None) -> Recurrent:
+        empty = self.layers.empty(x)
+        begin = HiddenAndCell(empty, empty) if state is None else state
+        states, last, end = self.layers(x, mask, begin)
+        return Recurrent(states, last, HiddenAndCell(*end))
+
+
+def elman_step(given: Tensor, back: Tensor, state: State) -> State:
+    return ((given + back).tanh().squeeze(-2),)
+
+
+def gru_step(given: Tensor, back: Tensor, state: State) -> State:
+    reset, keep = (given[..., :2, :] + back[..., :2, :]).sigmoid().unbind(-2)
+    new = (given[..., 2, :] + reset * back[..., 2, :]).tanh()
+    return ((1 - keep) * new + keep * state[0],)
+
+
+def lstm_step(given: Tensor, back: Tensor, state: State) -> State:
+    enter, forget, new, show = (given + back).unbind(-2)
+    cell = forget.sigmoid() * state[1] + enter.sigmoid() * new.tanh()
+    return show.sigmoid() * cell.tanh(), cell
+
+
+RECURRENTS: dict[str, Callable[..., nn.Module]] = {"elman": Elman, "gru": GRU, "lstm": LSTM}
+
+
+class RecurrentEncoder(nn.Module):
+    """Embeddings read by a recurrent network: one state a token, zeros at padding."""
+
+    def __init__(
+        self,
+        width: int,
+        vocab: int,
+        *,
+        embeddings: Mapping[str, Any] = UNPLACED,
+        recurrent: Mapping[str, Any] = GATED,
+    ) -> None:
+        super().__init__()
+        self.width = width
+        self.embeddings = build(EMBEDDINGS, embeddings, width=width, vocab=vocab)
+        self.recurrent = build(RECURRENTS, recurrent, width=width)
+
+    def forward(self, tokens: Tensor, mask: Tensor, context: Any = None) -> Tensor:
+        """``tokens``, ``mask``: b n → b n d; ``context`` is the state after what came before."""
+        return self.carry(tokens, mask, context).states
+
+    def carry(self, tokens: Tensor, mask: Tensor, state: Any = None) -> Recurrent:
+        """As ``forward``, with the last state and what to carry on to the next piece."""
+        return self.recurrent(self.embeddings(tokens, mask), mask, state)

@@ -1,0 +1,86 @@
+"""Train without the command line's packages: ``python -m mnemic.learn RECIPE --out DIR``.
+
+A machine that has torch, numpy, tokenizers and safetensors is enough; so is ``torchrun
+--nproc-per-node 2 -m mnemic.learn …``. ``python -m mnemic.learn table babi …`` rebuilds a table.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mnemic.learn.fit import fit
+from mnemic.learn.tables import BabiTable, rebuild, save_result
+from mnemic.recipe import load
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    words = sys.argv[1:] if words is None else words
+    try:
+        return table(words[1:]) if words[:1] == ["table"] else train(words)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped; run the same command again to go on", file=sys.stderr)
+        return 130
+
+
+def train(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser("python -m mnemic.learn", description=__doc__)
+    parser.add_argument("recipe", help="a recipe's name or the path of a .toml file")
+    parser.add_argument("--out", required=True, type=Path, help="folder of the run")
+    parser.add_argument("--data", help="folder of the data; short for --set data.folder=DIR")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="sets")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
+    parser.add_argument("--fresh", action="store_true", help="replace the run that stands in --out")
+    given = parser.parse_args(words)
+    sets = [*given.sets, *([f"data.folder={given.data}"] if given.data else [])]
+    recipe = load(given.recipe, sets)
+    steps = fit(recipe, given.out, seed=given.seed, device=given.device, fresh=given.fresh)
+    for report in steps:
+        if report.row is not None:
+            row = report.row
+            held = "" if row["validation"] is None else f"  validation {row['validation']:.1f} %"
+            print(
+                f"phase {row['phase']} of {report.phases}  step {report.step} of {report.total}"
+                f"  loss {row['loss']:.4f}{held}  {row['seconds']:.1f} s",
+                flush=True,
+            )
+    return 0
+
+
+def table(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser("python -m mnemic.learn table")
+    parser.add_argument("table", choices=["babi"])
+    parser.add_argument("--recipe", required=True)
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--size", choices=["1k", "10k"], default="1k")
+    parser.add_argument("--joint", action="store_true")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--tasks", type=int, nargs="+", default=list(range(1, 21)))
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="sets")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--at-once", type=int, default=0)
+    parser.add_argument("--out", required=True, type=Path)
+    given = parser.parse_args(words)
+    out = given.out
+    options = {k: v for k, v in vars(given).items() if k not in ("table", "out")}
+    asked = BabiTable(**options)
+    for going in rebuild(asked, out):
+        step = going.watched.step
+        if step.number % 1000 == 0 or step.number == going.watched.total:
+            print(
+                f"group {going.group + 1} of {going.groups}  phase {going.watched.phase.number + 1}"
+                f"  step {step.number} of {going.watched.total}  loss {step.loss.mean():.4f}",
+                file=sys.stderr,
+                flush=True,
+            )
+    print(json.dumps(save_result(asked, out), indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

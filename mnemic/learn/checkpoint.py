@@ -1,0 +1,231 @@
+"""A checkpoint is a folder of plain files, written beside and renamed into place.
+
+    recipe.json            the recipe, the seed and the sizes the network was built from
+    weights.safetensors    every weight once
+    tokenizer.json         the vocabulary
+    progress.json          where training stands: phase, step, history
+    progress.safetensors   the optimiser's state, carried state and dropout's random state
+    manifest.json          format, version and the SHA-256 of all the others
+
+Nothing is pickled. A file that is missing, cut short or changed is an error that names it.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from mnemic import __version__
+from mnemic.network import Network, assemble
+from mnemic.recipe import Recipe
+from mnemic.text import Tokenizer
+from mnemic.text import load as load_tokenizer
+
+FORMAT = 1
+RECIPE, WEIGHTS, TOKENIZER = "recipe.json", "weights.safetensors", "tokenizer.json"
+PROGRESS, STATE, MANIFEST = "progress.json", "progress.safetensors", "manifest.json"
+
+
+class CheckpointError(ValueError):
+    """A checkpoint cannot be read; the message names the file and what is wrong with it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Where training stands."""
+
+    phase: int = 0  # counted from 0; equal to the number of phases when training is over
+    step: int = 0  # steps taken in this phase
+    done: bool = False
+    history: list[dict[str, Any]] = field(default_factory=list)  # one row a logged epoch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """A trained, or half trained, network and all that is needed to use it or to go on."""
+
+    recipe: Recipe
+    seed: int
+    sizes: Mapping[str, int]
+    tokenizer: Tokenizer
+    network: Network
+    progress: Progress
+    state: Mapping[str, Tensor]  # of the optimiser, of dropout's dice, carried
+
+
+def save(folder: Path, checkpoint: Checkpoint) -> None:
+    """Write the whole folder beside its place, then put it there; a kill leaves the old one."""
+    beside = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    described = {"recipe": checkpoint.recipe, "seed": checkpoint.seed, "sizes": checkpoint.sizes}
+    write_json(beside / RECIPE, described)
+    save_file(weights_of(checkpoint.network), beside / WEIGHTS)
+    checkpoint.tokenizer.save(beside)
+    write_json(beside / PROGRESS, asdict(checkpoint.progress))
+    save_file({k: v.contiguous() for k, v in checkpoint.state.items()}, beside / STATE)
+    files = {path.name: digest(path) for path in sorted(beside.iterdir())}
+    write_json(beside / MANIFEST, {"format": FORMAT, "mnemic": __version__, "files": files})
+    for path in beside.iterdir():
+        flush(path)
+    replace(beside, folder)
+
+
+def load(folder: Path) -> Checkpoint:
+    """Read a checkpoint, or the one inside a run's folder, and check every file."""
+    folder = locate(folder)
+    check(folder)
+    described = read_json(folder / RECIPE)
+    network = assemble(described["recipe"]["model"], described["sizes"])
+    fill(network, read_tensors(folder / WEIGHTS), folder / WEIGHTS)
+    return Checkpoint(
+        recipe=described["recipe"],
+        seed=described["seed"],
+        sizes=described["sizes"],
+        tokenizer=load_tokenizer(folder / TOKENIZER),
+        network=network.eval(),
+        progress=Progress(**read_json(folder / PROGRESS)),
+        state=read_tensors(folder / STATE),
+    )
+
+
+def locate(folder: Path) -> Path:
+    """Where the checkpoint's files are: ``folder``, its ``checkpoint``, or what a kill left."""
+    places = [folder / "checkpoint", folder]
+    for place in [*places, *(old_of(place) for place in places)]:
+        if (place / MANIFEST).is_file() or (place / RECIPE).is_file():
+            return place
+    raise CheckpointError(
+        f"no checkpoint in {str(folder)!r} (no {MANIFEST}); train one with "
+        f"`mnemic train RECIPE --out {folder}`"
+    )
+
+
+def check(folder: Path) -> None:
+    """Compare every file with the manifest."""
+    manifest = read_json(folder / MANIFEST)
+    if manifest.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{folder / MANIFEST} has format {manifest.get('format')!r}; this version reads "
+            f"{FORMAT}: use the mnemic that wrote it ({manifest.get('mnemic')!r})"
+        )
+    files = manifest.get("files")
+    if not isinstance(files, dict) or not {RECIPE, WEIGHTS, TOKENIZER} <= files.keys():
+        raise CheckpointError(f"{folder / MANIFEST} does not list the checkpoint's files")
+    for name, expected in files.items():
+        path = folder / Path(name).name
+        if not path.is_file():
+            raise CheckpointError(f"{path} is missing")
+        if digest(path) != expected:
+            raise CheckpointError(
+                f"{path} was changed or cut short after it was saved (its SHA-256 is not the "
+                "manifest's); restore it from a copy or train again"
+            )
+
+
+def weights_of(network: nn.Module) -> dict[str, Tensor]:
+    """Every parameter and stored buffer once, by its first name; tied weights are not repeated."""
+    stored = network.state_dict()
+    names = [name for name, _ in network.named_parameters()]
+    names += [name for name, _ in network.named_buffers() if name in stored]
+    return {name: stored[name].detach().cpu().contiguous() for name in names}
+
+
+def fill(network: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
+    """Put weights into a network, strictly: every name and shape must agree."""
+    wanted = weights_of(network)
+    for name in [*wanted, *weights]:
+        if name not in weights:
+            raise CheckpointError(f"{path} has no weight {name!r}, which its recipe needs")
+        if name not in wanted:
+            raise CheckpointError(f"{path} has a weight {name!r}, which its recipe does not know")
+        if weights[name].shape != wanted[name].shape:
+            came, due = tuple(weights[name].shape), tuple(wanted[name].shape)
+            raise CheckpointError(f"{path}: {name!r} has shape {came}, its recipe wants {due}")
+    network.load_state_dict(dict(weights), strict=False)
+
+
+def replace(beside: Path, folder: Path) -> None:
+    """Put a finished folder in another's place; at every moment one of the two is whole."""
+    old = old_of(folder)
+    if folder.exists():
+        shutil.rmtree(old, ignore_errors=True)
+        os.rename(folder, old)
+    os.rename(beside, folder)
+    flush(folder.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def old_of(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.old")
+
+
+def flush(path: Path) -> None:
+    """Make sure that a file or folder has reached the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def digest(path: Path) -> str:
+    with path.open("rb") as file:
+        whole = sha256()
+        while part := file.read(1 << 20):
+            whole.update(part)
+    return whole.hexdigest()
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise CheckpointError(f"{path} is missing")
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path} is no valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise CheckpointError(f"{path} holds no table")
+    return value
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        return {}
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise CheckpointError(f"{path} is no valid safetensors file: {error}") from None
+
+
+def optimiser_state(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """An optimiser's tensors under plain names: optimiser.3.exp_avg …"""
+    state = optimiser.state_dict()["state"]
+    return {
+        f"optimiser.{number}.{name}": value.detach().cpu()
+        for number, own in state.items()
+        for name, value in own.items()
+    }
+
+
+def restore_optimiser(optimiser: torch.optim.Optimizer, state: Mapping[str, Tensor]) -> None:
+    """The inverse of ``optimiser_state``."""
+    whole = optimiser.state_dict()
+    for key, value in state.items():
+        if key.startswith("optimiser."):
+            _, number, name = key.split(".", 2)
+            whole["state"].setdefault(int(number), {})[name] = value
+    optimiser.load_state_dict(whole)

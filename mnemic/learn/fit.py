@@ -1,0 +1,253 @@
+"""Train one network from its recipe: data, phases, log, checkpoints, resuming.
+
+``fit`` is the caller that the training generator expects: it logs, validates, saves and stops.
+It yields a ``Report`` a step and knows no screen.
+"""
+
+import os
+import time
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from mnemic.data import DATASETS
+from mnemic.learn.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    Progress,
+    fill,
+    load,
+    locate,
+    optimiser_state,
+    restore_optimiser,
+    save,
+    weights_of,
+)
+from mnemic.learn.draws import dice_of
+from mnemic.learn.evaluate import mean, task_errors
+from mnemic.learn.log import Log
+from mnemic.learn.phase import Phase, bare, draws_of, phases, train_phase
+from mnemic.learn.train import Step, optimiser_of
+from mnemic.network import Network, assemble
+from mnemic.recipe import ConfigError, Recipe, build
+
+
+class Report(NamedTuple):
+    """Where a run stands, for whoever watches."""
+
+    phase: int
+    phases: int
+    step: int
+    total: int  # steps of this phase
+    rate: float
+    row: dict[str, Any] | None  # the log's new row, at the end of an epoch
+
+
+def data_of(recipe: Recipe) -> Any:
+    """The data set a recipe names."""
+    for section in ("model", "data", "objective"):
+        if section not in recipe:
+            raise ConfigError(f"the recipe has no [{section}]")
+    if "slots" not in recipe["model"]:
+        raise ConfigError("[model] needs slots: how many sentences the memory holds")
+    return build(DATASETS, recipe["data"], slots=recipe["model"]["slots"])
+
+
+def new_network(model: dict[str, Any], sizes: dict[str, int], seed: int) -> Network:
+    """A network with the weights of a seed; the global dice are left as they were."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(dice_of(seed, "weights").initial_seed())
+        return assemble(model, sizes)
+
+
+def same_weights(model: dict[str, Any], sizes: dict[str, int], network: nn.Module) -> Network:
+    """A network of a phase's own model with another's weights."""
+    fresh = new_network(model, sizes, 0)
+    fill(fresh, weights_of(network), Path("the phase before"))
+    return fresh
+
+
+def fit(
+    recipe: Recipe, folder: Path, *, seed: int = 0, device: str = "auto", fresh: bool = False
+) -> Iterator[Report]:
+    """Train ``recipe`` into ``folder``, or go on with the run that stands there.
+
+    A run that was stopped, even by a kill, goes on from its last checkpoint and ends with the
+    same bits. Closing the generator (Ctrl-C) saves first.
+    """
+    place = start_processes(device)
+    run = Run(recipe, folder, seed, place, fresh)
+    try:
+        for phase in run.plan[run.progress.phase :]:
+            yield from run.train(phase)
+        run.finish()
+    finally:
+        run.close()
+
+
+class Run:
+    """A run in the making: its network, its data and where it stands."""
+
+    def __init__(
+        self, recipe: Recipe, folder: Path, seed: int, device: torch.device, fresh: bool
+    ) -> None:
+        self.recipe, self.folder, self.seed, self.device = recipe, folder, seed, device
+        self.plan = phases(recipe)
+        before = None if fresh else found(folder, recipe, seed)
+        self.data = data_of(recipe)
+        if before is None:
+            self.network: nn.Module = new_network(
+                self.plan[0].recipe["model"], self.data.sizes, seed
+            )
+            self.progress = Progress()
+            self.state: Mapping[str, Tensor] = {}
+        else:
+            self.network, self.progress, self.state = before.network, before.progress, before.state
+            if dict(before.sizes) != self.data.sizes:
+                raise CheckpointError(
+                    f"the data is not what {folder} was trained on (sizes {self.data.sizes}, "
+                    f"then {dict(before.sizes)}); give the same data, or --fresh to start anew"
+                )
+        self.leads = not dist.is_initialized() or dist.get_rank() == 0
+        self.log = Log(folder, self.progress.history) if self.leads else None
+
+    def train(self, phase: Phase) -> Iterator[Report]:
+        """One phase, from where it stands to its end."""
+        network = same_weights(phase.recipe["model"], self.data.sizes, self.network)
+        self.network = network = network.to(self.device)
+        stories = self.data.train.to(self.device)
+        pools = [torch.arange(len(stories))]
+        trained: nn.Module = DistributedDataParallel(network) if dist.is_initialized() else network
+        optimiser = optimiser_of(trained, phase.settings)
+        draws = draws_of(phase, trained, stories, pools, [self.seed])
+        self.restore(optimiser)
+        start, total = self.progress.step, phase.settings.total(draws.epoch)
+        steps = train_phase(phase, trained, stories, draws, optimiser=optimiser, start=start)
+        rows = self.rows(phase, draws.epoch, total)
+        next(rows)
+        try:
+            for step in steps:
+                row = rows.send(step)
+                self.progress = self.after(phase, step.number, row)
+                if step.number % phase.settings.save == 0:
+                    self.save(optimiser)
+                yield Report(phase.number, len(self.plan), step.number, total, step.rate, row)
+        except (GeneratorExit, KeyboardInterrupt):
+            self.save(optimiser)
+            raise
+        self.progress = Progress(phase=phase.number + 1, history=self.progress.history)
+        self.save(None)
+
+    def rows(
+        self, phase: Phase, epoch: int, total: int
+    ) -> Generator[dict[str, Any] | None, Step, None]:
+        """Add up the steps of an epoch to one row of the log."""
+        done = int(self.progress.history[-1]["steps"]) if self.progress.history else 0
+        before = done - self.progress.step if self.progress.step else done
+        losses: list[Tensor] = []
+        norms: list[Tensor] = []
+        row, began = None, time.monotonic()
+        while True:
+            step = yield row
+            losses.append(step.loss)
+            norms.append(step.norm)
+            row = None
+            if step.number % epoch == 0 or step.number == total:
+                number = -(-step.number // epoch)
+                every = phase.settings.validate
+                look = bool(every) and (number % every == 0 or step.number == total)
+                row = {
+                    "phase": phase.number + 1,
+                    "epoch": number,
+                    "step": step.number,
+                    "steps": before + step.number,
+                    "loss": torch.stack(losses).mean().item(),
+                    "norm": torch.stack(norms).mean().item(),
+                    "rate": step.rate,
+                    "validation": self.validate() if look else None,
+                    "seconds": round(time.monotonic() - began, 2),
+                }
+                losses, norms, began = [], [], time.monotonic()
+
+    def after(self, phase: Phase, step: int, row: dict[str, Any] | None) -> Progress:
+        history = self.progress.history
+        if row is not None:
+            history = [*history, row]
+            if self.log is not None:
+                self.log.add(row)
+        return Progress(phase=phase.number, step=step, history=history)
+
+    def validate(self) -> float | None:
+        """Mean error in percent on what was held back of the training set."""
+        if not len(self.data.validation):
+            return None
+        held = self.data.validation.to(self.device)
+        return mean(list(task_errors(self.network, held).values()))
+
+    def restore(self, optimiser: torch.optim.Optimizer) -> None:
+        """Go on with the optimiser and the dice of dropout as they were saved."""
+        restore_optimiser(optimiser, self.state)
+        if "dice" in self.state:
+            torch.set_rng_state(self.state["dice"])
+        else:
+            torch.manual_seed(dice_of(self.seed, "dropout").initial_seed())
+        self.state = {}
+
+    def save(self, optimiser: torch.optim.Optimizer | None) -> None:
+        if not self.leads:
+            return
+        state = {"dice": torch.get_rng_state()}
+        if optimiser is not None:
+            state |= optimiser_state(optimiser)
+        checkpoint = Checkpoint(
+            recipe=self.recipe,
+            seed=self.seed,
+            sizes=self.data.sizes,
+            tokenizer=self.data.words,
+            network=bare(self.network),
+            progress=self.progress,
+            state=state,
+        )
+        save(self.folder / "checkpoint", checkpoint)
+
+    def finish(self) -> None:
+        """The last save holds the recipe's own model, not the last phase's."""
+        self.network = same_weights(self.recipe["model"], self.data.sizes, self.network)
+        self.progress = Progress(phase=len(self.plan), done=True, history=self.progress.history)
+        self.save(None)
+
+    def close(self) -> None:
+        if self.log is not None:
+            self.log.close()
+
+
+def found(folder: Path, recipe: Recipe, seed: int) -> Checkpoint | None:
+    """The checkpoint of a stopped run of the same recipe, if there is one."""
+    try:
+        locate(folder)
+    except CheckpointError:
+        return None
+    before = load(folder)
+    if before.recipe != recipe or before.seed != seed:
+        raise ConfigError(
+            f"{folder} holds a run of another recipe or seed; give another --out, or --fresh to "
+            "replace it"
+        )
+    return before
+
+
+def start_processes(device: str) -> torch.device:
+    """Join the other processes if torchrun started this one; the device this one uses."""
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if "LOCAL_RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        if device == "cuda":
+            device = f"cuda:{os.environ['LOCAL_RANK']}"
+        if not dist.is_initialized():
+            dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+    return torch.device(device)

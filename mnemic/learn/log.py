@@ -1,0 +1,51 @@
+"""The log of a run: a table that a person can read, and the same numbers for TensorBoard.
+
+``log.tsv`` has one line a logged epoch. It is written from the run's history, so a run that was
+killed and went on has the log of a run that was not.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mnemic.learn.events import Events
+
+COLUMNS = ("phase", "epoch", "step", "loss", "norm", "rate", "validation", "seconds")
+NAME = "log.tsv"
+
+
+class Log:
+    """Where the rows of a run go."""
+
+    def __init__(self, folder: Path, history: Sequence[Mapping[str, Any]]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / NAME
+        lines = ["\t".join(COLUMNS), *(line(row) for row in history)]
+        self.path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        self.events = Events(folder)
+        self.steps = int(history[-1]["steps"]) if history else 0  # over all phases
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(line(row) + "\n")
+        numbers = {
+            name: row[name]
+            for name in ("loss", "norm", "rate", "validation")
+            if row[name] is not None
+        }
+        self.events.add(
+            int(row["steps"]), {f"train/{name}": float(v) for name, v in numbers.items()}
+        )
+
+    def close(self) -> None:
+        self.events.close()
+
+
+def line(row: Mapping[str, Any]) -> str:
+    return "\t".join(spelled(row[name]) for name in COLUMNS)
+
+
+def spelled(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,66 @@
+"""The optimisers a recipe may name."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import nn
+
+
+class Sgd(torch.optim.Optimizer):
+    """Stochastic gradient descent whose rate may be a tensor, so that a CUDA graph can hold it."""
+
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        rate: float | torch.Tensor,
+        *,
+        momentum: float = 0.0,
+        decay: float = 0.0,
+    ) -> None:
+        super().__init__(parameters, {"lr": rate, "momentum": momentum, "weight_decay": decay})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            moving = [p for p in group["params"] if p.grad is not None]
+            change: Any = [p.grad for p in moving]
+            if group["weight_decay"]:
+                change = torch._foreach_add(change, moving, alpha=group["weight_decay"])
+            if group["momentum"]:
+                speed = [self.state[p].setdefault("speed", torch.zeros_like(p)) for p in moving]
+                torch._foreach_mul_(speed, group["momentum"])
+                torch._foreach_add_(speed, change)
+                change = speed
+            torch._foreach_sub_(moving, torch._foreach_mul(change, group["lr"]))
+
+
+def adamw(
+    parameters: Iterable[nn.Parameter],
+    rate: float | torch.Tensor,
+    *,
+    betas: tuple[float, float] = (0.9, 0.999),
+    epsilon: float = 1e-8,
+    decay: float = 0.01,
+    runs: bool = False,
+) -> torch.optim.Optimizer:
+    """Adam with decoupled weight decay (Loshchilov & Hutter 2019); biases and gains do not decay.
+
+    ``runs`` says that every tensor has a leading axis of runs.
+    """
+    every = list(parameters)
+    first, second = betas
+    groups = [
+        {"params": [p for p in every if p.dim() > 1 + runs], "weight_decay": decay},
+        {"params": [p for p in every if p.dim() <= 1 + runs], "weight_decay": 0.0},
+    ]
+    graphed = isinstance(rate, torch.Tensor)
+    return torch.optim.AdamW(
+        groups, lr=rate, betas=(first, second), eps=epsilon, capturable=graphed
+    )
+
+
+OPTIMISERS: dict[str, Callable[..., Any]] = {
+    "sgd": Sgd,
+    "adamw": adamw,
+}

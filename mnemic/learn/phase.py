@@ -1,0 +1,110 @@
+"""One phase of a recipe, for one run or for many at once.
+
+A recipe may have ``[[phases]]``: each is a piece of recipe laid over the whole one. MemN2N's
+linear start is a phase in which ``model.memory.softmax`` is false; a curriculum is phases that
+change the data.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from mnemic.data.stories.tensors import Stories
+from mnemic.learn.draws import Draw, Draws
+from mnemic.learn.many import Many
+from mnemic.learn.train import Step, TrainSettings, processes, train
+from mnemic.objectives import OBJECTIVES, Loss
+from mnemic.recipe import ConfigError, Recipe, build, fill, merge
+
+SMALL = 2_000_000  # weights; below that, threads wait for each other longer than they work
+
+
+class Phase(NamedTuple):
+    """A phase's own whole recipe."""
+
+    number: int
+    recipe: Recipe
+    settings: TrainSettings
+
+
+def phases(recipe: Recipe) -> list[Phase]:
+    """The recipe's phases in order; a recipe without any is one phase."""
+    whole = {key: value for key, value in recipe.items() if key != "phases"}
+    listed = recipe.get("phases") or [{}]
+    if not isinstance(listed, list) or not all(isinstance(part, dict) for part in listed):
+        raise ConfigError("phases is a list of tables: [[phases]]")
+    own = [merge(whole, part) for part in listed]
+    return [
+        Phase(number, part, fill(TrainSettings, part.get("train", {}), name="train"))
+        for number, part in enumerate(own)
+    ]
+
+
+def draws_of(
+    phase: Phase,
+    network: nn.Module,
+    stories: Stories,
+    pools: Sequence[Tensor],
+    seeds: Sequence[int],
+) -> Draws:
+    """What the phase draws. Processes that train together draw the whole batch (see ``share``)."""
+    return Draws(
+        pools=pools,
+        seeds=seeds,
+        phase=phase.number,
+        batch=phase.settings.batch,
+        rolls=bare(network).rolls,
+        replace=phase.settings.replace,
+        stacked=isinstance(network, Many),
+        device=stories.texts.device,
+    )
+
+
+def train_phase(
+    phase: Phase,
+    network: nn.Module,
+    stories: Stories,
+    draws: Draws,
+    *,
+    optimiser: torch.optim.Optimizer,
+    start: int = 0,
+) -> Iterator[Step]:
+    """Train from step ``start`` to the phase's end."""
+    if not stories.texts.is_cuda and sum(p.numel() for p in network.parameters()) < SMALL:
+        torch.set_num_threads(1)
+    objective = build(OBJECTIVES, phase.recipe["objective"])
+    compact = not stories.texts.is_cuda  # a GPU would rather have equal shapes than fewer texts
+
+    def loss_of(network: nn.Module, draw: Draw, carried: Any) -> Loss:
+        batch = stories.batch(draw.rows, draw.rolls, compact=compact)
+        if isinstance(network, Many):
+            return network.each(objective, batch)
+        return objective(network, batch, carried)
+
+    return train(
+        network,
+        loss_of,
+        map(share, draws.from_step(start)),
+        phase.settings,
+        optimiser=optimiser,
+        epoch=draws.epoch,
+        start=start,
+    )
+
+
+def share(draw: Draw) -> Draw:
+    """This process's part of a batch that all processes have drawn alike."""
+    count = processes()
+    if count == 1:
+        return draw
+    rank = torch.distributed.get_rank()
+    rolls = None if draw.rolls is None else draw.rolls[rank::count]
+    return Draw(draw.rows[rank::count], rolls)
+
+
+def bare(network: nn.Module) -> Any:
+    """The network itself, without the wrapper of parallel training."""
+    parallel = isinstance(network, nn.parallel.DistributedDataParallel)
+    return network.module if parallel else network

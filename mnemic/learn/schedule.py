@@ -1,0 +1,67 @@
+"""How the learning rate moves: ``schedule(step, epoch, total)`` is its factor at a step.
+
+``step`` counts from 0, ``epoch`` is the number of steps an epoch has, ``total`` of the phase.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import cos, pi
+from typing import Any, Protocol
+
+
+class Schedule(Protocol):
+    def __call__(self, step: int, epoch: int, total: int) -> float: ...
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The rate as it is."""
+
+    def __call__(self, step: int, epoch: int, total: int) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Halving:
+    """Half the rate at the start of epochs ``every``, 2 · ``every`` …, counted from 1."""
+
+    every: int = 25
+
+    def __call__(self, step: int, epoch: int, total: int) -> float:
+        return 0.5 ** ((step // epoch + 1) // self.every)
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Up from 0 over the first ``warmup`` share of all steps, then down to 0 in a straight line."""
+
+    warmup: float = 0.1
+
+    def __call__(self, step: int, epoch: int, total: int) -> float:
+        return ramp(step, total, self.warmup, lambda left: left)
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """As ``Linear``, but down along half a cosine."""
+
+    warmup: float = 0.1
+
+    def __call__(self, step: int, epoch: int, total: int) -> float:
+        return ramp(step, total, self.warmup, lambda left: (1 - cos(pi * left)) / 2)
+
+
+SCHEDULES: dict[str, Callable[..., Any]] = {
+    "constant": Constant,
+    "halving": Halving,
+    "linear": Linear,
+    "cosine": Cosine,
+}
+
+
+def ramp(step: int, total: int, warmup: float, down: Callable[[float], float]) -> float:
+    """Rise for a share of the steps, then fall as ``down`` maps the share that is left."""
+    rising = round(warmup * total)
+    if step < rising:
+        return (step + 1) / (rising + 1)
+    return down((total - step) / max(total - rising, 1))

@@ -1,0 +1,240 @@
+"""Rebuild a published table: train every run it needs, test, and set ours beside the paper's.
+
+Finished runs are kept in a file of JSON lines, so a table that was stopped goes on where it was.
+"""
+
+import json
+import platform
+import statistics
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mnemic import __version__
+from mnemic.data.stories.folder import Size
+from mnemic.learn.checkpoint import write_json
+from mnemic.learn.evaluate import by_task, mean
+from mnemic.learn.fit import data_of
+from mnemic.learn.fit_many import Watched, fit_many, new_networks, wrong_many
+from mnemic.recipe import Recipe, load, names, override
+
+PUBLISHED = Path(__file__).with_name("published.toml")
+FAILED = 5.0  # a task with a larger error in percent has failed
+RULE = "lowest training error"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BabiTable:
+    """Which table to rebuild."""
+
+    recipe: str
+    data: str
+    size: Size = "1k"
+    joint: bool = False
+    seeds: int = 5
+    tasks: Sequence[int] = tuple(range(1, 21))
+    sets: Sequence[str] = ()
+    device: str = "cpu"
+    at_once: int = 0  # runs trained as one program; 0: all on a GPU, one by one on a CPU
+
+    @property
+    def name(self) -> str:
+        """The recipe for this setting: ``memn2n-joint`` where there is one, else ``memn2n``."""
+        joint = f"{self.recipe}-joint"
+        return joint if self.joint and joint in names() else self.recipe
+
+    def recipes(self) -> list[Recipe]:
+        """One recipe for all tasks, or one a task."""
+        whole = load(self.name, self.sets)
+        for key, value in {"folder": self.data, "size": self.size, "missing": "generate"}.items():
+            whole = override(whole, f"data.{key}", value)
+        groups = [list(self.tasks)] if self.joint else [[task] for task in self.tasks]
+        return [override(whole, "data.tasks", group) for group in groups]
+
+
+class Going(NamedTuple):
+    """Where a table in the making stands."""
+
+    group: int
+    groups: int
+    watched: Watched
+
+
+def rebuild(table: BabiTable, folder: Path) -> Iterator[Going]:
+    """Train what is missing of the table, into ``folder``; ``result`` then reads it."""
+    recipes = table.recipes()
+    device = torch.device(table.device)
+    at_once = table.at_once or (table.seeds if device.type == "cuda" else 1)
+    for number, recipe in enumerate(recipes):
+        missing = [seed for seed in range(table.seeds) if (key(recipe), seed) not in kept(folder)]
+        if not missing:
+            continue
+        data = data_of(recipe)
+        for first in range(0, len(missing), at_once):
+            seeds = missing[first : first + at_once]
+            began = time.monotonic()
+            networks = new_networks(recipe, data, seeds)
+            pools = [torch.arange(len(data.train))] * len(seeds)
+            steps = fit_many(recipe, data, networks, seeds=seeds, pools=pools, device=device)
+            for watched in steps:
+                yield Going(number, len(recipes), watched)
+            took = (time.monotonic() - began) / len(seeds)
+            errors = {
+                part: test(recipe, data, networks, part, device)
+                for part in ("train", "validation", "test")
+            }
+            rows = [
+                {
+                    "recipe": key(recipe),
+                    "tasks": list(recipe["data"]["tasks"]),
+                    "seed": seed,
+                    "generated": list(data.made),
+                    "seconds": round(took, 2),
+                    **{part: found[run] for part, found in errors.items()},
+                }
+                for run, seed in enumerate(seeds)
+            ]
+            keep(folder, rows)
+
+
+def test(
+    recipe: Recipe, data: Any, networks: Sequence[Any], part: str, device: torch.device
+) -> list[dict[int, float]]:
+    """The error of every run, task by task, on a part of the data."""
+    stories = getattr(data, part)
+    rows: Tensor = torch.arange(len(stories)).expand(len(networks), -1)
+    wrong = wrong_many(recipe, data, networks, rows, part, device)
+    return [by_task(own, stories.task) for own in wrong]
+
+
+def result(table: BabiTable, folder: Path) -> dict[str, Any]:
+    """Ours beside the published table, from the runs in ``folder``."""
+    done = kept(folder)
+    runs = [done[key(recipe), seed] for recipe in table.recipes() for seed in range(table.seeds)]
+    ours = joint_figures(runs) if table.joint else task_figures(runs, table.seeds)
+    setting = f"{table.size}-joint" if table.joint else table.size
+    published = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
+    paper = published.get(table.recipe, {}).get(setting, {})
+    if paper:
+        paper["per_task"] = {str(t): e for t, e in enumerate(paper["per_task"], start=1)}
+    return {
+        "table": "babi",
+        "recipe": table.recipe,
+        "size": table.size,
+        "setting": "joint" if table.joint else "per task",
+        "overrides": list(table.sets),
+        "seeds": list(range(table.seeds)),
+        "selection": RULE,
+        "ours": ours,
+        "published": paper,
+        "generated_training_tasks": sorted({task for run in runs for task in run["generated"]}),
+        "data_sha256": data_digest(table),
+        "hardware": hardware(table.device),
+        "versions": {
+            "mnemic": __version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+        },
+        "seconds": round(sum(run["seconds"] for run in runs), 1),
+    }
+
+
+def joint_figures(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Each run answers all tasks; the best run is the one that fits its training set best."""
+    errors = [mean(list(run["test"].values())) for run in runs]
+    best = min(range(len(runs)), key=lambda run: mean(list(runs[run]["train"].values())))
+    return {
+        **spread(errors),
+        "best": errors[best],
+        "best_seed": runs[best]["seed"],
+        "failed": failed(runs[best]["test"]),
+        "per_task": runs[best]["test"],
+        "per_task_mean": {t: mean([run["test"][t] for run in runs]) for t in runs[0]["test"]},
+        "runs": [
+            {
+                "seed": run["seed"],
+                "error": error,
+                "failed": failed(run["test"]),
+                "seconds": run["seconds"],
+            }
+            for run, error in zip(runs, errors)
+        ],
+    }
+
+
+def task_figures(runs: Sequence[dict[str, Any]], seeds: int) -> dict[str, Any]:
+    """Each task has runs of its own; its best is the one that fits its training set best."""
+    tasks = [runs[first : first + seeds] for first in range(0, len(runs), seeds)]
+    names = [str(own[0]["tasks"][0]) for own in tasks]
+    chosen = [min(own, key=lambda run: mean(list(run["train"].values()))) for own in tasks]
+    best = {name: run["test"][name] for name, run in zip(names, chosen)}
+    table = [[run["test"][name] for run in own] for name, own in zip(names, tasks)]  # task, seed
+    by_seed = [mean([row[seed] for row in table]) for seed in range(seeds)]
+    return {
+        **spread(by_seed),
+        "best": mean(list(best.values())),
+        "failed": failed(best),
+        "per_task": best,
+        "per_task_mean": {name: mean(row) for name, row in zip(names, table)},
+        "runs": [{"seed": seed, "error": error} for seed, error in enumerate(by_seed)],
+    }
+
+
+def spread(errors: Sequence[float]) -> dict[str, float]:
+    """Mean, deviation and median over seeds."""
+    deviation = statistics.stdev(errors) if len(errors) > 1 else 0.0
+    return {"mean_error": mean(errors), "std": deviation, "median": statistics.median(errors)}
+
+
+def failed(errors: dict[str, float]) -> int:
+    return sum(error > FAILED for error in errors.values())
+
+
+def key(recipe: Recipe) -> str:
+    """A name for everything that decides a run but its seed."""
+    return sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def kept(folder: Path) -> dict[tuple[str, int], dict[str, Any]]:
+    """The finished runs, by recipe and seed."""
+    path = folder / "runs.jsonl"
+    if not path.is_file():
+        return {}
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    return {(row["recipe"], row["seed"]): row for row in rows}
+
+
+def keep(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "runs.jsonl").open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def save_result(table: BabiTable, folder: Path) -> dict[str, Any]:
+    """Write ``table.json`` beside the runs."""
+    whole = result(table, folder)
+    write_json(folder / "table.json", whole)
+    return whole
+
+
+def data_digest(table: BabiTable) -> str:
+    """One SHA-256 over the official files the table used."""
+    from mnemic.data.stories.folder import folder_of
+
+    whole = sha256()
+    for path in sorted(folder_of(Path(table.data).expanduser(), table.size).glob("qa*.txt")):
+        whole.update(path.name.encode() + path.read_bytes())
+    return whole.hexdigest()
+
+
+def hardware(device: str) -> str:
+    if device.startswith("cuda"):
+        return torch.cuda.get_device_name()
+    return f"{platform.machine()} CPU, {torch.get_num_threads()} threads"

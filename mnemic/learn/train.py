@@ -1,0 +1,172 @@
+"""Training is a generator: it steps and yields; its caller logs, evaluates, saves and stops."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Literal, NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map
+
+from mnemic.learn.clip import CLIPS
+from mnemic.learn.many import Many
+from mnemic.learn.optimise import OPTIMISERS
+from mnemic.learn.schedule import SCHEDULES
+from mnemic.objectives import Loss
+from mnemic.recipe import build
+
+LossOf = Callable[[nn.Module, Any, Any], Loss]
+EAGER = 3  # steps taken before a CUDA graph is captured: kernels and allocator must be warm
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSettings:
+    """How to train; nothing here changes what the model is."""
+
+    epochs: int = 10
+    steps: int = 0  # ends a phase early; 0: after its epochs
+    batch: int = 32
+    replace: bool = False  # draw each example anew instead of shuffling
+    rate: float = 1e-3
+    reduce: Literal["mean", "sum"] = "mean"  # sum: the step grows with the batch
+    optimiser: Mapping[str, Any] = field(default_factory=lambda: {"kind": "adamw"})
+    schedule: Mapping[str, Any] = field(default_factory=lambda: {"kind": "constant"})
+    clip: Mapping[str, Any] = field(default_factory=lambda: {"kind": "norm"})
+    validate: int = 5  # epochs between looks at the validation set; 0: never
+    save: int = 2000  # steps between checkpoints
+
+    def total(self, epoch: int) -> int:
+        """How many steps a phase has, if an epoch has ``epoch``."""
+        whole = self.epochs * epoch
+        return min(whole, self.steps) if self.steps else whole
+
+
+class Step(NamedTuple):
+    """What one step did. Losses and norms are tensors, one number a run: reading them may wait."""
+
+    number: int  # steps taken in this phase
+    loss: Tensor  # mean over the targets of the batch
+    norm: Tensor  # of the whole gradient, before clipping
+    rate: float
+    carried: Any
+
+
+def train(
+    network: nn.Module,
+    loss_of: LossOf,
+    batches: Iterable[Any],
+    settings: TrainSettings,
+    *,
+    optimiser: torch.optim.Optimizer,
+    epoch: int,
+    start: int = 0,
+    carried: Any = None,
+) -> Iterator[Step]:
+    """Take one optimiser step a batch, from step ``start`` to the end of the phase.
+
+    ``epoch`` is the number of steps an epoch has. An optimiser made with ``graph`` has its step
+    replayed as a CUDA graph: that needs batches of equal shapes on the GPU, and carries no state.
+    """
+    total = settings.total(epoch)
+    schedule = build(SCHEDULES, settings.schedule)
+    advance: Any = Advance(network, loss_of, optimiser, settings)
+    if isinstance(optimiser.param_groups[0]["lr"], Tensor):
+        advance = Graphed(advance, after=EAGER)
+    network.train()
+    for number, batch in enumerate(islice(batches, max(total - start, 0)), start=start):
+        now = settings.rate * schedule(number, epoch, total)
+        set_rate(optimiser, now)
+        loss, norm, carried = advance(batch, carried)
+        yield Step(number + 1, loss, norm, now, carried)
+
+
+def optimiser_of(
+    network: nn.Module, settings: TrainSettings, *, graph: bool = False
+) -> torch.optim.Optimizer:
+    """The optimiser a recipe names; with ``graph`` its rate is a tensor that a graph can read."""
+    rate: Any = torch.zeros((), device="cuda") if graph else settings.rate
+    given = {"parameters": network.parameters(), "rate": rate, "runs": isinstance(network, Many)}
+    return build(OPTIMISERS, settings.optimiser, **given)
+
+
+class Advance:
+    """One optimiser step: loss, gradient, clipping, update."""
+
+    def __init__(
+        self,
+        network: nn.Module,
+        loss_of: LossOf,
+        optimiser: torch.optim.Optimizer,
+        settings: TrainSettings,
+    ) -> None:
+        self.network, self.loss_of, self.optimiser = network, loss_of, optimiser
+        self.parameters = [p for p in network.parameters() if p.requires_grad]
+        self.clip = build(CLIPS, settings.clip)
+        self.mean = settings.reduce == "mean"
+
+    def __call__(self, batch: Any, carried: Any) -> tuple[Tensor, Tensor, Any]:
+        loss = self.loss_of(self.network, batch, carried)
+        total, count = summed(loss.total.detach()), summed(loss.targets)
+        # Parallel training averages the processes' gradients; here they must add up.
+        scale = processes() / count if self.mean else processes()
+        self.optimiser.zero_grad(set_to_none=True)
+        (loss.total * scale).sum().backward()
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        norm = self.clip(gradients, runs=total.dim() > 0)
+        self.optimiser.step()
+        return total / count, norm, loss.carried
+
+
+class Graphed:
+    """A step that is recorded once and then replayed by the GPU alone, without Python."""
+
+    def __init__(self, advance: Advance, *, after: int) -> None:
+        self.advance = advance
+        self.eager = after
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.stream = torch.cuda.Stream()
+
+    def __call__(self, batch: Any, carried: Any) -> tuple[Tensor, Tensor, Any]:
+        if self.eager:
+            self.eager -= 1
+            self.stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self.stream):
+                result = self.advance(batch, None)
+            torch.cuda.current_stream().wait_stream(self.stream)
+            return result
+        if self.graph is None:
+            self.record(batch)
+        assert self.graph is not None
+        tree_map(lambda new, kept: None if new is None else kept.copy_(new), batch, self.batch)
+        self.graph.replay()
+        return self.loss.clone(), self.norm.clone(), None
+
+    def record(self, batch: Any) -> None:
+        self.batch = tree_map(lambda part: None if part is None else part.clone(), batch)
+        self.advance.optimiser.zero_grad(set_to_none=True)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.loss, self.norm, _ = self.advance(self.batch, None)
+
+
+def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
+    for group in optimiser.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
+
+
+def processes() -> int:
+    """How many processes train together."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def summed(number: Tensor) -> Tensor:
+    """The sum over all processes."""
+    if processes() > 1:
+        number = number.clone()
+        dist.all_reduce(number)
+    return number

@@ -1,0 +1,48 @@
+"""What every memory promises: ``empty``, ``write`` and ``read``, with the weights as evidence.
+
+Shapes: b batch, n inputs, m queries, s slots, k hops, h heads, d width.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+from torch import Tensor
+
+
+class Written(NamedTuple):
+    """A new state, and what went where."""
+
+    state: Any  # the memory's own NamedTuple
+    weights: Tensor  # b n s, how much of input n is in slot s
+
+
+class Reading(NamedTuple):
+    """What was found, and where each hop looked: the evidence."""
+
+    found: Tensor  # b m d
+    weights: Tensor  # b k h m s
+    scores: Tensor  # b k h m s, before the softmax
+
+
+class Memory(Protocol):
+    """G and O of the frame: parts hold weights, what they remember is a value.
+
+    ``tables`` is how many states a text the memory wants from the encoder, ``rolls`` how many
+    uniform random numbers an example needs while training (0: none). They are drawn by whoever
+    holds the dice and handed to ``read``; without them a read is deterministic.
+    """
+
+    tables: int
+    rolls: int
+
+    def empty(self, batch: int, like: Tensor) -> Any: ...
+
+    def write(self, state: Any, states: Tensor, mask: Tensor) -> Written: ...
+
+    def read(
+        self,
+        state: Any,
+        query: Tensor,
+        *,
+        follow: Tensor | None = None,
+        rolls: Tensor | None = None,
+    ) -> Reading: ...

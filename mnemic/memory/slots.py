@@ -1,0 +1,65 @@
+"""The state of append-only memories: one slot an input, the oldest leave when it is full.
+
+Shapes: b batch, n inputs, s slots; a slot's content may have any shape (here: …).
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mnemic.memory.contract import Written
+
+
+class Slots(NamedTuple):
+    """One input a slot, oldest first; slots that are not real are masked."""
+
+    states: Tensor  # b s …
+    mask: Tensor  # b s
+    sources: Tensor  # b s, which input (counted from the first ever written) is in the slot
+    told: Tensor  # b, how many inputs were ever written
+
+
+def no_slots(batch: int, like: Tensor) -> Slots:
+    """No slots yet, for contents shaped like ``like``'s last axes (b n …)."""
+    return Slots(
+        like.new_zeros(batch, 0, *like.shape[2:]),
+        like.new_zeros(batch, 0, dtype=torch.bool),
+        like.new_zeros(batch, 0, dtype=torch.long),
+        like.new_zeros(batch, dtype=torch.long),
+    )
+
+
+def append(state: Slots, states: Tensor, mask: Tensor, *, most: int) -> Written:
+    """Add every real input behind the others; keep the newest ``most`` and leave them as they were.
+
+    Shapes never depend on the data, so this runs under ``vmap`` and in a CUDA graph.
+    """
+    number = state.told.unsqueeze(1) + mask.long().cumsum(1) - 1  # b n
+    slots = Slots(
+        torch.cat([state.states, states], 1),
+        torch.cat([state.mask, mask], 1),
+        torch.cat([state.sources, torch.where(mask, number, -1)], 1),
+        state.told + mask.sum(1),
+    )
+    if slots.mask.shape[1] > most:
+        slots = newest(slots, most)
+    same = (number.unsqueeze(2) == slots.sources.unsqueeze(1)) & mask.unsqueeze(2)  # b n s
+    return Written(slots, same.to(states.dtype))
+
+
+def newest(slots: Slots, most: int) -> Slots:
+    """The last ``most`` real slots of every row, in order, behind padding where there are fewer."""
+    order = slots.mask.long().argsort(dim=1, stable=True)[:, -most:]  # b most, padding first
+    wide = order.view(*order.shape, *[1] * (slots.states.dim() - 2))
+    return Slots(
+        slots.states.gather(1, wide.expand(*order.shape, *slots.states.shape[2:])),
+        slots.mask.gather(1, order),
+        slots.sources.gather(1, order),
+        slots.told,
+    )
+
+
+def age(mask: Tensor) -> Tensor:
+    """How many real slots lie behind each one: 0 for the newest (b s)."""
+    return mask.flip(1).long().cumsum(1).flip(1) - 1

@@ -1,0 +1,13 @@
+"""What every objective returns: a sum, a count, and the state to carry on with."""
+
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+
+class Loss(NamedTuple):
+    """A summed loss and what it is a sum of; whoever trains divides, over all processes at once."""
+
+    total: Tensor
+    targets: Tensor  # how many were asked for
+    carried: Any = None  # state for the next batch (a segment memory, a queue ...)

@@ -1,0 +1,24 @@
+"""Answer with one word of the vocabulary.
+
+Shapes: b batch, m queries, n inputs, d width, v vocabulary.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from mnemic.memory import Reading
+
+
+class AnswerWord(nn.Module):
+    """Score every word: ``W found``, without a bias (Sukhbaatar et al. 2015, equation 3).
+
+    With ``tied`` the network puts the encoder's last table in W's place (adjacent tying).
+    """
+
+    def __init__(self, width: int, vocab: int, *, tied: bool = False) -> None:
+        super().__init__()
+        self.tied = tied
+        self.table = nn.Parameter(torch.randn(vocab, width) * 0.1)
+
+    def forward(self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor) -> Tensor:
+        return reading.found @ self.table.mT  # b m v

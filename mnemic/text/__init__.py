@@ -1,0 +1,32 @@
+"""Strings to tokens and sentences, always with the character offsets that quote the text.
+
+A tokenizer comes from ``TOKENIZERS[kind](texts)``, which learns its vocabulary, or from
+``load(path)``, which reads any stored one, Hugging Face's included; ``Tokenizer`` is what all of
+them promise. ``sentences(text)`` cuts a text, English or Chinese, into spans that tile it.
+"""
+
+from collections.abc import Callable, Mapping
+
+from mnemic.text.chinese import share_of_han
+from mnemic.text.sentences import Span, sentences, trim
+from mnemic.text.stored import load
+from mnemic.text.subwords import Subwords
+from mnemic.text.tokens import Encoded, Tokenizer
+from mnemic.text.trainers import TRAINERS
+from mnemic.text.words import Words
+
+TOKENIZERS: Mapping[str, Callable[..., Tokenizer]] = {"words": Words.of, **TRAINERS}
+
+__all__ = [
+    "TOKENIZERS",
+    "TRAINERS",
+    "Encoded",
+    "Span",
+    "Subwords",
+    "Tokenizer",
+    "Words",
+    "load",
+    "sentences",
+    "share_of_han",
+    "trim",
+]
