@@ -11,6 +11,7 @@ from mnemic.learn.checkpoint import Checkpoint
 from mnemic.text import Words
 
 OTHERS = 3  # how many answers are shown in all
+LISTED = 8  # unknown words that are named
 
 
 @dataclass(frozen=True)
@@ -76,15 +77,17 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
         evidence,
         kept,
         len(sentences),
-        notes(words, question, kept, len(sentences)),
+        notes(words, sentences, question, kept),
     )
 
 
-def notes(words: Words, question: str, kept: int, told: int) -> tuple[str, ...]:
+def notes(words: Words, sentences: Sequence[str], question: str, kept: int) -> tuple[str, ...]:
     """What is not an error, but must be said."""
-    said = []
+    said, told = [], len(sentences)
+    if unknown := words.unknown_words(" ".join(sentences[told - kept :])):
+        said.append(f"the model does not know {few(unknown)}; they were left out of the story")
     if unknown := words.unknown_words(question):
-        listed = ", ".join(repr(word) for word in unknown)
+        listed = few(unknown)
         if len(unknown) < len(words.encode(question).ids):
             said.append(f"the model does not know {listed}; they were left out of the question")
         else:
@@ -94,3 +97,9 @@ def notes(words: Words, question: str, kept: int, told: int) -> tuple[str, ...]:
             f"the memory holds {kept} sentences; the first {told - kept} of {told} were left out"
         )
     return tuple(said)
+
+
+def few(words: Sequence[str]) -> str:
+    """The first words of a list, and how many more there are."""
+    more = f" and {len(words) - LISTED} more words" if len(words) > LISTED else ""
+    return ", ".join(repr(word) for word in words[:LISTED]) + more

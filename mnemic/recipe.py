@@ -19,6 +19,7 @@ Recipe = dict[str, Any]
 
 RECIPES = Path(__file__).with_name("recipes")
 SECTIONS = ("model", "data", "objective", "train", "phases")
+CHANGED = ("model", "objective", "train")  # what a phase may change; the data stays the same
 
 
 class ConfigError(ValueError):
@@ -31,15 +32,20 @@ def build(table: Mapping[str, Callable[..., T]], spec: Mapping[str, Any], **give
     ``given`` are facts the caller knows (width, vocab ...): the maker gets those it names, and
     a recipe may not set them.
     """
+    if not isinstance(spec, Mapping):
+        kinds = spec if isinstance(spec, str) and spec in table else next(iter(table))
+        raise ConfigError(f'a part is a table such as {{ kind = "{kinds}" }}, not {spec!r}')
     options = dict(spec)
     kind = options.pop("kind", None)
-    if kind not in table:
+    if not isinstance(kind, str) or kind not in table:
         raise ConfigError(f"no kind {kind!r} here{near(kind, table)}; known kinds: {listed(table)}")
-    return fill(table[kind], options, name=str(kind), **given)
+    return fill(table[kind], options, name=kind, **given)
 
 
 def fill(maker: Callable[..., T], options: Mapping[str, Any], *, name: str, **given: Any) -> T:
     """Call ``maker`` with the recipe's ``options``, each checked by name and type."""
+    if not isinstance(options, Mapping):
+        raise ConfigError(f"{name} is a table {{ … }}, not {options!r}")
     parameters = inspect.signature(maker).parameters
     offered = {key: value for key, value in given.items() if key in parameters}
     accepted = [key for key in parameters if key not in offered]
@@ -70,12 +76,23 @@ def load(name: str | Path, sets: Sequence[str] = ()) -> Recipe:
     for text in sets:
         key, value = assignment(text)
         recipe = override(recipe, key, value)
-    if unknown := [key for key in recipe if key not in SECTIONS]:
-        hint = near(unknown[0], SECTIONS)
-        raise ConfigError(
-            f"recipe {path.stem} has no section {unknown[0]!r}{hint}; sections: {listed(SECTIONS)}"
-        )
+    check_sections(recipe, f"recipe {path.stem}", SECTIONS)
     return recipe
+
+
+def check_sections(recipe: Recipe, name: str, known: Sequence[str]) -> None:
+    """Every section is a known one and a table; ``phases`` is a list of pieces of recipe."""
+    for key, value in recipe.items():
+        if key not in known:
+            hint = near(key, known)
+            raise ConfigError(f"{name} has no section {key!r}{hint}; sections: {listed(known)}")
+        if key == "phases":
+            if not isinstance(value, list) or not all(isinstance(part, dict) for part in value):
+                raise ConfigError(f"'phases' is a list of tables [[phases]], not {value!r}")
+            for number, part in enumerate(value):
+                check_sections(part, f"phases.{number}", CHANGED)
+        elif not isinstance(value, Mapping):
+            raise ConfigError(f"{key!r} is a table {{ … }}, not {value!r}")
 
 
 def find(name: str | Path) -> Path:
@@ -170,8 +187,9 @@ def fits(value: Any, wanted: Any) -> bool:
     if origin in (typing.Union, types.UnionType):
         return any(fits(value, part) for part in parts)
     if origin in (list, tuple, Sequence):
-        inner = [part for part in parts if part is not Ellipsis] or [Any]
-        return isinstance(value, list | tuple) and all(fits(item, inner[0]) for item in value)
+        if not isinstance(value, list | tuple) or len(value) != (count_of(wanted) or len(value)):
+            return False
+        return all(fits(item, (*parts, Any)[0]) for item in value)
     if origin in (dict, Mapping) or wanted in (dict, Mapping):
         return isinstance(value, Mapping)
     if wanted is None or wanted is type(None):
@@ -185,6 +203,12 @@ def fits(value: Any, wanted: Any) -> bool:
     return isinstance(value, wanted)
 
 
+def count_of(wanted: Any) -> int:
+    """How many items ``tuple[float, float]`` has; 0 for a list of any length."""
+    parts = typing.get_args(wanted)
+    return len(parts) if typing.get_origin(wanted) is tuple and Ellipsis not in parts else 0
+
+
 def spoken(wanted: Any) -> str:
     """A type in words a recipe's writer knows."""
     words = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
@@ -195,7 +219,8 @@ def spoken(wanted: Any) -> str:
     if origin in (typing.Union, types.UnionType):
         return " or ".join(spoken(part) for part in parts)
     if origin in (list, tuple, Sequence):
-        return f"a list, each item {spoken(parts[0])}"
+        many = f" of {count}" if (count := count_of(wanted)) else ""
+        return f"a list{many}, each item {spoken(parts[0])}"
     if origin in (dict, Mapping):
         return "a table { … }"
     return words.get(wanted, str(wanted))

@@ -92,8 +92,12 @@ def test_one_position_sees_itself(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ATTENTIONS)
 def test_every_weight_learns(kind: str) -> None:
-    attention, x = make(kind), rows(2, 7)
-    attention(x, x, all_of(7, 7)).square().sum().backward()
+    """And what is asked, and what is looked at: the gradient goes on to both."""
+    attention = make(kind)
+    x, context = rows(2, 7).requires_grad_(), (rows(2, 7) + 1).requires_grad_()
+    attention(x, context, all_of(7, 7)).square().sum().backward()
+    assert (x.grad != 0).any(-1).all()
+    assert (context.grad != 0).any(-1).all()
     assert not [name for name, weight in attention.named_parameters() if weight.grad is None]
 
 

@@ -100,8 +100,7 @@ def test_one_state_a_token_and_zeros_at_padding(case: str, fused: bool) -> None:
     encoder, tokens = make(case, fused), text(3, N)
     mask = ragged(tokens)
     states = encoder(tokens, mask)
-    assert encoder.width == D
-    assert states.shape == (3, N, D)
+    assert states.shape == (3, N, encoder.width)
     assert (states[~mask] == 0).all()
     assert (states[mask] != 0).any(-1).all()
 

@@ -234,21 +234,3 @@ def test_mistakes_are_named() -> None:
         build(RECURRENTS, {"kind": "gru", "directions": "halves"}, width=7)
     with pytest.raises(ConfigError, match="'forward', 'halves', 'sum'"):
         make("gru", directions="backward")
-
-
-def test_a_tiny_lstm_learns_to_remember() -> None:
-    """The first of six tokens has to be named at the end: sixteen examples."""
-    dice = torch.Generator().manual_seed(0)
-    tokens = torch.randint(8, (16, 6), generator=dice)
-    torch.manual_seed(0)
-    encoder = RecurrentEncoder(32, 8, recurrent={"kind": "lstm"})
-    head = nn.Linear(32, 8)
-    optimiser = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=0.02)
-    mask = torch.ones_like(tokens, dtype=torch.bool)
-    for _ in range(80):
-        scores = head(encoder.carry(tokens, mask).last)
-        loss = nn.functional.cross_entropy(scores, tokens[:, 0])
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-    assert (scores.argmax(-1) == tokens[:, 0]).all()

@@ -99,6 +99,7 @@ def test_quotes_that_belong_to_no_pair_stay_where_they_open_or_close() -> None:
     ]
     several = ['She said: "I know.', "It rained.", '"So what?"', 'Then "no" again.']
     assert cut(" ".join(several)) == several
+    assert cut('He left."Yes," she said.') == ["He left.", '"Yes," she said.']
 
 
 def test_a_quotation_swallows_no_page() -> None:

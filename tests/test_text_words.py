@@ -91,6 +91,16 @@ def test_an_item_is_found_only_where_it_stands_whole() -> None:
     assert quotes(words, "s") == ["s"]
 
 
+def test_the_larger_item_is_found_first() -> None:
+    titles = ["that cat", "that cat!", "that cat and that dog", "$"]
+    words = Words.of([], titles)
+    for title in titles[:3]:
+        assert words.encode(f"{title}?").tokens == [title]
+    assert words.encode("that cat and that").tokens == ["that cat", "<unk>", "<unk>"]
+    assert words.encode("$").ids == []
+    assert words.id_of("$") == 2
+
+
 def test_an_item_reaches_back_into_no_other_item() -> None:
     words = Words.of([], ["a-", "-b"])
     assert quotes(words, "a-b a- -b") == ["a-", "b", "a-", "-b"]

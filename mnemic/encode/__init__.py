@@ -2,6 +2,7 @@
 
 Contract: ``encode(tokens, mask, context=None) → states``; ids b n and bool b n → b n d, zeros at
 padding, ``width`` d. ``context`` is what the kind can look back at; each kind says what that is.
+``bag`` sums up each text instead: one state a table, b t d.
 """
 
 from collections.abc import Callable

@@ -7,6 +7,7 @@ Shapes: e steps of an epoch, b batch, r rolls; with several runs a runs axis bef
 """
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
@@ -52,21 +53,23 @@ class Draws:
         return min(len(pool) for pool in self.pools) // self.batch
 
     def from_step(self, step: int) -> Iterator[Draw]:
-        """All draws from this step on, without end."""
+        """All draws from this step on, without end; the next epoch is drawn beside this one."""
         number, skip = divmod(step, self.epoch)
-        while True:
-            rows, rolls = self.draw(number)
-            for place in range(skip, self.epoch):
-                yield Draw(rows[place], None if rolls is None else rolls[place])
-            number, skip = number + 1, 0
+        with ThreadPoolExecutor(1) as beside:
+            drawn = beside.submit(self.draw, number)
+            while True:
+                rows, rolls = (part.to(self.device) for part in drawn.result())
+                number += 1
+                drawn = beside.submit(self.draw, number)
+                for place in range(skip, self.epoch):
+                    yield Draw(rows[place], rolls[place] if self.rolls else None)
+                skip = 0
 
-    def draw(self, number: int) -> tuple[Tensor, Tensor | None]:
+    def draw(self, number: int) -> tuple[Tensor, Tensor]:
         """One whole epoch."""
         drawn = [self.draw_one(*own, number) for own in zip(self.pools, self.seeds)]
-        rows, rolls = (torch.stack(part, 1).to(self.device) for part in zip(*drawn))  # e runs b …
-        if not self.stacked:
-            rows, rolls = rows.squeeze(1), rolls.squeeze(1)
-        return rows, rolls if self.rolls else None
+        rows, rolls = (torch.stack(part, 1) for part in zip(*drawn))  # e runs b …
+        return (rows, rolls) if self.stacked else (rows.squeeze(1), rolls.squeeze(1))
 
     def draw_one(self, pool: Tensor, seed: int, number: int) -> tuple[Tensor, Tensor]:
         dice = dice_of(seed, "phase", self.phase, "epoch", number)

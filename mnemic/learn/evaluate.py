@@ -16,6 +16,8 @@ AT_ONCE = 500  # questions a batch: memory, not results, depends on it
 @torch.no_grad()
 def predict(network: nn.Module, stories: Stories, rows: Tensor) -> Tensor:
     """The answer's word id for each question in ``rows`` (q, or runs q for many runs)."""
+    if not rows.numel():
+        return rows
     was = network.training
     network.eval()
     compact = not stories.texts.is_cuda

@@ -6,7 +6,7 @@ It yields a ``Report`` a step and knows no screen.
 
 import os
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ from mnemic.learn.evaluate import mean, task_errors
 from mnemic.learn.log import Log
 from mnemic.learn.phase import Phase, bare, draws_of, phases, train_phase
 from mnemic.learn.train import Step, optimiser_of
-from mnemic.network import Network, assemble
+from mnemic.network import Network, assemble, check_model
 from mnemic.recipe import ConfigError, Recipe, build
 
 
@@ -53,8 +53,7 @@ def data_of(recipe: Recipe) -> Any:
     for section in ("model", "data", "objective"):
         if section not in recipe:
             raise ConfigError(f"the recipe has no [{section}]")
-    if "slots" not in recipe["model"]:
-        raise ConfigError("[model] needs slots: how many sentences the memory holds")
+    check_model(recipe["model"])
     return build(DATASETS, recipe["data"], slots=recipe["model"]["slots"])
 
 
@@ -78,7 +77,8 @@ def fit(
     """Train ``recipe`` into ``folder``, or go on with the run that stands there.
 
     A run that was stopped, even by a kill, goes on from its last checkpoint and ends with the
-    same bits. Closing the generator (Ctrl-C) saves first.
+    same bits. Closing the generator saves first; an interrupt within a step does not, since
+    the weights may then be half stepped.
     """
     place = start_processes(device)
     run = Run(recipe, folder, seed, place, fresh)
@@ -98,8 +98,10 @@ class Run:
     ) -> None:
         self.recipe, self.folder, self.seed, self.device = recipe, folder, seed, device
         self.plan = phases(recipe)
+        self.sums = torch.zeros(2, dtype=torch.float64)  # of loss and norm, in this epoch so far
         before = None if fresh else found(folder, recipe, seed)
         self.data = data_of(recipe)
+        check_phases(self.plan, recipe, self.data.sizes)
         if before is None:
             self.network: nn.Module = new_network(
                 self.plan[0].recipe["model"], self.data.sizes, seed
@@ -128,51 +130,45 @@ class Run:
         self.restore(optimiser)
         start, total = self.progress.step, phase.settings.total(draws.epoch)
         steps = train_phase(phase, trained, stories, draws, optimiser=optimiser, start=start)
-        rows = self.rows(phase, draws.epoch, total)
-        next(rows)
+        self.began = time.monotonic()
         try:
             for step in steps:
-                row = rows.send(step)
+                row = self.row(phase, step, draws.epoch, total)
                 self.progress = self.after(phase, step.number, row)
                 if step.number % phase.settings.save == 0:
                     self.save(optimiser)
                 yield Report(phase.number, len(self.plan), step.number, total, step.rate, row)
-        except (GeneratorExit, KeyboardInterrupt):
+        except GeneratorExit:
             self.save(optimiser)
             raise
         self.progress = Progress(phase=phase.number + 1, history=self.progress.history)
         self.save(None)
 
-    def rows(
-        self, phase: Phase, epoch: int, total: int
-    ) -> Generator[dict[str, Any] | None, Step, None]:
-        """Add up the steps of an epoch to one row of the log."""
-        done = int(self.progress.history[-1]["steps"]) if self.progress.history else 0
-        before = done - self.progress.step if self.progress.step else done
-        losses: list[Tensor] = []
-        norms: list[Tensor] = []
-        row, began = None, time.monotonic()
-        while True:
-            step = yield row
-            losses.append(step.loss)
-            norms.append(step.norm)
-            row = None
-            if step.number % epoch == 0 or step.number == total:
-                number = -(-step.number // epoch)
-                every = phase.settings.validate
-                look = bool(every) and (number % every == 0 or step.number == total)
-                row = {
-                    "phase": phase.number + 1,
-                    "epoch": number,
-                    "step": step.number,
-                    "steps": before + step.number,
-                    "loss": torch.stack(losses).mean().item(),
-                    "norm": torch.stack(norms).mean().item(),
-                    "rate": step.rate,
-                    "validation": self.validate() if look else None,
-                    "seconds": round(time.monotonic() - began, 2),
-                }
-                losses, norms, began = [], [], time.monotonic()
+    def row(self, phase: Phase, step: Step, epoch: int, total: int) -> dict[str, Any] | None:
+        """Add a step to its epoch; the log's next row if the epoch ends with it."""
+        self.sums = self.sums + torch.stack([step.loss, step.norm])
+        if step.number % epoch and step.number != total:
+            return None
+        number = -(-step.number // epoch)
+        every = phase.settings.validate
+        look = bool(every) and (number % every == 0 or step.number == total)
+        loss, norm = (self.sums / (step.number - (number - 1) * epoch)).tolist()
+        earlier = [row["steps"] for row in self.progress.history if row["phase"] <= phase.number]
+        validation = self.validate() if look else None
+        now = time.monotonic()
+        row = {
+            "phase": phase.number + 1,
+            "epoch": number,
+            "step": step.number,
+            "steps": step.number + (earlier[-1] if earlier else 0),
+            "loss": loss,
+            "norm": norm,
+            "rate": step.rate,
+            "validation": validation,
+            "seconds": round(now - self.began, 2),
+        }
+        self.sums, self.began = torch.zeros_like(self.sums), now
+        return row
 
     def after(self, phase: Phase, step: int, row: dict[str, Any] | None) -> Progress:
         history = self.progress.history
@@ -190,8 +186,9 @@ class Run:
         return mean(list(task_errors(self.network, held).values()))
 
     def restore(self, optimiser: torch.optim.Optimizer) -> None:
-        """Go on with the optimiser and the dice of dropout as they were saved."""
+        """Go on with the optimiser, the epoch's sums and the dice of dropout as they were saved."""
         restore_optimiser(optimiser, self.state)
+        self.sums = self.state.get("sums", torch.zeros_like(self.sums)).to(self.device)
         if "dice" in self.state:
             torch.set_rng_state(self.state["dice"])
         else:
@@ -201,8 +198,9 @@ class Run:
     def save(self, optimiser: torch.optim.Optimizer | None) -> None:
         if not self.leads:
             return
-        state = {"dice": torch.get_rng_state()}
-        if optimiser is not None:
+        state: dict[str, Tensor] = {}
+        if optimiser is not None:  # in the middle of a phase
+            state = {"dice": torch.get_rng_state(), "sums": self.sums.cpu()}
             state |= optimiser_state(optimiser)
         checkpoint = Checkpoint(
             recipe=self.recipe,
@@ -226,6 +224,21 @@ class Run:
             self.log.close()
 
 
+def check_phases(plan: Sequence[Phase], recipe: Recipe, sizes: dict[str, int]) -> None:
+    """A phase may use the recipe's weights otherwise, but they must be the same ones."""
+    for phase in plan:
+        if phase.recipe["model"] == recipe["model"]:
+            continue
+        models = (recipe["model"], phase.recipe["model"])
+        whole, own = (new_network(model, sizes, 0).state_dict() for model in models)
+        for name in sorted(whole.keys() | own.keys()):
+            if name not in whole or name not in own or whole[name].shape != own[name].shape:
+                raise ConfigError(
+                    f"phases.{phase.number} changes the weight {name!r}; a phase may change how "
+                    "weights are used, not their sizes (width, slots, hops, tying ...)"
+                )
+
+
 def found(folder: Path, recipe: Recipe, seed: int) -> Checkpoint | None:
     """The checkpoint of a stopped run of the same recipe, if there is one."""
     try:
@@ -245,9 +258,14 @@ def start_processes(device: str) -> torch.device:
     """Join the other processes if torchrun started this one; the device this one uses."""
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise ConfigError(f"there is no GPU for device {device!r}; use cpu")
     if "LOCAL_RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1:
         if device == "cuda":
             device = f"cuda:{os.environ['LOCAL_RANK']}"
         if not dist.is_initialized():
             dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
-    return torch.device(device)
+    try:
+        return torch.device(device)
+    except RuntimeError:
+        raise ConfigError(f"no device {device!r}; give cpu, cuda or auto") from None

@@ -1,8 +1,7 @@
 """One phase of a recipe, for one run or for many at once.
 
 A recipe may have ``[[phases]]``: each is a piece of recipe laid over the whole one. MemN2N's
-linear start is a phase in which ``model.memory.softmax`` is false; a curriculum is phases that
-change the data.
+linear start is a phase in which ``model.memory.softmax`` is false. Phases share their data.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,9 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.data.stories.tensors import Stories
+from mnemic.learn.clip import CLIPS
 from mnemic.learn.draws import Draw, Draws
 from mnemic.learn.many import Many
-from mnemic.learn.train import Step, TrainSettings, processes, train
+from mnemic.learn.schedule import SCHEDULES
+from mnemic.learn.train import Step, TrainSettings, optimiser_of, processes, train
 from mnemic.objectives import OBJECTIVES, Loss
 from mnemic.recipe import ConfigError, Recipe, build, fill, merge
 
@@ -32,14 +33,24 @@ class Phase(NamedTuple):
 def phases(recipe: Recipe) -> list[Phase]:
     """The recipe's phases in order; a recipe without any is one phase."""
     whole = {key: value for key, value in recipe.items() if key != "phases"}
-    listed = recipe.get("phases") or [{}]
-    if not isinstance(listed, list) or not all(isinstance(part, dict) for part in listed):
-        raise ConfigError("phases is a list of tables: [[phases]]")
-    own = [merge(whole, part) for part in listed]
-    return [
+    own = [merge(whole, part) for part in recipe.get("phases") or [{}]]
+    found = [
         Phase(number, part, fill(TrainSettings, part.get("train", {}), name="train"))
         for number, part in enumerate(own)
     ]
+    for phase in found:
+        check(phase)
+    return found
+
+
+def check(phase: Phase) -> None:
+    """Build what the phase will build, so that a slip in the last one is noticed in the first."""
+    if "objective" not in phase.recipe:
+        raise ConfigError("the recipe has no [objective]")
+    build(OBJECTIVES, phase.recipe["objective"])
+    build(SCHEDULES, phase.settings.schedule)
+    build(CLIPS, phase.settings.clip)
+    optimiser_of(nn.Linear(1, 1), phase.settings)
 
 
 def draws_of(

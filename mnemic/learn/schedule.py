@@ -27,6 +27,10 @@ class Halving:
 
     every: int = 25
 
+    def __post_init__(self) -> None:
+        if self.every < 1:
+            raise ValueError(f"halving.every is at least 1 epoch, not {self.every}")
+
     def __call__(self, step: int, epoch: int, total: int) -> float:
         return 0.5 ** ((step // epoch + 1) // self.every)
 

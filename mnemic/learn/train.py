@@ -15,7 +15,7 @@ from mnemic.learn.many import Many
 from mnemic.learn.optimise import OPTIMISERS
 from mnemic.learn.schedule import SCHEDULES
 from mnemic.objectives import Loss
-from mnemic.recipe import build
+from mnemic.recipe import ConfigError, build
 
 LossOf = Callable[[nn.Module, Any, Any], Loss]
 EAGER = 3  # steps taken before a CUDA graph is captured: kernels and allocator must be warm
@@ -36,6 +36,12 @@ class TrainSettings:
     clip: Mapping[str, Any] = field(default_factory=lambda: {"kind": "norm"})
     validate: int = 5  # epochs between looks at the validation set; 0: never
     save: int = 2000  # steps between checkpoints
+
+    def __post_init__(self) -> None:
+        least = {"epochs": 0, "steps": 0, "batch": 1, "validate": 0, "save": 1}
+        for name, number in least.items():
+            if getattr(self, name) < number:
+                raise ConfigError(f"train.{name} is at least {number}, not {getattr(self, name)}")
 
     def total(self, epoch: int) -> int:
         """How many steps a phase has, if an epoch has ``epoch``."""

@@ -54,6 +54,8 @@ class MemN2N(nn.Module):
         super().__init__()
         if nonlinear and tying != "layerwise":
             raise ValueError("memn2n.nonlinear needs tying = 'layerwise' (its map between hops)")
+        if hops < 1 or noise < 0:
+            raise ValueError(f"memn2n has hops from 1 on and noise from 0 on, not {hops}, {noise}")
         self.hops, self.slots, self.tying = hops, slots, tying
         self.nonlinear, self.noise = nonlinear, noise
         self.softmax, self.spare = softmax, spare

@@ -36,12 +36,10 @@ def append(state: Slots, states: Tensor, mask: Tensor, *, most: int) -> Written:
     Shapes never depend on the data, so this runs under ``vmap`` and in a CUDA graph.
     """
     number = state.told.unsqueeze(1) + mask.long().cumsum(1) - 1  # b n
-    slots = Slots(
-        torch.cat([state.states, states], 1),
-        torch.cat([state.mask, mask], 1),
-        torch.cat([state.sources, torch.where(mask, number, -1)], 1),
-        state.told + mask.sum(1),
-    )
+    slots = Slots(states, mask, torch.where(mask, number, -1), state.told + mask.sum(1))
+    if state.mask.shape[1]:
+        parts = [torch.cat(pair, 1) for pair in zip(state[:3], slots[:3])]
+        slots = Slots(parts[0], parts[1], parts[2], slots.told)
     if slots.mask.shape[1] > most:
         slots = newest(slots, most)
     same = (number.unsqueeze(2) == slots.sources.unsqueeze(1)) & mask.unsqueeze(2)  # b n s

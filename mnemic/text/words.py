@@ -39,21 +39,29 @@ class Found(NamedTuple):
     end: int
 
 
-class Item(NamedTuple):
-    """An entry of several words, and how much punctuation it has before and after them."""
+class Shape(NamedTuple):
+    """How many words an item has, and how much punctuation before and after them."""
 
-    entry: str
     words: int
     before: int
     after: int
 
 
+class Items(NamedTuple):
+    """The entries that are more than one plain word, and their shapes by the word they begin with,
+    largest first: thousands of film titles begin with "the", in a handful of shapes."""
+
+    entries: set[str]
+    shapes: dict[str, list[Shape]]
+
+
 class Words:
     """Whole words to ids and back; id 0 is padding, id 1 an unknown word.
 
-    An item is found in a text wherever it stands as a whole, the longest one first: in "the
+    An item is found in a text wherever it stands as a whole, the one of most words first: in "the
     milk,football." it is one token if the vocabulary has it and two words if not. ``special``
-    changes nothing, as no special tokens are ever added. Decoding loses punctuation and case.
+    changes nothing, as no special tokens are ever added. Decoding loses punctuation and case. An
+    item without a letter or a digit, such as "$", has an id but is found in no text.
     """
 
     kind = "words"
@@ -66,13 +74,13 @@ class Words:
         _check(words)
         self.words = tuple(words)
         self._ids = {word: number for number, word in enumerate(self.words)}
-        self._items = _items_by_first_word(self.words[2:])
+        self._items = _items_among(self.words[2:])
 
     @classmethod
     def of(cls, texts: Iterable[str], extra: Iterable[str] = ()) -> "Words":
         """The vocabulary of these texts and of ``extra`` items that are never split."""
         entries = {fold(item.strip()) for item in extra}
-        items = _items_by_first_word(entries)
+        items = _items_among(entries)
         for text in texts:
             entries.update(found.word for found in _find(text, items))
         return cls([PAD, UNKNOWN, *sorted(entries)])
@@ -135,35 +143,41 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", text.lower()).replace("’", "'")
 
 
-def _find(text: str, items: dict[str, list[Item]]) -> Iterator[Found]:
+def _find(text: str, items: Items) -> Iterator[Found]:
     """The words of ``text`` and, where they stand as a whole, the items."""
     # Folding each word apart from the text keeps the offsets: "İ" is longer in lower case.
     words = [Found(fold(match[0]), *match.span()) for match in _WORD.finditer(text)]
     place = reached = 0
     while place < len(words):
         found, count = words[place], 1
-        for item in items.get(found.word, ()):
-            whole = _item_at(text, words[place : place + item.words], item)
-            if whole is not None and whole.start >= reached:
-                found, count = whole, item.words
+        for shape in items.shapes.get(found.word, ()):
+            if shape.words > len(words) - place:
+                continue
+            whole = _stretch(text, words[place : place + shape.words], shape)
+            if whole.word in items.entries and whole.start >= reached:
+                found, count = whole, shape.words
                 break
         yield found
         place, reached = place + count, found.end
 
 
-def _item_at(text: str, words: list[Found], item: Item) -> Found | None:
-    start, end = words[0].start - item.before, words[-1].end + item.after
-    return Found(item.entry, start, end) if fold(text[start:end]) == item.entry else None
+def _stretch(text: str, words: list[Found], shape: Shape) -> Found:
+    start, end = words[0].start - shape.before, words[-1].end + shape.after
+    return Found(fold(text[start:end]), start, end)
 
 
-def _items_by_first_word(entries: Iterable[str]) -> dict[str, list[Item]]:
-    """The entries that are not one plain word, longest first, under the word they begin with."""
-    items: dict[str, list[Item]] = {}
-    for entry in sorted(entries, key=lambda entry: (-len(entry), entry)):
+def _items_among(entries: Iterable[str]) -> Items:
+    items = Items(set(), {})
+    for entry in entries:
         words = list(_WORD.finditer(entry))
         if words and words[0][0] != entry:
-            item = Item(entry, len(words), words[0].start(), len(entry) - words[-1].end())
-            items.setdefault(words[0][0], []).append(item)
+            items.entries.add(entry)
+            shape = Shape(len(words), words[0].start(), len(entry) - words[-1].end())
+            shapes = items.shapes.setdefault(words[0][0], [])
+            if shape not in shapes:
+                shapes.append(shape)
+    for shapes in items.shapes.values():
+        shapes.sort(reverse=True)
     return items
 
 

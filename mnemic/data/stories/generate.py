@@ -60,7 +60,7 @@ def generate(task: int, count: int, *, seed: int) -> Iterator[Story]:
 def stories(maker: Maker, count: int, dice: Random) -> Iterator[Story]:
     """Yield a maker's stories until ``count`` questions are asked."""
     left = count
-    while left:
+    while left > 0:
         story = first_questions(maker(dice), left)
         left -= sum(isinstance(line, Question) for line in story)
         yield story

@@ -39,13 +39,7 @@ class Stories(NamedTuple):
 
     def only(self, rows: Tensor) -> "Stories":
         """Some of the questions; the texts stay shared."""
-        return self._replace(
-            story=self.story[rows],
-            question=self.question[rows],
-            answer=self.answer[rows],
-            task=self.task[rows],
-            facts=self.facts[rows],
-        )
+        return Stories(self.texts, *(part[rows] for part in self[1:]))
 
     def batch(self, rows: Tensor, rolls: Tensor | None = None, *, compact: bool = True) -> Batch:
         """The questions in ``rows`` (b, or runs b: then everything has a runs axis in front).
@@ -137,9 +131,9 @@ def tensors(examples: Sequence[Example], words: Words, *, slots: int | None = No
     return Stories(
         padded(ids),
         story,
-        torch.tensor([rows[example.question] for example in examples]),
-        torch.tensor([known(words, example.answer) for example in examples]),
-        torch.tensor([example.task for example in examples]),
+        torch.tensor([rows[example.question] for example in examples], dtype=torch.long),
+        torch.tensor([known(words, example.answer) for example in examples], dtype=torch.long),
+        torch.tensor([example.task for example in examples], dtype=torch.long),
         facts,
     )
 

@@ -1,0 +1,27 @@
+"""How the documentation is built; ``live.py`` holds the parts that are read from the code."""
+
+import sys
+from pathlib import Path
+
+import mnemic
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+project = "mnemic"
+author = "the mnemic developers"
+copyright = "the mnemic developers, Apache License 2.0"
+version = release = mnemic.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "live"]
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build"]
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+python_maximum_signature_line_length = 88
+
+html_theme = "furo"
+html_title = f"mnemic {version}"
+html_copy_source = False
+html_show_sphinx = False

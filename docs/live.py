@@ -1,0 +1,107 @@
+"""Directives for what the code itself knows: recipes, kinds and commands.
+
+They write Markdown from the package as it is installed, so a page cannot say what is not so.
+"""
+
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+WIDTH = "84"  # columns of a block on the page
+TABLES = {  # what a recipe calls it: where its kinds are listed
+    "model.encode": "mnemic.encode:ENCODERS",
+    "model.memory": "mnemic.memory:MEMORIES",
+    "model.respond": "mnemic.respond:RESPONSES",
+    "data": "mnemic.data:DATASETS",
+    "objective": "mnemic.objectives:OBJECTIVES",
+    "train.optimiser": "mnemic.learn.optimise:OPTIMISERS",
+    "train.schedule": "mnemic.learn.schedule:SCHEDULES",
+    "train.clip": "mnemic.learn.clip:CLIPS",
+}
+
+
+def recipes() -> Iterator[str]:
+    """Every shipped recipe with its text."""
+    from mnemic.recipe import find, names
+
+    for name in names():
+        yield f"### {name}\n\n```toml\n{find(name).read_text(encoding='utf-8')}```\n"
+
+
+def kinds() -> Iterator[str]:
+    """Every table of kinds with the options each kind takes."""
+    for key, home in TABLES.items():
+        module, _, table = home.partition(":")
+        yield f"### {key}\n\n| kind | what it is | options |\n| --- | --- | --- |"
+        for kind, maker in getattr(import_module(module), table).items():
+            yield f"| `{kind}` | {first_line(maker)} | {', '.join(options(maker)) or '–'} |"
+        yield ""
+
+
+def options(maker: Callable[..., Any]) -> Iterator[str]:
+    """The options a recipe may set: keywords with a default."""
+    for name, parameter in inspect.signature(maker).parameters.items():
+        if parameter.default is not inspect.Parameter.empty:
+            default = parameter.default
+            shown = str(default).lower() if isinstance(default, bool) else repr(default)
+            long = len(shown) > 30
+            yield f"`{name}`" if long else f"`{name} = {shown}`"
+
+
+def first_line(maker: Callable[..., Any]) -> str:
+    """A docstring's first sentence, fit for a cell of a table."""
+    text = " ".join((inspect.getdoc(maker) or "").split("\n\n")[0].split())
+    return text.replace("``", "`").replace("|", "\\|")
+
+
+def commands() -> Iterator[str]:
+    """Every command with what its ``--help`` prints."""
+    import typer
+
+    from mnemic.app.main import app
+
+    for path in walk(typer.main.get_command(app)):
+        yield f"## mnemic {' '.join(path)}\n\n```text\n{help_of(path)}\n```\n"
+
+
+def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The way to every command; a group is only part of the way."""
+    below: Mapping[str, Any] = getattr(command, "commands", {})
+    if not below:
+        yield path
+    for name, inner in below.items():
+        yield from walk(inner, (*path, name))
+
+
+def help_of(path: Iterable[str]) -> str:
+    """Without colours, in lines that fit the page."""
+    words = [sys.executable, "-m", "mnemic", *path, "--help"]
+    plain = os.environ | {"COLUMNS": WIDTH, "NO_COLOR": "1", "PYTHONUTF8": "1"}
+    done = subprocess.run(words, env=plain, capture_output=True, check=True, encoding="utf-8")
+    return "\n".join(line.rstrip() for line in done.stdout.strip("\n ").splitlines())
+
+
+class Live(SphinxDirective):
+    """Puts what one of the functions above writes in its place."""
+
+    source: Callable[[], Iterable[str]]
+    has_content = False
+
+    def run(self) -> list[nodes.Node]:
+        text = "\n".join(type(self).source())
+        return self.parse_text_to_nodes(text, allow_section_headings=True)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    for source in (recipes, kinds, commands):
+        kind = type(source.__name__.title(), (Live,), {"source": staticmethod(source)})
+        app.add_directive(f"mnemic-{source.__name__}", kind)
+    return {"parallel_read_safe": True}

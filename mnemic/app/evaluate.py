@@ -1,0 +1,99 @@
+"""``mnemic evaluate``: how often a trained network answers wrongly, task by task."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from mnemic.app.options import AsJson, Data, Device, Model, Tasks, device_of, task_numbers
+from mnemic.app.questions import Split, questions
+from mnemic.app.screen import out, print_json, warn
+
+
+def evaluate(
+    model: Model,
+    data: Data = None,
+    split: Annotated[Split, typer.Option(help="Which questions.")] = Split.test,
+    tasks: Tasks = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Test a trained network: the error of each task, their mean, and how many failed.
+
+    The questions are those of the checkpoint's own recipe; --data puts another folder in its place.
+
+    Example: mnemic evaluate --model runs/memn2n --data babi --tasks 1-3
+    """
+    from mnemic.learn.checkpoint import load
+    from mnemic.learn.evaluate import mean
+    from mnemic.learn.tables import FAILED
+
+    checkpoint = load(model)
+    source = dict(checkpoint.recipe["data"])
+    if data is not None:
+        both = ("tasks", "validation")  # what generated stories and files have in common
+        same = {k: v for k, v in source.items() if source["kind"] == "stories" or k in both}
+        source = {**same, "kind": "stories", "folder": data}
+    found = test(checkpoint, source, split, tasks or ["all"], device_of(device))
+    errors = found["per_task"]
+    report = {
+        "model": str(model),
+        "data": source,
+        "split": split.value,
+        "mean_error": mean(list(errors.values())),
+        "failed": sum(error > FAILED for error in errors.values()),
+        **found,
+    }
+    for note in report["notes"]:
+        warn(note)
+    if as_json:
+        print_json(report)
+    else:
+        tell(report, FAILED)
+
+
+def test(
+    checkpoint: Any, source: dict[str, Any], split: Split, tasks: list[str], device: str
+) -> dict[str, Any]:
+    """Ask every question of the split, in the words that the network knows."""
+    from mnemic.data.stories.tensors import tensors
+    from mnemic.learn.evaluate import task_errors
+    from mnemic.recipe import ConfigError
+
+    examples = questions(source, split, lambda known: task_numbers(tasks, known))
+    if not examples:
+        raise ConfigError(f"the {split.value} split of this data has no questions")
+    stories = tensors(examples, checkpoint.tokenizer, slots=checkpoint.recipe["model"]["slots"]).to(
+        device
+    )
+    errors = task_errors(checkpoint.network.to(device), stories)
+    strange = int((stories.answer < 0).sum())
+    notes = [] if checkpoint.progress.done else ["this network is not trained to the end"]
+    if strange:
+        notes.append(
+            f"{strange} of {len(examples)} answers are words the network does not know; they "
+            "count as wrong"
+        )
+    return {
+        "per_task": {str(task): error for task, error in errors.items()},
+        "questions": {str(task): int((stories.task == task).sum()) for task in errors},
+        "notes": notes,
+    }
+
+
+def tell(report: dict[str, Any], limit: float) -> None:
+    from mnemic.data.stories.folder import TASKS
+
+    table = Table("task", "", "questions", "error %", header_style="bold", show_footer=True)
+    for column in (0, 2, 3):
+        table.columns[column].justify = "right"
+    for task, error in report["per_task"].items():
+        style = "red" if error > limit else "green"
+        asked = str(report["questions"][task])
+        table.add_row(task, TASKS[int(task)], asked, f"[{style}]{error:.1f}")
+    table.columns[1].footer = "mean"
+    table.columns[2].footer = str(sum(report["questions"].values()))
+    table.columns[3].footer = f"{report['mean_error']:.1f}"
+    screen = out()
+    screen.print(table)
+    screen.print(f"{report['failed']} of {len(report['per_task'])} tasks failed (over {limit:g} %)")

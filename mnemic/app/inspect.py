@@ -1,0 +1,110 @@
+"""``mnemic inspect``: what a checkpoint is, and whether it is whole."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from mnemic.app.options import AsJson
+from mnemic.app.screen import duration, out, percent, print_json, size
+
+ROWS = 5  # of the log
+
+
+def inspect(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder, or a checkpoint.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show what a checkpoint is: recipe, sizes, weights, progress; and check every file.
+
+    Example: mnemic inspect runs/memn2n
+    """
+    report = describe(folder)
+    if as_json:
+        print_json(report)
+    else:
+        tell(report)
+
+
+def describe(folder: Path) -> dict[str, Any]:
+    """Everything about a checkpoint; a file that is missing or changed raises."""
+    from mnemic.learn.checkpoint import load, locate, read_json
+    from mnemic.learn.phase import phases
+
+    place, checkpoint = locate(folder), load(folder)
+    progress = checkpoint.progress
+    return {
+        "checkpoint": str(place),
+        "whole": True,  # or loading would have raised
+        "written_by": f"mnemic {read_json(place / 'manifest.json')['mnemic']}",
+        "seed": checkpoint.seed,
+        "sizes": dict(checkpoint.sizes),
+        "parameters": weights_by_part(checkpoint.network),
+        "progress": {
+            "done": progress.done,
+            "phase": progress.phase,
+            "phases": len(phases(checkpoint.recipe)),
+            "step": progress.step,
+            "seconds": round(sum(row["seconds"] for row in progress.history), 1),
+        },
+        "log": progress.history[-ROWS:],
+        "files": {path.name: path.stat().st_size for path in sorted(place.iterdir())},
+        "recipe": checkpoint.recipe,
+    }
+
+
+def weights_by_part(network: Any) -> dict[str, int]:
+    """How many numbers each part has learnt; those of tied parts are counted once."""
+    counts = {name: 0 for name, _ in network.named_children()}
+    for name, weight in network.named_parameters():
+        counts[name.partition(".")[0]] += weight.numel()
+    return counts
+
+
+def tell(report: dict[str, Any]) -> None:
+    from mnemic.app.toml import toml_of
+
+    screen, progress = out(), report["progress"]
+    parts = ", ".join(f"{part} {count:,}" for part, count in report["parameters"].items())
+    where = (
+        f"stopped in phase {progress['phase'] + 1} of {progress['phases']}, step {progress['step']}"
+    )
+    facts = {
+        "checkpoint": report["checkpoint"],
+        "files": "whole: every SHA-256 is the manifest's",
+        "written by": report["written_by"],
+        "progress": "trained to the end" if progress["done"] else where,
+        "trained for": duration(progress["seconds"]),
+        "seed": str(report["seed"]),
+        "sizes": ", ".join(f"{name} {count}" for name, count in report["sizes"].items()),
+        "weights": f"{sum(report['parameters'].values()):,} ({parts})",
+    }
+    for name, value in facts.items():
+        screen.print(f"{name:<12} {value}", markup=False, soft_wrap=True)
+    screen.print(f"\n{toml_of(report['recipe'])}", markup=False, soft_wrap=True)
+    screen.print(files_table(report["files"]))
+    if report["log"]:
+        screen.print(log_table(report["log"]))
+
+
+def files_table(files: dict[str, int]) -> Table:
+    table = Table("file", "size", header_style="bold")
+    table.columns[1].justify = "right"
+    for name, count in files.items():
+        table.add_row(name, size(count))
+    return table
+
+
+def log_table(log: list[dict[str, Any]]) -> Table:
+    table = Table(
+        "phase", "epoch", "step", "loss", "rate", "validation", header_style="bold", title="log"
+    )
+    for row in log:
+        numbers = (str(row[name]) for name in ("phase", "epoch", "step"))
+        table.add_row(
+            *numbers, f"{row['loss']:.4f}", f"{row['rate']:g}", percent(row["validation"])
+        )
+    for column in table.columns:
+        column.justify = "right"
+    return table

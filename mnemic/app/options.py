@@ -1,0 +1,75 @@
+"""The options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+AsJson: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")
+]
+Model: TypeAlias = Annotated[
+    Path, typer.Option("--model", metavar="DIR", help="A run's folder, or a checkpoint.")
+]
+Data: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--data", metavar="DIR", help="Folder of the bAbI stories (the one with en and en-10k)."
+    ),
+]
+Sets: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change any key of the recipe, such as train.rate=0.01; may be repeated.",
+    ),
+]
+Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="Of every random choice.")]
+Device: TypeAlias = Annotated[
+    str, typer.Option("--device", help="cpu, cuda, cuda:1 … or auto: a GPU where there is one.")
+]
+Fresh: TypeAlias = Annotated[
+    bool, typer.Option("--fresh", help="Start anew, even if a run stands there.")
+]
+Tasks: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tasks", metavar="TASKS", help="Only these, such as 1,2,15-17.", show_default="all"
+    ),
+]
+
+
+def task_numbers(texts: list[str], known: list[int]) -> list[int]:
+    """``["1,2", "15-17"]`` → task numbers in order; ``all`` is every known one."""
+    from mnemic.recipe import ConfigError, listed
+
+    chosen: set[int] = set()
+    for part in ",".join(texts).replace(" ", "").split(","):
+        first, _, last = part.partition("-")
+        if part == "all":
+            chosen.update(known)
+        elif first.isdecimal() and (last or first).isdecimal():
+            chosen.update(range(int(first), int(last or first) + 1))
+        else:
+            raise ConfigError(f"tasks are numbers such as 1,2,15-17 or all, not {part!r}")
+    if strange := sorted(chosen - set(known)):
+        raise ConfigError(f"there is no task {strange[0]} here; tasks: {listed(map(str, known))}")
+    return sorted(chosen)
+
+
+def device_of(text: str) -> str:
+    """A device that is really there."""
+    import torch
+
+    from mnemic.recipe import ConfigError
+
+    if text == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    kind, _, number = text.partition(":")
+    if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
+        raise ConfigError(f"--device is cpu, cuda, cuda:NUMBER or auto, not {text!r}")
+    if kind == "cuda" and int(number or 0) >= torch.cuda.device_count():
+        count = torch.cuda.device_count()
+        raise ConfigError(f"no device {text!r}: PyTorch finds {count} CUDA devices; try cpu")
+    return text

@@ -1,0 +1,171 @@
+"""``mnemic table``: a published table, rebuilt by one command."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from mnemic.app.options import AsJson, Device, Sets, Tasks, device_of, task_numbers
+from mnemic.app.progress import Bars
+from mnemic.app.screen import duration, out, print_json
+from mnemic.app.stop import patient
+
+OFTEN = 50  # steps between two moves of the bar
+
+app = typer.Typer(help="Rebuild a published table.", rich_markup_mode="rich")
+
+
+class Size(StrEnum):
+    """Training questions a task."""
+
+    small = "1k"
+    large = "10k"
+
+
+@app.callback()
+def tables() -> None:
+    """Rebuild a published table."""  # this alone keeps `babi` a command of its own
+
+
+@app.command()
+def babi(
+    data: Annotated[str, typer.Option("--data", metavar="DIR", help="Folder of the bAbI stories.")],
+    recipe: Annotated[str, typer.Option(help="Which network.")] = "memn2n",
+    size: Annotated[Size, typer.Option(help="Training questions a task.")] = Size.small,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="One network for all tasks, not one a task.")
+    ] = False,
+    seeds: Annotated[int, typer.Option(help="Runs, from seed 0 on.", min=1)] = 5,
+    tasks: Tasks = None,
+    sets: Sets = None,
+    device: Device = "auto",
+    at_once: Annotated[
+        int,
+        typer.Option(min=0, help="Runs as one program; 0: all on a GPU, one by one on a CPU."),
+    ] = 0,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Where runs and table go.",
+            show_default="runs/table-babi-RECIPE-SIZE",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train and test a recipe on the bAbI tasks, and set the errors beside the published ones.
+
+    Finished runs are kept; a table that was stopped goes on when the command is repeated.
+
+    Example: mnemic table babi --recipe memn2n --size 1k --joint --seeds 5 --data babi
+    """
+    from mnemic.data.stories.folder import TASKS
+    from mnemic.learn.tables import BabiTable, save_result
+
+    wanted = BabiTable(
+        recipe=recipe,
+        data=data,
+        size=size.value,
+        joint=joint,
+        seeds=seeds,
+        tasks=task_numbers(tasks or ["all"], sorted(TASKS)),
+        sets=sets or [],
+        device=device_of(device),
+        at_once=at_once,
+    )
+    name = f"table-babi-{Path(recipe).stem}-{size.value}{'-joint' if joint else ''}"
+    place = folder or Path("runs") / name
+    follow(wanted, place)
+    result = save_result(wanted, place)
+    if as_json:
+        print_json(result)
+        return
+    out().print(errors_table(result))
+    summarise(result)
+    out().print(f"kept in {place / 'table.json'}", style="dim", markup=False, soft_wrap=True)
+
+
+def follow(table: Any, folder: Path) -> None:
+    """Train what is missing, and show how far it is; Ctrl-C waits for the end of a step."""
+    from mnemic.learn.phase import phases
+    from mnemic.learn.tables import rebuild
+
+    epochs = [phase.settings.epochs for phase in phases(table.recipes()[0])]
+    total, done, share = table.seeds * len(table.recipes()), 0, 0
+    with patient() as stopped, Bars() as bars:
+        for going in rebuild(table, folder):
+            phase, step, steps = going.watched.phase, going.watched.step, going.watched.total
+            if (phase.number, step.number) == (0, 1):
+                done, share = standing(table, folder, going.group)
+                bars.line(f"runs {done + 1} to {done + share} of {total}")
+            if step.number % OFTEN == 0 or step.number in (1, steps):
+                part = sum(epochs[: phase.number]) + epochs[phase.number] * step.number / steps
+                tasks = table.tasks if table.joint else [table.tasks[going.group]]
+                where = f"task {tasks[0]}" if len(tasks) == 1 else f"{len(tasks)} tasks"
+                bars.show(
+                    "runs",
+                    done + share * part / sum(epochs),
+                    total,
+                    f"{where}, phase {phase.number + 1} of {going.watched.phases}, "
+                    f"step {step.number} of {steps}, loss {step.loss.mean().item():.3f}",
+                )
+            if stopped():
+                raise KeyboardInterrupt(f"stopped; {done} finished runs are kept in {folder}")
+
+
+def standing(table: Any, folder: Path, group: int) -> tuple[int, int]:
+    """How many runs of the table are finished, and how many the next program trains together."""
+    from mnemic.learn.tables import kept, key
+
+    there = kept(folder)
+    keys = [key(recipe) for recipe in table.recipes()]
+    left = [sum((name, seed) not in there for seed in range(table.seeds)) for name in keys]
+    at_once = table.at_once or (table.seeds if table.device.startswith("cuda") else 1)
+    return table.seeds * len(keys) - sum(left), min(at_once, left[group])
+
+
+def errors_table(result: dict[str, Any]) -> Table:
+    """Task by task: published, our best run, our mean."""
+    from mnemic.data.stories.folder import TASKS
+    from mnemic.learn.tables import FAILED
+
+    ours, paper = result["ours"], result["published"]
+    table = Table("task", "", "published", "best", "mean", header_style="bold", show_footer=True)
+    for place in (0, 2, 3, 4):
+        table.columns[place].justify = "right"
+    for task, best in ours["per_task"].items():
+        theirs = paper.get("per_task", {}).get(task)
+        table.add_row(
+            task,
+            TASKS[int(task)],
+            "-" if theirs is None else f"{theirs:.1f}",
+            f"[{'red' if best > FAILED else 'green'}]{best:.1f}",
+            f"{ours['per_task_mean'][task]:.1f}",
+        )
+    whole = paper.get("mean_error") if len(ours["per_task"]) == len(TASKS) else None
+    feet = ("", "mean error %", "-" if whole is None else f"{whole:.1f}")
+    for place, text in enumerate((*feet, f"{ours['best']:.1f}", f"{ours['mean_error']:.1f}")):
+        table.columns[place].footer = text
+    table.title = f"bAbI {result['size']}, {result['setting']}: {result['recipe']}"
+    return table
+
+
+def summarise(result: dict[str, Any]) -> None:
+    """One line that can be quoted, and what must be known beside it."""
+    ours, paper, screen = result["ours"], result["published"], out()
+    seeds, tasks = len(result["seeds"]), len(ours["per_task"])
+    screen.print(
+        f"{seeds} seeds: mean error {ours['mean_error']:.1f} ± {ours['std']:.1f} %, "
+        f"median {ours['median']:.1f}, best {ours['best']:.1f} with {ours['failed']} of {tasks} "
+        f"tasks failed; the best is chosen by {result['selection']}",
+        soft_wrap=True,
+    )
+    if paper:
+        screen.print(f"published: {paper['source']}", markup=False, soft_wrap=True)
+    if made := result["generated_training_tasks"]:
+        listed = ", ".join(map(str, made))
+        screen.print(f"trained on generated stories: task {listed} (no official file)")
+    screen.print(f"{duration(result['seconds'])} of training on {result['hardware']}", style="dim")

@@ -1,0 +1,124 @@
+"""``mnemic train``: from a recipe to a checkpoint, with a bar a phase."""
+
+import shlex
+from collections.abc import Generator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mnemic.app.options import AsJson, Data, Device, Fresh, Seed, Sets, device_of
+from mnemic.app.progress import Bars
+from mnemic.app.screen import duration, out, percent, print_json, say
+from mnemic.app.stop import patient
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="A name from mnemic recipes, or a .toml file.")],
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="DIR", help="Where the run goes.", show_default="runs/RECIPE"
+        ),
+    ] = None,
+    data: Data = None,
+    sets: Sets = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    fresh: Fresh = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a network; a run that was stopped goes on by itself when the command is repeated.
+
+    Example: mnemic train memn2n --data babi --set data.tasks=[1] --out runs/task1
+
+    Without data files: mnemic train memn2n --set data.kind=generated --set data.tasks=[1]
+    """
+    from mnemic.recipe import load
+
+    whole = with_folder(load(recipe, sets or []), data)
+    place = folder or Path("runs") / Path(recipe).stem
+    found = follow(whole, place, seed=seed, device=device, fresh=fresh)
+    report = {"recipe": recipe, "seed": seed, "out": str(place)} | found
+    if as_json:
+        print_json(report)
+    else:
+        tell(report)
+
+
+def with_folder(recipe: dict[str, Any], data: str | None) -> dict[str, Any]:
+    """The recipe with the data's folder in it; one that needs a folder and has none is refused."""
+    from mnemic.recipe import ConfigError, override
+
+    if data is not None:
+        return override(recipe, "data.folder", data)
+    own = recipe.get("data", {})
+    if own.get("kind") == "stories" and "folder" not in own:
+        raise ConfigError(
+            "this recipe learns from story files: give their folder with --data DIR, or use "
+            "generated stories with --set data.kind=generated"
+        )
+    return recipe
+
+
+def follow(
+    recipe: dict[str, Any], folder: Path, *, seed: int, device: str, fresh: bool
+) -> dict[str, Any]:
+    """Train and show how far it is; Ctrl-C saves between two steps."""
+    from mnemic.learn.checkpoint import PROGRESS, locate, read_json
+    from mnemic.learn.fit import fit
+
+    going = False
+    began_at: tuple[int, int] | None = None
+    with patient() as stopped, Bars("steps") as bars:
+        steps = fit(recipe, folder, seed=seed, device=device_of(device), fresh=fresh)
+        assert isinstance(steps, Generator)
+        for report in steps:
+            if began_at is None:
+                began_at = (report.phase, report.step - 1)
+                going = began_at != (0, 0)
+                if going:
+                    say(f"going on with {folder}: phase {report.phase + 1}, step {report.step - 1}")
+            show(bars, report)
+            if stopped():
+                steps.close()
+                where = f"phase {report.phase + 1} of {report.phases}, step {report.step}"
+                raise KeyboardInterrupt(f"stopped at {where}, and saved")
+    history = read_json(locate(folder) / PROGRESS)["history"]
+    looks = [row["validation"] for row in history if row["validation"] is not None]
+    return {
+        "checkpoint": str(locate(folder)),
+        "resumed": going,
+        "already_trained": began_at is None,
+        "steps": history[-1]["steps"] if history else 0,
+        "loss": history[-1]["loss"] if history else None,
+        "validation_error": looks[-1] if looks else None,
+        "seconds": round(sum(row["seconds"] for row in history), 1),
+    }
+
+
+def show(bars: Bars, report: Any) -> None:
+    """Move the phase's bar; where there is none, a line whenever validation was looked at."""
+    row, name = report.row, f"phase {report.phase + 1} of {report.phases}"
+    if row is None:
+        bars.show(name, report.step, report.total)
+        return
+    held, last = row["validation"], report.step == report.total
+    brief = f"loss {row['loss']:.3f}" + ("" if held is None else f", error {percent(held)}")
+    if last or held is not None:
+        bars.show(name, report.step, report.total, brief)
+        line = f"{name}  step {report.step} of {report.total}  loss {row['loss']:.4f}"
+        bars.line(line + ("" if held is None else f"  validation error {percent(held)}"))
+
+
+def tell(report: dict[str, Any]) -> None:
+    """What came out, and what to type next."""
+    screen, place = out(), shlex.quote(report["out"])
+    if report["already_trained"]:
+        screen.print("this run was already trained; --fresh trains it anew")
+    screen.print(f"checkpoint        {report['checkpoint']}", markup=False, soft_wrap=True)
+    screen.print(f"validation error  {percent(report['validation_error'])}")
+    screen.print(f"trained           {report['steps']} steps, {duration(report['seconds'])}")
+    screen.print("\nnext:", style="dim")
+    for line in (f"evaluate --model {place}", f'ask --model {place} --story FILE "Where is Mary?"'):
+        screen.print(f"  mnemic {line}", markup=False, soft_wrap=True)

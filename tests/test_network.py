@@ -1,0 +1,373 @@
+"""The four parts joined, and stories as tensors: the layout of the inputs never shows.
+
+Shapes: u texts, w words, b batch, n sentences, m questions, v vocabulary.
+"""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from mnemic.data.stories.dataset import generated_stories, make
+from mnemic.data.stories.format import Example
+from mnemic.data.stories.tensors import Batch, Stories, tensors, vocabulary
+from mnemic.learn.evaluate import by_task, predict, task_errors, wrong
+from mnemic.learn.many import Many
+from mnemic.network import IGNORE, Inputs, Network, Output, assemble, take
+from mnemic.objectives.answer import AnswerLoss, cross_entropy
+from mnemic.recipe import ConfigError
+from mnemic.text import Words
+
+SLOTS = 6
+EXAMPLES = [*make(1, 12, 0), *make(5, 8, 0), *make(8, 6, 0)]  # 2 to 20 sentences and more
+WORDS = vocabulary(EXAMPLES)
+STORIES = tensors(EXAMPLES, WORDS)
+SIZES = {"vocab": len(WORDS), "longest": STORIES.texts.shape[1] + 1}
+
+
+def model(tied: bool = True, slots: int = SLOTS, **memory: Any) -> dict[str, Any]:
+    return {
+        "width": 8,
+        "slots": slots,
+        "encode": {"kind": "bag"},
+        "memory": {"kind": "memn2n", **memory},
+        "respond": {"kind": "word", "tied": tied},
+    }
+
+
+def network_of(seed: int = 0, **options: Any) -> Network:
+    torch.manual_seed(seed)
+    network = assemble(model(**options), SIZES).eval()
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.mul_(5)
+    return network
+
+
+def rows(*numbers: int) -> Tensor:
+    return torch.tensor(numbers)
+
+
+def same(one: Tensor, other: Tensor) -> None:
+    torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+
+
+def evidence(output: Output) -> Tensor:
+    """How much of each sentence every hop read: b k n."""
+    return (output.reading.weights[:, :, 0] @ output.written.weights[:, None].mT).squeeze(2)
+
+
+# One text once ---------------------------------------------------------------------------------
+
+
+def test_a_text_that_stands_once_or_often_gives_the_same() -> None:
+    """Inputs as rows of a table of different texts, or every text of every story by itself."""
+    network = network_of()
+    once = STORIES.batch(rows(0, 5, 14, 25)).inputs
+    story, question = once.story, once.question
+    texts = torch.cat([once.texts[story.clamp(min=0)].flatten(0, 1), once.texts[question[:, 0]]])
+    places = torch.arange(story.numel()).view_as(story)
+    often = Inputs(
+        texts,
+        texts > 0,
+        torch.where(story >= 0, places, -1),
+        torch.arange(len(question)).unsqueeze(1) + story.numel(),
+    )
+    assert len(often.texts) > len(once.texts)
+    same(network(often).scores, network(once).scores)
+    same(evidence(network(often)), evidence(network(once)))
+
+
+def test_the_order_of_the_texts_does_not_matter() -> None:
+    network = network_of()
+    plain = STORIES.batch(rows(1, 13, 22)).inputs
+    order = torch.randperm(len(plain.texts))
+    back = order.argsort()
+    story = torch.where(plain.story >= 0, back[plain.story.clamp(min=0)], -1)
+    mixed = Inputs(plain.texts[order], plain.mask[order], story, back[plain.question])
+    same(network(mixed).scores, network(plain).scores)
+
+
+def test_a_compact_batch_gives_what_a_full_one_gives() -> None:
+    network = network_of(slots=50)
+    for chosen in (rows(0), rows(3, 3, 20), torch.arange(len(STORIES))):
+        small, full = STORIES.batch(chosen), STORIES.batch(chosen, compact=False)
+        assert torch.equal(small.answers, full.answers)
+        same(network(small.inputs).scores, network(full.inputs).scores)
+        read, whole = evidence(network(small.inputs)), evidence(network(full.inputs))
+        same(read, whole[..., : read.shape[-1]])
+        assert whole[..., read.shape[-1] :].eq(0).all()
+
+
+def test_a_compact_batch_holds_nothing_twice_and_no_padding() -> None:
+    inputs = STORIES.batch(rows(0, 1, 2)).inputs
+    assert len(inputs.texts.unique(dim=0)) == len(inputs.texts)
+    used = torch.cat([inputs.story.flatten(), inputs.question.flatten()]).unique()
+    assert used[used >= 0].tolist() == list(range(len(inputs.texts)))
+    assert inputs.mask.any(0).all()
+    assert (inputs.story >= 0).any(0).all()
+    assert torch.equal(inputs.mask, inputs.texts > 0)
+
+
+def test_full_batches_have_the_same_shapes_whatever_is_drawn() -> None:
+    """As a CUDA graph needs them."""
+    first, second = (STORIES.batch(chosen, compact=False) for chosen in (rows(0, 1), rows(25, 9)))
+    for one, other in zip(first.inputs[:4], second.inputs[:4]):
+        assert one.shape == other.shape
+
+
+@pytest.mark.parametrize("compact", [True, False])
+def test_stacked_batches_are_each_runs_own(compact: bool) -> None:
+    """A runs axis in front, for one program that trains many networks."""
+    networks = [network_of(seed, noise=0.5) for seed in range(3)]
+    chosen = torch.tensor([[0, 1, 2, 3], [20, 21, 22, 25], [14, 14, 0, 9]])
+    rolls = torch.rand(3, 4, networks[0].rolls)
+    together = STORIES.batch(chosen, rolls, compact=compact)
+    scores = Many(networks).train()(together.inputs).scores
+    for run, network in enumerate(networks):
+        own = STORIES.batch(chosen[run], rolls[run])
+        assert torch.equal(together.answers[run], own.answers)
+        same(scores[run], network.train()(own.inputs).scores)
+
+
+def test_take_is_indexing_with_its_gradient() -> None:
+    states = torch.randn(5, 2, 3, requires_grad=True)
+    chosen = torch.tensor([[0, 4, 4], [2, 0, 4]])
+    weights = torch.randn(2, 3, 2, 3)
+    found = take(states, chosen)
+    assert torch.equal(found, states[chosen])
+    (first,) = torch.autograd.grad((found * weights).sum(), states)
+    (second,) = torch.autograd.grad((states[chosen] * weights).sum(), states)
+    same(first, second)
+
+
+# Long stories and short ones -------------------------------------------------------------------
+
+
+def test_a_story_longer_than_memory_is_its_end() -> None:
+    """Cut while reading the data or dropped by the memory: the newest sentences count."""
+    network = network_of()
+    cut = tensors(EXAMPLES, WORDS, slots=SLOTS)
+    assert STORIES.story.shape[1] > SLOTS
+    assert cut.story.shape[1] == SLOTS
+    every = torch.arange(len(EXAMPLES))
+    same(network(cut.batch(every).inputs).scores, network(STORIES.batch(every).inputs).scores)
+
+
+def test_facts_point_at_their_sentences_after_cutting() -> None:
+    cut = tensors(EXAMPLES, WORDS, slots=SLOTS)
+    texts = list(dict.fromkeys(t for e in EXAMPLES for t in (*e.sentences[-SLOTS:], e.question)))
+    lost = 0
+    for row, example in enumerate(EXAMPLES):
+        kept = range(max(len(example.sentences) - SLOTS, 0), len(example.sentences))
+        expected = {example.sentences[fact] for fact in example.facts if fact in kept}
+        found = cut.story[row, cut.facts[row]]
+        assert {texts[text] for text in found.tolist()} == expected
+        assert int(cut.facts[row].sum()) == sum(fact in kept for fact in set(example.facts))
+        lost += sum(fact not in kept for fact in example.facts)
+    assert lost  # the cut matters here
+
+
+def test_a_question_before_any_sentence() -> None:
+    asked = Example((), EXAMPLES[0].question, EXAMPLES[0].answer, (), 1)
+    for examples in ([asked], [EXAMPLES[0], asked]):
+        stories = tensors(examples, WORDS)
+        scores = network_of()(stories.batch(torch.arange(len(examples))).inputs).scores
+        assert scores.isfinite().all()
+
+
+def test_only_keeps_questions_and_shares_texts() -> None:
+    some = STORIES.only(rows(4, 2))
+    assert len(some) == 2
+    assert some.texts is STORIES.texts
+    network = network_of()
+    same(
+        network(some.batch(rows(0, 1)).inputs).scores,
+        network(STORIES.batch(rows(4, 2)).inputs).scores,
+    )
+
+
+# Words -----------------------------------------------------------------------------------------
+
+
+def reworded(example: Example, extra: str) -> Example:
+    sentences = tuple(f"{extra} {text}" for text in example.sentences)
+    return example._replace(sentences=sentences, question=f"{extra} {example.question}")
+
+
+def test_unknown_words_are_left_out_as_if_they_had_not_been_said() -> None:
+    network, strange = network_of(), [reworded(example, "zyzzyva qux") for example in EXAMPLES[:5]]
+    assert all(word not in WORDS for word in ("zyzzyva", "qux"))
+    every = torch.arange(5)
+    plain, odd = tensors(EXAMPLES[:5], WORDS), tensors(strange, WORDS)
+    assert torch.equal(plain.texts, odd.texts)
+    assert WORDS.unknown not in odd.texts
+    same(network(plain.batch(every).inputs).scores, network(odd.batch(every).inputs).scores)
+
+
+def test_a_text_of_unknown_words_only_is_an_empty_text() -> None:
+    odd = tensors([Example(("Zyzzyva qux.",), "Qux?", "milk", (0,), 1)], WORDS)
+    assert odd.texts.eq(0).all()
+    output = network_of()(odd.batch(rows(0)).inputs)
+    assert output.scores.isfinite().all()
+
+
+def test_an_answer_the_vocabulary_lacks_is_always_wrong_and_never_learned() -> None:
+    strange = [example._replace(answer="zyzzyva") for example in EXAMPLES[:4]]
+    stories, network = tensors(strange, WORDS), network_of()
+    assert stories.answer.tolist() == [IGNORE] * 4
+    assert wrong(network, stories, torch.arange(4)).all()
+    assert task_errors(network, stories) == {1: 100.0}
+    loss = AnswerLoss()(network, stories.batch(torch.arange(4)))
+    assert loss.total == 0
+    assert loss.targets == 0
+
+
+def test_an_answer_of_several_words_is_one_entry() -> None:
+    lists = [example for example in EXAMPLES if example.task == 8 and "," in example.answer]
+    assert lists
+    for row, example in enumerate(tensors(lists, WORDS).answer.tolist()):
+        assert WORDS.words[example] == lists[row].answer
+
+
+# Tying -----------------------------------------------------------------------------------------
+
+
+def test_a_tied_matrix_is_one_weight_with_both_gradients() -> None:
+    tied, apart = network_of(tied=True), network_of(tied=False)
+    assert tied.respond.table is tied.encode.tables[-1]
+    assert len(list(apart.parameters())) == len(list(tied.parameters())) + 1
+    with torch.no_grad():
+        for mine, other in zip(apart.encode.tables, tied.encode.tables, strict=True):
+            mine.copy_(other)
+        for mine, other in zip(apart.memory.time, tied.memory.time, strict=True):
+            mine.copy_(other)
+        apart.respond.table.copy_(tied.respond.table)
+    batch = STORIES.batch(torch.arange(10))
+    for network in (tied, apart):
+        AnswerLoss()(network, batch).total.backward()
+    used = apart.encode.tables[-1].grad, apart.respond.table.grad
+    assert all(gradient.abs().sum() > 0 for gradient in used)
+    same(tied.encode.tables[-1].grad, used[0] + used[1])
+
+
+def test_every_weight_of_a_whole_network_gets_a_gradient() -> None:
+    network = network_of(tied=False)
+    AnswerLoss()(network, STORIES.batch(torch.arange(10))).total.backward()
+    for name, weight in network.named_parameters():
+        assert weight.grad is not None, name
+        assert weight.grad.isfinite().all(), name
+        assert weight.grad.abs().sum() > 0, name
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"depth": 3}, r"\[model\] does not take 'depth'; it takes width, slots, encode"),
+        ({"memory": None}, r"a part is a table such as \{ kind = \"memn2n\" \}, not None"),
+        ({"width": 0}, "model.width is a whole number from 1 on, not 0"),
+        ({"width": True}, "model.width is a whole number from 1 on, not True"),
+        ({"slots": 2.5}, "model.slots is a whole number from 1 on, not 2.5"),
+    ],
+)
+def test_a_wrong_model_is_refused(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        assemble({**model(), **change}, SIZES)
+
+
+def test_a_model_without_a_part_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"\[model\] needs memory, respond"):
+        assemble({k: v for k, v in model().items() if k not in ("memory", "respond")}, SIZES)
+
+
+# Losses and errors -----------------------------------------------------------------------------
+
+
+def test_cross_entropy_is_torchs_and_skips_what_is_not_asked() -> None:
+    scores, targets = torch.randn(3, 4, 9), torch.randint(9, (3, 4))
+    targets[0, 1] = targets[2, 3] = IGNORE
+    total, count = cross_entropy(scores, targets)
+    expected = functional.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction="sum")
+    same(total, expected)
+    assert count == 10
+
+
+def test_prediction_is_the_best_word_however_the_questions_are_split(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network, every = network_of().train(), torch.arange(len(STORIES))
+    network.eval()
+    best = network(STORIES.batch(every).inputs).scores[:, 0].argmax(-1)
+    network.train()
+    assert torch.equal(predict(network, STORIES, every), best)
+    assert network.training  # left as it was
+    monkeypatch.setattr("mnemic.learn.evaluate.AT_ONCE", 7)
+    assert torch.equal(predict(network, STORIES, every), best)
+    assert torch.equal(wrong(network, STORIES, every), best != STORIES.answer)
+
+
+def test_errors_are_counted_task_by_task() -> None:
+    tasks = torch.tensor([3, 1, 3, 3, 1])
+    assert by_task(torch.tensor([True, False, True, False, False]), tasks) == pytest.approx(
+        {1: 0.0, 3: 200 / 3}
+    )
+
+
+def test_a_set_without_questions_is_survived() -> None:
+    """Nothing was held back for validation: no questions, no errors."""
+    data = generated_stories(50, count=10, tasks=[1], validation=0.0)
+    assert len(data.validation) == 0
+    network = assemble(model(slots=50), data.sizes)
+    none = torch.arange(0)
+    assert predict(network, data.validation, none).shape == (0,)
+    assert task_errors(network, data.validation) == {}
+    many = Many([network, network])
+    assert predict(many, data.validation, none.expand(2, 0)).shape == (2, 0)
+
+
+def test_the_last_tenth_of_each_task_is_held_back() -> None:
+    data = generated_stories(50, count=50, tasks=[1, 2], validation=0.1)
+    for task in (1, 2):
+        examples = make(task, 50, 0)
+        cut = 45
+        for part, expected in ((data.train, examples[:cut]), (data.validation, examples[cut:])):
+            own = part.only((part.task == task).nonzero().squeeze(1))
+            answers = [data.words.words[answer] for answer in own.answer.tolist()]
+            assert answers == [example.answer.lower() for example in expected]
+            questions = [
+                data.words.decode(own.texts[row].tolist()) for row in own.question.tolist()
+            ]
+            assert questions == [
+                data.words.decode(data.words.encode(e.question).ids) for e in expected
+            ]
+
+
+def test_a_batch_is_what_the_stories_say() -> None:
+    """Back from numbers to words: sentences in order, the question, the answer."""
+    batch: Batch = STORIES.batch(rows(17, 2))
+    for row, number in enumerate((17, 2)):
+        example = EXAMPLES[number]
+        told = [text for text in batch.inputs.story[row].tolist() if text >= 0]
+        for text, sentence in zip(told, example.sentences, strict=True):
+            assert words_of(batch.inputs.texts[text]) == plain(sentence)
+        assert words_of(batch.inputs.texts[batch.inputs.question[row, 0]]) == plain(
+            example.question
+        )
+        assert WORDS.words[batch.answers[row, 0]] == example.answer.lower()
+
+
+def words_of(ids: Tensor) -> str:
+    return WORDS.decode(ids.tolist())
+
+
+def plain(text: str) -> str:
+    return " ".join(text.lower().replace(".", " ").replace("?", " ").split())
+
+
+def test_stories_are_values() -> None:
+    assert isinstance(WORDS, Words)
+    moved = STORIES.to("cpu")
+    assert isinstance(moved, Stories)
+    assert all(torch.equal(one, other) for one, other in zip(moved, STORIES, strict=True))

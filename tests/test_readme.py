@@ -1,0 +1,117 @@
+"""The README does what it says.
+
+Blocks marked ``bash`` and ``python`` are run, in their order and in one empty folder; a ``text``
+block after one of them is what it printed, but for the numbers, which another machine rounds
+otherwise. Commands that are only shown, in blocks marked ``console`` or within a line, here or in
+the documentation, must exist.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import typer
+
+from mnemic.app.main import app
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`((?:make|mnemic) [^`\n]+)`")
+
+
+class Block(NamedTuple):
+    """A fenced block: what it is marked as, and its text."""
+
+    mark: str
+    text: str
+
+
+def blocks(page: Path) -> list[Block]:
+    return [Block(*found) for found in FENCE.findall(page.read_text(encoding="utf-8"))]
+
+
+def shown_commands() -> list[tuple[str, str]]:
+    """Every command that is shown, with the name of its page."""
+    found = []
+    for page in PAGES:
+        lines = [b.text.splitlines() for b in blocks(page) if b.mark == "console"]
+        commands = [line.removeprefix("$ ").split("  #")[0] for own in lines for line in own]
+        commands += INLINE.findall(page.read_text(encoding="utf-8"))
+        found += [(page.name, command) for command in commands]
+    return sorted(set(found))
+
+
+def execute(block: Block, folder: Path) -> str:
+    words = ["bash", "-euo", "pipefail", "-c"] if block.mark == "bash" else [sys.executable, "-c"]
+    own = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*words, block.text],
+        cwd=folder,
+        env=os.environ | own | {"PYTHONUTF8": "1"},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def spoken(text: str) -> list[list[str]]:
+    """The words of each line; which answers come next may hang on the last digit."""
+    lines = (re.sub(r"\(next.*\)", "", line) for line in text.splitlines())
+    return [words for line in lines if (words := re.findall(r"[^\W\d_]+", line))]
+
+
+def test_every_block_that_can_run_runs_and_prints_what_is_shown(tmp_path: Path) -> None:
+    ran, printed = [], ""
+    for block in blocks(README):
+        if block.mark in ("bash", "python"):
+            printed = execute(block, tmp_path)
+            ran.append(block.mark)
+        elif block.mark == "text":
+            assert spoken(block.text) == spoken(printed)
+    assert {"bash", "python"} <= set(ran)
+
+
+def test_every_block_is_marked() -> None:
+    known = {"bash", "python", "text", "console", "toml", ""}  # no mark: a drawing
+    strange = {block.mark for page in PAGES for block in blocks(page)} - known
+    assert not strange, f"a test cannot tell what to do with blocks marked {sorted(strange)}"
+    commands = re.compile(r"^\s*(\$|make|mnemic|pip)\s", re.MULTILINE)
+    for page in PAGES:
+        assert not [b for b in blocks(page) if not b.mark and commands.search(b.text)], page.name
+
+
+@pytest.mark.parametrize(("page", "command"), shown_commands())
+def test_commands_that_are_only_shown_exist(page: str, command: str) -> None:
+    """``make`` targets, and commands and options of ``mnemic``; other programs are not ours."""
+    words = command.split()
+    if words[0] == "make":
+        targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+        assert set(words[1:]) <= targets
+    elif words[0] == "mnemic":
+        check_options(typer.main.get_command(app), words[1:])
+
+
+def check_options(command: Any, words: list[str]) -> None:
+    """Follow the words to the command they name; it must take their options."""
+    while words and words[0] in getattr(command, "commands", {}):
+        command = command.commands[words.pop(0)]
+    assert not (words and getattr(command, "commands", {})), f"{command.name} has no {words[0]}"
+    known = {name for parameter in command.params for name in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= known
+
+
+def test_the_readme_opens_with_the_two_commands_that_do_everything() -> None:
+    first = blocks(README)[0]
+    assert [line.split()[1:3] for line in first.text.splitlines()] == [
+        ["make", "demo"],
+        ["make", "test"],
+    ]
