@@ -21,6 +21,7 @@ help: ## list these targets
 
 demo: $(VENV)/ready-plot ## set up, train a memory network on stories, ask it, show the evidence
 	@$(BIN)/mnemic demo
+	@echo "(mnemic is $(BIN)/mnemic; \`source $(BIN)/activate\` puts it on the path.)"
 
 test: $(VENV)/ready-test ## set up and run the tests
 	@echo "test: pytest"

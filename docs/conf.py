@@ -18,6 +18,7 @@ myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 
 autodoc_member_order = "bysource"
+autodoc_inherit_docstrings = False  # of torch, whose forward tells how to write one
 autodoc_typehints = "signature"
 python_maximum_signature_line_length = 88
 

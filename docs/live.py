@@ -1,13 +1,16 @@
-"""Directives for what the code itself knows: recipes, kinds and commands.
+"""What the code itself knows, on the page: recipes, kinds and commands; and what a field holds.
 
-They write Markdown from the package as it is installed, so a page cannot say what is not so.
+The directives write Markdown from the package as it is installed, so that a page cannot say what
+is not so.
 """
 
 import inspect
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
 from importlib import import_module
 from typing import Any
 
@@ -15,7 +18,9 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+FIELD = re.compile(r"^    (\w+): .*?  # (.+)$", re.MULTILINE)
 WIDTH = "84"  # columns of a block on the page
+LONGEST = 30  # characters of a default that is shown
 TABLES = {  # what a recipe calls it: where its kinds are listed
     "model.encode": "mnemic.encode:ENCODERS",
     "model.memory": "mnemic.memory:MEMORIES",
@@ -47,13 +52,15 @@ def kinds() -> Iterator[str]:
 
 
 def options(maker: Callable[..., Any]) -> Iterator[str]:
-    """The options a recipe may set: keywords with a default."""
+    """What a recipe may set, with its default where that is short."""
+    from mnemic.app.schema import MODEL, OPTIMISER
+
     for name, parameter in inspect.signature(maker).parameters.items():
-        if parameter.default is not inspect.Parameter.empty:
-            default = parameter.default
-            shown = str(default).lower() if isinstance(default, bool) else repr(default)
-            long = len(shown) > 30
-            yield f"`{name}`" if long else f"`{name} = {shown}`"
+        default = parameter.default
+        shown = str(default).lower() if isinstance(default, bool) else repr(default)
+        short = default is not inspect.Parameter.empty and len(shown) <= LONGEST
+        if name not in MODEL | OPTIMISER:
+            yield f"`{name} = {shown}`" if short else f"`{name}`"
 
 
 def first_line(maker: Callable[..., Any]) -> str:
@@ -89,6 +96,18 @@ def help_of(path: Iterable[str]) -> str:
     return "\n".join(line.rstrip() for line in done.stdout.strip("\n ").splitlines())
 
 
+def fields(app: Sphinx, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
+    """Add to a class the comments behind its fields, which say shapes and meanings."""
+    if what == "class" and (issubclass(found, tuple) or is_dataclass(found)):
+        told = FIELD.findall(inspect.getsource(found))
+        lines += [f"- ``{field}``: {comment}" for field, comment in told] + [""] * bool(told)
+
+
+def skip(app: Sphinx, what: str, name: str, found: Any, skipped: bool, options: Any) -> bool | None:
+    """Leave out what Python itself says of a named tuple's fields."""
+    return True if str(found.__doc__).startswith("Alias for field number") else None
+
+
 class Live(SphinxDirective):
     """Puts what one of the functions above writes in its place."""
 
@@ -104,4 +123,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     for source in (recipes, kinds, commands):
         kind = type(source.__name__.title(), (Live,), {"source": staticmethod(source)})
         app.add_directive(f"mnemic-{source.__name__}", kind)
+    app.connect("autodoc-process-docstring", fields)
+    app.connect("autodoc-skip-member", skip)
     return {"parallel_read_safe": True}

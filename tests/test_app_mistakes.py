@@ -29,7 +29,10 @@ def refused(*words: object, stdin: str = "") -> str:
         (["recipes", "memn2"], "known recipes: memn2n"),
         (["train", "memn2n"], "--data DIR"),
         (["train", "memn2n", "--data", "nowhere"], "no story files"),
-        (["train", "memn2n", *sets(*TINY, "train.rate=fast")], "train.rate is a number, not 'fast'"),
+        (
+            ["train", "memn2n", *sets(*TINY, "train.rate=fast")],
+            "train.rate is a number, not 'fast'",
+        ),
         (["train", "memn2n", *sets(*TINY, "train.speed=1")], "train does not take 'speed'"),
         (["train", "memn2n", *sets(*TINY, "model.width=wide")], "model.width is a whole number"),
         (["train", "memn2n", *sets(*TINY, "model.memory.kind=ram")], "no kind 'ram'"),
@@ -115,7 +118,9 @@ def scribble(path: Path) -> None:
         ("manifest.json", Path.unlink, "is missing"),
     ],
 )
-def test_a_broken_checkpoint_names_its_file(name: str, harm: object, said: str, tmp_path: Path) -> None:
+def test_a_broken_checkpoint_names_its_file(
+    name: str, harm: object, said: str, tmp_path: Path
+) -> None:
     broken = copy_of_model(tmp_path)
     harm(broken / "checkpoint" / name)  # type: ignore[operator]
     for words in (["inspect", broken], ["evaluate", "--model", broken],
@@ -145,7 +150,9 @@ def test_debug_shows_where_a_mistake_was_found(monkeypatch: pytest.MonkeyPatch) 
         run("train", "memn2")
 
 
-def test_a_fault_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_fault_of_ours_keeps_its_traceback(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def broken(story: str) -> None:
         raise TypeError("ours")
 

@@ -60,5 +60,3 @@ def test_ctrl_c_saves_and_the_same_command_ends_with_the_same_bits(tmp_path: Pat
         for name in ("stopped", "whole")
     )
     assert first == second
-
-

@@ -4,13 +4,17 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mnemic.app.evidence import tell
 from mnemic.app.options import AsJson, Model
+from mnemic.app.plot import draw, matplotlib_here
 from mnemic.app.screen import out, print_json, warn
+
+if TYPE_CHECKING:
+    from mnemic.ask import Answer
 
 SHOWN = 8  # sentences, unless all are asked for
 
@@ -48,32 +52,37 @@ def ask(
 
     if story is None and not sentence:
         raise ValueError("no story: give --story FILE, --story - or --sentence TEXT")
-    sentences = [*(told(story) if story is not None else ()), *(sentence or [])]
-    sentences = [text.strip() for text in sentences if text.strip()]
     if plot is not None:
-        from mnemic.app.plot import matplotlib_here
-
         matplotlib_here()
+    sentences = [*(told(story) if story is not None else ()), *(sentence or [])]
     checkpoint = load(model)
-    answer = ask_story(checkpoint, sentences, question)
+    answer = ask_story(checkpoint, [text for text in sentences if text.strip()], question)
     notes = [*answer.notes]
     if not checkpoint.progress.done:
         notes.append("this network is not trained to the end")
     if plot is not None:
-        from mnemic.app.plot import draw
-
         notes += draw(answer, question, plot)
     for note in notes:
         warn(note)
     if as_json:
-        told_all = {"question": question, "answer": answer.text} | asdict(answer)
-        del told_all["text"]
-        told_all["ranked"] = [{"answer": text, "probability": p} for text, p in answer.ranked]
-        print_json(told_all | {"notes": notes, "plot": str(plot) if plot else None})
+        drawn = None if plot is None else str(plot)
+        print_json(report(answer, question) | {"notes": notes, "plot": drawn})
     else:
         tell(answer, question, None if everything else SHOWN)
         if plot is not None:
             out().print(f"drawn: {plot}", markup=False, soft_wrap=True)
+
+
+def report(answer: "Answer", question: str) -> dict[str, Any]:
+    return {
+        "question": question,
+        "answer": answer.text,
+        "probability": answer.probability,
+        "ranked": [{"answer": text, "probability": chance} for text, chance in answer.ranked],
+        "evidence": [asdict(one) for one in answer.evidence],
+        "kept": answer.kept,
+        "told": answer.told,
+    }
 
 
 def told(story: str) -> tuple[str, ...]:

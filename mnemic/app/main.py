@@ -69,9 +69,11 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     given = list(sys.argv[1:] if words is None else words) or ["--help"]
     try:
-        return run(given)
+        code = run(given)
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt as stop:
-        say(f"{stop or 'stopped'}; to go on: {again(given)}")
+        say(f"{str(stop) or 'stopped'}; to go on: {again(given)}")
         return STOPPED
     except BrokenPipeError:  # the reader of a pipe, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 AsJson: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")
+    bool, typer.Option("--json", help="Print JSON and nothing else; a mistake is {error: …}.")
 ]
 Model: TypeAlias = Annotated[
     Path, typer.Option("--model", metavar="DIR", help="A run's folder, or a checkpoint.")

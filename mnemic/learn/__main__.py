@@ -6,6 +6,7 @@ A machine that has torch, numpy, tokenizers and safetensors is enough; so is ``t
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,8 +41,9 @@ def train(words: Sequence[str]) -> int:
     sets = [*given.sets, *([f"data.folder={given.data}"] if given.data else [])]
     recipe = load(given.recipe, sets)
     steps = fit(recipe, given.out, seed=given.seed, device=given.device, fresh=given.fresh)
+    leads = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun started
     for report in steps:
-        if report.row is not None:
+        if report.row is not None and leads:
             row = report.row
             held = "" if row["validation"] is None else f"  validation {row['validation']:.1f} %"
             print(

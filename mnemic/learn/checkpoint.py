@@ -75,7 +75,7 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
     save_file({k: v.contiguous() for k, v in checkpoint.state.items()}, beside / STATE)
     files = {path.name: digest(path) for path in sorted(beside.iterdir())}
     write_json(beside / MANIFEST, {"format": FORMAT, "mnemic": __version__, "files": files})
-    for path in beside.iterdir():
+    for path in [*beside.iterdir(), beside]:
         flush(path)
     replace(beside, folder)
 

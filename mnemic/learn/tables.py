@@ -203,18 +203,22 @@ def key(recipe: Recipe) -> str:
 
 
 def kept(folder: Path) -> dict[tuple[str, int], dict[str, Any]]:
-    """The finished runs, by recipe and seed."""
+    """The finished runs, by recipe and seed; a line that a kill cut short is no run."""
     path = folder / "runs.jsonl"
-    if not path.is_file():
-        return {}
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
-    return {(row["recipe"], row["seed"]): row for row in rows}
+    found = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        found[row["recipe"], row["seed"]] = row
+    return found
 
 
 def keep(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "runs.jsonl").open("a", encoding="utf-8") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
+        file.writelines(f"\n{json.dumps(row)}\n" for row in rows)  # never behind a cut line
 
 
 def save_result(table: BabiTable, folder: Path) -> dict[str, Any]:

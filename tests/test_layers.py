@@ -1,0 +1,226 @@
+"""The rooms of the package: imports point down the list, and stay within what is installed."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import mnemic
+
+ROOT = Path(mnemic.__file__).parent
+# From top to bottom; a room may import what stands below it, never what stands above.
+ROOMS = (
+    "app", "ask", "store", "learn", "objectives", "data", "network", "respond", "memory",
+    "encode", "text", "recipe",
+)  # fmt: skip
+SCREEN = {"typer", "click", "rich", "matplotlib"}  # only a command may need these
+ALLOWED = {"torch", "numpy", "tokenizers", "safetensors"}  # all that importing the library needs
+LONG: dict[str, str] = {}  # files of more than MOST lines, each with its reason
+MOST = 300
+
+
+class Import(NamedTuple):
+    """One imported module, and whether the import waits inside a function."""
+
+    path: Path
+    line: int
+    module: str
+    inside: bool
+
+    @property
+    def place(self) -> str:
+        return f"{self.path.relative_to(ROOT.parent)}:{self.line} imports {self.module}"
+
+
+FILES = sorted(ROOT.rglob("*.py"))
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+
+
+def walk(node: ast.AST, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node, and whether it lies in a function or in code for type checkers alone."""
+    for child in ast.iter_child_nodes(node):
+        typing = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+        later = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or typing
+        yield child, inside or later
+        yield from walk(child, inside or later)
+
+
+def imports_of(path: Path, tree: ast.AST) -> Iterator[Import]:
+    for node, inside in walk(tree):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield Import(path, node.lineno, name.name, inside)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: name the whole module, without dots"
+            for name in node.names:  # each may be a module itself: from mnemic.learn import fit
+                yield Import(path, node.lineno, f"{node.module}.{name.name}", inside)
+
+
+IMPORTS = [one for path, tree in TREES.items() for one in imports_of(path, tree)]
+
+
+def room_of_file(path: Path) -> str | None:
+    """``python -m mnemic`` is a command; the package's own ``__init__`` lies in no room."""
+    first = path.relative_to(ROOT).parts[0].removesuffix(".py")
+    return {"__init__": None, "__main__": "app"}.get(first, first)
+
+
+def room_of_module(module: str) -> str | None:
+    """The room a module of the package lies in; None for the package itself and for others."""
+    parts = module.split(".")
+    return parts[1] if parts[0] == "mnemic" and len(parts) > 1 and parts[1] in ROOMS else None
+
+
+def test_every_file_lies_in_a_room() -> None:
+    strange = {str(path) for path in FILES if room_of_file(path) not in (*ROOMS, None)}
+    assert not strange, "give the room a place in ROOMS, and in DESIGN"
+
+
+def test_imports_point_down() -> None:
+    """The package's own ``__init__`` lies below all rooms: what it offers is loaded on use."""
+    back = []
+    for one in IMPORTS:
+        here, there = room_of_file(one.path), room_of_module(one.module)
+        if there is None or here == there:
+            continue
+        if here is None:
+            if not one.inside:
+                back.append(one.place)
+        elif ROOMS.index(there) < ROOMS.index(here):
+            back.append(one.place)
+    assert back == []
+
+
+def test_the_walk_sees_an_arrow_back() -> None:
+    """The test above would be empty if it overlooked an import."""
+    text = (
+        "import mnemic.learn\ndef f():\n  from mnemic.ask import Answer\n  from mnemic import app"
+    )
+    found = [
+        (one.module, one.inside) for one in imports_of(ROOT / "data" / "x.py", ast.parse(text))
+    ]
+    assert found == [("mnemic.learn", False), ("mnemic.ask.Answer", True), ("mnemic.app", True)]
+    assert [room_of_module(module) for module, _ in found] == ["learn", "ask", "app"]
+    assert room_of_module("mnemic.__version__") is None
+    assert room_of_module("torch.nn") is None
+    assert len(IMPORTS) > 200
+
+
+def test_only_commands_know_a_screen() -> None:
+    assert not [
+        one.place
+        for one in IMPORTS
+        if one.module.split(".")[0] in SCREEN and room_of_file(one.path) != "app"
+    ]
+
+
+def test_what_is_not_needed_at_import_is_imported_on_use() -> None:
+    """At the top of a file below the commands stand only the standard library and ALLOWED."""
+    standard = set(sys.stdlib_module_names) | {"mnemic"} | ALLOWED
+    assert not [
+        one.place
+        for one in IMPORTS
+        if room_of_file(one.path) != "app"
+        and not one.inside
+        and one.module.split(".")[0] not in standard
+    ]
+
+
+def test_sentencex_is_imported_only_where_it_is_used() -> None:
+    found = [one for one in IMPORTS if one.module.split(".")[0] == "sentencex"]
+    assert found
+    assert not [one.place for one in found if not one.inside]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_pickled(path: Path) -> None:
+    pickling = {"pickle", "cPickle", "dill", "joblib", "shelve", "marshal", "cloudpickle"}
+    assert not [
+        one.place for one in imports_of(path, TREES[path]) if one.module.split(".")[0] in pickling
+    ]
+    for node, _ in walk(TREES[path]):
+        if isinstance(node, ast.Attribute):
+            assert ast.unparse(node) not in {"torch.save", "torch.load"}, f"{path}:{node.lineno}"
+        if isinstance(node, ast.ImportFrom) and node.module == "torch":
+            assert not {name.name for name in node.names} & {"save", "load"}, path
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_holds_one_idea(path: Path) -> None:
+    """More than 300 lines need a reason, told in LONG."""
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    name = str(path.relative_to(ROOT))
+    assert lines <= MOST or name in LONG, f"{lines} lines: split the idea, not the text"
+
+
+def test_every_exception_from_the_length_is_still_needed() -> None:
+    for name, reason in LONG.items():
+        assert reason
+        assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) > MOST
+
+
+# Every module of the library in one process that has nothing but the four packages.
+ALONE = """
+import importlib, sys
+
+class Only:
+    def find_spec(self, name, path=None, target=None):
+        first = name.split(".")[0]
+        if first in {missing!r}:
+            raise ModuleNotFoundError(f"{{name}} is not on this machine", name=name)
+
+sys.meta_path.insert(0, Only())
+import mnemic
+assert "torch" not in sys.modules, "import mnemic alone imports torch"
+for name in {modules!r}:
+    importlib.import_module(name)
+for name in mnemic.__all__:
+    getattr(mnemic, name)
+"""
+
+
+def installed_without() -> set[str]:
+    """What is installed here, but is neither one of the four packages nor needed by them."""
+    from importlib.metadata import distribution, packages_distributions
+
+    def needed(name: str, seen: set[str]) -> set[str]:
+        if name in seen:
+            return seen
+        seen.add(name)
+        for text in distribution(name).requires or []:
+            if "extra ==" not in text:
+                own = "".join(c if c.isalnum() or c in "-_." else " " for c in text).split()[0]
+                try:
+                    needed(own.lower().replace("_", "-"), seen)
+                except ModuleNotFoundError:
+                    continue  # for another platform
+        return seen
+
+    keep: set[str] = set()
+    for name in ALLOWED:
+        needed(name, keep)
+    every = packages_distributions()
+    return {
+        module
+        for module, homes in every.items()
+        if not {home.lower().replace("_", "-") for home in homes} & {*keep, "mnemic", "setuptools"}
+    }
+
+
+def test_the_library_imports_with_four_packages() -> None:
+    """Torch, numpy, tokenizers, safetensors and what they need; nothing else can be imported."""
+    missing = {module for module in installed_without() if not module.startswith("_")}
+    assert {"typer", "rich", "sentencex", "pytest", "matplotlib"} <= missing
+    assert not missing & ALLOWED
+    modules = [
+        ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
+        for path in FILES
+        if room_of_file(path) != "app"
+    ]
+    code = ALONE.format(missing=missing, modules=modules)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
