@@ -1,6 +1,6 @@
 """What many runs as one program cost: the time of N seeds at once, as a ratio to one seed.
 
-    python benchmarks/many_at_once.py --data DIR --device cuda --runs 1 10
+python benchmarks/many_at_once.py --data DIR --device cuda --runs 1 10
 """
 
 import argparse
@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 import torch
 
+from mnemic.data.stories.dataset import StoryData
 from mnemic.learn.fit import data_of
 from mnemic.learn.fit_many import fit_many, new_networks
-from mnemic.recipe import load
+from mnemic.recipe import Recipe, load
 
 WARM = 50  # steps of each phase that are not timed: a graph is recorded, caches fill
 
@@ -38,11 +39,11 @@ def main(words: Sequence[str] | None = None) -> None:
     print(json.dumps({"recipe": given.recipe, "device": str(device), "rows": rows}, indent=1))
 
 
-def step_seconds(recipe: dict, data: object, runs: int, device: torch.device) -> float:  # type: ignore[type-arg]
+def step_seconds(recipe: Recipe, data: StoryData, runs: int, device: torch.device) -> float:
     """The mean time of a step, over all phases."""
     seeds = list(range(runs))
     networks = new_networks(recipe, data, seeds)
-    pools = [torch.arange(len(data.train))] * runs  # type: ignore[attr-defined]
+    pools = [torch.arange(len(data.train))] * runs
     spent, counted, began = 0.0, 0, 0.0
     for watched in fit_many(recipe, data, networks, seeds=seeds, pools=pools, device=device):
         number = watched.step.number

@@ -1,7 +1,8 @@
 """Fill the tables of docs/results.md from the measured tables in docs/results/*.json.
 
-    python benchmarks/results_page.py          # after `mnemic table … --out DIR` and a copy of DIR/table.json
+    python benchmarks/results_page.py
 
+`mnemic table … --out DIR` measures; a copy of its DIR/table.json goes to docs/results/NAME.json.
 A table on the page stands between `<!-- rows: NAME NAME -->` (one line a measured table) or
 `<!-- tasks: NAME NAME -->` (one line a bAbI task) and `<!-- end -->`; the words around are free.
 """
@@ -44,15 +45,14 @@ def rows(tables: Sequence[dict[str, Any]]) -> Iterator[str]:
     for table in tables:
         ours, paper = table["ours"], table["published"]
         same = not table["overrides"]
-        published = f"{paper['mean_error']}" if paper and same else "–"
-        failed = f"{paper['failed']} / {ours['failed']}" if paper and same else f"– / {ours['failed']}"
+        published, theirs = (paper["mean_error"], paper["failed"]) if paper and same else ("–", "–")
         cells = [
             f"{table['size']} {table['setting']}",
-            published,
+            str(published),
             f"**{ours['best']:.1f}**",
             f"{ours['mean_error']:.1f} ± {ours['std']:.1f}",
             f"{ours['median']:.1f}",
-            failed,
+            f"{theirs} / {ours['failed']}",
             f"0–{len(table['seeds']) - 1}",
             f"`{command(table)}`",
             table["hardware"],

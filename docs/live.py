@@ -20,10 +20,12 @@ from sphinx.util.docutils import SphinxDirective
 
 FIELD = re.compile(r"^    (\w+): .*?  # (.+)$", re.MULTILINE)
 WIDTH = "84"  # columns of a block on the page
+GIVEN = {"width", "vocab", "longest", "tables", "parameters", "rate", "runs"}  # by the maker
 LONGEST = 30  # characters of a default that is shown
 TABLES = {  # what a recipe calls it: where its kinds are listed
     "model.encode": "mnemic.encode:ENCODERS",
     "model.memory": "mnemic.memory:MEMORIES",
+    "model.memory.update": "mnemic.memory.update:UPDATES",
     "model.respond": "mnemic.respond:RESPONSES",
     "data": "mnemic.data:DATASETS",
     "objective": "mnemic.objectives:OBJECTIVES",
@@ -53,13 +55,11 @@ def kinds() -> Iterator[str]:
 
 def options(maker: Callable[..., Any]) -> Iterator[str]:
     """What a recipe may set, with its default where that is short."""
-    from mnemic.app.schema import MODEL, OPTIMISER
-
     for name, parameter in inspect.signature(maker).parameters.items():
         default = parameter.default
         shown = str(default).lower() if isinstance(default, bool) else repr(default)
         short = default is not inspect.Parameter.empty and len(shown) <= LONGEST
-        if name not in MODEL | OPTIMISER:
+        if name not in GIVEN and not str(parameter).startswith("*"):
             yield f"`{name} = {shown}`" if short else f"`{name}`"
 
 

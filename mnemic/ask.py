@@ -8,6 +8,7 @@ import torch
 from mnemic.data.stories.format import Example, StoryError
 from mnemic.data.stories.tensors import tensors
 from mnemic.learn.checkpoint import Checkpoint
+from mnemic.network import Output
 from mnemic.text import Words
 
 OTHERS = 3  # how many answers are shown in all
@@ -53,32 +54,33 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
         raise StoryError("the question is empty; ask for example 'Where is the milk?'")
     words = checkpoint.tokenizer
     assert isinstance(words, Words)
-    slots = int(checkpoint.recipe["model"]["slots"])
     example = Example(tuple(sentences), question, "", (), 0)
-    batch = tensors([example], words, slots=slots).batch(torch.tensor([0]))
+    batch = tensors([example], words).batch(torch.tensor([0]))
     output = checkpoint.network.eval()(batch.inputs)
     chances = output.scores[0, 0].softmax(-1)
     best = chances.topk(min(OTHERS, len(words)))
     ranked = tuple(
         (words.decode([i]), p) for p, i in zip(best.values.tolist(), best.indices.tolist())
     )
-    kept = min(len(sentences), slots)
-    # Where a hop looked, times what was written there: from slots back to sentences.
-    read = output.reading.weights[0, :, :, 0].mean(1)  # k s
-    shares = (read @ output.written.weights[0].mT).T.tolist()  # n k
-    first = len(sentences) - kept
     evidence = tuple(
-        Evidence(first + place, sentences[first + place], tuple(weights))
-        for place, weights in enumerate(shares[:kept])
+        Evidence(number, sentences[number], tuple(weights))
+        for number, weights in read_of(output).items()
     )
-    return Answer(
-        *ranked[0],
-        ranked,
-        evidence,
-        kept,
-        len(sentences),
-        notes(words, sentences, question, kept),
-    )
+    kept = len(evidence)
+    said = notes(words, sentences, question, kept)
+    return Answer(*ranked[0], ranked, evidence, kept, len(sentences), said)
+
+
+def read_of(output: Output) -> dict[int, list[float]]:
+    """How much each hop read of each sentence that is in memory.
+
+    Where a hop looked, times what was written there: from slots back to sentences.
+    """
+    written = output.written.weights[0]  # n s
+    read = output.reading.weights[0, :, :, 0].mean(1)  # k s
+    shares = written @ read.mT  # n k
+    kept = written.sum(1).nonzero().flatten().tolist()
+    return {number: shares[number].tolist() for number in kept}
 
 
 def notes(words: Words, sentences: Sequence[str], question: str, kept: int) -> tuple[str, ...]:

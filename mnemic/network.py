@@ -14,7 +14,7 @@ from mnemic.recipe import ConfigError, build, fits, listed
 from mnemic.respond import RESPONSES
 
 IGNORE = -100  # a target that is not asked for
-PARTS = ("width", "slots", "encode", "memory", "respond")
+PARTS = ("width", "encode", "memory", "respond")
 
 
 class Inputs(NamedTuple):
@@ -71,7 +71,7 @@ def take(states: Tensor, rows: Tensor) -> Tensor:
 def assemble(model: Mapping[str, Any], sizes: Mapping[str, int]) -> Network:
     """Make the network a recipe's ``[model]`` describes; ``sizes`` are facts of the data."""
     check_model(model)
-    given = {"width": model["width"], "slots": model["slots"], **sizes}
+    given = {"width": model["width"], **sizes}
     memory = build(MEMORIES, model["memory"], **given)
     encode = build(ENCODERS, model["encode"], tables=memory.tables, **given)
     respond = build(RESPONSES, model["respond"], **given)
@@ -81,11 +81,10 @@ def assemble(model: Mapping[str, Any], sizes: Mapping[str, int]) -> Network:
 
 
 def check_model(model: Mapping[str, Any]) -> None:
-    """All parts are there and nothing else is; the sizes, which no part checks, are sizes."""
+    """All parts are there and nothing else is; the width, which no part checks, is a width."""
     if unknown := [key for key in model if key not in PARTS]:
         raise ConfigError(f"[model] does not take {unknown[0]!r}; it takes {listed(PARTS)}")
     if missing := [key for key in PARTS if key not in model]:
         raise ConfigError(f"[model] needs {listed(missing)}")
-    for key in ("width", "slots"):
-        if not fits(model[key], int) or model[key] < 1:
-            raise ConfigError(f"model.{key} is a whole number from 1 on, not {model[key]!r}")
+    if not fits(model["width"], int) or model["width"] < 1:
+        raise ConfigError(f"model.width is a whole number from 1 on, not {model['width']!r}")

@@ -46,7 +46,8 @@ def fill(maker: Callable[..., T], options: Mapping[str, Any], *, name: str, **gi
     """Call ``maker`` with the recipe's ``options``, each checked by name and type."""
     if not isinstance(options, Mapping):
         raise ConfigError(f"{name} is a table {{ … }}, not {options!r}")
-    parameters = inspect.signature(maker).parameters
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = {k: p for k, p in inspect.signature(maker).parameters.items() if p.kind in named}
     offered = {key: value for key, value in given.items() if key in parameters}
     accepted = [key for key in parameters if key not in offered]
     for key, value in options.items():

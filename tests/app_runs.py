@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from mnemic.app.main import main
 
-TINY = ("data.kind=generated", "data.tasks=[1]", "data.count=1000", "model.slots=10")
+TINY = ("data.kind=generated", "data.tasks=[1]", "data.count=1000", "model.memory.slots=10")
 QUICK = ("train.epochs=10", "phases.0.train.epochs=5", "train.schedule.every=100")
 STORY = "Mary went to the garden.\nJohn moved to the office.\nMary travelled to the kitchen.\n"
 

@@ -1,6 +1,7 @@
 """A published table rebuilt on a folder of generated stories in the official layout."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from mnemic.learn.__main__ import main
 from mnemic.learn.checkpoint import load
 from mnemic.learn.evaluate import task_errors
 from mnemic.learn.fit import data_of, fit
-from mnemic.learn.tables import BabiTable, kept, key, rebuild, result, save_result
+from mnemic.learn.tables import BabiTable, kept, rebuild, result, save_result
 
 TASKS = [1, 6]
 # Three steps a phase: what is tested is the table, not the learning.
@@ -109,7 +110,7 @@ def by_hand(table: BabiTable, folder: Path, rows: Sequence[tuple[Any, ...]]) -> 
         folder,
         [
             {
-                "recipe": key(recipes[number]),
+                "recipe": table.run_keys()[number],
                 "tasks": recipes[number]["data"]["tasks"],
                 "seed": seed,
                 "generated": [],
@@ -171,7 +172,7 @@ def test_a_run_of_a_table_is_the_run_that_fit_trains(stories: Path, tmp_path: Pa
     for _ in fit(recipe, tmp_path / "run", seed=1):
         pass
     network, data = load(tmp_path / "run").network, data_of(recipe)
-    row = kept(tmp_path)[key(recipe), 1]
+    row = kept(tmp_path)[table.run_keys()[0], 1]
     for part in ("train", "validation", "test"):
         errors = task_errors(network, getattr(data, part))
         assert {int(task): error for task, error in row[part].items()} == pytest.approx(errors)
@@ -229,7 +230,7 @@ def test_joint_runs_use_the_joint_recipe_and_all_tasks(stories: Path) -> None:
     assert whole["data"]["tasks"] == TASKS
     assert [recipe["data"]["tasks"] for recipe in single.recipes()] == [[1], [6]]
     assert single.recipes()[0]["model"]["width"] == 20
-    assert key(whole) != key(single.recipes()[0])
+    assert joint.run_keys()[0] not in single.run_keys()
 
 
 def test_a_missing_training_file_is_generated_and_said(stories: Path, tmp_path: Path) -> None:
@@ -244,18 +245,19 @@ def test_a_missing_training_file_is_generated_and_said(stories: Path, tmp_path: 
     assert result(table, tmp_path / "out")["generated_training_tasks"] == [6]
 
 
-def test_the_digest_tells_one_data_set_from_another(stories: Path, tmp_path: Path) -> None:
+def test_runs_belong_to_the_stories_and_not_to_their_folder(stories: Path, tmp_path: Path) -> None:
+    """A folder may be moved; a file that changed makes other runs."""
+    out = tmp_path / "out"
     table = table_of(stories, seeds=1, joint=True)
-    by_hand(table, tmp_path, [(0, 0, {"1": 0.0, "6": 0.0}, {"1": 0.0, "6": 0.0})])
-    first = result(table, tmp_path)["data_sha256"]
-    assert result(table, tmp_path)["data_sha256"] == first
-    path = next((stories / "tasks_1-20_v1-2" / "en").glob("qa1_*_test.txt"))
-    kept_text = path.read_bytes()
-    path.write_bytes(kept_text.replace(b"1 ", b"1  ", 1))
-    try:
-        assert result(table, tmp_path)["data_sha256"] != first
-    finally:
-        path.write_bytes(kept_text)
+    assert trained(table, out) == 6
+    moved = table_of(Path(shutil.copytree(stories, tmp_path / "moved")), seeds=1, joint=True)
+    assert trained(moved, out) == 0
+    first = result(moved, out)
+    assert first == result(table, out)
+    path = next((tmp_path / "moved" / "tasks_1-20_v1-2" / "en").glob("qa1_*_train.txt"))
+    path.write_bytes(path.read_bytes().replace(b"John", b"Mary", 1))
+    assert trained(moved, out) == 6
+    assert result(moved, out)["data_sha256"] != first["data_sha256"]
 
 
 def test_the_command_prints_the_table_as_json(

@@ -85,6 +85,18 @@ def test_spectral_clipping_bounds_each_matrix_by_itself() -> None:
             assert torch.linalg.svdvals(new.view(len(new), -1))[0] <= most * (1 + 1e-5)
 
 
+@pytest.mark.parametrize("norm", [0.5, 0.999, 1.02, 1.5, 30.0])
+def test_a_matrix_of_rank_one_just_above_the_bound_is_clipped(norm: float) -> None:
+    """Here the quick look at the Frobenius norm is exact: it must not let anything through."""
+    matrix = norm * torch.outer(*nn.functional.normalize(torch.randn(2, 6), dim=1))
+    clipped = matrix.clone()
+    ClipSpectral(1.0)([clipped], runs=False)
+    if norm < 1:
+        assert torch.equal(clipped, matrix)
+    else:
+        assert torch.linalg.svdvals(clipped)[0].item() == pytest.approx(1, rel=0.01)
+
+
 def test_norm_clipping_is_torchs() -> None:
     for most in (1.0, 1e3):
         ours, theirs = gradients(), [nn.Parameter(torch.zeros_like(g)) for g in gradients()]

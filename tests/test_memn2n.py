@@ -14,17 +14,19 @@ import torch
 from torch import Tensor
 
 from mnemic.data.stories import dataset
-from mnemic.data.stories.dataset import StoryData, generated_stories
+from mnemic.data.stories.dataset import GeneratedStories, StoryData, story_data
 from mnemic.encode import bag
 from mnemic.encode.bag import Bag
 from mnemic.learn.evaluate import task_errors
 from mnemic.learn.fit import data_of
 from mnemic.learn.fit_many import fit_many, new_networks
 from mnemic.memory.memn2n import MemN2N, shift
+from mnemic.memory.update import Linear
 from mnemic.network import Inputs, Network, assemble
 from mnemic.recipe import ConfigError, load
 
 D, VOCAB, SLOTS, LONGEST = 4, 9, 5, 6
+RELU = {"kind": "linear", "relu": True}
 Vector = list[float]
 
 
@@ -100,10 +102,11 @@ def slow(network: Network, story: list[list[int]], question: list[int]) -> tuple
         found = [0.0] * D
         for share, value in zip(shares, values, strict=True):
             found = add(found, [share * number for number in value])
-        if not adjacent:
-            u = [dot(row, u) for row in memory.between.tolist()]
+        linear = isinstance(memory.update, Linear)
+        if linear:
+            u = [dot(row, u) for row in memory.update.map.tolist()]
         u = add(u, found)
-        if memory.nonlinear:
+        if linear and memory.update.relu:
             u = [max(number, 0.0) for number in u]
         weights.append(shares[: len(told)])
     return [dot(u, row) for row in network.respond.table.tolist()], weights
@@ -112,9 +115,8 @@ def slow(network: Network, story: list[list[int]], question: list[int]) -> tuple
 def network_of(tied: bool = True, position: bool = True, **options: Any) -> Network:
     model = {
         "width": D,
-        "slots": SLOTS,
         "encode": {"kind": "bag", "position": position},
-        "memory": {"kind": "memn2n", **options},
+        "memory": {"kind": "memn2n", "slots": SLOTS, **options},
         "respond": {"kind": "word", "tied": tied},
     }
     network = assemble(model, {"vocab": VOCAB, "longest": LONGEST}).double().eval()
@@ -160,9 +162,10 @@ def inputs_of(stories: list[tuple[list[list[int]], list[int]]]) -> Inputs:
         {"spare": False},
         {"spare": False, "softmax": False, "hops": 2},
         {"tying": "layerwise", "tied": False},
-        {"tying": "layerwise", "tied": False, "nonlinear": True, "hops": 2},
+        {"tying": "layerwise", "tied": False, "update": {"kind": "linear"}},
+        {"tying": "layerwise", "tied": False, "update": RELU, "hops": 2},
         {"tying": "layerwise", "tied": False, "softmax": False},
-        {"tying": "layerwise", "tied": False, "nonlinear": True, "time": False, "spare": False},
+        {"tying": "layerwise", "tied": False, "update": RELU, "time": False, "spare": False},
     ],
     ids=lambda options: ", ".join(f"{k}={v}" for k, v in options.items()) or "as published",
 )
@@ -231,7 +234,7 @@ def test_spare_slots_take_their_share(told: int) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"nonlinear": True}, "layerwise"),
+        ({"slots": 0}, "slots"),
         ({"hops": 0}, "hops"),
         ({"noise": -0.1}, "noise"),
     ],
@@ -391,7 +394,7 @@ def test_order_matters_only_with_position() -> None:
 
 def test_the_longest_text_of_the_data_set_sets_the_places() -> None:
     """J is one more than the longest text of training, validation and test: the time's place."""
-    data = generated_stories(50, count=40, tasks=[1, 5])
+    data = story_data(GeneratedStories(count=40, tasks=[1, 5]))
     texts: set[str] = set()
     for task in (1, 5):
         for count, seed in ((40, 0), (dataset.TEST, 1)):

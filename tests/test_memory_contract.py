@@ -15,6 +15,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from mnemic.memory import MEMORIES, Reading, Written
 from mnemic.memory.slots import Slots
+from mnemic.memory.update import UPDATES
 from mnemic.recipe import build
 
 D, SLOTS = 6, 8
@@ -35,7 +36,9 @@ CASES = {
         {"kind": "memn2n", "hops": 2, "tying": "layerwise"}, 2, appends=True
     ),
     "memn2n, non-linear": Case(
-        {"kind": "memn2n", "tying": "layerwise", "nonlinear": True}, 3, appends=True
+        {"kind": "memn2n", "tying": "layerwise", "update": {"kind": "linear", "relu": True}},
+        3,
+        appends=True,
     ),
     "memn2n, linear start": Case({"kind": "memn2n", "softmax": False}, 3, appends=True),
     "memn2n, plain": Case(
@@ -85,6 +88,8 @@ def same(found: Any, expected: Any) -> None:
 
 def test_every_kind_has_a_case() -> None:
     assert {case.spec["kind"] for case in CASES.values()} == set(MEMORIES)
+    updates = [case.spec.get("update", {"kind": "add"}) for case in CASES.values()]
+    assert {update["kind"] for update in updates} == set(UPDATES)
 
 
 @EVERY
@@ -329,6 +334,26 @@ def test_the_newest_are_kept_in_order(name: str) -> None:
         back = written.weights[row, kept] @ state.states[row].flatten(1)
         assert torch.equal(back, states[row, kept].flatten(1))
         assert torch.equal(written.weights[row, kept].sum(-1), torch.ones(len(kept)))
+
+
+@APPENDING
+@pytest.mark.parametrize("count", [SLOTS - 1, SLOTS, SLOTS + 1])
+def test_there_are_never_more_slots_than_room(name: str, count: int) -> None:
+    memory = make(name)
+    states = contents(memory, 1, count)
+    assert told(memory, states).state.mask.shape[1] == min(count, SLOTS)
+
+
+@APPENDING
+def test_each_input_goes_to_one_slot_and_padding_to_none(name: str) -> None:
+    memory = make(name)
+    mask = real(["xx.x..", ".x.xxx"])
+    written = told(memory, contents(memory, 2, 6), mask)
+    assert torch.equal(written.weights.sum(2), mask.float())
+    assert written.weights.sum(1).le(1).all()
+    state = written.state
+    assert torch.equal(written.weights.sum(1) > 0, state.mask)
+    assert state.sources[~state.mask].eq(-1).all()
 
 
 @APPENDING

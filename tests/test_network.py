@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mnemic.data.stories.dataset import generated_stories, make
+from mnemic.data.stories.dataset import GeneratedStories, make, story_data
 from mnemic.data.stories.format import Example
 from mnemic.data.stories.tensors import Batch, Stories, tensors, vocabulary
 from mnemic.learn.evaluate import by_task, predict, task_errors, wrong
@@ -30,9 +30,8 @@ SIZES = {"vocab": len(WORDS), "longest": STORIES.texts.shape[1] + 1}
 def model(tied: bool = True, slots: int = SLOTS, **memory: Any) -> dict[str, Any]:
     return {
         "width": 8,
-        "slots": slots,
         "encode": {"kind": "bag"},
-        "memory": {"kind": "memn2n", **memory},
+        "memory": {"kind": "memn2n", "slots": slots, **memory},
         "respond": {"kind": "word", "tied": tied},
     }
 
@@ -149,7 +148,7 @@ def test_take_is_indexing_with_its_gradient() -> None:
 def test_a_story_longer_than_memory_is_its_end() -> None:
     """Cut while reading the data or dropped by the memory: the newest sentences count."""
     network = network_of()
-    cut = tensors(EXAMPLES, WORDS, slots=SLOTS)
+    cut = tensors(EXAMPLES, WORDS, sentences=SLOTS)
     assert STORIES.story.shape[1] > SLOTS
     assert cut.story.shape[1] == SLOTS
     every = torch.arange(len(EXAMPLES))
@@ -157,7 +156,7 @@ def test_a_story_longer_than_memory_is_its_end() -> None:
 
 
 def test_facts_point_at_their_sentences_after_cutting() -> None:
-    cut = tensors(EXAMPLES, WORDS, slots=SLOTS)
+    cut = tensors(EXAMPLES, WORDS, sentences=SLOTS)
     texts = list(dict.fromkeys(t for e in EXAMPLES for t in (*e.sentences[-SLOTS:], e.question)))
     lost = 0
     for row, example in enumerate(EXAMPLES):
@@ -265,11 +264,10 @@ def test_every_weight_of_a_whole_network_gets_a_gradient() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"depth": 3}, r"\[model\] does not take 'depth'; it takes width, slots, encode"),
+        ({"depth": 3}, r"\[model\] does not take 'depth'; it takes width, encode"),
         ({"memory": None}, r"a part is a table such as \{ kind = \"memn2n\" \}, not None"),
         ({"width": 0}, "model.width is a whole number from 1 on, not 0"),
         ({"width": True}, "model.width is a whole number from 1 on, not True"),
-        ({"slots": 2.5}, "model.slots is a whole number from 1 on, not 2.5"),
     ],
 )
 def test_a_wrong_model_is_refused(change: dict[str, Any], says: str) -> None:
@@ -308,6 +306,17 @@ def test_prediction_is_the_best_word_however_the_questions_are_split(
     assert torch.equal(wrong(network, STORIES, every), best != STORIES.answer)
 
 
+def test_prediction_rests_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No dropout while answering."""
+    network, modes = network_of().train(), []
+    forward = network.forward
+    monkeypatch.setattr(
+        network, "forward", lambda inputs: (modes.append(network.training), forward(inputs))[1]
+    )
+    predict(network, STORIES, rows(0, 1))
+    assert modes == [False]
+
+
 def test_errors_are_counted_task_by_task() -> None:
     tasks = torch.tensor([3, 1, 3, 3, 1])
     assert by_task(torch.tensor([True, False, True, False, False]), tasks) == pytest.approx(
@@ -317,7 +326,7 @@ def test_errors_are_counted_task_by_task() -> None:
 
 def test_a_set_without_questions_is_survived() -> None:
     """Nothing was held back for validation: no questions, no errors."""
-    data = generated_stories(50, count=10, tasks=[1], validation=0.0)
+    data = story_data(GeneratedStories(count=10, tasks=[1], validation=0.0))
     assert len(data.validation) == 0
     network = assemble(model(slots=50), data.sizes)
     none = torch.arange(0)
@@ -328,7 +337,7 @@ def test_a_set_without_questions_is_survived() -> None:
 
 
 def test_the_last_tenth_of_each_task_is_held_back() -> None:
-    data = generated_stories(50, count=50, tasks=[1, 2], validation=0.1)
+    data = story_data(GeneratedStories(count=50, tasks=[1, 2], validation=0.1))
     for task in (1, 2):
         examples = make(task, 50, 0)
         cut = 45

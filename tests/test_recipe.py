@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from torch import nn
 
 from mnemic.learn.checkpoint import load as load_checkpoint
 from mnemic.learn.fit import fit
@@ -49,7 +50,11 @@ class Sail:
     """A part without options."""
 
 
-PARTS = {"engine": Engine, "sail": Sail}
+class Wheel(nn.Module):
+    """A module without a constructor of its own: torch's takes anything, a recipe may not."""
+
+
+PARTS = {"engine": Engine, "sail": Sail, "wheel": Wheel}
 
 
 def test_build_hands_over_options_and_facts() -> None:
@@ -58,6 +63,7 @@ def test_build_hands_over_options_and_facts() -> None:
     assert isinstance(part, Engine)
     assert (part.width, part.power, part.rate, part.fuel, part.gears) == (8, 3, 2, "wood", [1, 2])
     assert isinstance(build(PARTS, {"kind": "sail"}, width=8), Sail)
+    assert isinstance(build(PARTS, {"kind": "wheel"}, width=8), Wheel)
 
 
 def test_build_leaves_the_spec_as_it_was() -> None:
@@ -69,15 +75,16 @@ def test_build_leaves_the_spec_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("spec", "says"),
     [
-        ({"kind": "motor"}, ["no kind 'motor'", "known kinds: engine, sail"]),
-        ({"kind": "engin"}, ["did you mean 'engine'?", "known kinds: engine, sail"]),
-        ({"power": 3}, ["no kind None", "known kinds: engine, sail"]),
-        ({"kind": ["engine"]}, ["no kind ['engine']", "known kinds: engine, sail"]),
+        ({"kind": "motor"}, ["no kind 'motor'", "known kinds: engine, sail, wheel"]),
+        ({"kind": "engin"}, ["did you mean 'engine'?", "known kinds: engine, sail, wheel"]),
+        ({"power": 3}, ["no kind None", "known kinds: engine, sail, wheel"]),
+        ({"kind": ["engine"]}, ["no kind ['engine']", "known kinds: engine, sail, wheel"]),
         ("engine", ["'engine'", 'kind = "engine"', "table"]),
         (7, ["7", "table"]),
         ({"kind": "engine", "power": 3, "colour": 1}, ["does not take 'colour'", "it takes power"]),
         ({"kind": "engine", "power": 3, "fule": 1}, ["'fule' (did you mean 'fuel'?)"]),
         ({"kind": "sail", "colour": 1}, ["sail does not take 'colour'; it takes no options"]),
+        ({"kind": "wheel", "args": 1}, ["wheel does not take 'args'; it takes no options"]),
         ({"kind": "engine"}, ["engine needs power"]),
         ({"kind": "engine", "power": 3, "width": 9}, ["engine does not take 'width'"]),
     ],
@@ -242,7 +249,7 @@ def test_override_changes_nothing_in_place() -> None:
         ("phases=3", "'phases' is a list"),
         ("model.memory=memn2n", 'kind = "memn2n"'),
         ("model.width=wide", "model.width is a whole number"),
-        ("model.slots=0", "model.slots"),
+        ("model.memory.slots=0", "slots"),
         ("model.memory.hops=three", "memn2n.hops is a whole number, not 'three'"),
         ("model.memory.hops=-1", "hops"),
         ("model.memory.kind=memn3n", "did you mean 'memn2n'?"),
@@ -256,7 +263,7 @@ def test_override_changes_nothing_in_place() -> None:
         ("train.clip.most=big", "spectral.most is a number, not 'big'"),
         ("phases.0.modle.width=3", "no section 'modle' (did you mean 'model'?)"),
         ("phases.0.data.count=3", "data"),
-        ("phases.0.model.slots=3", "slots"),
+        ("phases.0.model.memory.slots=3", "slots"),
         ("objective.kind=anser", "did you mean 'answer'?"),
     ],
 )

@@ -1,13 +1,21 @@
 """``mnemic evaluate``: how often a trained network answers wrongly, task by task."""
 
+from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from mnemic.app.options import AsJson, Data, Device, Model, Tasks, device_of, task_numbers
-from mnemic.app.questions import Split, questions
 from mnemic.app.screen import out, print_json, warn
+
+
+class Split(StrEnum):
+    """Which part of a data set."""
+
+    test = "test"
+    validation = "validation"
+    train = "train"
 
 
 def evaluate(
@@ -31,7 +39,7 @@ def evaluate(
     checkpoint = load(model)
     source = dict(checkpoint.recipe["data"])
     if data is not None:
-        both = ("tasks", "validation")  # what generated stories and files have in common
+        both = ("tasks", "sentences", "validation")  # what generated stories and files share
         same = {k: v for k, v in source.items() if source["kind"] == "stories" or k in both}
         source = {**same, "kind": "stories", "folder": data}
     found = test(checkpoint, source, split, tasks or ["all"], device_of(device))
@@ -56,16 +64,18 @@ def test(
     checkpoint: Any, source: dict[str, Any], split: Split, tasks: list[str], device: str
 ) -> dict[str, Any]:
     """Ask every question of the split, in the words that the network knows."""
+    from mnemic.data import DATASETS
+    from mnemic.data.stories.dataset import questions
     from mnemic.data.stories.tensors import tensors
     from mnemic.learn.evaluate import task_errors
-    from mnemic.recipe import ConfigError
+    from mnemic.recipe import ConfigError, build
 
-    examples = questions(source, split, lambda known: task_numbers(tasks, known))
+    data = build(DATASETS, source)
+    examples = questions(data, split.value, task_numbers(tasks, sorted(data.tasks)))
     if not examples:
         raise ConfigError(f"the {split.value} split of this data has no questions")
-    stories = tensors(examples, checkpoint.tokenizer, slots=checkpoint.recipe["model"]["slots"]).to(
-        device
-    )
+    known = checkpoint.tokenizer
+    stories = tensors(examples, known, sentences=data.sentences).to(device)
     errors = task_errors(checkpoint.network.to(device), stories)
     strange = int((stories.answer < 0).sum())
     notes = [] if checkpoint.progress.done else ["this network is not trained to the end"]

@@ -94,12 +94,12 @@ def follow(table: Any, folder: Path) -> None:
     from mnemic.learn.tables import rebuild
 
     epochs = [phase.settings.epochs for phase in phases(table.recipes()[0])]
-    total, done, share = table.seeds * len(table.recipes()), 0, 0
+    total = table.seeds * len(table.recipes())
     with patient() as stopped, Bars() as bars:
         for going in rebuild(table, folder):
             phase, step, steps = going.watched.phase, going.watched.step, going.watched.total
+            done, share = going.done, going.now
             if (phase.number, step.number) == (0, 1):
-                done, share = standing(table, folder, going.group)
                 bars.line(f"runs {done + 1} to {done + share} of {total}")
             if step.number % OFTEN == 0 or step.number in (1, steps):
                 part = sum(epochs[: phase.number]) + epochs[phase.number] * step.number / steps
@@ -114,17 +114,6 @@ def follow(table: Any, folder: Path) -> None:
                 )
             if stopped():
                 raise KeyboardInterrupt(f"stopped; {done} finished runs are kept in {folder}")
-
-
-def standing(table: Any, folder: Path, group: int) -> tuple[int, int]:
-    """How many runs of the table are finished, and how many the next program trains together."""
-    from mnemic.learn.tables import kept, key
-
-    there = kept(folder)
-    keys = [key(recipe) for recipe in table.recipes()]
-    left = [sum((name, seed) not in there for seed in range(table.seeds)) for name in keys]
-    at_once = table.at_once or (table.seeds if table.device.startswith("cuda") else 1)
-    return table.seeds * len(keys) - sum(left), min(at_once, left[group])
 
 
 def errors_table(result: dict[str, Any]) -> Table:

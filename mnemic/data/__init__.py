@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from mnemic.data.stories.dataset import generated_stories, story_folder
+from mnemic.data.stories.dataset import GeneratedStories, StoryFolder
 
 DATASETS: dict[str, Callable[..., Any]] = {
-    "stories": story_folder,
-    "generated": generated_stories,
+    "stories": StoryFolder,
+    "generated": GeneratedStories,
 }

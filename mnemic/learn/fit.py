@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from mnemic.data import DATASETS
+from mnemic.data.stories.dataset import StoryData, story_data
 from mnemic.learn.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -48,13 +49,13 @@ class Report(NamedTuple):
     row: dict[str, Any] | None  # the log's new row, at the end of an epoch
 
 
-def data_of(recipe: Recipe) -> Any:
+def data_of(recipe: Recipe) -> StoryData:
     """The data set a recipe names."""
     for section in ("model", "data", "objective"):
         if section not in recipe:
             raise ConfigError(f"the recipe has no [{section}]")
     check_model(recipe["model"])
-    return build(DATASETS, recipe["data"], slots=recipe["model"]["slots"])
+    return story_data(build(DATASETS, recipe["data"]))
 
 
 def new_network(model: dict[str, Any], sizes: dict[str, int], seed: int) -> Network:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from mnemic import __version__
-from mnemic.data.stories.folder import Size
+from mnemic.data.stories.folder import Size, folder_of
 from mnemic.learn.checkpoint import write_json
 from mnemic.learn.evaluate import by_task, mean
 from mnemic.learn.fit import data_of
@@ -58,12 +58,20 @@ class BabiTable:
         groups = [list(self.tasks)] if self.joint else [[task] for task in self.tasks]
         return [override(whole, "data.tasks", group) for group in groups]
 
+    def run_keys(self) -> list[str]:
+        """A name a recipe, for all that decides a run but its seed: the recipe and the files."""
+        digest = data_digest(self)
+        whole = [override(recipe, "data.folder", digest) for recipe in self.recipes()]
+        return [sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:16] for own in whole]
+
 
 class Going(NamedTuple):
     """Where a table in the making stands."""
 
     group: int
     groups: int
+    done: int  # runs that are finished
+    now: int  # runs that are trained together now
     watched: Watched
 
 
@@ -72,8 +80,9 @@ def rebuild(table: BabiTable, folder: Path) -> Iterator[Going]:
     recipes = table.recipes()
     device = torch.device(table.device)
     at_once = table.at_once or (table.seeds if device.type == "cuda" else 1)
-    for number, recipe in enumerate(recipes):
-        missing = [seed for seed in range(table.seeds) if (key(recipe), seed) not in kept(folder)]
+    keys = table.run_keys()
+    for number, (name, recipe) in enumerate(zip(keys, recipes)):
+        missing = [seed for seed in range(table.seeds) if (name, seed) not in kept(folder)]
         if not missing:
             continue
         data = data_of(recipe)
@@ -82,9 +91,10 @@ def rebuild(table: BabiTable, folder: Path) -> Iterator[Going]:
             began = time.monotonic()
             networks = new_networks(recipe, data, seeds)
             pools = [torch.arange(len(data.train))] * len(seeds)
+            done = sum((own, seed) in kept(folder) for own in keys for seed in range(table.seeds))
             steps = fit_many(recipe, data, networks, seeds=seeds, pools=pools, device=device)
             for watched in steps:
-                yield Going(number, len(recipes), watched)
+                yield Going(number, len(recipes), done, len(seeds), watched)
             took = (time.monotonic() - began) / len(seeds)
             errors = {
                 part: test(recipe, data, networks, part, device)
@@ -92,7 +102,7 @@ def rebuild(table: BabiTable, folder: Path) -> Iterator[Going]:
             }
             rows = [
                 {
-                    "recipe": key(recipe),
+                    "recipe": name,
                     "tasks": list(recipe["data"]["tasks"]),
                     "seed": seed,
                     "generated": list(data.made),
@@ -117,7 +127,7 @@ def test(
 def result(table: BabiTable, folder: Path) -> dict[str, Any]:
     """Ours beside the published table, from the runs in ``folder``."""
     done = kept(folder)
-    runs = [done[key(recipe), seed] for recipe in table.recipes() for seed in range(table.seeds)]
+    runs = [done[name, seed] for name in table.run_keys() for seed in range(table.seeds)]
     ours = joint_figures(runs) if table.joint else task_figures(runs, table.seeds)
     setting = f"{table.size}-joint" if table.joint else table.size
     published = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
@@ -197,11 +207,6 @@ def failed(errors: dict[str, float]) -> int:
     return sum(error > FAILED for error in errors.values())
 
 
-def key(recipe: Recipe) -> str:
-    """A name for everything that decides a run but its seed."""
-    return sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
-
-
 def kept(folder: Path) -> dict[tuple[str, int], dict[str, Any]]:
     """The finished runs, by recipe and seed; a line that a kill cut short is no run."""
     path = folder / "runs.jsonl"
@@ -230,8 +235,6 @@ def save_result(table: BabiTable, folder: Path) -> dict[str, Any]:
 
 def data_digest(table: BabiTable) -> str:
     """One SHA-256 over the official files the table used."""
-    from mnemic.data.stories.folder import folder_of
-
     whole = sha256()
     for path in sorted(folder_of(Path(table.data).expanduser(), table.size).glob("qa*.txt")):
         whole.update(path.name.encode() + path.read_bytes())
@@ -241,4 +244,4 @@ def data_digest(table: BabiTable) -> str:
 def hardware(device: str) -> str:
     if device.startswith("cuda"):
         return torch.cuda.get_device_name()
-    return f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+    return f"CPU ({platform.machine()}), threads: {torch.get_num_threads()}"

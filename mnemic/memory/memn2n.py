@@ -3,8 +3,9 @@
 Shapes: b batch, n inputs, m queries, s slots, k hops, h heads (1), t tables, d width, r rolls.
 """
 
+from collections.abc import Mapping
 from math import ceil
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,10 @@ from torch import Tensor, nn
 from mnemic.encode.bag import channel_weights
 from mnemic.memory.contract import Reading, Written
 from mnemic.memory.slots import Slots, age, append, no_slots
+from mnemic.memory.update import UPDATES
+from mnemic.recipe import build
 
+ADD: Mapping[str, Any] = {"kind": "add"}
 HIDDEN = -1e30  # the score of a slot that may not be seen
 
 
@@ -21,9 +25,9 @@ class MemN2N(nn.Module):
 
     The encoder yields one state a table for each text (b n t d).
     ``tying="adjacent"``: hop k reads keys from table k and values from table k + 1; the question
-    is table 0. ``tying="layerwise"``: all hops share keys (table 0) and values (table 1), the
-    question is table 2, and a linear map stands between hops: ``u ← H u + o``, with
-    ``nonlinear`` followed by a ReLU (the paper's 10k variant LW*).
+    is table 0. ``tying="layerwise"``: all hops share keys (table 0) and values (table 1), and the
+    question is table 2. ``update`` says how a hop's query and what it found make the next query;
+    the paper adds them, and puts a linear map before that with layer-wise tying.
 
     ``time`` adds a learned vector for each slot's age, counted back from the question (end of
     section 4.1). As in the authors' code, where it is a word, it is weighted like the last word
@@ -43,7 +47,7 @@ class MemN2N(nn.Module):
         hops: int = 3,
         slots: int = 50,
         tying: Literal["adjacent", "layerwise"] = "adjacent",
-        nonlinear: bool = False,
+        update: Mapping[str, Any] = ADD,
         time: bool = True,
         noise: float = 0.1,
         softmax: bool = True,
@@ -52,13 +56,11 @@ class MemN2N(nn.Module):
         longest: int = 12,
     ) -> None:
         super().__init__()
-        if nonlinear and tying != "layerwise":
-            raise ValueError("memn2n.nonlinear needs tying = 'layerwise' (its map between hops)")
-        if hops < 1 or noise < 0:
-            raise ValueError(f"memn2n has hops from 1 on and noise from 0 on, not {hops}, {noise}")
+        if hops < 1 or slots < 1 or noise < 0:
+            came = f"hops = {hops}, slots = {slots}, noise = {noise}"
+            raise ValueError(f"memn2n takes hops and slots ≥ 1 and noise ≥ 0, not {came}")
         self.hops, self.slots, self.tying = hops, slots, tying
-        self.nonlinear, self.noise = nonlinear, noise
-        self.softmax, self.spare = softmax, spare
+        self.noise, self.softmax, self.spare = noise, softmax, spare
         self.tables = hops + 1 if tying == "adjacent" else 3
         self.rolls = slots + ceil(noise * slots) + 1 if time and noise else 0
         timed = self.tables if tying == "adjacent" else 2  # the question has no time
@@ -67,8 +69,7 @@ class MemN2N(nn.Module):
         last = 1 + behind * channel_weights(width, longest)
         self.register_buffer("last", last, persistent=False)  # d
         self.last: Tensor
-        if tying == "layerwise":
-            self.between = nn.Parameter(torch.randn(width, width) * 0.1)
+        self.update = build(UPDATES, update, width=width)
 
     def empty(self, batch: int, like: Tensor) -> Slots:
         return no_slots(batch, like)
@@ -93,9 +94,7 @@ class MemN2N(nn.Module):
             key, value = (hop, hop + 1) if self.tying == "adjacent" else (0, 1)
             score = u @ contents[key].mT  # b m s
             weight = self.weigh(score, seen)
-            u = self.step(u) + weight @ contents[value]
-            if self.nonlinear:
-                u = u.relu()
+            u = self.update(u, weight @ contents[value], hop)
             scores.append(score.masked_fill(~seen, HIDDEN))
             weights.append(weight)
         return Reading(u, torch.stack(weights, 1).unsqueeze(2), torch.stack(scores, 1).unsqueeze(2))
@@ -123,9 +122,6 @@ class MemN2N(nn.Module):
             nothing = free.clamp(min=0).log().clamp(min=HIDDEN).expand(*score.shape[:-1], 1)
             score = torch.cat([score, nothing], -1)  # free slots of score 0 weigh as much as one
         return score.softmax(-1)[..., : seen.shape[-1]] * seen  # an empty memory gives zeros
-
-    def step(self, u: Tensor) -> Tensor:
-        return u @ self.between.mT if self.tying == "layerwise" else u
 
 
 def shift(ages: Tensor, mask: Tensor, rolls: Tensor, noise: float) -> Tensor:

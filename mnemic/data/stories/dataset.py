@@ -1,19 +1,92 @@
 """Data sets of stories for a recipe: from the official files, or made by the generator."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import torch
+from torch import Tensor
 
-from mnemic.data.stories.folder import TASKS, Size, folder_of, load, path_of
+from mnemic.data.stories.folder import TASKS, Size, Split, folder_of, load, path_of
 from mnemic.data.stories.format import Example, StoryError, examples
+from mnemic.data.stories.generate import generate
 from mnemic.data.stories.tensors import Stories, tensors, vocabulary
 from mnemic.text import Words
 
 ALL = tuple(TASKS)
 COUNTS: Mapping[Size, int] = {"1k": 1000, "10k": 10000}  # training questions a task
 TEST = 1000  # test questions a task, in the official files as in generated sets
+
+Part = Literal["train", "validation", "test"]
+
+
+class Source(Protocol):
+    """Where questions come from; its fields are what a recipe's ``[data]`` may say."""
+
+    @property
+    def tasks(self) -> Sequence[int]: ...
+
+    @property
+    def validation(self) -> float: ...  # the last share of each task's training questions
+
+    @property
+    def sentences(self) -> int: ...  # how many before a question are kept
+
+    def told(self, task: int, split: Split) -> list[Example]: ...
+
+    def is_made(self, task: int) -> bool: ...  # its training questions come from the generator
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoryFolder:
+    """The official bAbI files. ``missing="generate"`` makes training files that are not there.
+
+    ``trained_on="generated"`` makes all of them, as many questions as the official ones have, and
+    tests on the official test files. Generated stories depend on ``seed`` alone.
+    """
+
+    folder: str
+    size: Size = "1k"
+    tasks: Sequence[int] = ALL
+    sentences: int = 50
+    validation: float = 0.1
+    missing: Literal["error", "generate"] = "error"
+    trained_on: Literal["official", "generated"] = "official"
+    seed: int = 0
+
+    @property
+    def root(self) -> Path:
+        return folder_of(Path(self.folder).expanduser(), self.size)
+
+    def told(self, task: int, split: Split) -> list[Example]:
+        if split == "train" and self.is_made(task):
+            return make(task, COUNTS[self.size], self.seed)
+        return load(self.root, task, split)
+
+    def is_made(self, task: int) -> bool:
+        if self.trained_on == "generated":
+            return True
+        return self.missing == "generate" and not has(self.root, task)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratedStories:
+    """Stories from the generator alone, ``count`` training questions a task; no files needed."""
+
+    count: int = 1000
+    tasks: Sequence[int] = ALL
+    sentences: int = 50
+    validation: float = 0.1
+    seed: int = 0
+
+    def told(self, task: int, split: Split) -> list[Example]:
+        if split == "test":
+            return make(task, TEST, self.seed + 1)
+        return make(task, self.count, self.seed)
+
+    def is_made(self, task: int) -> bool:
+        return True
 
 
 class StoryData(NamedTuple):
@@ -27,54 +100,35 @@ class StoryData(NamedTuple):
     made: tuple[int, ...]  # tasks whose training stories came from the generator
 
 
-def story_folder(
-    folder: str,
-    slots: int,
-    *,
-    size: Size = "1k",
-    tasks: Sequence[int] = ALL,
-    validation: float = 0.1,
-    missing: Literal["error", "generate"] = "error",
-    trained_on: Literal["official", "generated"] = "official",
-    seed: int = 0,
-) -> StoryData:
-    """The official bAbI files. ``missing="generate"`` makes training files that are not there.
-
-    ``trained_on="generated"`` makes all of them, as many questions as the official ones have, and
-    tests on the official test files. Generated training stories depend on ``seed`` alone.
-    """
-    root = folder_of(Path(folder).expanduser(), size)
-    train: dict[int, list[Example]] = {}
-    made = []
-    for task in tasks:
-        absent = missing == "generate" and not has(root, task)
-        if trained_on == "generated" or absent:
-            train[task] = make(task, COUNTS[size], seed)
-            made.append(task)
-        else:
-            train[task] = load(root, task, "train")
-    test = {task: load(root, task, "test") for task in tasks}
-    return assemble_sets(train, test, slots, validation, made)
+def story_data(source: Source) -> StoryData:
+    """Read all questions of a source and number their words."""
+    if source.sentences < 1:
+        raise StoryError(f"data.sentences is at least 1, not {source.sentences}")
+    train, validation, test = (questions(source, part) for part in ("train", "validation", "test"))
+    words = vocabulary([*train, *validation])
+    first, second, third = (
+        tensors(own, words, sentences=source.sentences) for own in (train, validation, test)
+    )
+    longest = max(own.texts.shape[1] for own in (first, second, third))
+    sizes = {"vocab": len(words), "longest": longest + 1}  # one more place, for the time of a slot
+    made = tuple(task for task in source.tasks if source.is_made(task))
+    return StoryData(words, sizes, first, second, third, made)
 
 
-def generated_stories(
-    slots: int,
-    *,
-    count: int = 1000,
-    tasks: Sequence[int] = ALL,
-    validation: float = 0.1,
-    seed: int = 0,
-) -> StoryData:
-    """Stories from the generator alone, ``count`` training questions a task; no files needed."""
-    train = {task: make(task, count, seed) for task in tasks}
-    test = {task: make(task, TEST, seed + 1) for task in tasks}
-    return assemble_sets(train, test, slots, validation, tasks)
+def questions(source: Source, part: Part, tasks: Sequence[int] | None = None) -> list[Example]:
+    """The questions of a part, of all tasks or some; only the files that it needs are read."""
+    if not 0 <= source.validation < 1:
+        raise StoryError(f"data.validation is a share from 0 to below 1, not {source.validation}")
+    found: list[Example] = []
+    for task in source.tasks if tasks is None else tasks:
+        own = source.told(task, "test" if part == "test" else "train")
+        cut = len(own) - round(source.validation * len(own))
+        found += {"test": own, "train": own[:cut], "validation": own[cut:]}[part]
+    return found
 
 
 def make(task: int, count: int, seed: int) -> list[Example]:
     """Generated questions of one task."""
-    from mnemic.data.stories.generate import generate
-
     stories = generate(task, count, seed=seed)
     return [example for story in stories for example in examples(story, task)]
 
@@ -86,30 +140,6 @@ def has(root: Path, task: int) -> bool:
         return False
 
 
-def assemble_sets(
-    train: Mapping[int, Sequence[Example]],
-    test: Mapping[int, Sequence[Example]],
-    slots: int,
-    validation: float,
-    made: Sequence[int],
-) -> StoryData:
-    """Number the words and hold back the last ``validation`` share of each task's training set."""
-    if not 0 <= validation < 1:
-        raise StoryError(f"data.validation is a share from 0 to below 1, not {validation}")
-    kept: list[Example] = []
-    held: list[Example] = []
-    for own in train.values():
-        cut = len(own) - round(validation * len(own))
-        kept += own[:cut]
-        held += own[cut:]
-    words = vocabulary([*kept, *held])
-    tested = [example for own in test.values() for example in own]
-    first, second, third = (tensors(part, words, slots=slots) for part in (kept, held, tested))
-    longest = max(own.texts.shape[1] for own in (first, second, third))
-    sizes = {"vocab": len(words), "longest": longest + 1}  # one more place, for the time of a slot
-    return StoryData(words, sizes, first, second, third, tuple(made))
-
-
-def rows_of(stories: Stories, tasks: Sequence[int]) -> torch.Tensor:
-    """The rows of some tasks' questions."""
+def rows_of(stories: Stories, tasks: Sequence[int]) -> Tensor:
+    """The rows of some tasks' questions: a pool to draw from."""
     return torch.isin(stories.task, torch.tensor(list(tasks))).nonzero().squeeze(1)

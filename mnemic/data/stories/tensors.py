@@ -109,23 +109,23 @@ def vocabulary(examples: Iterable[Example]) -> Words:
     return Words.of(sorted(texts), extra=sorted(answers))
 
 
-def tensors(examples: Sequence[Example], words: Words, *, slots: int | None = None) -> Stories:
-    """Number everything. ``slots`` keeps only that many sentences before each question.
+def tensors(examples: Sequence[Example], words: Words, *, sentences: int | None = None) -> Stories:
+    """Number everything. ``sentences`` keeps only that many before each question.
 
     Words the vocabulary does not know are left out, as if they had not been said.
     """
     rows: dict[str, int] = {}
-    kept = [example.sentences[-slots:] if slots else example.sentences for example in examples]
-    for sentences, example in zip(kept, examples):
-        for text in (*sentences, example.question):
+    kept = [example.sentences[-(sentences or 0) :] for example in examples]
+    for own, example in zip(kept, examples):
+        for text in (*own, example.question):
             rows.setdefault(text, len(rows))
     ids = [[i for i in words.encode(text).ids if i != words.unknown] for text in rows]
-    longest = max((len(sentences) for sentences in kept), default=0)
+    longest = max((len(own) for own in kept), default=0)
     story = torch.full((len(kept), longest), -1)
     facts = torch.zeros(len(kept), longest, dtype=torch.bool)
-    for number, (sentences, example) in enumerate(zip(kept, examples)):
-        story[number, : len(sentences)] = torch.tensor([rows[text] for text in sentences])
-        gone = len(example.sentences) - len(sentences)
+    for number, (own, example) in enumerate(zip(kept, examples)):
+        story[number, : len(own)] = torch.tensor([rows[text] for text in own])
+        gone = len(example.sentences) - len(own)
         inside = [fact - gone for fact in example.facts if fact >= gone]
         facts[number, inside] = True
     return Stories(
