@@ -46,8 +46,7 @@ def fill(maker: Callable[..., T], options: Mapping[str, Any], *, name: str, **gi
     """Call ``maker`` with the recipe's ``options``, each checked by name and type."""
     if not isinstance(options, Mapping):
         raise ConfigError(f"{name} is a table {{ … }}, not {options!r}")
-    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    parameters = {k: p for k, p in inspect.signature(maker).parameters.items() if p.kind in named}
+    parameters = named(maker)
     offered = {key: value for key, value in given.items() if key in parameters}
     accepted = [key for key in parameters if key not in offered]
     for key, value in options.items():
@@ -170,6 +169,13 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Recipe:
         else:
             merged[key] = value
     return merged
+
+
+def named(maker: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The arguments a maker has a name for."""
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    every = inspect.signature(maker).parameters
+    return {key: parameter for key, parameter in every.items() if parameter.kind in kinds}
 
 
 def hints(maker: Callable[..., Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -87,11 +86,9 @@ def report(answer: "Answer", question: str) -> dict[str, Any]:
 
 def told(story: str) -> tuple[str, ...]:
     """The sentences of a file, or of standard input."""
-    from mnemic.data.stories.format import read_story
+    from mnemic.data.stories.format import lines_of, read_story, story_of
 
     if story != "-":
         return read_story(Path(story))
-    with TemporaryDirectory() as folder:  # the reader wants a path, and names it in its errors
-        path = Path(folder) / "standard input"
-        path.write_bytes(sys.stdin.buffer.read())
-        return read_story(path)
+    name = "standard input"
+    return story_of(lines_of(sys.stdin.buffer.read(), name), name)

@@ -4,10 +4,10 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from mnemic.recipe import Recipe, hints, listed, spoken
+from mnemic.recipe import Recipe, hints, listed, named, spoken
 
 # Facts that are handed to a part by its maker, so that a recipe does not set them.
-MODEL = {"width", "slots", "vocab", "longest", "tables"}
+MODEL = {"width", "vocab", "longest", "tables"}
 OPTIMISER = {"parameters", "rate", "runs"}
 NESTED = {"optimiser", "schedule", "clip"}  # parts of [train], which have rows of their own
 
@@ -21,18 +21,21 @@ def schema(recipe: Recipe) -> list[dict[str, Any]]:
     from mnemic.learn.schedule import SCHEDULES
     from mnemic.learn.train import TrainSettings
     from mnemic.memory import MEMORIES
+    from mnemic.memory.memn2n import ADD
+    from mnemic.memory.update import UPDATES
     from mnemic.objectives import OBJECTIVES
     from mnemic.respond import RESPONSES
 
     model = recipe.get("model", {})
     settings = vars(TrainSettings()) | recipe.get("train", {})
-    numbers = [row(f"model.{key}", int, model) for key in ("width", "slots")]
+    memory = model.get("memory", {})
     return [
-        *numbers,
+        row("model.width", int, model),
         *kind("model.encode", ENCODERS, model.get("encode", {}), MODEL),
-        *kind("model.memory", MEMORIES, model.get("memory", {}), MODEL),
+        *kind("model.memory", MEMORIES, memory, MODEL | {"update"}),
+        *kind("model.memory.update", UPDATES, memory.get("update", ADD), MODEL),
         *kind("model.respond", RESPONSES, model.get("respond", {}), MODEL),
-        *kind("data", DATASETS, recipe.get("data", {}), {"slots"}),
+        *kind("data", DATASETS, recipe.get("data", {}), set()),
         *kind("objective", OBJECTIVES, recipe.get("objective", {}), set()),
         *part("train", TrainSettings, recipe.get("train", {}), NESTED, vars(TrainSettings())),
         *kind("train.optimiser", OPTIMISERS, settings["optimiser"], OPTIMISER),
@@ -57,7 +60,7 @@ def part(
     given: set[str],
     defaults: Mapping[str, Any],
 ) -> Iterator[dict[str, Any]]:
-    for key, parameter in inspect.signature(maker).parameters.items():
+    for key, parameter in named(maker).items():
         if key not in given:
             found = row(f"{name}.{key}", hints(maker)[key], spec)
             needed = parameter.default is inspect.Parameter.empty

@@ -80,9 +80,9 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
     replace(beside, folder)
 
 
-def load(folder: Path) -> Checkpoint:
+def load(folder: str | Path) -> Checkpoint:
     """Read a checkpoint, or the one inside a run's folder, and check every file."""
-    folder = locate(folder)
+    folder = locate(Path(folder))
     check(folder)
     described = read_json(folder / RECIPE)
     network = assemble(described["recipe"]["model"], described["sizes"])

@@ -73,7 +73,7 @@ def same_weights(model: dict[str, Any], sizes: dict[str, int], network: nn.Modul
 
 
 def fit(
-    recipe: Recipe, folder: Path, *, seed: int = 0, device: str = "auto", fresh: bool = False
+    recipe: Recipe, folder: str | Path, *, seed: int = 0, device: str = "auto", fresh: bool = False
 ) -> Iterator[Report]:
     """Train ``recipe`` into ``folder``, or go on with the run that stands there.
 
@@ -82,7 +82,7 @@ def fit(
     the weights may then be half stepped.
     """
     place = start_processes(device)
-    run = Run(recipe, folder, seed, place, fresh)
+    run = Run(recipe, Path(folder), seed, place, fresh)
     try:
         for phase in run.plan[run.progress.phase :]:
             yield from run.train(phase)

@@ -132,17 +132,22 @@ def read(path: Path) -> Iterator[Story]:
 
 
 def read_story(path: Path) -> tuple[str, ...]:
-    """Read the one story to ask about: numbered lines, or plain text with a sentence a line.
+    """Read the one story to ask about from a file (see ``story_of``)."""
+    return story_of(read_lines(path), path.name)
 
-    A file whose first line starts with "1 " is a numbered one. Question lines (those with a tab)
+
+def story_of(lines: Iterable[str], name: str) -> tuple[str, ...]:
+    """The one story to ask about: numbered lines, or plain text with a sentence a line.
+
+    A text whose first line starts with "1 " is a numbered one. Question lines (those with a tab)
     and blank lines are left out, so numbers may jump but must rise.
     """
-    rows = [(row, line) for row, line in enumerate(read_lines(path), start=1) if line.strip()]
+    rows = [(row, line) for row, line in enumerate(lines, start=1) if line.strip()]
     if rows and rows[0][1].startswith("1 "):
-        rows = list(strip_numbers(rows, path.name))
+        rows = list(strip_numbers(rows, name))
     sentences = tuple(line.strip() for _, line in rows if "\t" not in line.strip())
     if not sentences:
-        raise StoryError(f"{path.name}: the story is empty; expected at least one sentence")
+        raise StoryError(f"{name}: the story is empty; expected at least one sentence")
     return sentences
 
 
@@ -168,12 +173,16 @@ def read_lines(path: Path) -> list[str]:
     """Read a utf-8 file (with or without a byte order mark, any line end) as lines."""
     if not path.is_file():
         raise StoryError(f"there is no file {path}; give the path of a story file")
-    data = path.read_bytes()
+    return lines_of(path.read_bytes(), path.name)
+
+
+def lines_of(data: bytes, name: str) -> list[str]:
+    """The lines of a utf-8 text; ``name`` is what error messages call it."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise StoryError(
-            f"{path.name}: byte {error.start} is not utf-8 ({error.reason}); save the file as utf-8"
+            f"{name}: byte {error.start} is not utf-8 ({error.reason}); save the file as utf-8"
         ) from None
     lines = text.removeprefix("\ufeff").split("\n")
     return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
