@@ -32,6 +32,7 @@ from mnemic.learn.checkpoint import (
     weights_of,
 )
 from mnemic.learn.fit import fit
+from mnemic.learn.optimise import Sgd
 from mnemic.network import assemble
 from mnemic.objectives import OBJECTIVES, Loss
 from mnemic.objectives.answer import AnswerLoss
@@ -352,8 +353,10 @@ def test_a_stopped_run_ends_with_the_same_bits(
     whole = finish(recipe, tmp_path / "whole")
     for count in stops:
         steps = fit(recipe, tmp_path / "stopped")
-        assert len(list(islice(steps, count))) == count
+        reports = list(islice(steps, count))
+        assert len(reports) == count
         steps.close()
+        assert where(tmp_path / "stopped") == (reports[-1].phase, reports[-1].step)  # saved here
         torch.rand(count)  # someone else's dice
     finish(recipe, tmp_path / "stopped")
     assert weights_in(tmp_path / "stopped") == weights_in(whole)
@@ -376,6 +379,26 @@ def test_a_run_killed_between_two_phases_ends_with_the_same_bits(
     assert (progress.phase, progress.step, len(progress.history)) == (1, 0, 2)
     finish(recipe, tmp_path / "killed")
     assert weights_in(tmp_path / "killed") == weights_in(whole)
+
+
+def test_an_interrupt_within_a_step_leaves_the_last_checkpoint(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C after the weights moved, before the step counted: nothing half done is saved."""
+    step, calls = Sgd.step, []
+
+    def interrupted(optimiser: Sgd, closure: None = None) -> None:
+        step(optimiser, closure)
+        calls.append(1)
+        if len(calls) == 8:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Sgd, "step", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            finish(small(), tmp_path / "run")
+    assert where(tmp_path / "run") == (0, 5)
+    assert weights_in(finish(small(), tmp_path / "run")) == weights_in(finished)
 
 
 def test_a_finished_run_stays_finished(finished: Path, tmp_path: Path) -> None:
