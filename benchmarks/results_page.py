@@ -5,6 +5,7 @@
 `mnemic table … --out DIR` measures; a copy of its DIR/table.json goes to docs/results/NAME.json.
 A table on the page stands between `<!-- rows: NAME NAME -->` (one line a measured table) or
 `<!-- tasks: NAME NAME -->` (one line a bAbI task) and `<!-- end -->`; the words around are free.
+With `NAME = LABEL` on lines of their own, the rows are labelled.
 """
 
 import json
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[1] / "docs"
-BLOCK = re.compile(r"<!-- (rows|tasks): (.*?) -->\n.*?<!-- end -->", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (rows|tasks):\s(.*?)\s-->)\n.*?<!-- end -->", re.DOTALL)
 
 
 def main() -> None:
@@ -27,27 +28,39 @@ def filled(page: str) -> str:
     """The page with every table written anew."""
 
     def block(found: re.Match[str]) -> str:
-        kind, names = found[1], found[2].split()
-        tables = [json.loads((DOCS / "results" / f"{n}.json").read_text("utf-8")) for n in names]
-        lines = rows(tables) if kind == "rows" else tasks(tables)
-        return "\n".join([f"<!-- {kind}: {found[2]} -->", "", *lines, "", "<!-- end -->"])
+        head, kind, named = found[1], found[2], labelled(found[3])
+        tables = [measured(name) for name in named]
+        lines = rows(tables, list(named.values())) if kind == "rows" else tasks(tables)
+        return "\n".join([head, "", *lines, "", "<!-- end -->"])
 
     return BLOCK.sub(block, page)
 
 
-def rows(tables: Sequence[dict[str, Any]]) -> Iterator[str]:
+def labelled(text: str) -> dict[str, str]:
+    """The names in a table's first line, each with its label or nothing."""
+    if "=" not in text:
+        return dict.fromkeys(text.split(), "")
+    pairs = [line.partition("=") for line in text.strip().splitlines()]
+    return {name.strip(): label.strip() for name, _, label in pairs}
+
+
+def measured(name: str) -> dict[str, Any]:
+    return json.loads((DOCS / "results" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def rows(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
     """One line a measured table: published beside ours."""
     yield (
         "| setting | published | ours: best | mean ± deviation | median | failed, published / ours "
         "| seeds | command | hardware |"
     )
     yield "| --- | ---: | ---: | ---: | ---: | ---: | --- | --- | --- |"
-    for table in tables:
+    for table, label in zip(tables, labels):
         ours, paper = table["ours"], table["published"]
         same = not table["overrides"]
         published, theirs = (paper["mean_error"], paper["failed"]) if paper and same else ("–", "–")
         cells = [
-            f"{table['size']} {table['setting']}",
+            label or f"{table['size']} {table['setting']}",
             str(published),
             f"**{ours['best']:.1f}**",
             f"{ours['mean_error']:.1f} ± {ours['std']:.1f}",

@@ -427,6 +427,7 @@ def test_a_folder_of_another_run_is_left_alone(finished: Path, tmp_path: Path) -
     assert load(run).seed == 1
     assert weights_in(run) != weights_in(finished)
     assert len(log_of(run)) == len(log_of(finished))
+    assert numbers_in(run).keys() == numbers_in(finished).keys()  # nothing of the run before
 
 
 def test_seeds_give_runs_of_their_own(finished: Path, tmp_path: Path) -> None:

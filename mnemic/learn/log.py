@@ -22,8 +22,10 @@ class Log:
         self.path = folder / NAME
         lines = ["\t".join(COLUMNS), *(line(row) for row in history)]
         self.path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        if not history:  # what another run, now replaced, told TensorBoard
+            for old in sorted(folder.glob("events.out.tfevents.*.mnemic")):
+                old.unlink()
         self.events = Events(folder)
-        self.steps = int(history[-1]["steps"]) if history else 0  # over all phases
 
     def add(self, row: Mapping[str, Any]) -> None:
         with self.path.open("a", encoding="utf-8") as file:
