@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[1] / "docs"
+ALL = 20  # tasks of bAbI
 BLOCK = re.compile(r"(<!-- (rows|tasks):\s(.*?)\s-->)\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -30,7 +31,7 @@ def filled(page: str) -> str:
     def block(found: re.Match[str]) -> str:
         head, kind, named = found[1], found[2], labelled(found[3])
         tables = [measured(name) for name in named]
-        lines = rows(tables, list(named.values())) if kind == "rows" else tasks(tables)
+        lines = rows(tables, list(named.values())) if kind == "rows" else task_rows(tables)
         return "\n".join([head, "", *lines, "", "<!-- end -->"])
 
     return BLOCK.sub(block, page)
@@ -73,7 +74,7 @@ def rows(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[st
         yield "| " + " | ".join(cells) + " |"
 
 
-def tasks(tables: Sequence[dict[str, Any]]) -> Iterator[str]:
+def task_rows(tables: Sequence[dict[str, Any]]) -> Iterator[str]:
     """One line a task, two columns a measured table."""
     titles = [f"{table['size']} {table['setting']}: {{}}" for table in tables]
     names = [title.format(what) for title in titles for what in ("published", "best", "mean")]
@@ -93,6 +94,8 @@ def command(table: dict[str, Any]) -> str:
     words = ["mnemic", "table", "babi", "--recipe", table["recipe"], "--size", table["size"]]
     words += ["--joint"] if table["setting"] == "joint" else []
     words += ["--seeds", str(len(table["seeds"])), "--data", "DIR"]
+    if len(tasks := table["ours"]["per_task"]) < ALL:
+        words += ["--tasks", ",".join(tasks)]
     for text in table["overrides"]:
         words += ["--set", text]
     return shlex.join(words)
