@@ -597,13 +597,17 @@ def test_two_processes_learn_what_one_does(tmp_path: Path, bare_machine: dict[st
     """torchrun with gloo: the same batches, loss curve and weights as one process."""
     sets = [*SMALL, *ADAMW]
     start = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    done = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, *start, *command(tmp_path / "two", sets)],
-        env=bare_machine, capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "Warning" not in done.stderr
-    assert len(done.stdout.splitlines()) == 4  # one process speaks for both
+        env=bare_machine, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as launcher:  # fmt: skip
+        try:
+            told, complaints = launcher.communicate(timeout=150)
+        finally:
+            launcher.terminate()  # it stops its workers, which a kill would leave behind
+    assert launcher.returncode == 0, complaints[-2000:]
+    assert "Warning" not in complaints
+    assert len(told.splitlines()) == 4  # one process speaks for both
     one = finish(load_recipe("memn2n", sets), tmp_path / "one", device="cpu")
     ours, theirs = log_of(tmp_path / "two"), log_of(one)
     assert len(ours) == len(theirs) == 4
