@@ -76,6 +76,11 @@ def assemble(model: Mapping[str, Any], sizes: Mapping[str, int]) -> Network:
     encode = build(ENCODERS, model["encode"], tables=memory.tables, **given)
     respond = build(RESPONSES, model["respond"], **given)
     if respond.tied:
+        if not memory.ties:
+            raise ConfigError(
+                "respond.tied = true needs a memory whose last table holds its values, such as "
+                "memn2n with tying = 'adjacent'; set model.respond.tied=false"
+            )
         respond.table = encode.tables[-1]
     return Network(encode, memory, respond)
 

@@ -67,17 +67,29 @@ def fill(maker: Callable[..., T], options: Mapping[str, Any], *, name: str, **gi
 def load(name: str | Path, sets: Sequence[str] = ()) -> Recipe:
     """Read a recipe by name (``memn2n``) or path, with its ``base`` and the ``--set`` overrides."""
     path = find(name)
-    try:
-        recipe = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is no valid TOML: {error}") from None
-    if "base" in recipe:
-        recipe = merge(load(recipe.pop("base")), recipe)
+    recipe = read(path)
     for text in sets:
         key, value = assignment(text)
         recipe = override(recipe, key, value)
     check_sections(recipe, f"recipe {path.stem}", SECTIONS)
     return recipe
+
+
+def read(path: Path, above: tuple[Path, ...] = ()) -> Recipe:
+    """A recipe laid over its bases. A base's path is meant from where the recipe lies."""
+    if path in above:
+        raise ConfigError(f"the base of {path} leads back to itself")
+    try:
+        recipe = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is no valid TOML: {error}") from None
+    if "base" not in recipe:
+        return recipe
+    base = recipe.pop("base")
+    if not isinstance(base, str):
+        raise ConfigError(f"the base of {path} is a recipe's name or path, not {base!r}")
+    place = path.parent / base if base.endswith(".toml") else base
+    return merge(read(find(place), (*above, path)), recipe)
 
 
 def check_sections(recipe: Recipe, name: str, known: Sequence[str]) -> None:

@@ -34,7 +34,7 @@ from mnemic.learn.checkpoint import (
 from mnemic.learn.fit import fit
 from mnemic.learn.optimise import Sgd
 from mnemic.network import assemble
-from mnemic.objectives import OBJECTIVES, Loss
+from mnemic.objectives import OBJECTIVES, Carried, Loss
 from mnemic.objectives.answer import AnswerLoss
 from mnemic.recipe import ConfigError, Recipe
 from mnemic.recipe import load as load_recipe
@@ -362,6 +362,37 @@ def test_a_stopped_run_ends_with_the_same_bits(
     assert weights_in(tmp_path / "stopped") == weights_in(whole)
     assert log_of(tmp_path / "stopped") == log_of(whole)
     assert numbers_in(tmp_path / "stopped") == numbers_in(whole)
+
+
+class CarryingLoss:
+    """Each step's loss is weighted with a moving average that the step before handed on."""
+
+    def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
+        loss = AnswerLoss()(network, batch)
+        mean = loss.total.new_ones(1) if carried is None else carried["mean"]
+        assert not mean.requires_grad  # gradients end at a step's border
+        return Loss(
+            loss.total / (1 + mean.sum()), loss.targets, {"mean": 0.9 * mean + loss.total / 300}
+        )
+
+
+@pytest.mark.parametrize("stop", [3, 9, 17])
+def test_what_steps_hand_on_survives_a_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
+) -> None:
+    monkeypatch.setitem(OBJECTIVES, "carrying", CarryingLoss)
+    recipe = small('objective={kind="carrying"}')
+    whole = finish(recipe, tmp_path / "whole")
+    stopped = fit(recipe, tmp_path / "stopped")
+    for _ in islice(stopped, stop):
+        pass
+    stopped.close()
+    held = load(tmp_path / "stopped").state
+    assert [name for name in held if name.startswith("carried.")] == ["carried.mean"]
+    finish(recipe, tmp_path / "stopped")
+    assert weights_in(tmp_path / "stopped") == weights_in(whole)
+    plain = finish(small(), tmp_path / "plain")
+    assert weights_in(plain) != weights_in(whole)  # what is carried does matter
 
 
 def test_a_run_killed_between_two_phases_ends_with_the_same_bits(

@@ -244,6 +244,11 @@ def test_what_no_paper_has_is_refused(options: dict[str, Any], says: str) -> Non
         network_of(**options)
 
 
+def test_the_answer_is_not_tied_to_a_table_of_questions() -> None:
+    with pytest.raises(ConfigError, match=r"set model\.respond\.tied=false"):
+        network_of(tying="layerwise", tied=True)
+
+
 def test_an_unknown_tying_is_refused() -> None:
     with pytest.raises(ConfigError, match="one of 'adjacent', 'layerwise', not 'none'"):
         network_of(tying="none")

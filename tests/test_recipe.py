@@ -160,6 +160,24 @@ def write(folder: Path, text: str, name: str = "own") -> Path:
     return path
 
 
+def test_a_base_lies_beside_its_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one.toml").write_text("train = { epochs = 3 }\n", encoding="utf-8")
+    over = tmp_path / "two.toml"
+    over.write_text('base = "one.toml"\n', encoding="utf-8")
+    monkeypatch.chdir(tmp_path.parent)
+    assert load(over) == {"train": {"epochs": 3}}
+    over.write_text("base = 3\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="is a recipe's name or path, not 3"):
+        load(over)
+
+
+def test_a_base_that_leads_back_is_refused(tmp_path: Path) -> None:
+    for name, base in (("one", "two"), ("two", "one")):
+        (tmp_path / f"{name}.toml").write_text(f'base = "{base}.toml"\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match="leads back to itself"):
+        load(tmp_path / "one.toml")
+
+
 def test_a_base_is_merged_and_another_kind_replaces_the_part(tmp_path: Path) -> None:
     base = write(
         tmp_path,

@@ -35,7 +35,10 @@ from mnemic.learn.log import Log
 from mnemic.learn.phase import Phase, bare, draws_of, phases, train_phase
 from mnemic.learn.train import Step, optimiser_of
 from mnemic.network import Network, assemble, check_model
+from mnemic.objectives import Carried
 from mnemic.recipe import ConfigError, Recipe, build
+
+CARRIED = "carried."  # before the names of what steps hand on
 
 
 class Report(NamedTuple):
@@ -99,6 +102,7 @@ class Run:
     ) -> None:
         self.recipe, self.folder, self.seed, self.device = recipe, folder, seed, device
         self.plan = phases(recipe)
+        self.carried: Carried | None = None
         self.sums = torch.zeros(2, dtype=torch.float64)  # of loss and norm, in this epoch so far
         before = None if fresh else found(folder, recipe, seed)
         self.data = data_of(recipe)
@@ -130,10 +134,13 @@ class Run:
         draws = draws_of(phase, trained, stories, pools, [self.seed])
         self.restore(optimiser)
         start, total = self.progress.step, phase.settings.total(draws.epoch)
-        steps = train_phase(phase, trained, stories, draws, optimiser=optimiser, start=start)
+        steps = train_phase(
+            phase, trained, stories, draws, optimiser=optimiser, start=start, carried=self.carried
+        )
         self.began = time.monotonic()
         try:
             for step in steps:
+                self.carried = step.carried
                 row = self.row(phase, step, draws.epoch, total)
                 self.progress = self.after(phase, step.number, row)
                 if step.number % phase.settings.save == 0:
@@ -187,8 +194,9 @@ class Run:
         return mean(list(task_errors(self.network, held).values()))
 
     def restore(self, optimiser: torch.optim.Optimizer) -> None:
-        """Go on with the optimiser, the epoch's sums and the dice of dropout as they were saved."""
+        """Go on as saved: optimiser, sums of the epoch, what is carried, dice of dropout."""
         restore_optimiser(optimiser, self.state)
+        self.carried = carried_of(self.state, self.device)
         self.sums = self.state.get("sums", torch.zeros_like(self.sums)).to(self.device)
         if "dice" in self.state:
             torch.set_rng_state(self.state["dice"])
@@ -203,6 +211,8 @@ class Run:
         if optimiser is not None:  # in the middle of a phase
             state = {"dice": torch.get_rng_state(), "sums": self.sums.cpu()}
             state |= optimiser_state(optimiser)
+            carried = {} if self.carried is None else self.carried
+            state |= {f"{CARRIED}{name}": part.cpu() for name, part in carried.items()}
         checkpoint = Checkpoint(
             recipe=self.recipe,
             seed=self.seed,
@@ -223,6 +233,12 @@ class Run:
     def close(self) -> None:
         if self.log is not None:
             self.log.close()
+
+
+def carried_of(state: Mapping[str, Tensor], device: torch.device) -> Carried | None:
+    """What a checkpoint holds of the state that steps hand on."""
+    own = {name: part for name, part in state.items() if name.startswith(CARRIED)}
+    return {name.removeprefix(CARRIED): part.to(device) for name, part in own.items()} or None
 
 
 def check_phases(plan: Sequence[Phase], recipe: Recipe, sizes: dict[str, int]) -> None:

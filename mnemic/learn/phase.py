@@ -16,7 +16,7 @@ from mnemic.learn.draws import Draw, Draws
 from mnemic.learn.many import Many
 from mnemic.learn.schedule import SCHEDULES
 from mnemic.learn.train import Step, TrainSettings, optimiser_of, processes, train
-from mnemic.objectives import OBJECTIVES, Loss
+from mnemic.objectives import OBJECTIVES, Carried, Loss
 from mnemic.recipe import ConfigError, Recipe, build, fill, merge
 
 SMALL = 2_000_000  # weights; below that, threads wait for each other longer than they work
@@ -81,17 +81,18 @@ def train_phase(
     *,
     optimiser: torch.optim.Optimizer,
     start: int = 0,
+    carried: Carried | None = None,
 ) -> Iterator[Step]:
-    """Train from step ``start`` to the phase's end."""
+    """Train from step ``start`` to the phase's end, with what the step before it carried on."""
     if not stories.texts.is_cuda and sum(p.numel() for p in network.parameters()) < SMALL:
         torch.set_num_threads(1)
     objective = build(OBJECTIVES, phase.recipe["objective"])
     compact = not stories.texts.is_cuda  # a GPU would rather have equal shapes than fewer texts
 
-    def loss_of(network: nn.Module, draw: Draw, carried: Any) -> Loss:
+    def loss_of(network: nn.Module, draw: Draw, carried: Carried | None) -> Loss:
         batch = stories.batch(draw.rows, draw.rolls, compact=compact)
         if isinstance(network, Many):
-            return network.each(objective, batch)
+            return network.each(objective, batch, carried)
         return objective(network, batch, carried)
 
     return train(
@@ -102,6 +103,7 @@ def train_phase(
         optimiser=optimiser,
         epoch=draws.epoch,
         start=start,
+        carried=carried,
     )
 
 

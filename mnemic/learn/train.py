@@ -14,10 +14,11 @@ from mnemic.learn.clip import CLIPS
 from mnemic.learn.many import Many
 from mnemic.learn.optimise import OPTIMISERS
 from mnemic.learn.schedule import SCHEDULES
-from mnemic.objectives import Loss
+from mnemic.objectives import Carried, Loss
 from mnemic.recipe import ConfigError, build
 
-LossOf = Callable[[nn.Module, Any, Any], Loss]
+LossOf = Callable[[nn.Module, Any, Carried | None], Loss]
+Stepped = tuple[Tensor, Tensor, Carried | None]  # loss, norm of the gradient, carried
 EAGER = 3  # steps taken before a CUDA graph is captured: kernels and allocator must be warm
 
 
@@ -56,7 +57,7 @@ class Step(NamedTuple):
     loss: Tensor  # mean over the targets of the batch
     norm: Tensor  # of the whole gradient, before clipping
     rate: float
-    carried: Any
+    carried: Carried | None  # what the next step would be handed
 
 
 def train(
@@ -68,7 +69,7 @@ def train(
     optimiser: torch.optim.Optimizer,
     epoch: int,
     start: int = 0,
-    carried: Any = None,
+    carried: Carried | None = None,
 ) -> Iterator[Step]:
     """Take one optimiser step a batch, from step ``start`` to the end of the phase.
 
@@ -112,7 +113,7 @@ class Advance:
         self.clip = build(CLIPS, settings.clip)
         self.mean = settings.reduce == "mean"
 
-    def __call__(self, batch: Any, carried: Any) -> tuple[Tensor, Tensor, Any]:
+    def __call__(self, batch: Any, carried: Carried | None) -> Stepped:
         loss = self.loss_of(self.network, batch, carried)
         total, count = summed(loss.total.detach()), summed(loss.targets)
         # Parallel training averages the processes' gradients; here they must add up.
@@ -122,7 +123,7 @@ class Advance:
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         norm = self.clip(gradients, runs=total.dim() > 0)
         self.optimiser.step()
-        return total / count, norm, loss.carried
+        return total / count, norm, cut(loss.carried)
 
 
 class Graphed:
@@ -134,7 +135,7 @@ class Graphed:
         self.graph: torch.cuda.CUDAGraph | None = None
         self.stream = torch.cuda.Stream()
 
-    def __call__(self, batch: Any, carried: Any) -> tuple[Tensor, Tensor, Any]:
+    def __call__(self, batch: Any, carried: Carried | None) -> Stepped:
         if self.eager:
             self.eager -= 1
             self.stream.wait_stream(torch.cuda.current_stream())
@@ -155,6 +156,11 @@ class Graphed:
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
             self.loss, self.norm, _ = self.advance(self.batch, None)
+
+
+def cut(carried: Carried | None) -> Carried | None:
+    """What is carried, without the graph that made it: gradients end at a step's border."""
+    return None if carried is None else {name: part.detach() for name, part in carried.items()}
 
 
 def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:

@@ -28,11 +28,13 @@ class Memory(Protocol):
 
     ``tables`` is how many states a text the memory wants from the encoder, ``rolls`` how many
     uniform random numbers an example needs while training (0: none). They are drawn by whoever
-    holds the dice and handed to ``read``; without them a read is deterministic.
+    holds the dice and handed to ``read``; without them a read is deterministic. ``ties`` says that
+    the last table holds what a read finds, so that R may answer with that table.
     """
 
     tables: int
     rolls: int
+    ties: bool
 
     def empty(self, batch: int, like: Tensor) -> Any: ...
 

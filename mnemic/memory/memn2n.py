@@ -61,6 +61,7 @@ class MemN2N(nn.Module):
             raise ValueError(f"memn2n takes hops and slots ≥ 1 and noise ≥ 0, not {came}")
         self.hops, self.slots, self.tying = hops, slots, tying
         self.noise, self.softmax, self.spare = noise, softmax, spare
+        self.ties = tying == "adjacent"
         self.tables = hops + 1 if tying == "adjacent" else 3
         self.rolls = slots + ceil(noise * slots) + 1 if time and noise else 0
         timed = self.tables if tying == "adjacent" else 2  # the question has no time

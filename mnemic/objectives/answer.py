@@ -8,13 +8,13 @@ from typing import Any
 from torch import Tensor, nn
 
 from mnemic.network import IGNORE
-from mnemic.objectives.contract import Loss
+from mnemic.objectives.contract import Carried, Loss
 
 
 class AnswerLoss:
     """Cross-entropy of the answer word; targets equal to IGNORE are not asked for."""
 
-    def __call__(self, network: nn.Module, batch: Any, carried: Any = None) -> Loss:
+    def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
         total, targets = cross_entropy(network(batch.inputs).scores, batch.answers)
         return Loss(total, targets, carried)
 

@@ -1,8 +1,10 @@
 """What every objective returns: a sum, a count, and the state to carry on with."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor
+
+Carried = dict[str, Tensor]  # by name, so that a checkpoint can hold it
 
 
 class Loss(NamedTuple):
@@ -10,4 +12,4 @@ class Loss(NamedTuple):
 
     total: Tensor
     targets: Tensor  # how many were asked for
-    carried: Any = None  # state for the next batch (a segment memory, a queue ...)
+    carried: Carried | None = None  # for the next batch: a segment memory, a queue ...
