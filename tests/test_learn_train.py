@@ -14,7 +14,7 @@ from mnemic.learn.draws import Draws, dice_of
 from mnemic.learn.optimise import OPTIMISERS, Sgd, adamw
 from mnemic.learn.schedule import SCHEDULES
 from mnemic.learn.train import TrainSettings, optimiser_of, train
-from mnemic.objectives import Loss
+from mnemic.objectives import Carried, Loss
 from mnemic.recipe import ConfigError, build
 
 # Clipping --------------------------------------------------------------------------------------
@@ -449,14 +449,22 @@ def test_sum_is_mean_times_the_number_of_targets() -> None:
 def test_carried_state_is_handed_from_batch_to_batch() -> None:
     network, settings = line(), TrainSettings(epochs=1, **PLAIN)
 
-    def loss_of(network: nn.Module, batch: Any, carried: list[int]) -> Loss:
-        return squares(network, batch, [*carried, len(carried)])
+    def loss_of(network: nn.Module, batch: Any, carried: Carried | None) -> Loss:
+        assert carried is not None
+        loss = squares(network, batch, None)
+        return loss._replace(carried={"sum": carried["sum"] + loss.total})
 
     optimiser = optimiser_of(network, settings)
+    begin = {"sum": torch.zeros(())}
     steps = train(
-        network, loss_of, repeat(points()), settings, optimiser=optimiser, epoch=4, carried=[]
+        network, loss_of, repeat(points()), settings, optimiser=optimiser, epoch=4, carried=begin
     )
-    assert [step.carried for step in steps] == [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3]]
+    total = 0.0
+    for step in steps:
+        assert step.carried is not None
+        total += float(step.loss) * len(points()[0])
+        assert float(step.carried["sum"]) == pytest.approx(total)
+        assert not step.carried["sum"].requires_grad  # gradients end at a step's border
 
 
 def test_the_network_is_set_to_training() -> None:
