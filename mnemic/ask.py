@@ -67,7 +67,7 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
         for number, weights in read_of(output).items()
     )
     kept = len(evidence)
-    said = notes(words, sentences, question, kept)
+    said = notes(words, sentences, question, kept, longest=checkpoint.sizes["longest"] - 1)
     return Answer(*ranked[0], ranked, evidence, kept, len(sentences), said)
 
 
@@ -83,17 +83,21 @@ def read_of(output: Output) -> dict[int, list[float]]:
     return {number: shares[number].tolist() for number in kept}
 
 
-def notes(words: Words, sentences: Sequence[str], question: str, kept: int) -> tuple[str, ...]:
-    """What is not an error, but must be said."""
+def notes(
+    words: Words, sentences: Sequence[str], question: str, kept: int, *, longest: int
+) -> tuple[str, ...]:
+    """What is not an error, but must be said; ``longest`` text of training had so many words."""
     said, told = [], len(sentences)
     if unknown := words.unknown_words(" ".join(sentences[told - kept :])):
-        said.append(f"the model does not know {few(unknown)}; they were left out of the story")
-    if unknown := words.unknown_words(question):
-        listed = few(unknown)
-        if len(unknown) < len(words.encode(question).ids):
-            said.append(f"the model does not know {listed}; they were left out of the question")
-        else:
-            said.append(f"the model knows no word of the question ({listed}); this is a guess")
+        said.append(f"the model does not know {few(unknown)}, left out of the story")
+    unknown = words.unknown_words(question)
+    if all(number == words.unknown for number in words.encode(question).ids):
+        listed = f" ({few(unknown)})" if unknown else ""
+        said.append(f"the model knows no word of the question{listed}; this is a guess")
+    elif unknown:
+        said.append(f"the model does not know {few(unknown)}, left out of the question")
+    if long := sum(len(words.encode(text).ids) > longest for text in (*sentences, question)):
+        said.append(f"texts longer than any in training ({longest} words): {long}; do not trust it")
     if kept < told:
         said.append(
             f"the memory holds {kept} sentences; the first {told - kept} of {told} were left out"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from mnemic.encode import ENCODERS
+from mnemic.encode import ENCODERS, WHOLE
 from mnemic.memory import MEMORIES, Reading, Written
 from mnemic.recipe import ConfigError, build, fits, listed
 from mnemic.respond import RESPONSES
@@ -73,7 +73,8 @@ def assemble(model: Mapping[str, Any], sizes: Mapping[str, int]) -> Network:
     check_model(model)
     given = {"width": model["width"], **sizes}
     memory = build(MEMORIES, model["memory"], **given)
-    encode = build(ENCODERS, model["encode"], tables=memory.tables, **given)
+    kinds = {kind: ENCODERS[kind] for kind in WHOLE}
+    encode = build(kinds, model["encode"], tables=memory.tables, **given)
     respond = build(RESPONSES, model["respond"], **given)
     if respond.tied:
         if not memory.ties:

@@ -34,6 +34,29 @@ def test_the_answer_and_what_it_was_read_from() -> None:
     assert all(f"hop {hop}" in seen for hop in (1, 2, 3))
 
 
+@pytest.mark.parametrize(
+    ("question", "story", "says"),
+    [
+        ("?", STORY, "knows no word of the question; this is a guess"),
+        ("Where is Mary?", f"Mary {'went ' * 40}home.\n", "longer than any in training"),
+    ],
+)
+def test_what_cannot_be_trusted_is_said(question: str, story: str, says: str) -> None:
+    _, told = ask(question, story=story)
+    assert any(says in note for note in told["notes"])
+
+
+def test_a_story_cannot_command_the_terminal() -> None:
+    seen, _ = ask("Where is Mary?", story=f"Mary \x1b]0;pwned\x07went \x1b[31mhome.\n{STORY}")
+    assert "\x1b" not in seen
+    assert "\x07" not in seen
+
+
+def test_a_sentence_without_end_can_be_drawn(tmp_path: Path) -> None:
+    ask("Where is Mary?", "--plot", tmp_path / "long.png", story=f"{'Mary ' * 20000}\n{STORY}")
+    assert image.imread(tmp_path / "long.png").shape[0] < 1500
+
+
 def test_a_story_from_a_file_from_words_and_from_both(tmp_path: Path) -> None:
     path = tmp_path / "story.txt"
     path.write_text("1 John moved to the office.\n2 Where is John?\toffice\t1\n", encoding="utf-8")
@@ -95,7 +118,7 @@ def test_a_picture_from_the_command_line(tmp_path: Path) -> None:
     assert all(text in path.read_text(encoding="utf-8") for text in STORY.splitlines())
     wrong = run("ask", "--model", model(), "--sentence", KITCHEN, "Who?", "--plot", "read.doc")
     assert wrong.code == 2
-    assert "Format 'doc' is not supported" in wrong.err
+    assert "a file that ends in .png, .svg, .pdf, not 'read.doc'" in wrong.err
 
 
 def test_characters_without_a_font_are_said(

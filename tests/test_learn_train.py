@@ -329,7 +329,10 @@ def test_a_run_draws_the_same_alone_as_among_many(replace: bool) -> None:
 
 
 def test_a_batch_larger_than_its_pool_is_refused() -> None:
-    with pytest.raises(ValueError, match="a batch of 24 cannot be drawn from 23 examples"):
+    with pytest.raises(
+        ValueError,
+        match="a batch of 24 cannot be drawn from 23 training",
+    ):
         draws_of(batch=24)
     with pytest.raises(ValueError, match="stacked=True"):
         draws_of(pools=[torch.arange(9)] * 2, seeds=[0, 1])

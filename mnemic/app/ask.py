@@ -9,7 +9,7 @@ import typer
 
 from mnemic.app.evidence import tell
 from mnemic.app.options import AsJson, Model
-from mnemic.app.plot import draw, matplotlib_here
+from mnemic.app.plot import check, draw
 from mnemic.app.screen import out, print_json, warn
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def ask(
     if story is None and not sentence:
         raise ValueError("no story: give --story FILE, --story - or --sentence TEXT")
     if plot is not None:
-        matplotlib_here()
+        check(plot)
     sentences = [*(told(story) if story is not None else ()), *(sentence or [])]
     checkpoint = load(model)
     answer = ask_story(checkpoint, [text for text in sentences if text.strip()], question)

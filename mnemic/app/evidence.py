@@ -6,7 +6,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from mnemic.app.screen import out
+from mnemic.app.screen import out, visible
 from mnemic.app.shade import FAINT, hexadecimal, shade
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def tell(answer: "Answer", question: str, most: int | None) -> None:
     screen = out()
     best, *others = answer.ranked
     also = ", ".join(f"{word} {chance:.2f}" for word, chance in others)
-    screen.print(f"[dim]question[/]     {escape(question)}")
+    screen.print(f"[dim]question[/]     {escape(visible(question))}")
     screen.print(f"[dim]answer[/]       [bold]{escape(best[0])}[/]")
     screen.print(f"[dim]probability[/]  {best[1]:.2f}  [dim](next: {escape(also)})[/]")
     screen.print(evidence_table(answer, most))
@@ -38,7 +38,7 @@ def evidence_table(answer: "Answer", most: int | None) -> Table:
         table.add_column(f"hop {hop + 1}", justify="right", min_width=5)
     for one in sorted(chosen, key=lambda one: one.sentence):
         number = Text(str(one.sentence + 1), style="dim")
-        table.add_row(number, Text(one.text), *map(cell, one.weights))
+        table.add_row(number, Text(visible(one.text)), *map(cell, one.weights))
     if any(weight > FAINT for weight in unread(answer)):
         table.add_section()
         table.add_row("", Text("(nothing: free slots)", style="dim"), *map(cell, unread(answer)))

@@ -30,21 +30,20 @@ def inspect(
 def describe(folder: Path) -> dict[str, Any]:
     """Everything about a checkpoint; a file that is missing or changed raises."""
     from mnemic.learn.checkpoint import load, locate, read_json
-    from mnemic.learn.phase import phases
 
     place, checkpoint = locate(folder), load(folder)
     progress = checkpoint.progress
     return {
         "checkpoint": str(place),
         "whole": True,  # or loading would have raised
-        "written_by": f"mnemic {read_json(place / 'manifest.json')['mnemic']}",
+        "written_by": f"mnemic {read_json(place / 'manifest.json').get('mnemic')}",
         "seed": checkpoint.seed,
         "sizes": dict(checkpoint.sizes),
         "parameters": weights_by_part(checkpoint.network),
         "progress": {
             "done": progress.done,
             "phase": progress.phase,
-            "phases": len(phases(checkpoint.recipe)),
+            "phases": len(checkpoint.recipe.get("phases") or [{}]),
             "step": progress.step,
             "seconds": round(sum(row["seconds"] for row in progress.history), 1),
         },

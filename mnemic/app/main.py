@@ -112,8 +112,8 @@ def fail(message: str, words: Sequence[str]) -> int:
 
 def worded(error: Exception) -> str:
     """An error in words; the system's own ones without their number."""
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.strerror}: {error.filename}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     return str(error) or type(error).__name__
 
 

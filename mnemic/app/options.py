@@ -50,7 +50,13 @@ def task_numbers(texts: list[str], known: list[int]) -> list[int]:
         if part == "all":
             chosen.update(known)
         elif first.isdecimal() and (last or first).isdecimal():
-            chosen.update(range(int(first), int(last or first) + 1))
+            ends = int(first), int(last or first)
+            if strange := [end for end in ends if end not in known] or sorted({*ends} - {*known}):
+                known_ones = listed(map(str, known))
+                raise ConfigError(f"there is no task {strange[0]} here; tasks: {known_ones}")
+            if ends[1] < ends[0]:
+                raise ConfigError(f"the tasks {part} run backwards; write {ends[1]}-{ends[0]}")
+            chosen.update(range(ends[0], ends[1] + 1))
         else:
             raise ConfigError(f"tasks are numbers such as 1,2,15-17 or all, not {part!r}")
     if strange := sorted(chosen - set(known)):

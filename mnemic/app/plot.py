@@ -21,6 +21,8 @@ ROW, LEADING, COLUMN = 0.32, 0.19, 0.72  # a row, each further line in it, a hop
 TITLE, TEXT, SMALL = 15.0, 10.5, 9.0  # points
 INK, GREY, EMPTY = "#14181e", "#6b7480", "#f4f6f8"
 DPI = 160
+MOST = 6  # lines of a sentence that are drawn
+FORMATS = (".png", ".svg", ".pdf")
 NO_FONT = "some characters are in no font here; install one that has them, such as Noto Sans CJK"
 ASIAN = ("Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "Microsoft YaHei",
          "PingFang SC", "Hiragino Sans GB", "SimHei")  # fmt: skip
@@ -38,10 +40,22 @@ class Row(NamedTuple):
         return ROW + LEADING * (len(self.lines) - 1)
 
 
-def matplotlib_here() -> None:
-    """Say at once, and how to get it, if it is not."""
+def check(path: Path) -> None:
+    """Say at once, before any work is done, why there can be no picture."""
     if find_spec("matplotlib") is None:
-        raise ValueError("--plot needs matplotlib; install it with: pip install 'mnemic[plot]'")
+        raise ValueError("--plot needs matplotlib; install it with: pip install matplotlib")
+    if path.suffix.lower() not in FORMATS or path.is_dir():
+        raise ValueError(
+            f"--plot takes a file that ends in {', '.join(FORMATS)}, not {str(path)!r}"
+        )
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"--plot: there is no folder {str(path.parent)!r}")
+
+
+def lines(text: str, width: int) -> list[str]:
+    """A text as lines of a picture; one that goes on for ever is cut, and shows it."""
+    most = MOST * width
+    return wrap(text[: most + 1], width, max_lines=MOST, placeholder=" …") or [""]
 
 
 def draw(answer: "Answer", question: str, path: Path) -> list[str]:
@@ -78,12 +92,12 @@ class Sheet:
         self.figure: Any = Figure(dpi=DPI)
         self.renderer: Any = FigureCanvasAgg(self.figure).get_renderer()
         self.rows = [
-            Row(str(one.sentence + 1), wrap(one.text, LINE) or [""], one.weights)
+            Row(str(one.sentence + 1), lines(one.text, LINE), one.weights)
             for one in answer.evidence
         ]
         if max(unread(answer)) > FAINT:
             self.rows.append(Row("", ["(nothing: free slots)"], tuple(unread(answer))))
-        self.title = wrap(question, HEAD) or [""]
+        self.title = lines(question, HEAD)
         self.answer = f"{answer.text}  {answer.probability:.2f}"
         self.others = ",  ".join(f"{word} {chance:.2f}" for word, chance in answer.ranked[1:])
         self.caption = ["How much of each sentence was read at each hop; a column adds up to 1."]

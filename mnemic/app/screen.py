@@ -2,6 +2,7 @@
 
 import json
 import sys
+import unicodedata
 from typing import Any
 
 from rich.console import Console
@@ -28,6 +29,11 @@ def say(text: str) -> None:
 def warn(text: str) -> None:
     """Not an error, but it must be said."""
     say(f"warning: {text}")
+
+
+def visible(text: str) -> str:
+    """A stranger's text without control characters, which would command the terminal."""
+    return "".join(" " if unicodedata.category(one) == "Cc" else one for one in text)
 
 
 def print_json(value: Any) -> None:

@@ -33,6 +33,8 @@ ENCODERS: dict[str, Callable[..., Any]] = {
     "transformer": TransformerEncoder,
 }
 
+WHOLE = ("bag",)  # kinds that give each text as a whole, as a memory of texts wants it
+
 __all__ = [
     "ATTENTIONS",
     "DECODERS",
@@ -41,6 +43,7 @@ __all__ = [
     "POSITIONS",
     "RECURRENTS",
     "STACKS",
+    "WHOLE",
     "Bag",
     "Cache",
     "CausalEncoder",

@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ def load(folder: str | Path) -> Checkpoint:
     """Read a checkpoint, or the one inside a run's folder, and check every file."""
     folder = locate(Path(folder))
     check(folder)
-    described = read_json(folder / RECIPE)
+    described = read_described(folder / RECIPE)
     network = assemble(described["recipe"]["model"], described["sizes"])
     fill(network, read_tensors(folder / WEIGHTS), folder / WEIGHTS)
     return Checkpoint(
@@ -93,14 +93,35 @@ def load(folder: str | Path) -> Checkpoint:
         sizes=described["sizes"],
         tokenizer=load_tokenizer(folder / TOKENIZER),
         network=network.eval(),
-        progress=Progress(**read_json(folder / PROGRESS)),
+        progress=read_progress(folder / PROGRESS),
         state=read_tensors(folder / STATE),
     )
 
 
+def read_described(path: Path) -> dict[str, Any]:
+    """The recipe, the seed and the sizes, as ``save`` wrote them."""
+    described = read_json(path)
+    recipe, sizes = described.get("recipe"), described.get("sizes")
+    whole = isinstance(recipe, dict) and isinstance(recipe.get("model"), dict)
+    sized = isinstance(sizes, dict) and all(isinstance(size, int) for size in sizes.values())
+    if not whole or not sized or not isinstance(described.get("seed"), int):
+        raise CheckpointError(f"{path} does not hold a recipe with its model, a seed and sizes")
+    return described
+
+
+def read_progress(path: Path) -> Progress:
+    """Where training stands; what another version added is an error, not a guess."""
+    found = read_json(path)
+    known = {field.name for field in fields(Progress)}
+    rows = found.get("history", [])
+    if found.keys() - known or not all(isinstance(row, dict) for row in rows):
+        raise CheckpointError(f"{path} was not written by this version; it should hold {known}")
+    return Progress(**found)
+
+
 def locate(folder: Path) -> Path:
     """Where the checkpoint's files are: ``folder``, its ``checkpoint``, or what a kill left."""
-    places = [folder / "checkpoint", folder]
+    places = [folder / "checkpoint", *([folder] if folder.name else [])]
     for place in [*places, *(old_of(place) for place in places)]:
         if (place / MANIFEST).is_file() or (place / RECIPE).is_file():
             return place

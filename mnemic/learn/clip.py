@@ -11,6 +11,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from mnemic.recipe import ConfigError
+
 SQUARINGS = 8  # the spectral norm is then at most rank ** (1 / 2 ** 9) too large: 0.8 % at rank 50
 
 
@@ -32,6 +34,9 @@ class ClipValue:
 
     most: float = 1.0
 
+    def __post_init__(self) -> None:
+        check(self.most)
+
     def __call__(self, gradients: Sequence[Tensor], *, runs: bool) -> Tensor:
         norm = whole_norm(gradients, runs=runs)
         for gradient in gradients:
@@ -44,6 +49,9 @@ class ClipNorm:
     """Scale all gradients together to a norm of at most ``most``."""
 
     most: float = 1.0
+
+    def __post_init__(self) -> None:
+        check(self.most)
 
     def __call__(self, gradients: Sequence[Tensor], *, runs: bool) -> Tensor:
         norm = whole_norm(gradients, runs=runs)
@@ -58,6 +66,9 @@ class ClipSpectral:
     """Scale each matrix by itself to a spectral norm of at most ``most`` (MATLAB's ``norm``)."""
 
     most: float = 40.0
+
+    def __post_init__(self) -> None:
+        check(self.most)
 
     def __call__(self, gradients: Sequence[Tensor], *, runs: bool) -> Tensor:
         axes = [tuple(range(int(runs), gradient.dim())) for gradient in gradients]
@@ -80,6 +91,11 @@ CLIPS: dict[str, Callable[..., Any]] = {
     "norm": ClipNorm,
     "spectral": ClipSpectral,
 }
+
+
+def check(most: float) -> None:
+    if not most > 0:
+        raise ConfigError(f"clip.most is a number above 0, not {most}")
 
 
 def same_shape(gradients: Sequence[Tensor]) -> list[list[Tensor]]:

@@ -15,6 +15,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mnemic.recipe import ConfigError
+
 
 class Draw(NamedTuple):
     """One step's examples and its uniform random numbers."""
@@ -43,7 +45,10 @@ class Draws:
     def __post_init__(self) -> None:
         if min(len(pool) for pool in self.pools) < self.batch:
             few = min(len(pool) for pool in self.pools)
-            raise ValueError(f"a batch of {self.batch} cannot be drawn from {few} examples")
+            raise ConfigError(
+                f"a batch of {self.batch} cannot be drawn from {few} training questions; lower "
+                "train.batch, or get more through data.tasks, data.count or data.validation"
+            )
         if not self.stacked and len(self.pools) != 1:
             raise ValueError("several runs need a runs axis: stacked=True")
 

@@ -7,6 +7,8 @@ It yields a ``Report`` a step and knows no screen.
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +33,7 @@ from mnemic.learn.checkpoint import (
 )
 from mnemic.learn.draws import dice_of
 from mnemic.learn.evaluate import mean, task_errors
+from mnemic.learn.lock import lock
 from mnemic.learn.log import Log
 from mnemic.learn.phase import Phase, bare, draws_of, phases, train_phase
 from mnemic.learn.train import Step, optimiser_of
@@ -85,13 +88,15 @@ def fit(
     the weights may then be half stepped.
     """
     place = start_processes(device)
-    run = Run(recipe, Path(folder), seed, place, fresh)
-    try:
-        for phase in run.plan[run.progress.phase :]:
-            yield from run.train(phase)
-        run.finish()
-    finally:
-        run.close()
+    leads = not dist.is_initialized() or dist.get_rank() == 0
+    with lock(Path(folder)) if leads else nullcontext():
+        run = Run(recipe, Path(folder), seed, place, fresh)
+        try:
+            for phase in run.plan[run.progress.phase :]:
+                yield from run.train(phase)
+            run.finish()
+        finally:
+            run.close()
 
 
 class Run:
@@ -161,6 +166,11 @@ class Run:
         every = phase.settings.validate
         look = bool(every) and (number % every == 0 or step.number == total)
         loss, norm = (self.sums / (step.number - (number - 1) * epoch)).tolist()
+        if not isfinite(loss):
+            raise ConfigError(
+                f"the loss is {loss} in epoch {number} of phase {phase.number + 1}: training has "
+                "come apart; lower train.rate or train.clip (--fresh starts anew)"
+            )
         earlier = [row["steps"] for row in self.progress.history if row["phase"] <= phase.number]
         validation = self.validate() if look else None
         now = time.monotonic()
@@ -247,7 +257,7 @@ def check_phases(plan: Sequence[Phase], recipe: Recipe, sizes: dict[str, int]) -
         if phase.recipe["model"] == recipe["model"]:
             continue
         models = (recipe["model"], phase.recipe["model"])
-        whole, own = (new_network(model, sizes, 0).state_dict() for model in models)
+        whole, own = (weights_of(new_network(model, sizes, 0)) for model in models)
         for name in sorted(whole.keys() | own.keys()):
             if name not in whole or name not in own or whole[name].shape != own[name].shape:
                 raise ConfigError(

@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from mnemic.recipe import ConfigError
+
 
 class Sgd(torch.optim.Optimizer):
     """Stochastic gradient descent whose rate may be a tensor, so that a CUDA graph can hold it."""
@@ -18,6 +20,9 @@ class Sgd(torch.optim.Optimizer):
         momentum: float = 0.0,
         decay: float = 0.0,
     ) -> None:
+        if not 0 <= momentum < 1 or not decay >= 0:
+            came = f"momentum = {momentum}, decay = {decay}"
+            raise ConfigError(f"sgd takes a momentum from 0 to below 1 and a decay ≥ 0, not {came}")
         super().__init__(parameters, {"lr": rate, "momentum": momentum, "weight_decay": decay})
 
     @torch.no_grad()

@@ -23,7 +23,8 @@ from mnemic.learn.checkpoint import write_json
 from mnemic.learn.evaluate import by_task, mean
 from mnemic.learn.fit import data_of
 from mnemic.learn.fit_many import Watched, fit_many, new_networks, wrong_many
-from mnemic.recipe import Recipe, load, names, override
+from mnemic.learn.lock import lock
+from mnemic.recipe import ConfigError, Recipe, load, names, override
 
 PUBLISHED = Path(__file__).with_name("published.toml")
 FAILED = 5.0  # a task with a larger error in percent has failed
@@ -43,6 +44,11 @@ class BabiTable:
     sets: Sequence[str] = ()
     device: str = "cpu"
     at_once: int = 0  # runs trained as one program; 0: all on a GPU, one by one on a CPU
+
+    def __post_init__(self) -> None:
+        if self.seeds < 1 or self.at_once < 0:
+            came = f"seeds = {self.seeds}, at_once = {self.at_once}"
+            raise ConfigError(f"a table takes seeds ≥ 1 and at_once ≥ 0, not {came}")
 
     @property
     def name(self) -> str:
@@ -77,6 +83,11 @@ class Going(NamedTuple):
 
 def rebuild(table: BabiTable, folder: Path) -> Iterator[Going]:
     """Train what is missing of the table, into ``folder``; ``result`` then reads it."""
+    with lock(folder):
+        yield from train_missing(table, folder)
+
+
+def train_missing(table: BabiTable, folder: Path) -> Iterator[Going]:
     recipes = table.recipes()
     device = torch.device(table.device)
     at_once = table.at_once or (table.seeds if device.type == "cuda" else 1)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from math import inf
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -43,6 +44,8 @@ class TrainSettings:
         for name, number in least.items():
             if getattr(self, name) < number:
                 raise ConfigError(f"train.{name} is at least {number}, not {getattr(self, name)}")
+        if not 0 < self.rate < inf:
+            raise ConfigError(f"train.rate is a number above 0, not {self.rate}")
 
     def total(self, epoch: int) -> int:
         """How many steps a phase has, if an epoch has ``epoch``."""

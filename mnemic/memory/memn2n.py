@@ -56,9 +56,9 @@ class MemN2N(nn.Module):
         longest: int = 12,
     ) -> None:
         super().__init__()
-        if hops < 1 or slots < 1 or noise < 0:
+        if hops < 1 or slots < 1 or not 0 <= noise <= 1:
             came = f"hops = {hops}, slots = {slots}, noise = {noise}"
-            raise ValueError(f"memn2n takes hops and slots ≥ 1 and noise ≥ 0, not {came}")
+            raise ValueError(f"memn2n takes hops and slots ≥ 1, noise from 0 to 1, not {came}")
         self.hops, self.slots, self.tying = hops, slots, tying
         self.noise, self.softmax, self.spare = noise, softmax, spare
         self.ties = tying == "adjacent"

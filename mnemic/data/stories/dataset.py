@@ -102,6 +102,8 @@ class StoryData(NamedTuple):
 
 def story_data(source: Source) -> StoryData:
     """Read all questions of a source and number their words."""
+    if not source.tasks or len(set(source.tasks)) < len(source.tasks):
+        raise StoryError(f"data.tasks names at least one task, each once, not {source.tasks}")
     if source.sentences < 1:
         raise StoryError(f"data.sentences is at least 1, not {source.sentences}")
     train, validation, test = (questions(source, part) for part in ("train", "validation", "test"))
