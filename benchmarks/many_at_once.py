@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import torch
 
-from mnemic.data.stories.dataset import StoryData
+from mnemic.data.contract import Data
 from mnemic.learn.fit import data_of
 from mnemic.learn.fit_many import fit_many, new_networks
 from mnemic.recipe import Recipe, load
@@ -39,7 +39,7 @@ def main(words: Sequence[str] | None = None) -> None:
     print(json.dumps({"recipe": given.recipe, "device": str(device), "rows": rows}, indent=1))
 
 
-def step_seconds(recipe: Recipe, data: StoryData, runs: int, device: torch.device) -> float:
+def step_seconds(recipe: Recipe, data: Data, runs: int, device: torch.device) -> float:
     """The mean time of a step, over all phases."""
     seeds = list(range(runs))
     networks = new_networks(recipe, data, seeds)

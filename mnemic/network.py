@@ -6,15 +6,18 @@ Shapes: u texts, w words, b batch, n inputs, m queries, s slots, d width.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
-from mnemic.encode import ENCODERS, WHOLE
+from mnemic.encode import ENCODERS, FUSIONS, WHOLE
 from mnemic.memory import MEMORIES, Reading, Written
+from mnemic.memory.slots import slots_of
 from mnemic.recipe import ConfigError, build, fits, listed
 from mnemic.respond import RESPONSES
 
 IGNORE = -100  # a target that is not asked for
 PARTS = ("width", "encode", "memory", "respond")
+EXTRA = ("ask", "fuse")  # parts of I that only some networks have
 
 
 class Inputs(NamedTuple):
@@ -28,6 +31,8 @@ class Inputs(NamedTuple):
     story: Tensor  # b n, rows of texts in the order they were said; -1 = nothing there
     question: Tensor  # b m, rows of texts
     rolls: Tensor | None = None  # b r, uniform random numbers while training
+    values: Tensor | None = None  # b n, rows of texts: what a slot gives, if not what finds it
+    candidates: Tensor | None = None  # c, word ids: the only answers that are scored
 
 
 class Output(NamedTuple):
@@ -39,11 +44,23 @@ class Output(NamedTuple):
 
 
 class Network(nn.Module):
-    """The four parts. Every memory network of the library is this class with other parts."""
+    """The four parts. Every memory network of the library is this class with other parts.
 
-    def __init__(self, encode: nn.Module, memory: Any, respond: nn.Module) -> None:
+    I is ``encode``, text by text; ``ask`` reads questions instead, where a network reads them in
+    another way; ``fuse`` lets the sentences of a story know of each other.
+    """
+
+    def __init__(
+        self,
+        encode: nn.Module,
+        memory: Any,
+        respond: nn.Module,
+        *,
+        ask: nn.Module | None = None,
+        fuse: nn.Module | None = None,
+    ) -> None:
         super().__init__()
-        self.encode = encode
+        self.encode, self.ask, self.fuse = encode, ask, fuse
         self.memory = memory
         self.respond = respond
 
@@ -52,15 +69,31 @@ class Network(nn.Module):
         """How many uniform random numbers an example needs while training."""
         return self.memory.rolls
 
-    def forward(self, inputs: Inputs) -> Output:
-        states = self.encode(inputs.texts, inputs.mask)  # u …
-        seen = inputs.story >= 0  # b n
-        story = take(states, inputs.story.clamp(min=0))  # b n …
-        query = take(states, inputs.question)  # b m …
+    def forward(self, inputs: Inputs, follow: Tensor | None = None) -> Output:
+        """``follow`` (b m f): the sentences to be read, hop by hop, where reads are taught."""
+        story, seen, query = self.input(inputs)
         empty = self.memory.empty(seen.shape[0], story)
         written = self.memory.write(empty, story, seen)
-        reading = self.memory.read(written.state, query, rolls=inputs.rolls)
-        return Output(self.respond(query, reading, story, seen), reading, written)
+        slots = None if follow is None else slots_of(follow, written.weights)
+        reading = self.memory.read(written.state, query, follow=slots, rolls=inputs.rolls)
+        ranked = {} if inputs.candidates is None else {"candidates": inputs.candidates}
+        return Output(self.respond(query, reading, story, seen, **ranked), reading, written)
+
+    def input(self, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
+        """I: the story's states (b n …), which of them are real (b n), the questions' (b m …)."""
+        states = self.encode(inputs.texts, inputs.mask)  # u …
+        rows, seen = inputs.story.clamp(min=0), inputs.story >= 0  # b n
+        story = take(states, rows)
+        if inputs.values is not None:  # the first table is of the key, the others of the value
+            given = take(states, inputs.values.clamp(min=0))
+            story = torch.cat([story[:, :, :1], given[:, :, 1:]], 2)
+        if self.fuse is not None:
+            story = self.fuse(story, seen, take(inputs.mask, rows))
+        if self.ask is None:
+            return story, seen, take(states, inputs.question)
+        words, mask = (take(part, inputs.question) for part in (inputs.texts, inputs.mask))
+        asked = self.ask(words.flatten(0, 1), mask.flatten(0, 1))  # (b m) …
+        return story, seen, asked.unflatten(0, inputs.question.shape)
 
 
 def take(states: Tensor, rows: Tensor) -> Tensor:
@@ -75,6 +108,8 @@ def assemble(model: Mapping[str, Any], sizes: Mapping[str, int]) -> Network:
     memory = build(MEMORIES, model["memory"], **given)
     kinds = {kind: ENCODERS[kind] for kind in WHOLE}
     encode = build(kinds, model["encode"], tables=memory.tables, **given)
+    if model["memory"].get("tied"):
+        memory.words = encode.words  # whose vectors are keys
     respond = build(RESPONSES, model["respond"], **given)
     if respond.tied:
         if not memory.ties:
@@ -83,13 +118,17 @@ def assemble(model: Mapping[str, Any], sizes: Mapping[str, int]) -> Network:
                 "memn2n with tying = 'adjacent'; set model.respond.tied=false"
             )
         respond.table = encode.tables[-1]
-    return Network(encode, memory, respond)
+    given["words"] = encode.words  # the word vectors, for parts that share them
+    ask = build(ENCODERS, model["ask"], **given) if "ask" in model else None
+    fuse = build(FUSIONS, model["fuse"], **given) if "fuse" in model else None
+    return Network(encode, memory, respond, ask=ask, fuse=fuse)
 
 
 def check_model(model: Mapping[str, Any]) -> None:
     """All parts are there and nothing else is; the width, which no part checks, is a width."""
-    if unknown := [key for key in model if key not in PARTS]:
-        raise ConfigError(f"[model] does not take {unknown[0]!r}; it takes {listed(PARTS)}")
+    if unknown := [key for key in model if key not in PARTS + EXTRA]:
+        takes = listed(PARTS + EXTRA)
+        raise ConfigError(f"[model] does not take {unknown[0]!r}; it takes {takes}")
     if missing := [key for key in PARTS if key not in model]:
         raise ConfigError(f"[model] needs {listed(missing)}")
     if not fits(model["width"], int) or model["width"] < 1:

@@ -25,7 +25,7 @@ def test_a_recipe_is_shown_whole_and_can_be_read_back(name: str) -> None:
     whole = recipe.load(name)
     assert tomllib.loads(toml_of(whole)) == whole
     seen = run("recipes", name).out
-    shown = seen[seen.index("[model]") : seen.index("┏")]
+    shown = seen[seen.index("\n[") : seen.index("┏")]
     assert tomllib.loads(shown) == whole
     told = run("recipes", name, "--json").json
     assert told["recipe"] == whole

@@ -26,7 +26,7 @@ def refused(*words: object, stdin: str = "") -> str:
     [
         (["train", "memn2"], "did you mean 'memn2n'?"),
         (["train", "nowhere.toml"], "no recipe file 'nowhere.toml'"),
-        (["recipes", "memn2"], "known recipes: memn2n"),
+        (["recipes", "memn2"], "known recipes: "),
         (["train", "memn2n"], "--data DIR"),
         (["train", "memn2n", "--data", "nowhere"], "no story files"),
         (

@@ -136,8 +136,8 @@ def few() -> tuple[list[Network], Any]:
 
 
 def own_batch(batch: Any, run: int) -> Any:
-    inputs = type(batch.inputs)(*(part[run] for part in batch.inputs))
-    return type(batch)(inputs, batch.answers[run])
+    inputs = type(batch.inputs)(*(None if p is None else p[run] for p in batch.inputs))
+    return type(batch)(inputs, batch.answers[run], batch.chain[run])
 
 
 def test_the_gradient_of_the_sum_is_each_runs_own(few: tuple[list[Network], Any]) -> None:

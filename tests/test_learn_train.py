@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mnemic.learn.clip import CLIPS, SQUARINGS, ClipSpectral, spectral_norm
 from mnemic.learn.draws import Draws, dice_of
-from mnemic.learn.optimise import OPTIMISERS, Sgd, adamw
+from mnemic.learn.optimise import OPTIMISERS, Sgd, adam, adamw
 from mnemic.learn.schedule import SCHEDULES
 from mnemic.learn.train import TrainSettings, optimiser_of, train
 from mnemic.objectives import Carried, Loss
@@ -223,6 +223,23 @@ def test_adamw_decays_matrices_but_no_biases(runs: bool) -> None:
     optimiser.step()
     torch.testing.assert_close(parameters[0].detach(), 0.95 * torch.ones_like(matrix))
     assert torch.equal(parameters[1], torch.ones_like(bias))
+
+
+@pytest.mark.parametrize("runs", [False, True])
+def test_adams_decay_is_a_penalty_on_matrices(runs: bool) -> None:
+    """A decay of 2λ steps as plain Adam does with λ‖W‖² in the loss; biases are free."""
+    lead = (3,) if runs else ()
+    start = [torch.randn(*lead, 4, 2), torch.randn(*lead, 4)]
+    mine, plain = ([nn.Parameter(part.clone()) for part in start] for _ in range(2))
+    ours, theirs = adam(mine, 0.05, decay=0.2, runs=runs), torch.optim.Adam(plain, lr=0.05)
+    for _ in range(20):
+        for (weight, bias), optimiser, penalty in ((mine, ours, 0.0), (plain, theirs, 0.1)):
+            optimiser.zero_grad()
+            loss = (weight.sum(-1) - 3 * bias).square().sum() + penalty * weight.square().sum()
+            loss.backward()
+            optimiser.step()
+    for one, other in zip(mine, plain):
+        torch.testing.assert_close(one, other)
 
 
 def test_adamw_is_torchs_with_the_options_of_a_recipe() -> None:

@@ -117,6 +117,16 @@ def test_full_batches_have_the_same_shapes_whatever_is_drawn() -> None:
         assert one.shape == other.shape
 
 
+def test_a_full_batch_holds_each_text_once_where_that_is_less() -> None:
+    places = STORIES.story.shape[1] + 1
+    few = len(STORIES.texts) // places  # questions
+    less, more = (STORIES.batch(torch.zeros(n).long(), compact=False) for n in (few, few + 1))
+    assert len(less.inputs.texts) == few * places
+    assert torch.equal(more.inputs.texts, STORIES.texts)
+    stacked = STORIES.batch(torch.zeros(3, few + 1).long(), compact=False).inputs
+    assert stacked.texts.shape == (3, *STORIES.texts.shape)
+
+
 @pytest.mark.parametrize("compact", [True, False])
 def test_stacked_batches_are_each_runs_own(compact: bool) -> None:
     """A runs axis in front, for one program that trains many networks."""
@@ -265,7 +275,7 @@ def test_every_weight_of_a_whole_network_gets_a_gradient() -> None:
     ("change", "says"),
     [
         ({"depth": 3}, r"\[model\] does not take 'depth'; it takes width, encode"),
-        ({"memory": None}, r"a part is a table such as \{ kind = \"memn2n\" \}, not None"),
+        ({"memory": None}, r"a part is a table such as \{ kind = \"dmn\" \}, not None"),
         ({"width": 0}, "model.width is a whole number from 1 on, not 0"),
         ({"width": True}, "model.width is a whole number from 1 on, not True"),
     ],

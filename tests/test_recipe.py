@@ -270,13 +270,13 @@ def test_override_changes_nothing_in_place() -> None:
         ("model.memory.slots=0", "slots"),
         ("model.memory.hops=three", "memn2n.hops is a whole number, not 'three'"),
         ("model.memory.hops=-1", "hops"),
-        ("model.memory.kind=memn3n", "did you mean 'memn2n'?"),
+        ("model.memory.kind=memn2m", "did you mean 'memn2n'?"),
         ("model.hops=3", "[model] does not take 'hops'"),
         ("data.kind=story", "known kinds: stories, generated"),
         ("data.count=0", "count"),
         ("train.batch=0", "batch"),
         ("train.save=0", "save"),
-        ("train.optimiser.kind=adam", "did you mean 'adamw'?"),
+        ("train.optimiser.kind=adanw", "did you mean 'adamw'?"),
         ("train.schedule.every=0", "every"),
         ("train.clip.most=big", "spectral.most is a number, not 'big'"),
         ("phases.0.modle.width=3", "no section 'modle' (did you mean 'model'?)"),
@@ -319,14 +319,16 @@ def test_about_is_the_first_comment_only(tmp_path: Path) -> None:
 
 # The shipped recipes ---------------------------------------------------------------------------
 
-TOY = ['data={kind="generated", tasks=[1], count=80}', "train.validate=0"]
+KNOWLEDGE = 'data={kind="generated-knowledge", films=20}'
+TOY = ['data={kind="generated", tasks=[1], count=80}', "train.validate=0", "train.keep=last"]
 
 
 def toy(name: str) -> dict[str, Any]:
     """A shipped recipe with four steps a phase on a few generated stories."""
     phases = load(name).get("phases", [])
     short = [f"phases.{n}.train.steps=4" for n in range(len(phases))]
-    return load(name, [*TOY, "train.steps=4", "train.batch=8", *short])
+    known = [KNOWLEDGE] if load(name)["data"]["kind"] == "knowledge" else []
+    return load(name, [*TOY, *known, "train.steps=4", "train.batch=8", *short])
 
 
 def test_recipes_are_shipped() -> None:

@@ -39,9 +39,7 @@ def evaluate(
     checkpoint = load(model)
     source = dict(checkpoint.recipe["data"])
     if data is not None:
-        both = ("tasks", "sentences", "validation")  # what generated stories and files share
-        same = {k: v for k, v in source.items() if source["kind"] == "stories" or k in both}
-        source = {**same, "kind": "stories", "folder": data}
+        source = from_folder(source, data)
     found = test(checkpoint, source, split, tasks or ["all"], device_of(device))
     errors = found["per_task"]
     report = {
@@ -65,42 +63,49 @@ def test(
 ) -> dict[str, Any]:
     """Ask every question of the split, in the words that the network knows."""
     from mnemic.data import DATASETS
-    from mnemic.data.stories.dataset import questions
-    from mnemic.data.stories.tensors import tensors
     from mnemic.learn.evaluate import task_errors
     from mnemic.recipe import ConfigError, build
 
     data = build(DATASETS, source)
-    examples = questions(data, split.value, task_numbers(tasks, sorted(data.tasks)))
-    if not examples:
+    chosen = task_numbers(tasks, sorted(data.tasks))
+    asked = data.asked(split.value, checkpoint.tokenizer, chosen).to(device)
+    if not len(asked):
         raise ConfigError(f"the {split.value} split of this data has no questions")
-    known = checkpoint.tokenizer
-    stories = tensors(examples, known, sentences=data.sentences).to(device)
-    errors = task_errors(checkpoint.network.to(device), stories)
-    strange = int((stories.answer < 0).sum())
+    errors = task_errors(checkpoint.network.to(device), asked)
     notes = [] if checkpoint.progress.done else ["this network is not trained to the end"]
-    if strange:
+    if strange := asked.unknown:
         notes.append(
-            f"{strange} of {len(examples)} answers are words the network does not know; they "
+            f"{strange} of {len(asked)} answers are words the network does not know; they "
             "count as wrong"
         )
     return {
         "per_task": {str(task): error for task, error in errors.items()},
-        "questions": {str(task): int((stories.task == task).sum()) for task in errors},
+        "names": {str(task): data.names[task] for task in errors},
+        "questions": {str(task): int((asked.task == task).sum()) for task in errors},
         "notes": notes,
     }
 
 
-def tell(report: dict[str, Any], limit: float) -> None:
-    from mnemic.data.stories.folder import TASKS
+def from_folder(source: dict[str, Any], folder: str) -> dict[str, Any]:
+    """The same data from files in ``folder``; in place of generated data the files they imitate."""
+    shared = {  # kind of generated data → the kind in files, and what both take
+        "generated": ("stories", ("tasks", "sentences", "validation")),
+        "generated-knowledge": ("knowledge", ("validation", "slots", "common")),
+    }
+    if source["kind"] not in shared:
+        return {**source, "folder": folder}
+    kind, both = shared[source["kind"]]
+    return {**{k: v for k, v in source.items() if k in both}, "kind": kind, "folder": folder}
 
+
+def tell(report: dict[str, Any], limit: float) -> None:
     table = Table("task", "", "questions", "error %", header_style="bold", show_footer=True)
     for column in (0, 2, 3):
         table.columns[column].justify = "right"
     for task, error in report["per_task"].items():
         style = "red" if error > limit else "green"
         asked = str(report["questions"][task])
-        table.add_row(task, TASKS[int(task)], asked, f"[{style}]{error:.1f}")
+        table.add_row(task, report["names"][task], asked, f"[{style}]{error:.1f}")
     table.columns[1].footer = "mean"
     table.columns[2].footer = str(sum(report["questions"].values()))
     table.columns[3].footer = f"{report['mean_error']:.1f}"

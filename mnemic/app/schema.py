@@ -33,7 +33,7 @@ def schema(recipe: Recipe) -> list[dict[str, Any]]:
         row("model.width", int, model),
         *kind("model.encode", ENCODERS, model.get("encode", {}), MODEL),
         *kind("model.memory", MEMORIES, memory, MODEL | {"update"}),
-        *kind("model.memory.update", UPDATES, memory.get("update", ADD), MODEL),
+        *kind("model.memory.update", UPDATES, memory.get("update", ADD), MODEL | {"hops"}),
         *kind("model.respond", RESPONSES, model.get("respond", {}), MODEL),
         *kind("data", DATASETS, recipe.get("data", {}), set()),
         *kind("objective", OBJECTIVES, recipe.get("objective", {}), set()),

@@ -12,6 +12,11 @@ from mnemic.app.progress import Bars
 from mnemic.app.screen import duration, out, percent, print_json, say
 from mnemic.app.stop import patient
 
+FROM_FILES = {  # kind of data → what its files hold, what is generated in their place, its kind
+    "stories": ("story", "generated stories", "generated"),
+    "knowledge": ("knowledge", "a generated base", "generated-knowledge"),
+}
+
 
 def train(
     recipe: Annotated[str, typer.Argument(help="A name from mnemic recipes, or a .toml file.")],
@@ -53,10 +58,11 @@ def with_folder(recipe: dict[str, Any], data: str | None) -> dict[str, Any]:
     if data is not None:
         return override(recipe, "data.folder", data)
     own = recipe.get("data", {})
-    if own.get("kind") == "stories" and "folder" not in own:
+    if own.get("kind") in FROM_FILES and "folder" not in own:
+        files, made, kind = FROM_FILES[own["kind"]]
         raise ConfigError(
-            "this recipe learns from story files: give their folder with --data DIR, or use "
-            "generated stories with --set data.kind=generated"
+            f"this recipe learns from {files} files: give their folder with --data DIR, or use "
+            f"{made} with --set data.kind={kind}"
         )
     return recipe
 

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeFolder
 from mnemic.data.stories.dataset import GeneratedStories, StoryFolder
 
 DATASETS: dict[str, Callable[..., Any]] = {
     "stories": StoryFolder,
     "generated": GeneratedStories,
+    "knowledge": KnowledgeFolder,
+    "generated-knowledge": GeneratedKnowledge,
 }

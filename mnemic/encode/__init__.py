@@ -2,7 +2,8 @@
 
 Contract: ``encode(tokens, mask, context=None) → states``; ids b n and bool b n → b n d, zeros at
 padding, ``width`` d. ``context`` is what the kind can look back at; each kind says what that is.
-``bag`` sums up each text instead: one state a table, b t d.
+``bag``, ``masked-bag``, ``ngrams`` and ``sentence`` give each text as a whole instead: one state a
+table, u w → u t d; their ``words`` are the word vectors (v d), which other parts may share.
 """
 
 from collections.abc import Callable
@@ -12,9 +13,13 @@ from mnemic.encode.attention import ATTENTIONS, FullAttention, Heads, Kept
 from mnemic.encode.bag import Bag
 from mnemic.encode.causal import CausalEncoder
 from mnemic.encode.embeddings import EMBEDDINGS, Embeddings
+from mnemic.encode.fuse import FUSIONS
+from mnemic.encode.masked_bag import MaskedBag
+from mnemic.encode.ngrams import Ngrams
 from mnemic.encode.positions import POSITIONS
 from mnemic.encode.recurrence import Recurrent
 from mnemic.encode.recurrent import RECURRENTS, RecurrentEncoder
+from mnemic.encode.sentence import RecurrentSentence
 from mnemic.encode.stack import (
     DECODERS,
     STACKS,
@@ -25,21 +30,28 @@ from mnemic.encode.stack import (
     EncoderStack,
 )
 from mnemic.encode.transformer import TransformerEncoder
+from mnemic.encode.words import WordVectors
 
 ENCODERS: dict[str, Callable[..., Any]] = {
     "bag": Bag,
     "causal": CausalEncoder,
+    "masked-bag": MaskedBag,
+    "ngrams": Ngrams,
     "recurrent": RecurrentEncoder,
+    "sentence": RecurrentSentence,
     "transformer": TransformerEncoder,
+    "words": WordVectors,
 }
 
-WHOLE = ("bag",)  # kinds that give each text as a whole, as a memory of texts wants it
+# Kinds that a memory of texts can use: each text by itself, as a whole or word by word.
+WHOLE = ("bag", "masked-bag", "ngrams", "sentence", "words")
 
 __all__ = [
     "ATTENTIONS",
     "DECODERS",
     "EMBEDDINGS",
     "ENCODERS",
+    "FUSIONS",
     "POSITIONS",
     "RECURRENTS",
     "STACKS",
@@ -55,7 +67,11 @@ __all__ = [
     "FullAttention",
     "Heads",
     "Kept",
+    "MaskedBag",
+    "Ngrams",
     "Recurrent",
     "RecurrentEncoder",
+    "RecurrentSentence",
     "TransformerEncoder",
+    "WordVectors",
 ]

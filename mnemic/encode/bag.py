@@ -3,6 +3,8 @@
 Shapes: u texts, w words, v vocabulary, t tables, d width.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -15,18 +17,34 @@ class Bag(nn.Module):
     With ``position`` a word at place j counts ``l_kj = 1 + 4 (k - (d+1)/2) (j - (J+1)/2) / (d J)``
     in channel k: the authors' code, not the paper's formula, with J the longest text of the
     *data set* (``longest``), not of this text. Without it this is a plain bag of words.
+    Word vectors start at random with this ``deviation``, of all tables or one for each.
     """
 
     def __init__(
-        self, width: int, vocab: int, *, tables: int = 1, longest: int = 12, position: bool = True
+        self,
+        width: int,
+        vocab: int,
+        *,
+        tables: int = 1,
+        longest: int = 12,
+        position: bool = True,
+        deviation: float | Sequence[float] = 0.1,
     ) -> None:
         super().__init__()
+        wide = [deviation] * tables if isinstance(deviation, int | float) else list(deviation)
+        if len(wide) != tables:
+            raise ValueError(f"a bag of {tables} tables has as many deviations, not {wide}")
         self.width = width
         self.position = position
-        self.tables = nn.ParameterList(torch.randn(vocab, width) * 0.1 for _ in range(tables))
+        self.tables = nn.ParameterList(torch.randn(vocab, width) * own for own in wide)
         self.longest = longest
         self.register_buffer("channel", channel_weights(width, longest), persistent=False)  # d
         self.channel: Tensor
+
+    @property
+    def words(self) -> nn.Parameter:
+        """The word vectors, for parts that share them."""
+        return self.tables[0]
 
     def forward(self, tokens: Tensor, mask: Tensor, context: None = None) -> Tensor:
         """``tokens``, ``mask``: u w → states u t d."""

@@ -173,11 +173,10 @@ def run_plain(
     channels = state[0].shape[-1]
     given = nn.functional.linear(x, weight_in, bias_in).unflatten(-1, (-1, channels))  # b n g c
     outputs = []
-    places = range(x.shape[1])
-    for place in reversed(places) if backward else places:
+    places = list(zip(given.unbind(1), mask.unsqueeze(-1).unbind(1)))  # b g c, b 1
+    for came, real in reversed(places) if backward else places:
         back = nn.functional.linear(state[0], weight_back, bias_back)
-        new = step(given[:, place], back.unflatten(-1, (-1, channels)), state)
-        real = mask[:, place, None]
+        new = step(came, back.unflatten(-1, (-1, channels)), state)
         state = tuple(torch.where(real, after, before) for after, before in zip(new, state))
         outputs.append(state[0])
     if backward:

@@ -119,9 +119,11 @@ def elman_step(given: Tensor, back: Tensor, state: State) -> State:
 
 
 def gru_step(given: Tensor, back: Tensor, state: State) -> State:
-    reset, keep = (given[..., :2, :] + back[..., :2, :]).sigmoid().unbind(-2)
-    new = (given[..., 2, :] + reset * back[..., 2, :]).tanh()
-    return ((1 - keep) * new + keep * state[0],)
+    gates, new = given.split((2, 1), -2)  # one split has one gradient, slices have one each
+    gates_back, new_back = back.split((2, 1), -2)
+    reset, keep = (gates + gates_back).sigmoid().unbind(-2)
+    new = (new.squeeze(-2) + reset * new_back.squeeze(-2)).tanh()
+    return (new.lerp(state[0], keep),)
 
 
 def lstm_step(given: Tensor, back: Tensor, state: State) -> State:

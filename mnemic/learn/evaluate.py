@@ -3,41 +3,51 @@
 Shapes: q questions; with many runs a runs axis in front.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from mnemic.data.stories.tensors import Stories
+from mnemic.data.contract import Questions
 
 AT_ONCE = 500  # questions a batch: memory, not results, depends on it
 
 
-@torch.no_grad()
-def predict(network: nn.Module, stories: Stories, rows: Tensor) -> Tensor:
+def predict(network: nn.Module, questions: Questions, rows: Tensor) -> Tensor:
     """The answer's word id for each question in ``rows`` (q, or runs q for many runs)."""
+    return judged(network, questions, rows, lambda scores, part: scores.argmax(-1))
+
+
+def wrong(network: nn.Module, questions: Questions, rows: Tensor) -> Tensor:
+    """True where the answer is not a right one."""
+    return judged(network, questions, rows, questions.wrong).bool()
+
+
+@torch.no_grad()
+def judged(
+    network: nn.Module,
+    questions: Questions,
+    rows: Tensor,
+    judge: Callable[[Tensor, Tensor], Tensor],
+) -> Tensor:
+    """What ``judge(scores, rows)`` says of every question, asked some at a time."""
     if not rows.numel():
         return rows
     was = network.training
     network.eval()
-    compact = not stories.texts.is_cuda
+    compact = questions.device.type != "cuda"
     parts = [
-        network(stories.batch(part, compact=compact).inputs).scores.squeeze(-2).argmax(-1)
+        judge(network(questions.batch(part, compact=compact).inputs).scores.squeeze(-2), part)
         for part in rows.split(AT_ONCE, -1)
     ]
     network.train(was)
     return torch.cat(parts, -1)
 
 
-def wrong(network: nn.Module, stories: Stories, rows: Tensor) -> Tensor:
-    """True where the answer is not the right one."""
-    return predict(network, stories, rows) != stories.answer[rows]
-
-
-def task_errors(network: nn.Module, stories: Stories) -> dict[int, float]:
+def task_errors(network: nn.Module, questions: Questions) -> dict[int, float]:
     """The error of each task in percent, for one network."""
-    rows = torch.arange(len(stories), device=stories.answer.device)
-    return by_task(wrong(network, stories, rows), stories.task)
+    rows = torch.arange(len(questions), device=questions.device)
+    return by_task(wrong(network, questions, rows), questions.task)
 
 
 def by_task(wrong: Tensor, tasks: Tensor) -> dict[int, float]:

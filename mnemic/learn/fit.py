@@ -4,7 +4,6 @@
 It yields a ``Report`` a step and knows no screen.
 """
 
-import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -18,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from mnemic.data import DATASETS
-from mnemic.data.stories.dataset import StoryData, story_data
+from mnemic.data.contract import Data
 from mnemic.learn.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -33,9 +32,11 @@ from mnemic.learn.checkpoint import (
 )
 from mnemic.learn.draws import dice_of
 from mnemic.learn.evaluate import mean, task_errors
+from mnemic.learn.keep import Best, check_keep
 from mnemic.learn.lock import lock
 from mnemic.learn.log import Log
 from mnemic.learn.phase import Phase, bare, draws_of, phases, train_phase
+from mnemic.learn.processes import start_processes
 from mnemic.learn.train import Step, optimiser_of
 from mnemic.network import Network, assemble, check_model
 from mnemic.objectives import Carried
@@ -55,13 +56,13 @@ class Report(NamedTuple):
     row: dict[str, Any] | None  # the log's new row, at the end of an epoch
 
 
-def data_of(recipe: Recipe) -> StoryData:
+def data_of(recipe: Recipe) -> Data:
     """The data set a recipe names."""
     for section in ("model", "data", "objective"):
         if section not in recipe:
             raise ConfigError(f"the recipe has no [{section}]")
     check_model(recipe["model"])
-    return story_data(build(DATASETS, recipe["data"]))
+    return build(DATASETS, recipe["data"]).data()
 
 
 def new_network(model: dict[str, Any], sizes: dict[str, int], seed: int) -> Network:
@@ -109,9 +110,11 @@ class Run:
         self.plan = phases(recipe)
         self.carried: Carried | None = None
         self.sums = torch.zeros(2, dtype=torch.float64)  # of loss and norm, in this epoch so far
+        self.best = Best()
         before = None if fresh else found(folder, recipe, seed)
         self.data = data_of(recipe)
         check_phases(self.plan, recipe, self.data.sizes)
+        check_keep(self.plan, self.data)
         if before is None:
             self.network: nn.Module = new_network(
                 self.plan[0].recipe["model"], self.data.sizes, seed
@@ -154,6 +157,7 @@ class Run:
         except GeneratorExit:
             self.save(optimiser)
             raise
+        self.best.put_back(network)
         self.progress = Progress(phase=phase.number + 1, history=self.progress.history)
         self.save(None)
 
@@ -163,8 +167,6 @@ class Run:
         if step.number % epoch and step.number != total:
             return None
         number = -(-step.number // epoch)
-        every = phase.settings.validate
-        look = bool(every) and (number % every == 0 or step.number == total)
         loss, norm = (self.sums / (step.number - (number - 1) * epoch)).tolist()
         if not isfinite(loss):
             raise ConfigError(
@@ -172,7 +174,10 @@ class Run:
                 "come apart; lower train.rate or train.clip (--fresh starts anew)"
             )
         earlier = [row["steps"] for row in self.progress.history if row["phase"] <= phase.number]
+        look = phase.settings.looks(step.number, epoch)
         validation = self.validate() if look else None
+        if validation is not None and phase.settings.keep == "best":
+            self.best.offer(bare(self.network), torch.tensor(validation))
         now = time.monotonic()
         row = {
             "phase": phase.number + 1,
@@ -204,9 +209,10 @@ class Run:
         return mean(list(task_errors(self.network, held).values()))
 
     def restore(self, optimiser: torch.optim.Optimizer) -> None:
-        """Go on as saved: optimiser, sums of the epoch, what is carried, dice of dropout."""
+        """Go on as saved: optimiser, sums, what is carried, best weights, dice of dropout."""
         restore_optimiser(optimiser, self.state)
         self.carried = carried_of(self.state, self.device)
+        self.best = Best.restored(self.state, self.device)
         self.sums = self.state.get("sums", torch.zeros_like(self.sums)).to(self.device)
         if "dice" in self.state:
             torch.set_rng_state(self.state["dice"])
@@ -220,7 +226,7 @@ class Run:
         state: dict[str, Tensor] = {}
         if optimiser is not None:  # in the middle of a phase
             state = {"dice": torch.get_rng_state(), "sums": self.sums.cpu()}
-            state |= optimiser_state(optimiser)
+            state |= optimiser_state(optimiser) | self.best.state()
             carried = {} if self.carried is None else self.carried
             state |= {f"{CARRIED}{name}": part.cpu() for name, part in carried.items()}
         checkpoint = Checkpoint(
@@ -279,20 +285,3 @@ def found(folder: Path, recipe: Recipe, seed: int) -> Checkpoint | None:
             "replace it"
         )
     return before
-
-
-def start_processes(device: str) -> torch.device:
-    """Join the other processes if torchrun started this one; the device this one uses."""
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise ConfigError(f"there is no GPU for device {device!r}; use cpu")
-    if "LOCAL_RANK" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        if device == "cuda":
-            device = f"cuda:{os.environ['LOCAL_RANK']}"
-        if not dist.is_initialized():
-            dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
-    try:
-        return torch.device(device)
-    except RuntimeError:
-        raise ConfigError(f"no device {device!r}; give cpu, cuda or auto") from None

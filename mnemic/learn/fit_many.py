@@ -7,9 +7,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from mnemic.data.contract import Questions
 from mnemic.learn.checkpoint import fill, weights_of
-from mnemic.learn.evaluate import wrong
+from mnemic.learn.draws import dice_of
+from mnemic.learn.evaluate import by_task, mean, wrong
 from mnemic.learn.fit import new_network, same_weights
+from mnemic.learn.keep import Best, check_keep
 from mnemic.learn.many import Many
 from mnemic.learn.phase import Phase, draws_of, phases, train_phase
 from mnemic.learn.train import Step, optimiser_of
@@ -42,19 +45,26 @@ def fit_many(
 ) -> Iterator[Watched]:
     """Train all ``networks`` in place; ``pools`` are the training questions each may see.
 
-    On a GPU the step is recorded once a phase and replayed as a CUDA graph.
+    On a GPU the step is recorded once a phase and replayed as a CUDA graph. Dropout has the dice
+    of the first seed, which all runs share: only there a run is not what it would be alone.
     """
     plan = phases(recipe)
-    stories = data.train.to(device)
+    check_keep(plan, data)
+    stories, held = data.train.to(device), data.validation.to(device)
+    tasks = [data.train.task[pool].unique() for pool in pools]
     graph = device.type == "cuda"
     for phase in plan:
         own = [same_weights(phase.recipe["model"], data.sizes, network) for network in networks]
         group = together(own).to(device)
         optimiser = optimiser_of(group, phase.settings, graph=graph)
         draws = draws_of(phase, group, stories, pools, seeds)
-        total = phase.settings.total(draws.epoch)
+        total, best = phase.settings.total(draws.epoch), Best()
+        torch.manual_seed(dice_of(seeds[0], "dropout").initial_seed())
         for step in train_phase(phase, group, stories, draws, optimiser=optimiser):
+            if phase.settings.keep == "best" and phase.settings.looks(step.number, draws.epoch):
+                best.offer(group, mean_errors(group, held, tasks))
             yield Watched(phase, len(plan), step, total)
+        best.put_back(group)
         if isinstance(group, Many):
             group.put_back(own)
         for network, trained in zip(networks, own):
@@ -74,6 +84,19 @@ def wrong_many(
     asked = (rows if len(own) > 1 else rows[0]).to(device)
     found = wrong(together(own).to(device), getattr(data, part).to(device), asked).cpu()
     return found.view(rows.shape)
+
+
+def mean_errors(group: nn.Module, held: Questions, tasks: Sequence[Tensor]) -> Tensor:
+    """Each run's mean error in percent over its own tasks: one number a run, or one number."""
+    rows = torch.arange(len(held), device=held.device)
+    rows = rows.expand(len(tasks), -1) if isinstance(group, Many) else rows
+    found = wrong(group, held, rows).view(len(tasks), -1).cpu()
+    told = held.task.cpu()
+    errors = []
+    for run, own in enumerate(tasks):
+        asked = torch.isin(told, own)
+        errors.append(mean(list(by_task(found[run, asked], told[asked]).values())))
+    return torch.tensor(errors) if isinstance(group, Many) else torch.tensor(errors[0])
 
 
 def together(networks: Sequence[Network]) -> nn.Module:

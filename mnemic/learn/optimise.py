@@ -53,19 +53,51 @@ def adamw(
 
     ``runs`` says that every tensor has a leading axis of runs.
     """
-    every = list(parameters)
     first, second = betas
-    groups = [
+    return torch.optim.AdamW(
+        parted(parameters, decay, runs),
+        lr=rate,
+        betas=(first, second),
+        eps=epsilon,
+        capturable=isinstance(rate, torch.Tensor),
+    )
+
+
+def adam(
+    parameters: Iterable[nn.Parameter],
+    rate: float | torch.Tensor,
+    *,
+    betas: tuple[float, float] = (0.9, 0.999),
+    epsilon: float = 1e-8,
+    decay: float = 0.0,
+    runs: bool = False,
+) -> torch.optim.Optimizer:
+    """Adam (Kingma & Ba 2015); ``decay`` is a penalty in the gradient, as in papers before AdamW.
+
+    A penalty of λ‖W‖² is a ``decay`` of 2λ, against a loss that is summed or averaged as
+    ``train.reduce`` says. ``runs`` as in ``adamw``.
+    """
+    first, second = betas
+    return torch.optim.Adam(
+        parted(parameters, decay, runs),
+        lr=rate,
+        betas=(first, second),
+        eps=epsilon,
+        capturable=isinstance(rate, torch.Tensor),
+    )
+
+
+def parted(parameters: Iterable[nn.Parameter], decay: float, runs: bool) -> list[dict[str, Any]]:
+    """Matrices, which decay, and biases and gains, which do not."""
+    every = list(parameters)
+    return [
         {"params": [p for p in every if p.dim() > 1 + runs], "weight_decay": decay},
         {"params": [p for p in every if p.dim() <= 1 + runs], "weight_decay": 0.0},
     ]
-    graphed = isinstance(rate, torch.Tensor)
-    return torch.optim.AdamW(
-        groups, lr=rate, betas=(first, second), eps=epsilon, capturable=graphed
-    )
 
 
 OPTIMISERS: dict[str, Callable[..., Any]] = {
     "sgd": Sgd,
+    "adam": adam,
     "adamw": adamw,
 }

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mnemic.data.stories.tensors import Stories
+from mnemic.data.contract import Questions
 from mnemic.learn.clip import CLIPS
 from mnemic.learn.draws import Draw, Draws
 from mnemic.learn.many import Many
@@ -56,7 +56,7 @@ def check(phase: Phase) -> None:
 def draws_of(
     phase: Phase,
     network: nn.Module,
-    stories: Stories,
+    questions: Questions,
     pools: Sequence[Tensor],
     seeds: Sequence[int],
 ) -> Draws:
@@ -69,14 +69,14 @@ def draws_of(
         rolls=bare(network).rolls,
         replace=phase.settings.replace,
         stacked=isinstance(network, Many),
-        device=stories.texts.device,
+        device=questions.device,
     )
 
 
 def train_phase(
     phase: Phase,
     network: nn.Module,
-    stories: Stories,
+    questions: Questions,
     draws: Draws,
     *,
     optimiser: torch.optim.Optimizer,
@@ -84,13 +84,14 @@ def train_phase(
     carried: Carried | None = None,
 ) -> Iterator[Step]:
     """Train from step ``start`` to the phase's end, with what the step before it carried on."""
-    if not stories.texts.is_cuda and sum(p.numel() for p in network.parameters()) < SMALL:
+    on_gpu = questions.device.type == "cuda"
+    if not on_gpu and sum(p.numel() for p in network.parameters()) < SMALL:
         torch.set_num_threads(1)
     objective = build(OBJECTIVES, phase.recipe["objective"])
-    compact = not stories.texts.is_cuda  # a GPU would rather have equal shapes than fewer texts
+    compact = not on_gpu  # a GPU would rather have equal shapes than fewer texts
 
     def loss_of(network: nn.Module, draw: Draw, carried: Carried | None) -> Loss:
-        batch = stories.batch(draw.rows, draw.rolls, compact=compact)
+        batch = questions.batch(draw.rows, draw.rolls, compact=compact)
         if isinstance(network, Many):
             return network.each(objective, batch, carried)
         return objective(network, batch, carried)

@@ -37,6 +37,7 @@ class TrainSettings:
     schedule: Mapping[str, Any] = field(default_factory=lambda: {"kind": "constant"})
     clip: Mapping[str, Any] = field(default_factory=lambda: {"kind": "norm"})
     validate: int = 5  # epochs between looks at the validation set; 0: never
+    keep: Literal["last", "best"] = "last"  # best: the weights that did best in those looks
     save: int = 2000  # steps between checkpoints
 
     def __post_init__(self) -> None:
@@ -44,6 +45,8 @@ class TrainSettings:
         for name, number in least.items():
             if getattr(self, name) < number:
                 raise ConfigError(f"train.{name} is at least {number}, not {getattr(self, name)}")
+        if self.keep == "best" and not self.validate:
+            raise ConfigError('train.keep = "best" needs looks: set train.validate to 1 or more')
         if not 0 < self.rate < inf:
             raise ConfigError(f"train.rate is a number above 0, not {self.rate}")
 
@@ -51,6 +54,12 @@ class TrainSettings:
         """How many steps a phase has, if an epoch has ``epoch``."""
         whole = self.epochs * epoch
         return min(whole, self.steps) if self.steps else whole
+
+    def looks(self, step: int, epoch: int) -> bool:
+        """Whether the validation set is looked at after this step of a phase."""
+        if not self.validate:
+            return False
+        return step % (self.validate * epoch) == 0 or step == self.total(epoch)
 
 
 class Step(NamedTuple):

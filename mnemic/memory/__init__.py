@@ -3,11 +3,31 @@
 from collections.abc import Callable
 from typing import Any
 
+from mnemic.memory.clusters import ClusterHash
 from mnemic.memory.contract import Memory as Memory
 from mnemic.memory.contract import Reading as Reading
 from mnemic.memory.contract import Written as Written
+from mnemic.memory.dmn import DMN, LayeredDMN
+from mnemic.memory.dmn_plus import DMNPlus
+from mnemic.memory.entnet import EntNet
+from mnemic.memory.kv import KeyValue
 from mnemic.memory.memn2n import MemN2N
+from mnemic.memory.memnn import MemNN
+from mnemic.memory.select import KeyHash
+from mnemic.memory.wmn import WMN
 
 MEMORIES: dict[str, Callable[..., Any]] = {
+    "dmn": DMN,
+    "dmn-layers": LayeredDMN,
+    "dmn-plus": DMNPlus,
+    "entnet": EntNet,
+    "key-value": KeyValue,
     "memn2n": MemN2N,
+    "memnn": MemNN,
+    "wmn": WMN,
+}
+
+SELECTS: dict[str, Callable[..., Any]] = {
+    "clusters": ClusterHash,
+    "words": KeyHash,
 }

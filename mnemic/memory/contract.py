@@ -21,6 +21,8 @@ class Reading(NamedTuple):
     found: Tensor  # b m d
     weights: Tensor  # b k h m s
     scores: Tensor  # b k h m s, before the softmax
+    buffer: Tensor | None = None  # b m k d, what every hop found, where a response relates them
+    nothing: Tensor | None = None  # b k h m, the score of reading nothing, where that is a choice
 
 
 class Memory(Protocol):
@@ -30,6 +32,9 @@ class Memory(Protocol):
     uniform random numbers an example needs while training (0: none). They are drawn by whoever
     holds the dice and handed to ``read``; without them a read is deterministic. ``ties`` says that
     the last table holds what a read finds, so that R may answer with that table.
+
+    ``follow`` (b m f) are the slots that the first f hops are to read instead of their own choice,
+    less than 0: none; only hard reads use it. Their ``scores`` are relative to what was read.
     """
 
     tables: int

@@ -70,7 +70,7 @@ class MemN2N(nn.Module):
         last = 1 + behind * channel_weights(width, longest)
         self.register_buffer("last", last, persistent=False)  # d
         self.last: Tensor
-        self.update = build(UPDATES, update, width=width)
+        self.update = build(UPDATES, update, width=width, hops=hops)
 
     def empty(self, batch: int, like: Tensor) -> Slots:
         return no_slots(batch, like)

@@ -58,6 +58,18 @@ def newest(slots: Slots, most: int) -> Slots:
     )
 
 
+def slots_of(inputs: Tensor, put: Tensor) -> Tensor:
+    """The slot of every input (b m f, numbers of inputs) from ``Written.weights`` (b n s): b m f.
+
+    -1 for a number below 0, and for an input that is in no slot.
+    """
+    if not put.shape[1] or not put.shape[2]:
+        return torch.full_like(inputs, -1)
+    slot = torch.where(put.sum(2) > 0, put.argmax(2), -1)  # b n
+    found = slot.gather(1, inputs.clamp(min=0).flatten(1)).view_as(inputs)
+    return torch.where(inputs >= 0, found, -1)
+
+
 def age(mask: Tensor) -> Tensor:
     """How many real slots lie behind each one: 0 for the newest (b s)."""
     return mask.flip(1).long().cumsum(1).flip(1) - 1

@@ -3,8 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
+from mnemic.respond.decoded import DecodedWord
+from mnemic.respond.joined import JoinedWord
+from mnemic.respond.matched import MatchedWord
+from mnemic.respond.relation import Relation
 from mnemic.respond.word import AnswerWord
 
 RESPONSES: dict[str, Callable[..., Any]] = {
+    "decoded": DecodedWord,
+    "joined": JoinedWord,
+    "matched": MatchedWord,
+    "relation": Relation,
     "word": AnswerWord,
 }

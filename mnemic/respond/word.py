@@ -12,7 +12,8 @@ from mnemic.memory import Reading
 class AnswerWord(nn.Module):
     """Score every word: ``W found``, without a bias (Sukhbaatar et al. 2015, equation 3).
 
-    With ``tied`` the network puts the encoder's last table in W's place (adjacent tying).
+    With ``tied`` the network puts the encoder's last table in W's place (adjacent tying). Where
+    ``candidates`` (c, word ids) are given, only they are scored, in their order.
     """
 
     def __init__(self, width: int, vocab: int, *, tied: bool = False) -> None:
@@ -20,5 +21,13 @@ class AnswerWord(nn.Module):
         self.tied = tied
         self.table = nn.Parameter(torch.randn(vocab, width) * 0.1)
 
-    def forward(self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor) -> Tensor:
-        return reading.found @ self.table.mT  # b m v
+    def forward(
+        self,
+        query: Tensor,
+        reading: Reading,
+        states: Tensor,
+        mask: Tensor,
+        candidates: Tensor | None = None,
+    ) -> Tensor:
+        table = self.table if candidates is None else self.table.index_select(0, candidates)
+        return reading.found @ table.mT  # b m v, or b m c

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from mnemic.data.contract import Part
 from mnemic.data.stories.folder import TASKS, Size, Split, folder_of, load, path_of
 from mnemic.data.stories.format import Example, StoryError, examples
 from mnemic.data.stories.generate import generate
@@ -17,8 +18,6 @@ from mnemic.text import Words
 ALL = tuple(TASKS)
 COUNTS: Mapping[Size, int] = {"1k": 1000, "10k": 10000}  # training questions a task
 TEST = 1000  # test questions a task, in the official files as in generated sets
-
-Part = Literal["train", "validation", "test"]
 
 
 class Source(Protocol):
@@ -56,6 +55,10 @@ class StoryFolder:
     seed: int = 0
 
     @property
+    def names(self) -> Mapping[int, str]:
+        return TASKS
+
+    @property
     def root(self) -> Path:
         return folder_of(Path(self.folder).expanduser(), self.size)
 
@@ -69,6 +72,12 @@ class StoryFolder:
             return True
         return self.missing == "generate" and not has(self.root, task)
 
+    def data(self) -> "StoryData":
+        return story_data(self)
+
+    def asked(self, part: Part, words: Words, tasks: Sequence[int] | None = None) -> Stories:
+        return tensors(questions(self, part, tasks), words, sentences=self.sentences)
+
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratedStories:
@@ -80,6 +89,10 @@ class GeneratedStories:
     validation: float = 0.1
     seed: int = 0
 
+    @property
+    def names(self) -> Mapping[int, str]:
+        return TASKS
+
     def told(self, task: int, split: Split) -> list[Example]:
         if split == "test":
             return make(task, TEST, self.seed + 1)
@@ -87,6 +100,12 @@ class GeneratedStories:
 
     def is_made(self, task: int) -> bool:
         return True
+
+    def data(self) -> "StoryData":
+        return story_data(self)
+
+    def asked(self, part: Part, words: Words, tasks: Sequence[int] | None = None) -> Stories:
+        return tensors(questions(self, part, tasks), words, sentences=self.sentences)
 
 
 class StoryData(NamedTuple):

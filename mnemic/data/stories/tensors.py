@@ -1,6 +1,7 @@
 """Stories as tensors: every different text once, stories as rows of it.
 
-Shapes: u texts, w words, q questions of the set, b batch, n sentences, m questions asked (1).
+Shapes: u texts, w words, q questions of the set, b batch, n sentences, m questions asked (1),
+f facts of the question that has most.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,6 +20,7 @@ class Batch(NamedTuple):
 
     inputs: Inputs
     answers: Tensor  # b m, word ids
+    chain: Tensor  # b f, the sentences that prove the answer, in order; IGNORE = no such fact
 
 
 class Stories(NamedTuple):
@@ -30,9 +32,18 @@ class Stories(NamedTuple):
     answer: Tensor  # q, word ids
     task: Tensor  # q
     facts: Tensor  # q n, True where the sentence proves the answer
+    chain: Tensor  # q f, the same sentences in the order of the proof; IGNORE = none, or cut off
 
     def __len__(self) -> int:
         return self.answer.shape[0]
+
+    @property
+    def device(self) -> torch.device:
+        return self.texts.device
+
+    @property
+    def unknown(self) -> int:
+        return int((self.answer == IGNORE).sum())
 
     def to(self, device: torch.device | str) -> "Stories":
         return Stories(*(part.to(device) for part in self))
@@ -45,7 +56,8 @@ class Stories(NamedTuple):
         """The questions in ``rows`` (b, or runs b: then everything has a runs axis in front).
 
         ``compact`` keeps only the texts and columns that are needed, each once. Without it all
-        batches have the same shapes, as a CUDA graph wants, and nothing waits for the device.
+        batches have the same shapes, as a CUDA graph wants, and nothing waits for the device:
+        they hold every text of the set once, or, if those are more, each place's text.
         """
         if rows.dim() == 2 and compact:
             own = [self.batch(r, None if rolls is None else rolls[i]) for i, r in enumerate(rows)]
@@ -53,6 +65,8 @@ class Stories(NamedTuple):
         story, question = self.story[rows], self.question[rows].unsqueeze(-1)  # b n, b 1
         if compact:
             texts, story, question = self.needed(story, question)
+        elif len(self.texts) <= story.shape[-2] * (story.shape[-1] + 1):
+            texts = self.texts.expand(*rows.shape[:-1], -1, -1)
         else:
             flat = torch.cat([story.clamp(min=0).flatten(-2), question.flatten(-2)], -1)
             texts = self.texts[flat]
@@ -61,7 +75,10 @@ class Stories(NamedTuple):
             story = torch.where(story >= 0, inside.view(story.shape[-2:]), -1)
             question = asked.unsqueeze(-1).expand_as(question)
         inputs = Inputs(texts, texts > 0, story, question, rolls)
-        return Batch(inputs, self.answer[rows].unsqueeze(-1))
+        return Batch(inputs, self.answer[rows].unsqueeze(-1), self.chain[rows])
+
+    def wrong(self, scores: Tensor, rows: Tensor) -> Tensor:
+        return scores.argmax(-1) != self.answer[rows]
 
     def needed(self, story: Tensor, question: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The texts in use, each once, and ``story`` and ``question`` as rows of those."""
@@ -87,7 +104,8 @@ def stack(batches: Sequence[Batch]) -> Batch:
         torch.stack([own.question for own in inputs]),
         torch.stack(rolls) if rolls else None,
     )
-    return Batch(joined, torch.stack([batch.answers for batch in batches]))
+    answers = torch.stack([batch.answers for batch in batches])
+    return Batch(joined, answers, torch.stack([batch.chain for batch in batches]))
 
 
 def stack_padded(tables: Sequence[Tensor], filler: int) -> Tensor:
@@ -123,11 +141,15 @@ def tensors(examples: Sequence[Example], words: Words, *, sentences: int | None 
     longest = max((len(own) for own in kept), default=0)
     story = torch.full((len(kept), longest), -1)
     facts = torch.zeros(len(kept), longest, dtype=torch.bool)
+    most = max((len(example.facts) for example in examples), default=0)
+    chain = torch.full((len(kept), most), IGNORE)
     for number, (own, example) in enumerate(zip(kept, examples)):
         story[number, : len(own)] = torch.tensor([rows[text] for text in own])
         gone = len(example.sentences) - len(own)
-        inside = [fact - gone for fact in example.facts if fact >= gone]
-        facts[number, inside] = True
+        for place, fact in enumerate(example.facts):
+            if fact >= gone:
+                facts[number, fact - gone] = True
+                chain[number, place] = fact - gone
     return Stories(
         padded(ids),
         story,
@@ -135,6 +157,7 @@ def tensors(examples: Sequence[Example], words: Words, *, sentences: int | None 
         torch.tensor([known(words, example.answer) for example in examples], dtype=torch.long),
         torch.tensor([example.task for example in examples], dtype=torch.long),
         facts,
+        chain,
     )
 
 

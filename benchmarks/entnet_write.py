@@ -1,0 +1,109 @@
+"""Check EntNet's kernels against the plain loop on a GPU, count launches, and time a story.
+
+    python benchmarks/entnet_write.py [--runs 10] [--sentences 70] [--repeat 50]
+
+Forward and backward are recorded as a CUDA graph, as in training. The last table tries other
+block sizes, warps and precisions of the kernels; what is best there belongs in their constants.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch.func import vmap
+
+from mnemic.memory import rewrite_kernel as kernel
+from mnemic.memory.rewrite import Rewriting, rewrite, rewrite_plainly
+
+BATCH, SLOTS, WIDTH = 32, 20, 100
+TRIED = [(16, 4), (16, 8), (16, 16), (32, 8), (32, 16)]  # rows, warps
+Write = Callable[..., tuple[Tensor, Tensor]]
+
+
+def story(runs: int, sentences: int) -> Rewriting:
+    torch.manual_seed(0)
+    b, n, s, d = BATCH, sentences, SLOTS, WIDTH
+    shapes = [(b, s, d), (b, n, d), (b, n, d), (b, n, s), (b, n), (s, d), (d, d), (d,)]
+    parts = [0.3 * torch.randn(runs, *shape, device="cuda") for shape in shapes]
+    parts[4] = parts[4] > -0.3
+    return Rewriting(*(p.requires_grad_() if p.is_floating_point() else p for p in parts))
+
+
+def plain(*parts: Tensor) -> tuple[Tensor, Tensor]:
+    return rewrite_plainly(Rewriting(*parts))
+
+
+def fused(*parts: Tensor) -> tuple[Tensor, Tensor]:
+    return rewrite(Rewriting(*parts))
+
+
+def both_ways(write: Write, given: Rewriting) -> list[Tensor]:
+    """Slots, gates and all gradients."""
+    slots, gates = vmap(write)(*given)
+    leaves = [part for part in given if part.is_floating_point()]
+    loss = (slots * given.slots.detach().flip(-1)).sum() + gates.square().sum()
+    return [slots, gates, *torch.autograd.grad(loss, leaves)]
+
+
+def seconds(write: Write, given: Rewriting, repeat: int) -> float:
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            both_ways(write, given)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        both_ways(write, given)
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    graph.replay()
+    start.record()
+    for _ in range(repeat):
+        graph.replay()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / 1000 / repeat
+
+
+def launches(write: Write, given: Rewriting) -> int:
+    both_ways(write, given)
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+        both_ways(write, given)
+        torch.cuda.synchronize()
+    return sum(event.count for event in seen.key_averages() if event.self_device_time_total > 0)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--sentences", type=int, default=70)
+    parser.add_argument("--repeat", type=int, default=50)
+    asked = parser.parse_args(words)
+    given = story(asked.runs, asked.sentences)
+    for name, write in {"plain": plain, "fused": fused}.items():
+        took = seconds(write, given, asked.repeat)
+        print(
+            f"{name}: {launches(write, given)} launches, {took * 1e3:.3f} ms forward and backward, "
+            f"{took / asked.sentences * 1e6:.1f} µs a sentence"
+        )
+    expected = both_ways(plain, given)
+    for precision in ("tf32x3", "bf16x3", "tf32"):
+        for kernel.ROWS, kernel.WARPS in TRIED:
+            kernel.PRECISION = precision
+            where = f"{precision} rows {kernel.ROWS} warps {kernel.WARPS}"
+            try:
+                found = both_ways(fused, given)
+                took = seconds(fused, given, asked.repeat)
+            except Exception as error:  # too large for the chip: triton has several kinds of it
+                print(f"{where}: {type(error).__name__}")
+                continue
+            off = max(
+                ((one - other).abs().max() / other.abs().max()).item()
+                for one, other in zip(found, expected)
+            )
+            print(f"{where}: {took / asked.sentences * 1e6:.1f} µs a sentence, off by {off:.1e}")
+
+
+if __name__ == "__main__":
+    main()

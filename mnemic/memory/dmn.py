@@ -1,0 +1,136 @@
+"""The Dynamic Memory Network (Kumar et al. 2016), and its reading as layers.
+
+Shapes: b batch, n inputs, m queries, s slots, k passes, h heads (1), t tables (1), d width.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from mnemic.encode.cell import Cell
+from mnemic.memory.contract import Reading, Written
+from mnemic.memory.episodes import (
+    HIDDEN,
+    Gate,
+    check_sizes,
+    evidence,
+    facts_of,
+    likeness,
+    read_in_order,
+)
+from mnemic.memory.slots import Slots, append, no_slots
+
+
+class Pass(nn.Module):
+    """One pass over the facts: gates g = σ(G(c, m, q)), and a GRU that moves as far as they open.
+
+    ``z(c, m, q) = [c, m, q, c∘q, c∘m, |c−q|, |c−m|, cᵀWq, cᵀWm]`` and the gates are section 2.3
+    of the paper, ``h_t = g_t GRU(c_t, h_{t−1}) + (1 − g_t) h_{t−1}`` its equation for episodes.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.gate = Gate(7 * width + 2, width, bias=True)
+        self.pair = nn.Parameter(nn.init.xavier_uniform_(torch.empty(width, width)))
+        self.cell = Cell(width, width)
+
+    def forward(
+        self, facts: Tensor, memory: Tensor, query: Tensor, seen: Tensor
+    ) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """``facts`` b m s d, ``memory``, ``query`` b m d, ``seen`` b 1 s.
+
+        Gives scores and gates, b m s, and the GRU's states: none read yet, then after each fact.
+        """
+        score = self.gate(self.features(facts, memory, query)).masked_fill(~seen, HIDDEN)
+        gates = score.sigmoid()  # exactly 0 where nothing is
+        return score, gates, read_in_order(self.cell.step, self.cell.project(facts), gates)
+
+    def features(self, facts: Tensor, memory: Tensor, query: Tensor) -> Tensor:
+        """b m s z."""
+        both = (query.unsqueeze(2), memory.unsqueeze(2))  # b m 1 d
+        vectors = [facts, *both, *(part for other in both for part in likeness(facts, other))]
+        pairs = [facts @ (self.pair @ other.mT) for other in both]  # b m s 1
+        shape = torch.broadcast_shapes(*(part.shape[:-1] for part in vectors))
+        return torch.cat([part.expand(*shape, -1) for part in [*vectors, *pairs]], -1)
+
+
+class DMN(nn.Module):
+    """Append facts; read them again and again, each pass knowing what the last one found.
+
+    A pass gives an episode, the last state of its GRU, and ``m^i = GRU(e^i, m^{i−1})`` with
+    ``m^0 = q``. The same weights serve all ``passes``.
+    Where we differ: passes do not stop by themselves; there are always as many.
+    """
+
+    tables, rolls, ties = 1, 0, False
+
+    def __init__(self, width: int, *, passes: int = 3, slots: int = 130) -> None:
+        super().__init__()
+        check_sizes(passes, slots)
+        self.passes, self.slots = passes, slots
+        self.attend = Pass(width)
+        self.update = Cell(width, width)
+
+    def empty(self, batch: int, like: Tensor) -> Slots:
+        return no_slots(batch, like)
+
+    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
+        return append(state, states, mask, most=self.slots)
+
+    def read(
+        self,
+        state: Slots,
+        query: Tensor,
+        *,
+        follow: Tensor | None = None,
+        rolls: Tensor | None = None,
+    ) -> Reading:
+        """``query``: b m 1 d. ``follow`` is not used: facts teach the gates through the scores."""
+        facts, question = facts_of(state), query.squeeze(2)
+        memory, scores, gates = question, [], []
+        for _ in range(self.passes):
+            score, gate, states = self.attend(facts, memory, question, state.mask.unsqueeze(1))
+            memory = self.update(states[-1], memory)
+            scores.append(score)
+            gates.append(gate)
+        return Reading(memory, evidence(gates), evidence(scores))
+
+
+class LayeredDMN(nn.Module):
+    """As ``DMN``, but a pass reads the states of the pass before: a GRU of ``passes`` layers.
+
+    ``e^i_t = g^i_t GRU(e^{i−1}_t, e^i_{t−1}) + (1 − g^i_t) e^i_{t−1}`` with ``e^0`` the facts,
+    ``g^i_t = G(e^{i−1}_t, m^{i−1}, q)`` and ``m^i = e^i_T``: how the paper's figure can be read,
+    where its text has episodes and a GRU over them.
+    """
+
+    tables, rolls, ties = 1, 0, False
+
+    def __init__(self, width: int, *, passes: int = 3, slots: int = 130) -> None:
+        super().__init__()
+        check_sizes(passes, slots)
+        self.passes, self.slots = passes, slots
+        self.attend = Pass(width)
+
+    def empty(self, batch: int, like: Tensor) -> Slots:
+        return no_slots(batch, like)
+
+    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
+        return append(state, states, mask, most=self.slots)
+
+    def read(
+        self,
+        state: Slots,
+        query: Tensor,
+        *,
+        follow: Tensor | None = None,
+        rolls: Tensor | None = None,
+    ) -> Reading:
+        """``query``: b m 1 d; ``follow`` is not used, as in ``DMN``."""
+        facts, question = facts_of(state), query.squeeze(2)
+        memory, scores, gates = question, [], []
+        for _ in range(self.passes):
+            score, gate, states = self.attend(facts, memory, question, state.mask.unsqueeze(1))
+            facts, memory = torch.stack(states, 2)[:, :, 1:], states[-1]
+            scores.append(score)
+            gates.append(gate)
+        return Reading(memory, evidence(gates), evidence(scores))

@@ -1,0 +1,68 @@
+"""What DMN and DMN+ share: a gate for every fact, and reading the facts in order behind the gates.
+
+Shapes: b batch, m queries, s slots, d width, z features of a gate. A state that all queries or
+all rows share has 1 there.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from mnemic.encode.cell import glorot
+from mnemic.memory.slots import Slots
+
+HIDDEN = -1e30  # the score of a slot that may not be seen
+
+
+class Gate(nn.Module):
+    """How much a fact matters, from features: ``W₂ tanh(W₁ z + b₁) + b₂``.
+
+    Without ``bias`` there is no b₂, which a softmax over the facts would not feel.
+    """
+
+    def __init__(self, features: int, width: int, *, bias: bool) -> None:
+        super().__init__()
+        self.first = glorot(nn.Linear(features, width))
+        self.second = glorot(nn.Linear(width, 1, bias=bias))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """b m s z → scores b m s."""
+        return self.second(self.first(features).tanh()).squeeze(-1)
+
+
+def likeness(facts: Tensor, other: Tensor) -> list[Tensor]:
+    """Products and distances of every fact and a question or a memory, b m s d each."""
+    return [facts * other, (facts - other).abs()]
+
+
+def read_in_order(
+    step: Callable[[Tensor, Tensor], Tensor], given: Tensor, gates: Tensor
+) -> list[Tensor]:
+    """The state before any fact, then after each: ``h ← (1 − g) h + g step(fact, h)``, b m d each.
+
+    ``given`` (b m s …) is what the facts bring to ``step``, ``gates`` (b m s) are 0 at padding,
+    which therefore changes nothing.
+    """
+    hidden = given.new_zeros(*gates.shape[:2], given.shape[-1])
+    states = [hidden]
+    for fact, gate in zip(given.unbind(2), gates.unsqueeze(-1).unbind(2)):
+        hidden = hidden.lerp(step(fact, hidden), gate)
+        states.append(hidden)
+    return states
+
+
+def facts_of(state: Slots) -> Tensor:
+    """The slots' contents for all queries: b s 1 d → b 1 s d."""
+    return state.states.transpose(1, 2)
+
+
+def evidence(passes: list[Tensor]) -> Tensor:
+    """One tensor a pass, b m s each, with one head: b k h m s."""
+    return torch.stack(passes, 1).unsqueeze(2)
+
+
+def check_sizes(passes: int, slots: int) -> None:
+    if passes < 1 or slots < 1:
+        came = f"passes = {passes}, slots = {slots}"
+        raise ValueError(f"a dynamic memory takes passes and slots ≥ 1, not {came}")
