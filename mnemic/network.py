@@ -124,6 +124,18 @@ def assemble(model: Mapping[str, Any], sizes: Mapping[str, int]) -> Network:
     return Network(encode, memory, respond, ask=ask, fuse=fuse)
 
 
+@torch.no_grad()
+def check_parts(network: Network) -> None:
+    """Let a new network read two words, so that parts that do not fit are noticed at once."""
+    words = torch.ones(2, 3, dtype=torch.long)
+    inputs = Inputs(words, words > 0, torch.tensor([[0, 1]]), torch.tensor([[1]]))
+    try:
+        network.eval()(inputs)
+    except (RuntimeError, IndexError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ConfigError(f"the parts of [model] do not fit together: {reason}") from None
+
+
 def check_model(model: Mapping[str, Any]) -> None:
     """All parts are there and nothing else is; the width, which no part checks, is a width."""
     if unknown := [key for key in model if key not in PARTS + EXTRA]:

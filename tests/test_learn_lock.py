@@ -50,6 +50,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
         ("data.tasks=[1, 1]", "data.tasks names at least one task, each once"),
         ("data.tasks=[]", "data.tasks names at least one task, each once"),
         ("model.encode.kind=transformer", "no kind 'transformer' here; known kinds: bag"),
+        ("model.fuse={kind='recurrent'}", "the parts of .model. do not fit together"),
         ("phases.0.model.respond.tied=false", "phases.0 changes the weight 'respond.table'"),
     ],
 )

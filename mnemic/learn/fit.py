@@ -38,7 +38,7 @@ from mnemic.learn.log import Log
 from mnemic.learn.phase import Phase, bare, draws_of, phases, train_phase
 from mnemic.learn.processes import start_processes
 from mnemic.learn.train import Step, optimiser_of
-from mnemic.network import Network, assemble, check_model
+from mnemic.network import Network, assemble, check_model, check_parts
 from mnemic.objectives import Carried
 from mnemic.recipe import ConfigError, Recipe, build
 
@@ -258,7 +258,8 @@ def carried_of(state: Mapping[str, Tensor], device: torch.device) -> Carried | N
 
 
 def check_phases(plan: Sequence[Phase], recipe: Recipe, sizes: dict[str, int]) -> None:
-    """A phase may use the recipe's weights otherwise, but they must be the same ones."""
+    """The parts fit; a phase may use the recipe's weights otherwise, but not other weights."""
+    check_parts(new_network(recipe["model"], sizes, 0))
     for phase in plan:
         if phase.recipe["model"] == recipe["model"]:
             continue
