@@ -17,7 +17,7 @@ from mnemic.memory import rewrite_kernel as kernel
 from mnemic.memory.rewrite import Rewriting, rewrite, rewrite_plainly
 
 BATCH, SLOTS, WIDTH = 32, 20, 100
-TRIED = [(16, 4), (16, 8), (16, 16), (32, 8), (32, 16)]  # rows, warps
+TRIED = [(16, 4), (16, 8), (32, 4), (64, 4), (64, 8), (128, 8)]  # rows, warps
 Write = Callable[..., tuple[Tensor, Tensor]]
 
 
@@ -26,7 +26,8 @@ def story(runs: int, sentences: int) -> Rewriting:
     b, n, s, d = BATCH, sentences, SLOTS, WIDTH
     shapes = [(b, s, d), (b, n, d), (b, n, d), (b, n, s), (b, n), (s, d), (d, d), (d,)]
     parts = [0.3 * torch.randn(runs, *shape, device="cuda") for shape in shapes]
-    parts[4] = parts[4] > -0.3
+    lengths = torch.randint(1, n + 1, (runs, b, 1), device="cuda")
+    parts[4] = torch.arange(n, device="cuda") < lengths
     return Rewriting(*(p.requires_grad_() if p.is_floating_point() else p for p in parts))
 
 
@@ -43,7 +44,7 @@ def both_ways(write: Write, given: Rewriting) -> list[Tensor]:
     slots, gates = vmap(write)(*given)
     leaves = [part for part in given if part.is_floating_point()]
     loss = (slots * given.slots.detach().flip(-1)).sum() + gates.square().sum()
-    return [slots, gates, *torch.autograd.grad(loss, leaves)]
+    return [slots.detach(), gates.detach(), *torch.autograd.grad(loss, leaves)]
 
 
 def seconds(write: Write, given: Rewriting, repeat: int) -> float:

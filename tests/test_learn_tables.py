@@ -240,6 +240,15 @@ def test_finished_runs_are_not_trained_again(stories: Path, tmp_path: Path) -> N
     assert trained(table_of(stories, sets=[*SHORT, "model.memory.hops=1"]), tmp_path) == 24
 
 
+def test_lanes_change_nothing_but_the_order(stories: Path, tmp_path: Path) -> None:
+    in_turn, beside = tmp_path / "in turn", tmp_path / "beside"
+    trained(table_of(stories), in_turn)
+    trained(table_of(stories, lanes=3), beside)
+    assert kept(in_turn).keys() == kept(beside).keys()
+    for name, row in kept(beside).items():
+        assert {**row, "seconds": 0} == {**kept(in_turn)[name], "seconds": 0}
+
+
 def test_a_table_stopped_in_the_middle_of_a_run_starts_that_run_again(
     stories: Path, tmp_path: Path
 ) -> None:
@@ -247,7 +256,7 @@ def test_a_table_stopped_in_the_middle_of_a_run_starts_that_run_again(
     going = rebuild(table, tmp_path)
     for _ in range(8):
         step = next(going)
-    assert (step.group, step.groups, step.watched.step.number) == (0, 1, 2)
+    assert (step.group.number, step.group.seeds, step.watched.step.number) == (0, [1], 2)
     going.close()
     assert len(kept(tmp_path)) == 1
     assert trained(table, tmp_path) == 6

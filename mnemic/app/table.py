@@ -45,6 +45,9 @@ def babi(
         int,
         typer.Option(min=0, help="Runs as one program; 0: all on a GPU, one by one on a CPU."),
     ] = 0,
+    lanes: Annotated[
+        int, typer.Option(min=0, help="Such programs side by side; 0: 20 on a GPU, 1 on a CPU.")
+    ] = 0,
     folder: Annotated[
         Path | None,
         typer.Option(
@@ -75,6 +78,7 @@ def babi(
         sets=sets or [],
         device=device_of(device),
         at_once=at_once,
+        lanes=lanes,
     )
     name = f"table-babi-{Path(recipe).stem}-{size.value}{'-joint' if joint else ''}"
     place = folder or Path("runs") / name
@@ -91,29 +95,34 @@ def babi(
 def follow(table: Any, folder: Path) -> None:
     """Train what is missing, and show how far it is; Ctrl-C waits for the end of a step."""
     from mnemic.learn.phase import phases
-    from mnemic.learn.tables import rebuild
+    from mnemic.learn.tables import missing, rebuild
 
     epochs = [phase.settings.epochs for phase in phases(table.recipes()[0])]
     total = table.seeds * len(table.recipes())
+    done = total - sum(len(group.seeds) for group in missing(table, folder))
+    begun, parts = done, dict[tuple[int, int], float]()  # how much of each group is done, in runs
     with patient() as stopped, Bars() as bars:
-        for going in rebuild(table, folder):
-            phase, step, steps = going.watched.phase, going.watched.step, going.watched.total
-            done, share = going.done, going.now
+        for group, watched in rebuild(table, folder):
+            phase, step, share = watched.phase, watched.step, len(group.seeds)
             if (phase.number, step.number) == (0, 1):
-                bars.line(f"runs {done + 1} to {done + share} of {total}")
-            if step.number % OFTEN == 0 or step.number in (1, steps):
-                part = sum(epochs[: phase.number]) + epochs[phase.number] * step.number / steps
-                tasks = table.tasks if table.joint else [table.tasks[going.group]]
+                bars.line(f"runs {begun + 1} to {begun + share} of {total}")
+                begun += share
+            if step.number % OFTEN == 0 or step.number in (1, watched.total):
+                part = sum(epochs[: phase.number])
+                part += epochs[phase.number] * step.number / watched.total
+                parts[group.number, group.seeds[0]] = share * part / sum(epochs)
+                tasks = group.recipe["data"]["tasks"]
                 where = f"task {tasks[0]}" if len(tasks) == 1 else f"{len(tasks)} tasks"
                 bars.show(
                     "runs",
-                    done + share * part / sum(epochs),
+                    done + sum(parts.values()),
                     total,
-                    f"{where}, phase {phase.number + 1} of {going.watched.phases}, "
-                    f"step {step.number} of {steps}, loss {step.loss.mean().item():.3f}",
+                    f"{where}, phase {phase.number + 1} of {watched.phases}, "
+                    f"step {step.number} of {watched.total}, loss {step.loss.mean().item():.3f}",
                 )
             if stopped():
-                raise KeyboardInterrupt(f"stopped; {done} finished runs are kept in {folder}")
+                runs = total - sum(len(group.seeds) for group in missing(table, folder))
+                raise KeyboardInterrupt(f"stopped; {runs} finished runs are kept in {folder}")
 
 
 def errors_table(result: dict[str, Any]) -> Table:

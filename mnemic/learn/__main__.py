@@ -66,16 +66,17 @@ def table(words: Sequence[str]) -> int:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="sets")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--at-once", type=int, default=0)
+    parser.add_argument("--lanes", type=int, default=0)
     parser.add_argument("--out", required=True, type=Path)
     given = parser.parse_args(words)
     out = given.out
     options = {k: v for k, v in vars(given).items() if k not in ("table", "out")}
     asked = BabiTable(**options)
     for going in rebuild(asked, out):
-        step = going.watched.step
+        step, tasks = going.watched.step, going.group.recipe["data"]["tasks"]
         if step.number % 1000 == 0 or step.number == going.watched.total:
             print(
-                f"group {going.group + 1} of {going.groups}  phase {going.watched.phase.number + 1}"
+                f"tasks {tasks}  phase {going.watched.phase.number + 1}"
                 f"  step {step.number} of {going.watched.total}  loss {step.loss.mean():.4f}",
                 file=sys.stderr,
                 flush=True,

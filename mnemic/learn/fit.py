@@ -145,9 +145,9 @@ class Run:
         steps = train_phase(
             phase, trained, stories, draws, optimiser=optimiser, start=start, carried=self.carried
         )
-        self.began = time.monotonic()
+        self.began, patience = time.monotonic(), phase.settings.patience
         try:
-            for step in steps:
+            while not self.best.stale(patience) and (step := next(steps, None)) is not None:
                 self.carried = step.carried
                 row = self.row(phase, step, draws.epoch, total)
                 self.progress = self.after(phase, step.number, row)

@@ -58,12 +58,15 @@ def fit_many(
         group = together(own).to(device)
         optimiser = optimiser_of(group, phase.settings, graph=graph)
         draws = draws_of(phase, group, stories, pools, seeds)
-        total, best = phase.settings.total(draws.epoch), Best()
+        total, best, settings = phase.settings.total(draws.epoch), Best(), phase.settings
         torch.manual_seed(dice_of(seeds[0], "dropout").initial_seed())
         for step in train_phase(phase, group, stories, draws, optimiser=optimiser):
-            if phase.settings.keep == "best" and phase.settings.looks(step.number, draws.epoch):
+            if settings.keep == "best" and settings.looks(step.number, draws.epoch):
                 best.offer(group, mean_errors(group, held, tasks))
-            yield Watched(phase, len(plan), step, total)
+            stale = best.stale(settings.patience)
+            yield Watched(phase, len(plan), step, step.number if stale else total)
+            if stale:
+                break
         best.put_back(group)
         if isinstance(group, Many):
             group.put_back(own)

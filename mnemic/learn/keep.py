@@ -19,6 +19,7 @@ class Best:
     def __init__(self) -> None:
         self.kept: dict[str, Tensor] = {}
         self.error: Tensor | None = None  # one number, or one a run
+        self.waited = 0  # offers in a row that were better for no run
 
     @torch.no_grad()
     def offer(self, network: nn.Module, error: Tensor) -> None:
@@ -28,6 +29,7 @@ class Best:
             self.error, self.kept = error, {name: weight.clone() for name, weight in now.items()}
             return
         better = error <= self.error
+        self.waited = 0 if (error < self.error).any() else self.waited + 1
         self.error = torch.where(better, error, self.error)
         for name, weight in now.items():
             chosen = better.view(*better.shape, *[1] * (weight.dim() - better.dim()))
@@ -40,18 +42,24 @@ class Best:
             if name in self.kept:
                 weight.copy_(self.kept[name])
 
+    def stale(self, patience: int) -> bool:
+        """Whether nothing has got better for so long that training may end; 0: never."""
+        return 0 < patience <= self.waited
+
     def state(self) -> dict[str, Tensor]:
-        """Everything as plain tensors, for a checkpoint: best.error, best.weights.…"""
+        """Everything as plain tensors, for a checkpoint: best.error, best.waited, best.weights.…"""
         if self.error is None:
             return {}
         weights = {f"best.weights.{name}": weight.cpu() for name, weight in self.kept.items()}
-        return {"best.error": self.error.cpu(), **weights}
+        told = {"best.error": self.error.cpu(), "best.waited": torch.tensor(self.waited)}
+        return told | weights
 
     @classmethod
     def restored(cls, state: Mapping[str, Tensor], device: torch.device) -> "Best":
         """The inverse of ``state``; nothing is kept where nothing was."""
         best, start = cls(), "best.weights."
         best.error = state.get("best.error")
+        best.waited = int(state.get("best.waited", 0))
         best.kept = {
             name.removeprefix(start): weight.to(device)
             for name, weight in state.items()

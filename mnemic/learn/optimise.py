@@ -60,6 +60,7 @@ def adamw(
         betas=(first, second),
         eps=epsilon,
         capturable=isinstance(rate, torch.Tensor),
+        fused=isinstance(rate, torch.Tensor) or None,
     )
 
 
@@ -84,6 +85,7 @@ def adam(
         betas=(first, second),
         eps=epsilon,
         capturable=isinstance(rate, torch.Tensor),
+        fused=isinstance(rate, torch.Tensor) or None,
     )
 
 

@@ -23,10 +23,12 @@ from mnemic.learn.checkpoint import write_json
 from mnemic.learn.evaluate import by_task, mean
 from mnemic.learn.fit import data_of
 from mnemic.learn.fit_many import Watched, fit_many, new_networks, wrong_many
+from mnemic.learn.lanes import side_by_side
 from mnemic.learn.lock import lock
 from mnemic.recipe import ConfigError, Recipe, load, names, override
 
 PUBLISHED = Path(__file__).with_name("published.toml")
+LANES = 20  # one a task
 FAILED = 5.0  # a task with a larger error in percent has failed
 RULES = {"train": "lowest training error", "validation": "lowest validation error"}
 
@@ -44,11 +46,12 @@ class BabiTable:
     sets: Sequence[str] = ()
     device: str = "cpu"
     at_once: int = 0  # runs trained as one program; 0: all on a GPU, one by one on a CPU
+    lanes: int = 0  # such programs side by side; 0: LANES on a GPU, one on a CPU
 
     def __post_init__(self) -> None:
-        if self.seeds < 1 or self.at_once < 0:
-            came = f"seeds = {self.seeds}, at_once = {self.at_once}"
-            raise ConfigError(f"a table takes seeds ≥ 1 and at_once ≥ 0, not {came}")
+        if self.seeds < 1 or self.at_once < 0 or self.lanes < 0:
+            came = f"seeds = {self.seeds}, at_once = {self.at_once}, lanes = {self.lanes}"
+            raise ConfigError(f"a table takes seeds ≥ 1, at_once ≥ 0 and lanes ≥ 0, not {came}")
 
     def name(self, tasks: Sequence[int]) -> str:
         """The recipe for these tasks: ``entnet-task3`` or ``memn2n-joint`` where there is one."""
@@ -82,58 +85,80 @@ class BabiTable:
         return [sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:16] for own in whole]
 
 
-class Going(NamedTuple):
-    """Where a table in the making stands."""
+class Group(NamedTuple):
+    """Runs of one recipe that are trained as one program."""
 
-    group: int
-    groups: int
-    done: int  # runs that are finished
-    now: int  # runs that are trained together now
+    number: int  # of the recipe
+    recipe: Recipe
+    name: str  # of the recipe, among the kept runs
+    seeds: list[int]
+
+
+class Going(NamedTuple):
+    """A step of one group of a table in the making."""
+
+    group: Group
     watched: Watched
 
 
 def rebuild(table: BabiTable, folder: Path) -> Iterator[Going]:
     """Train what is missing of the table, into ``folder``; ``result`` then reads it."""
     with lock(folder):
-        yield from train_missing(table, folder)
+        device, clock = torch.device(table.device), Clock()
+        lanes = table.lanes or (LANES if device.type == "cuda" else 1)
+        trainings = (train_group(folder, group, device, clock) for group in missing(table, folder))
+        yield from side_by_side(trainings, lanes=lanes, device=device)
 
 
-def train_missing(table: BabiTable, folder: Path) -> Iterator[Going]:
-    recipes = table.recipes()
-    device = torch.device(table.device)
-    at_once = table.at_once or (table.seeds if device.type == "cuda" else 1)
-    keys = table.run_keys()
-    for number, (name, recipe) in enumerate(zip(keys, recipes)):
-        missing = [seed for seed in range(table.seeds) if (name, seed) not in kept(folder)]
-        if not missing:
-            continue
-        data = data_of(recipe)
-        for first in range(0, len(missing), at_once):
-            seeds = missing[first : first + at_once]
-            began = time.monotonic()
-            networks = new_networks(recipe, data, seeds)
-            pools = [torch.arange(len(data.train))] * len(seeds)
-            done = sum((own, seed) in kept(folder) for own in keys for seed in range(table.seeds))
-            steps = fit_many(recipe, data, networks, seeds=seeds, pools=pools, device=device)
-            for watched in steps:
-                yield Going(number, len(recipes), done, len(seeds), watched)
-            took = (time.monotonic() - began) / len(seeds)
-            errors = {
-                part: test(recipe, data, networks, part, device)
-                for part in ("train", "validation", "test")
-            }
-            rows = [
-                {
-                    "recipe": name,
-                    "tasks": list(recipe["data"]["tasks"]),
-                    "seed": seed,
-                    "generated": list(data.made),
-                    "seconds": round(took, 2),
-                    **{part: found[run] for part, found in errors.items()},
-                }
-                for run, seed in enumerate(seeds)
-            ]
-            keep(folder, rows)
+def missing(table: BabiTable, folder: Path) -> list[Group]:
+    """The groups that are not trained yet."""
+    done, groups = kept(folder), []
+    at_once = table.at_once or (table.seeds if table.device.startswith("cuda") else 1)
+    for number, (name, recipe) in enumerate(zip(table.run_keys(), table.recipes())):
+        seeds = [seed for seed in range(table.seeds) if (name, seed) not in done]
+        for first in range(0, len(seeds), at_once):
+            groups.append(Group(number, recipe, name, seeds[first : first + at_once]))
+    return groups
+
+
+def train_group(
+    folder: Path, group: Group, device: torch.device, clock: "Clock"
+) -> Iterator[Going]:
+    """Train, test and keep the runs of one group."""
+    recipe, seeds = group.recipe, group.seeds
+    data = data_of(recipe)
+    networks = new_networks(recipe, data, seeds)
+    pools = [torch.arange(len(data.train))] * len(seeds)
+    for watched in fit_many(recipe, data, networks, seeds=seeds, pools=pools, device=device):
+        yield Going(group, watched)
+    errors = {
+        part: test(recipe, data, networks, part, device) for part in ("train", "validation", "test")
+    }
+    took = clock.lap() / len(seeds)
+    rows = [
+        {
+            "recipe": group.name,
+            "tasks": list(recipe["data"]["tasks"]),
+            "seed": seed,
+            "generated": list(data.made),
+            "seconds": round(took, 2),
+            **{part: found[run] for part, found in errors.items()},
+        }
+        for run, seed in enumerate(seeds)
+    ]
+    keep(folder, rows)
+
+
+class Clock:
+    """Laps add up to the whole time, also where what they time runs side by side."""
+
+    def __init__(self) -> None:
+        self.last = time.monotonic()
+
+    def lap(self) -> float:
+        """Seconds since the lap before."""
+        before, self.last = self.last, time.monotonic()
+        return self.last - before
 
 
 def test(

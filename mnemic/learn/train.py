@@ -38,15 +38,18 @@ class TrainSettings:
     clip: Mapping[str, Any] = field(default_factory=lambda: {"kind": "norm"})
     validate: int = 5  # epochs between looks at the validation set; 0: never
     keep: Literal["last", "best"] = "last"  # best: the weights that did best in those looks
+    patience: int = 0  # looks in a row that were no better, after which a phase ends; 0: never
     save: int = 2000  # steps between checkpoints
 
     def __post_init__(self) -> None:
-        least = {"epochs": 0, "steps": 0, "batch": 1, "validate": 0, "save": 1}
+        least = {"epochs": 0, "steps": 0, "batch": 1, "validate": 0, "patience": 0, "save": 1}
         for name, number in least.items():
             if getattr(self, name) < number:
                 raise ConfigError(f"train.{name} is at least {number}, not {getattr(self, name)}")
         if self.keep == "best" and not self.validate:
             raise ConfigError('train.keep = "best" needs looks: set train.validate to 1 or more')
+        if self.patience and self.keep != "best":
+            raise ConfigError('train.patience waits for a better look: set train.keep = "best"')
         if not 0 < self.rate < inf:
             raise ConfigError(f"train.rate is a number above 0, not {self.rate}")
 

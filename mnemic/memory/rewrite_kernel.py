@@ -3,6 +3,8 @@
 A slot's row never meets another one, so a program holds ``ROWS`` of them in registers from the
 first sentence to the last. Forward keeps what backward needs: the rows and the pre-activation
 before every sentence. The gradients that are sums over sentences are matmuls after the loop.
+A program stops at the last sentence of its own examples, so short stories are not held up by long
+ones beside them; what it never comes to is zero.
 
 Shapes: r runs, b batch, n inputs, s slots, d width; a row is one slot of one example.
 """
@@ -23,7 +25,7 @@ PRECISION = "tf32x3"  # three products of halves on tensor cores: as exact as fl
 
 @triton.jit
 def forward_kernel(  # type: ignore[no-untyped-def]
-    slots, told, drive, lean, seen, place, old, slope,  # in
+    slots, told, drive, lean, seen, ends, place, old, slope,  # in
     rows, thoughts, gates, last,  # out
     batch, inputs, count, width,
     height: tl.constexpr, padded: tl.constexpr, tiny: tl.constexpr, precision: tl.constexpr,
@@ -45,7 +47,7 @@ def forward_kernel(  # type: ignore[no-untyped-def]
     h = tl.load(slots + here, both, 0.0)
     keyed = tl.load(place + (run * count + slot)[:, None] * width + channel[None, :], both, 0.0)
     bend = tl.load(slope + run * width + channel, inside, 0.0)[None, :]
-    for n in range(inputs):
+    for n in range(tl.max(tl.load(ends + example, real, 0))):
         told_at = (example * inputs + n)[:, None] * width + channel[None, :]
         s = tl.load(told + told_at, both, 0.0)
         p = keyed + tl.load(drive + told_at, both, 0.0)
@@ -67,7 +69,7 @@ def forward_kernel(  # type: ignore[no-untyped-def]
 
 @triton.jit
 def backward_kernel(  # type: ignore[no-untyped-def]
-    told, gates, seen, old, slope, rows, thoughts, d_last, d_gates,  # in
+    told, gates, seen, ends, old, slope, rows, thoughts, d_last, d_gates,  # in
     d_slots, d_lean, d_thoughts, d_slope,  # out
     batch, inputs, count, width,
     height: tl.constexpr, padded: tl.constexpr, tiny: tl.constexpr, precision: tl.constexpr,
@@ -87,8 +89,9 @@ def backward_kernel(  # type: ignore[no-untyped-def]
     bend = tl.load(slope + run * width + channel, inside, 0.0)[None, :]
     d_h = tl.load(d_last + here, both, 0.0)
     d_bend = tl.zeros([height, padded], tl.float32)
-    for back in range(inputs):
-        n = inputs - 1 - back
+    end = tl.max(tl.load(ends + example, real, 0))
+    for back in range(end):
+        n = end - 1 - back
         kept_at = ((run * inputs + n) * batch * count + row)[:, None] * width + channel[None, :]
         h = tl.load(rows + kept_at, both, 0.0)
         p = tl.load(thoughts + kept_at, both, 0.0)
@@ -124,9 +127,13 @@ class Rewrite(torch.autograd.Function):
         slots, told, drive, lean, seen, place, old, slope = (part.contiguous() for part in given)
         runs, batch, count, width = slots.shape
         inputs = told.shape[2]
-        rows = slots.new_empty(runs, inputs if keep else 0, batch, count, width)
-        thoughts, gates, last = (torch.empty_like(part) for part in (rows, lean, slots))
-        taken = (slots, told, drive, lean, seen.view(torch.int8), place, old, slope)
+        rows = slots.new_zeros(runs, inputs if keep else 0, batch, count, width)
+        thoughts, gates, last = (
+            torch.empty_like(rows),
+            torch.zeros_like(lean),
+            torch.empty_like(slots),
+        )
+        taken = (slots, told, drive, lean, seen.view(torch.int8), ends(seen), place, old, slope)
         made = (rows, thoughts, gates, last)
         launch(forward_kernel, (*taken, *made), (runs, batch, inputs, count, width), keep=keep)
         return last, gates, rows, thoughts
@@ -144,10 +151,11 @@ class Rewrite(torch.autograd.Function):
         told, seen, old, slope, gates, rows, thoughts, d_last, d_gates = saved
         runs, inputs, batch, count, width = rows.shape
         d_slots, d_bend = torch.empty_like(d_last), torch.empty_like(d_last)  # r b s d
-        d_lean, d_thoughts = torch.empty_like(gates), torch.empty_like(thoughts)
-        given = (told, gates, seen.view(torch.int8), old, slope, rows, thoughts, d_last, d_gates)
+        d_lean, d_thoughts = torch.zeros_like(gates), torch.zeros_like(thoughts)
+        given = (told, gates, seen.view(torch.int8), ends(seen), old, slope, rows, thoughts)
         made = (d_slots, d_lean, d_thoughts, d_bend)
-        launch(backward_kernel, (*given, *made), (runs, batch, inputs, count, width))
+        sizes = (runs, batch, inputs, count, width)
+        launch(backward_kernel, (*given, d_last, d_gates, *made), sizes)
         d_drive = d_thoughts.sum(3).transpose(1, 2)  # r b n d
         d_told = (d_lean.transpose(1, 2).unsqueeze(3) @ rows).squeeze(3).transpose(1, 2)
         d_place = d_thoughts.sum((1, 2))  # r s d
@@ -165,6 +173,12 @@ class Rewrite(torch.autograd.Function):
         ]
         found = Rewrite.apply(keep, *(part.flatten(0, 1) for part in own))
         return tuple(part.unflatten(0, (size, -1)) for part in found), (0,) * 4
+
+
+def ends(seen: Tensor) -> Tensor:
+    """How many sentences there are up to the last real one: r b n → r b."""
+    places = torch.arange(1, seen.shape[-1] + 1, device=seen.device, dtype=torch.int32)
+    return (seen * places).amax(-1)
 
 
 def launch(kernel: Any, tensors: tuple[Tensor, ...], sizes: tuple[int, ...], **fixed: Any) -> None:
