@@ -14,6 +14,7 @@ from mnemic.learn.evaluate import mean, task_errors
 from mnemic.learn.fit import data_of, fit
 from mnemic.learn.fit_many import fit_many, new_networks
 from mnemic.learn.keep import Best
+from mnemic.learn.phase import phases
 from mnemic.recipe import ConfigError, Recipe, load
 
 # One phase of 6 epochs, 7 steps an epoch, at a rate so high that errors go up and down.
@@ -127,3 +128,26 @@ def test_the_best_needs_looks_and_something_to_look_at(tmp_path: Path) -> None:
         finish(small("train.validate=0"), tmp_path)
     with pytest.raises(ConfigError, match=r"data\.validation above 0"):
         finish(small("data.validation=0.0"), tmp_path)
+
+
+def test_a_phase_ends_when_looks_get_no_better(tmp_path: Path) -> None:
+    """As without patience up to the stop; a run closed at the stop does not go on."""
+    looks = [r.row["validation"] for r in fit(small(), tmp_path / "all", device="cpu") if r.row]
+    better = [not n or looks[n] < min(looks[:n]) for n in range(6)]
+    stop = next(n for n in range(2, 6) if not better[n] and not better[n - 1])
+    assert stop < 5, "never stale before the end: this test tells nothing"
+    patient = small("train.patience=2")
+    steps = list(fit(patient, tmp_path / "patient", device="cpu"))
+    assert [report.row["validation"] for report in steps if report.row] == looks[: stop + 1]
+    going = fit(patient, tmp_path / "closed", device="cpu")
+    assert len(list(islice(going, len(steps)))) == len(steps)
+    going.close()
+    ended = finish(patient, tmp_path / "closed")
+    assert same(ended, weights_of(load_checkpoint(tmp_path / "patient").network))
+    (alone,) = trained(patient, data_of(patient), [0])
+    assert same(alone, ended)
+
+
+def test_patience_needs_the_best_to_be_kept() -> None:
+    with pytest.raises(ConfigError, match=r'train\.keep = "best"'):
+        phases(small("train.keep=last", "train.patience=3"))

@@ -240,6 +240,19 @@ def test_finished_runs_are_not_trained_again(stories: Path, tmp_path: Path) -> N
     assert trained(table_of(stories, sets=[*SHORT, "model.memory.hops=1"]), tmp_path) == 24
 
 
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_the_best_network_of_each_task_is_kept(stories: Path, tmp_path: Path, at_once: int) -> None:
+    table = table_of(stories, at_once=at_once)
+    trained(table, tmp_path)
+    for task in TASKS:
+        runs = [run for run in kept(tmp_path).values() if run["tasks"] == [task]]
+        best = min(runs, key=lambda run: run["train"][str(task)])
+        checkpoint = load(tmp_path / "best" / f"task{task}")
+        assert checkpoint.seed == best["seed"]
+        errors = task_errors(checkpoint.network, data_of(checkpoint.recipe).test)
+        assert errors == {task: best["test"][str(task)]}
+
+
 def test_lanes_change_nothing_but_the_order(stories: Path, tmp_path: Path) -> None:
     in_turn, beside = tmp_path / "in turn", tmp_path / "beside"
     trained(table_of(stories), in_turn)

@@ -153,6 +153,7 @@ def test_many_runs_are_clipped_each_by_itself(kind: str) -> None:
         ({"kind": "constant"}, {0: 1.0, 99: 1.0}),
         # epochs of 10 steps; the 3rd begins at step 20, the 6th at 50
         ({"kind": "halving", "every": 3}, {0: 1, 19: 1, 20: 0.5, 49: 0.5, 50: 0.25, 80: 0.125}),
+        ({"kind": "triangle", "every": 2, "low": 0.2}, {0: 0.2, 5: 0.6, 10: 1, 15: 0.6, 20: 0.2}),
         ({"kind": "halving", "every": 1}, {0: 0.5, 9: 0.5, 10: 0.25}),
         ({"kind": "linear"}, {0: 1 / 11, 9: 10 / 11, 10: 1.0, 55: 0.5, 99: 1 / 90}),
         ({"kind": "linear", "warmup": 0.0}, {0: 1.0, 50: 0.5, 99: 0.01}),

@@ -5,7 +5,7 @@ Shapes: … any axes, i channels of the input, d width.
 
 from torch import Tensor, nn
 
-from mnemic.encode.recurrent import gru_step
+from mnemic.encode.scan import gru_step
 
 
 class Cell(nn.Module):
@@ -28,7 +28,7 @@ class Cell(nn.Module):
 
     def step(self, given: Tensor, hidden: Tensor) -> Tensor:
         back = self.back(hidden).unflatten(-1, (3, self.width))  # … 3 d
-        return gru_step(given, back, (hidden,))[0]
+        return gru_step(given, back, hidden)
 
 
 def glorot(layer: nn.Linear, *, parts: int = 1) -> nn.Linear:

@@ -1,8 +1,8 @@
 """Reading a sequence step by step: what Elman networks, GRUs and LSTMs share.
 
 One layer in one direction is torch's own single-layer network, which holds the weights. Two ways
-of running it give the same numbers: its fused kernel, and a loop of plain matmuls, for which
-`torch.func.vmap` has rules. Padding may stand anywhere: a padded step leaves the state as it was.
+of running it give the same numbers: its fused kernel, and the kind's own loop in operations for
+which `torch.func.vmap` has rules. Padding may stand anywhere: it leaves the state as it was.
 
 Shapes: b batch, n steps, d width, l layers times directions, c channels of one direction, g gates.
 """
@@ -21,6 +21,8 @@ SHUT = 1e4  # σ(±1e4) is exactly 1 and 0, in bfloat16 too
 Directions = Literal["forward", "halves", "sum"]
 State = tuple[Tensor, ...]  # of one layer and direction, b c each; the first is the hidden state
 Step = Callable[[Tensor, Tensor, State], State]  # what came in, what came back (b g c), old state
+# What came in (b n g c), mask, U and its bias, old state, backward? → outputs b n c, new state.
+Loop = Callable[[Tensor, Tensor, tuple[Tensor, Tensor], State, bool], tuple[Tensor, State]]
 
 
 class Recurrent(NamedTuple):
@@ -41,7 +43,7 @@ class Layers(nn.Module):
     def __init__(
         self,
         network: Callable[..., nn.RNNBase],
-        step: Step,
+        loop: Loop,
         width: int,
         *,
         depth: int,
@@ -57,7 +59,7 @@ class Layers(nn.Module):
             )
         if directions == "halves" and width % 2:
             raise ConfigError(f"width {width} does not divide into two halves; use an even one")
-        self.width, self.directions, self.fused, self.step = width, directions, fused, step
+        self.width, self.directions, self.fused, self.loop = width, directions, fused, loop
         self.channels = width // 2 if directions == "halves" else width
         self.ways = (False,) if directions == "forward" else (False, True)  # backward?
         self.networks = nn.ModuleList(
@@ -85,7 +87,7 @@ class Layers(nn.Module):
     ) -> tuple[Tensor, State]:
         if self.fused:
             return run_fused(network, x, mask, state, backward)
-        return run_plain(network, self.step, x, mask, state, backward)
+        return run_plain(network, self.loop, x, mask, state, backward)
 
     def join(self, read: list[Tensor]) -> Tensor:
         if self.directions == "forward":
@@ -166,17 +168,29 @@ def last_real(outputs: Tensor, lengths: Tensor) -> Tensor:
 
 
 def run_plain(
-    network: nn.RNNBase, step: Step, x: Tensor, mask: Tensor, state: State, backward: bool
+    network: nn.RNNBase, loop: Loop, x: Tensor, mask: Tensor, state: State, backward: bool
 ) -> tuple[Tensor, State]:
-    """As ``run_fused``, with the same weights, in plain matmuls."""
+    """As ``run_fused``, with the same weights, by the kind's own loop."""
     weight_in, weight_back, bias_in, bias_back = network.all_weights[0]
     channels = state[0].shape[-1]
     given = nn.functional.linear(x, weight_in, bias_in).unflatten(-1, (-1, channels))  # b n g c
+    return loop(given, mask, (weight_back, bias_back), state, backward)
+
+
+def step_by_step(
+    step: Step,
+    given: Tensor,
+    mask: Tensor,
+    weights: tuple[Tensor, Tensor],
+    state: State,
+    backward: bool,
+) -> tuple[Tensor, State]:
+    """A loop of plain matmuls and ``step``."""
     outputs = []
     places = list(zip(given.unbind(1), mask.unsqueeze(-1).unbind(1)))  # b g c, b 1
     for came, real in reversed(places) if backward else places:
-        back = nn.functional.linear(state[0], weight_back, bias_back)
-        new = step(came, back.unflatten(-1, (-1, channels)), state)
+        back = nn.functional.linear(state[0], *weights)
+        new = step(came, back.unflatten(-1, came.shape[-2:]), state)
         state = tuple(torch.where(real, after, before) for after, before in zip(new, state))
         outputs.append(state[0])
     if backward:

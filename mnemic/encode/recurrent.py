@@ -3,18 +3,20 @@
 Contract: ``forward(x, mask, state=None) → Recurrent(states, last, state)``; ``Layers`` says what
 ``depth``, ``directions`` and ``dropout`` mean. Reading forward in two pieces, the second from the
 state after the first, is reading at once. ``fused=False`` gives the same numbers with the same
-weights from plain matmuls, for `torch.func.vmap`.
+weights in operations that `torch.func.vmap` knows: plain matmuls, and on a GPU a GRU's `scan`.
 
 Shapes: b batch, n steps, d width, l layers times directions, c channels of one direction.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
 from mnemic.encode.embeddings import EMBEDDINGS
-from mnemic.encode.recurrence import Directions, Layers, Recurrent, State
+from mnemic.encode.recurrence import Directions, Layers, Recurrent, State, step_by_step
+from mnemic.encode.scan import scan
 from mnemic.recipe import build
 
 UNPLACED: Mapping[str, Any] = {"kind": "sum", "positions": {"kind": "none"}, "norm": False}
@@ -48,7 +50,7 @@ class Elman(nn.Module):
     ) -> None:
         super().__init__()
         self.layers = Layers(
-            nn.RNN, elman_step, width,
+            nn.RNN, partial(step_by_step, elman_step), width,
             depth=depth, directions=directions, dropout=dropout, fused=fused,
         )  # fmt: skip
 
@@ -76,7 +78,7 @@ class GRU(nn.Module):
     ) -> None:
         super().__init__()
         self.layers = Layers(
-            nn.GRU, gru_step, width,
+            nn.GRU, scan_real, width,
             depth=depth, directions=directions, dropout=dropout, fused=fused,
         )  # fmt: skip
 
@@ -103,7 +105,7 @@ class LSTM(nn.Module):
     ) -> None:
         super().__init__()
         self.layers = Layers(
-            nn.LSTM, lstm_step, width,
+            nn.LSTM, partial(step_by_step, lstm_step), width,
             depth=depth, directions=directions, dropout=dropout, fused=fused,
         )  # fmt: skip
 
@@ -118,12 +120,12 @@ def elman_step(given: Tensor, back: Tensor, state: State) -> State:
     return ((given + back).tanh().squeeze(-2),)
 
 
-def gru_step(given: Tensor, back: Tensor, state: State) -> State:
-    gates, new = given.split((2, 1), -2)  # one split has one gradient, slices have one each
-    gates_back, new_back = back.split((2, 1), -2)
-    reset, keep = (gates + gates_back).sigmoid().unbind(-2)
-    new = (new.squeeze(-2) + reset * new_back.squeeze(-2)).tanh()
-    return (new.lerp(state[0], keep),)
+def scan_real(
+    given: Tensor, mask: Tensor, weights: tuple[Tensor, Tensor], state: State, backward: bool
+) -> tuple[Tensor, State]:
+    """A GRU's loop: the gate is open at real steps and shut at padding."""
+    states, last = scan(given, mask.to(given.dtype), *weights, *state, backward=backward)
+    return states, (last,)
 
 
 def lstm_step(given: Tensor, back: Tensor, state: State) -> State:

@@ -55,11 +55,33 @@ class Cosine:
         return ramp(step, total, self.warmup, lambda left: (1 - cos(pi * left)) / 2)
 
 
+@dataclass(frozen=True)
+class Triangle:
+    """Up from ``low`` to 1 and down again in straight lines, once in ``every`` epochs (Smith 2017).
+
+    A high rate leaves a poor minimum, the low one after it settles in a better one.
+    """
+
+    low: float = 0.02
+    every: int = 20
+
+    def __post_init__(self) -> None:
+        if self.every < 1 or not 0 < self.low <= 1:
+            came = f"every = {self.every}, low = {self.low}"
+            raise ValueError(f"triangle takes every ≥ 1 epoch and 0 < low ≤ 1, not {came}")
+
+    def __call__(self, step: int, epoch: int, total: int) -> float:
+        cycle = self.every * epoch
+        share = 1 - abs(2 * (step % cycle) / cycle - 1)  # 0 at the ends, 1 in the middle
+        return self.low + (1 - self.low) * share
+
+
 SCHEDULES: dict[str, Callable[..., Any]] = {
     "constant": Constant,
     "halving": Halving,
     "linear": Linear,
     "cosine": Cosine,
+    "triangle": Triangle,
 }
 
 

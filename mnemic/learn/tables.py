@@ -19,12 +19,13 @@ from torch import Tensor
 
 from mnemic import __version__
 from mnemic.data.stories.folder import Size, folder_of
-from mnemic.learn.checkpoint import write_json
+from mnemic.learn.checkpoint import Checkpoint, Progress, save, write_json
 from mnemic.learn.evaluate import by_task, mean
 from mnemic.learn.fit import data_of
 from mnemic.learn.fit_many import Watched, fit_many, new_networks, wrong_many
 from mnemic.learn.lanes import side_by_side
 from mnemic.learn.lock import lock
+from mnemic.learn.phase import phases
 from mnemic.recipe import ConfigError, Recipe, load, names, override
 
 PUBLISHED = Path(__file__).with_name("published.toml")
@@ -106,7 +107,10 @@ def rebuild(table: BabiTable, folder: Path) -> Iterator[Going]:
     with lock(folder):
         device, clock = torch.device(table.device), Clock()
         lanes = table.lanes or (LANES if device.type == "cuda" else 1)
-        trainings = (train_group(folder, group, device, clock) for group in missing(table, folder))
+        rule = table.published().get("selection", "train")
+        trainings = (
+            train_group(folder, group, device, rule, clock) for group in missing(table, folder)
+        )
         yield from side_by_side(trainings, lanes=lanes, device=device)
 
 
@@ -122,9 +126,9 @@ def missing(table: BabiTable, folder: Path) -> list[Group]:
 
 
 def train_group(
-    folder: Path, group: Group, device: torch.device, clock: "Clock"
+    folder: Path, group: Group, device: torch.device, rule: str, clock: "Clock"
 ) -> Iterator[Going]:
-    """Train, test and keep the runs of one group."""
+    """Train, test and keep the runs of one group, and its network if none was better so far."""
     recipe, seeds = group.recipe, group.seeds
     data = data_of(recipe)
     networks = new_networks(recipe, data, seeds)
@@ -147,6 +151,20 @@ def train_group(
         for run, seed in enumerate(seeds)
     ]
     keep(folder, rows)
+    ours = [run for (name, _), run in kept(folder).items() if name == group.name]
+    best = min(ours, key=lambda run: mean(list(run[rule].values())))["seed"]
+    if best in seeds:
+        checkpoint = Checkpoint(
+            recipe=recipe,
+            seed=best,
+            sizes=data.sizes,
+            tokenizer=data.words,
+            network=networks[seeds.index(best)],
+            progress=Progress(phase=len(phases(recipe)), done=True),
+            state={},
+        )
+        tasks = recipe["data"]["tasks"]
+        save(folder / "best" / (f"task{tasks[0]}" if len(tasks) == 1 else "tasks"), checkpoint)
 
 
 class Clock:

@@ -36,6 +36,7 @@ class TrainSettings:
     optimiser: Mapping[str, Any] = field(default_factory=lambda: {"kind": "adamw"})
     schedule: Mapping[str, Any] = field(default_factory=lambda: {"kind": "constant"})
     clip: Mapping[str, Any] = field(default_factory=lambda: {"kind": "norm"})
+    noise: float = 0.0  # deviation of what is added to the clipped gradient
     validate: int = 5  # epochs between looks at the validation set; 0: never
     keep: Literal["last", "best"] = "last"  # best: the weights that did best in those looks
     patience: int = 0  # looks in a row that were no better, after which a phase ends; 0: never
@@ -50,6 +51,8 @@ class TrainSettings:
             raise ConfigError('train.keep = "best" needs looks: set train.validate to 1 or more')
         if self.patience and self.keep != "best":
             raise ConfigError('train.patience waits for a better look: set train.keep = "best"')
+        if not 0 <= self.noise < inf:
+            raise ConfigError(f"train.noise is a number from 0 on, not {self.noise}")
         if not 0 < self.rate < inf:
             raise ConfigError(f"train.rate is a number above 0, not {self.rate}")
 
@@ -126,7 +129,7 @@ class Advance:
         self.network, self.loss_of, self.optimiser = network, loss_of, optimiser
         self.parameters = [p for p in network.parameters() if p.requires_grad]
         self.clip = build(CLIPS, settings.clip)
-        self.mean = settings.reduce == "mean"
+        self.mean, self.noise = settings.reduce == "mean", settings.noise
 
     def __call__(self, batch: Any, carried: Carried | None) -> Stepped:
         loss = self.loss_of(self.network, batch, carried)
@@ -137,6 +140,9 @@ class Advance:
         (loss.total * scale).sum().backward()
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         norm = self.clip(gradients, runs=total.dim() > 0)
+        if self.noise:
+            noise = [torch.randn_like(gradient) for gradient in gradients]
+            torch._foreach_add_(gradients, noise, alpha=self.noise)
         self.optimiser.step()
         return total / count, norm, cut(loss.carried)
 

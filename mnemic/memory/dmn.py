@@ -35,14 +35,15 @@ class Pass(nn.Module):
 
     def forward(
         self, facts: Tensor, memory: Tensor, query: Tensor, seen: Tensor
-    ) -> tuple[Tensor, Tensor, list[Tensor]]:
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """``facts`` b m s d, ``memory``, ``query`` b m d, ``seen`` b 1 s.
 
-        Gives scores and gates, b m s, and the GRU's states: none read yet, then after each fact.
+        Gives scores and gates, b m s, and the GRU's states after each fact, b m s d, and at last.
         """
         score = self.gate(self.features(facts, memory, query)).masked_fill(~seen, HIDDEN)
         gates = score.sigmoid()  # exactly 0 where nothing is
-        return score, gates, read_in_order(self.cell.step, self.cell.project(facts), gates)
+        given = self.cell.project(facts)
+        return score, gates, *read_in_order(given, gates, self.cell.back)
 
     def features(self, facts: Tensor, memory: Tensor, query: Tensor) -> Tensor:
         """b m s z."""
@@ -88,8 +89,8 @@ class DMN(nn.Module):
         facts, question = facts_of(state), query.squeeze(2)
         memory, scores, gates = question, [], []
         for _ in range(self.passes):
-            score, gate, states = self.attend(facts, memory, question, state.mask.unsqueeze(1))
-            memory = self.update(states[-1], memory)
+            score, gate, _, last = self.attend(facts, memory, question, state.mask.unsqueeze(1))
+            memory = self.update(last, memory)
             scores.append(score)
             gates.append(gate)
         return Reading(memory, evidence(gates), evidence(scores))
@@ -129,8 +130,8 @@ class LayeredDMN(nn.Module):
         facts, question = facts_of(state), query.squeeze(2)
         memory, scores, gates = question, [], []
         for _ in range(self.passes):
-            score, gate, states = self.attend(facts, memory, question, state.mask.unsqueeze(1))
-            facts, memory = torch.stack(states, 2)[:, :, 1:], states[-1]
+            seen = state.mask.unsqueeze(1)
+            score, gate, facts, memory = self.attend(facts, memory, question, seen)
             scores.append(score)
             gates.append(gate)
         return Reading(memory, evidence(gates), evidence(scores))

@@ -23,7 +23,7 @@ from mnemic.memory.slots import Slots, append, no_slots
 class AttentionGRU(nn.Module):
     """A GRU whose update gate is the attention: ``h ← g h̃ + (1 − g) h`` (equation 11).
 
-    ``h̃ = tanh(W x + r ∘ U h + b)`` and ``r = σ(W_r x + U_r h + b_r)``; this gives h̃.
+    ``h̃ = tanh(W x + r ∘ U h + b)`` and ``r = σ(W_r x + U_r h + b_r)``.
     """
 
     def __init__(self, width: int) -> None:
@@ -32,14 +32,10 @@ class AttentionGRU(nn.Module):
         self.given = glorot(nn.Linear(width, 2 * width), parts=2)
         self.back = glorot(nn.Linear(width, 2 * width, bias=False), parts=2)
 
-    def project(self, facts: Tensor) -> Tensor:
-        """What the facts have to say to r and h̃ (… 2 d): known before the loop."""
-        return self.given(facts).unflatten(-1, (2, self.width))
-
-    def step(self, given: Tensor, hidden: Tensor) -> Tensor:
-        reset, new = given.unbind(-2)  # … d
-        reset_back, new_back = self.back(hidden).unflatten(-1, (2, self.width)).unbind(-2)
-        return (new + (reset + reset_back).sigmoid() * new_back).tanh()
+    def forward(self, facts: Tensor, gates: Tensor) -> Tensor:
+        """``facts`` b m s d, ``gates`` b m s → the last state, b m d."""
+        given = self.given(facts).unflatten(-1, (2, self.width))  # to r and h̃
+        return read_in_order(given, gates, self.back)[1]
 
 
 class UntiedPass(nn.Module):
@@ -65,7 +61,7 @@ class UntiedPass(nn.Module):
         features = [part for other in both for part in likeness(facts, other)]
         score = self.gate(torch.cat(features, -1)).masked_fill(~seen, HIDDEN)
         gates = score.softmax(-1) * seen  # an empty memory gives zeros
-        episode = read_in_order(self.gru.step, self.gru.project(facts), gates)[-1]
+        episode = self.gru(facts, gates)
         joined = torch.cat([memory, episode, query], -1)
         return score, gates, self.update(joined).relu()
 

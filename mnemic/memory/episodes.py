@@ -4,12 +4,11 @@ Shapes: b batch, m queries, s slots, d width, z features of a gate. A state that
 all rows share has 1 there.
 """
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 
 from mnemic.encode.cell import glorot
+from mnemic.encode.scan import scan
 from mnemic.memory.slots import Slots
 
 HIDDEN = -1e30  # the score of a slot that may not be seen
@@ -36,20 +35,16 @@ def likeness(facts: Tensor, other: Tensor) -> list[Tensor]:
     return [facts * other, (facts - other).abs()]
 
 
-def read_in_order(
-    step: Callable[[Tensor, Tensor], Tensor], given: Tensor, gates: Tensor
-) -> list[Tensor]:
-    """The state before any fact, then after each: ``h ← (1 − g) h + g step(fact, h)``, b m d each.
+def read_in_order(given: Tensor, gates: Tensor, back: nn.Linear) -> tuple[Tensor, Tensor]:
+    """The states of a gated GRU after each fact (b m s d) and after the last one (b m d).
 
-    ``given`` (b m s …) is what the facts bring to ``step``, ``gates`` (b m s) are 0 at padding,
-    which therefore changes nothing.
+    ``given`` (b m s g d) is what the facts bring to its parts, ``back`` what the state does; see
+    `scan`. ``gates`` (b m s) are 0 at padding, which therefore changes nothing.
     """
-    hidden = given.new_zeros(*gates.shape[:2], given.shape[-1])
-    states = [hidden]
-    for fact, gate in zip(given.unbind(2), gates.unsqueeze(-1).unbind(2)):
-        hidden = hidden.lerp(step(fact, hidden), gate)
-        states.append(hidden)
-    return states
+    each = given.expand(*gates.shape, -1, -1).flatten(0, 1)  # bm s g d
+    start = given.new_zeros(each.shape[0], given.shape[-1])
+    states, last = scan(each, gates.flatten(0, 1), back.weight, back.bias, start)
+    return states.unflatten(0, gates.shape[:2]), last.unflatten(0, gates.shape[:2])
 
 
 def facts_of(state: Slots) -> Tensor:

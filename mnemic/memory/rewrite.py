@@ -3,12 +3,12 @@
 Shapes: b batch, n inputs, s slots, d width.
 """
 
-from functools import cache
-from importlib.util import find_spec
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+from mnemic.encode.scan import has_triton
 
 TINY = 1e-30  # a squared norm is at least this
 
@@ -56,9 +56,3 @@ def rewrite_plainly(given: Rewriting) -> tuple[Tensor, Tensor]:
 def prelu(x: Tensor, slope: Tensor) -> Tensor:
     """PReLU with a slope for each channel of the last axis."""
     return nn.functional.prelu(x.flatten(0, -2), slope).view_as(x)
-
-
-@cache
-def has_triton() -> bool:
-    """Torch for CUDA brings it along, on Linux."""
-    return find_spec("triton") is not None

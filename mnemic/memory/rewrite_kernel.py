@@ -20,7 +20,7 @@ from mnemic.memory.rewrite import TINY
 
 ROWS = 16  # rows a program; the least that a tensor core takes
 WARPS = 8
-PRECISION = "tf32x3"  # three products of halves on tensor cores: as exact as float32
+PRECISION = "bf16x3"  # three products of halves on tensor cores: 16 bits, nearly float32
 
 
 @triton.jit
