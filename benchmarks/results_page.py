@@ -3,9 +3,11 @@
     python benchmarks/results_page.py
 
 `mnemic table … --out DIR` measures; a copy of its DIR/table.json goes to docs/results/NAME.json.
-A table on the page stands between `<!-- rows: NAME NAME -->` (one line a measured table) or
+A table on the page stands between `<!-- rows: NAME NAME -->` (one line a measured table),
+`<!-- networks: NAME NAME -->` (the same as the summary of `mnemic table babi --recipe all`) or
 `<!-- tasks: NAME NAME -->` (one line a bAbI task) and `<!-- end -->`; the words around are free.
-With `NAME = LABEL` on lines of their own, the rows are labelled.
+With `NAME = LABEL` on lines of their own, the rows are labelled. What the runs read is shown as
+soon as one of a table's lines knows it; tables measured earlier have a dash there.
 """
 
 import json
@@ -15,9 +17,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from mnemic.learn.figures import evidence_line, summary_of
+
+READ = (  # the head of the columns that say what was read, tasks 1 / 2 / 3
+    "reads a proof, tasks 1 / 2 / 3, % | answer changes without it; without another, % | ",
+    "---: | ---: | ",
+)
 DOCS = Path(__file__).parents[1] / "docs"
 ALL = 20  # tasks of bAbI
-BLOCK = re.compile(r"(<!-- (rows|tasks):\s(.*?)\s-->)\n.*?<!-- end -->", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (rows|networks|tasks):\s(.*?)\s-->)\n.*?<!-- end -->", re.DOTALL)
 
 
 def main() -> None:
@@ -30,8 +38,9 @@ def filled(page: str) -> str:
 
     def block(found: re.Match[str]) -> str:
         head, kind, named = found[1], found[2], labelled(found[3])
-        tables = [measured(name) for name in named]
-        lines = rows(tables, list(named.values())) if kind == "rows" else task_rows(tables)
+        tables, labels = [measured(name) for name in named], list(named.values())
+        kinds = {"rows": rows, "networks": networks, "tasks": task_rows}
+        lines = kinds[kind](tables, labels)
         return "\n".join([head, "", *lines, "", "<!-- end -->"])
 
     return BLOCK.sub(block, page)
@@ -51,11 +60,12 @@ def measured(name: str) -> dict[str, Any]:
 
 def rows(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
     """One line a measured table: published beside ours."""
+    read = any(table["ours"].get("evidence") for table in tables)
     yield (
         "| setting | published | ours: best | mean ± deviation | median | failed, published / ours "
-        "| seeds | command | hardware |"
+        f"| seeds | {READ[0] * read}command | hardware |"
     )
-    yield "| --- | ---: | ---: | ---: | ---: | ---: | --- | --- | --- |"
+    yield f"| --- | ---: | ---: | ---: | ---: | ---: | --- | {READ[1] * read}--- | --- |"
     for table, label in zip(tables, labels):
         ours, paper = table["ours"], table["published"]
         same = not table["overrides"]
@@ -68,15 +78,51 @@ def rows(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[st
             f"{ours['median']:.1f}",
             f"{theirs} / {ours['failed']}",
             f"0–{len(table['seeds']) - 1}",
+            *(reads(ours.get("evidence", {})) if read else ()),
             f"`{command(table)}`",
             table["hardware"],
         ]
         yield "| " + " | ".join(cells) + " |"
 
 
-def task_rows(tables: Sequence[dict[str, Any]]) -> Iterator[str]:
+def networks(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
+    """One line a network: published beside ours, what it read, and what it cost."""
+    yield (
+        "| network | published: error / failed | ours: best / failed | mean ± deviation | seeds "
+        f"| best chosen by | {READ[0]}minutes | hardware |"
+    )
+    yield f"| --- | ---: | ---: | ---: | ---: | --- | {READ[1]}---: | --- |"
+    for table, label in zip(tables, labels):
+        row = summary_of(table)
+        goal, failed = row["published"], row["published_failed"]
+        cells = [
+            label or f"{row['recipe']}, {row['size']} {row['setting']}",
+            "–" if goal is None else f"{goal} / {failed}",
+            f"**{row['best']:.1f} / {row['failed']}**",
+            f"{row['mean_error']:.1f} ± {row['std']:.1f}",
+            str(row["seeds"]),
+            row["selection"],
+            *reads(row["evidence"]),
+            f"{row['minutes']:.0f}",
+            row["hardware"],
+        ]
+        yield "| " + " | ".join(cells) + " |"
+
+
+def reads(evidence: dict[str, dict[str, float]]) -> list[str]:
+    """Two cells: how often a proof is read; how often the answer needs it, and another one."""
+    if not evidence:
+        return ["–", "–"]
+    found, needed, other = (
+        evidence_line(evidence, k) for k in ("supporting", "most_read", "other")
+    )
+    return [found, f"{needed}; {other}"]
+
+
+def task_rows(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
     """One line a task, two columns a measured table."""
-    titles = [f"{table['size']} {table['setting']}: {{}}" for table in tables]
+    own = [f"{table['size']} {table['setting']}" for table in tables]
+    titles = [f"{label or name}: {{}}" for label, name in zip(labels, own)]
     names = [title.format(what) for title in titles for what in ("published", "best", "mean")]
     yield "| task | " + " | ".join(names) + " |"
     yield "| --- |" + " ---: |" * len(names)

@@ -24,8 +24,10 @@ GIVEN = {"width", "vocab", "longest", "tables", "parameters", "rate", "runs"}  #
 LONGEST = 30  # characters of a default that is shown
 TABLES = {  # what a recipe calls it: where its kinds are listed
     "model.encode": "mnemic.encode:ENCODERS",
+    "model.fuse": "mnemic.encode:FUSIONS",
     "model.memory": "mnemic.memory:MEMORIES",
     "model.memory.update": "mnemic.memory.update:UPDATES",
+    "model.memory.match": "mnemic.memory.match:MATCHES",
     "model.respond": "mnemic.respond:RESPONSES",
     "data": "mnemic.data:DATASETS",
     "objective": "mnemic.objectives:OBJECTIVES",

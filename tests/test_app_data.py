@@ -1,7 +1,9 @@
 """Recipes, stories, tables and the demonstration from the command line."""
 
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from app_runs import QUICK, TINY, run, sets
@@ -39,6 +41,34 @@ def test_options_come_from_the_signatures() -> None:
     assert "default" not in options["data.folder"]
     assert options["train.clip.kind"]["value"] == "spectral"
     assert "model.encode.vocab" not in options
+
+
+def set_in(part: dict[str, Any], name: str) -> Iterator[str]:
+    """The dotted names of everything a piece of recipe sets."""
+    for key, value in part.items():
+        inner = isinstance(value, dict)
+        yield from set_in(value, f"{name}.{key}") if inner else [f"{name}.{key}"]
+
+
+@pytest.mark.parametrize("name", recipe.names())
+def test_whatever_a_recipe_sets_is_among_its_options(name: str) -> None:
+    options = {one["option"]: one for one in run("recipes", name, "--json").json["options"]}
+    for section in ("model", "data", "objective", "train"):
+        told = list(set_in(recipe.load(name)[section], section))
+        assert [own for own in told if "value" not in options.get(own, {})] == []
+    assert {"model.ask.kind", "model.fuse.kind"} <= options.keys()
+
+
+def test_a_part_inside_a_part_has_its_own_options() -> None:
+    options = {one["option"]: one for one in run("recipes", "kv-memnn", "--json").json["options"]}
+    assert options["model.memory.update.kind"]["value"] == "rotate"
+    plain = {one["option"]: one for one in run("recipes", "memnn", "--json").json["options"]}
+    assert plain["model.memory.match.kind"] == {
+        "option": "model.memory.match.kind",
+        "takes": "linear, tanh",
+        "default": "linear",
+    }
+    assert "model.memory.update.kind" not in plain  # it takes none
 
 
 def test_toml_keeps_odd_texts_and_keys() -> None:
@@ -118,7 +148,29 @@ def test_a_table_sets_ours_beside_the_published_one(
     assert seen.err == ""  # every run was kept
     assert f"2 seeds: mean error {ours['mean_error']:.1f} ± {ours['std']:.1f} %" in seen.out
     assert "the best is chosen by lowest training error" in seen.out
+    assert set(ours["evidence"]) == {"1", "2"}
+    assert "reads a proof" in seen.out
+    assert f"{ours['evidence']['1']['supporting']:.1f}" in seen.out
     assert Path(f"runs/table-babi-memn2n-1k{'-joint' if joint else ''}/table.json").is_file()
+
+
+def test_all_tables_end_in_one_line_a_network(
+    babi: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["table", "babi", "--recipe", "all", "--joint", "--data", babi, "--tasks", "1-2"]
+    words += ["--seeds", "1", "--device", "cpu", *sets("train.steps=3")]
+    done = run(*words)
+    assert done.code == 0, done.err
+    assert "table 1 of 2: memn2n-1k-joint" in done.err
+    assert "memn2n-lw joint" in done.out
+    assert "needs another" in done.out
+    summary = run(*words, "--json")
+    assert "runs 1" not in summary.err  # all were kept
+    assert [row["recipe"] for row in summary.json["rows"]] == ["memn2n", "memn2n-lw"]
+    place = Path("runs/table-babi-all-1k-joint")
+    assert (place / "summary.json").is_file()
+    assert (place / "memn2n-lw-1k-joint" / "table.json").is_file()
 
 
 def test_a_stopped_table_keeps_its_finished_runs(

@@ -56,7 +56,7 @@ def refused(*words: object, stdin: str = "") -> str:
         (["evaluate", "--model", "nowhere"], "no checkpoint in 'nowhere'"),
         (["ask", "--model", "nowhere", "--sentence", "Hi.", "Who?"], "no checkpoint in 'nowhere'"),
         (["ask", "--model", "nowhere", "--story", "nofile", "Who?"], "there is no file nofile"),
-        (["ask", "--model", "nowhere", "Who?"], "no story: give --story FILE"),
+        (["ask", "--model", "entnet-babi", "Who?"], "no story: give --story FILE"),
     ],
 )
 def test_a_mistake_is_one_line(

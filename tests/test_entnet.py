@@ -4,6 +4,7 @@ Shapes: r runs, b batch, n sentences, m queries, s slots, j places, d width.
 """
 
 import os
+from itertools import product
 from math import exp, sqrt
 from typing import Any
 
@@ -18,9 +19,10 @@ from mnemic.encode.masked_bag import MaskedBag
 from mnemic.learn.evaluate import task_errors
 from mnemic.learn.fit import data_of
 from mnemic.learn.fit_many import fit_many, new_networks
+from mnemic.memory import Reading, Written
 from mnemic.memory.entnet import EntNet
-from mnemic.memory.rewrite import Rewriting, has_triton, rewrite_plainly
-from mnemic.network import Inputs, Network, assemble
+from mnemic.memory.rewrite import Rewriting, has_triton, left, rewrite_plainly
+from mnemic.network import Inputs, Network, Output, assemble
 from mnemic.recipe import load
 
 D, VOCAB, SLOTS, LONGEST = 4, 9, 3, 6
@@ -132,7 +134,7 @@ def test_equals_the_papers_equations(options: dict[str, Any]) -> None:
         scores, gates, slots, shares = slow(network, story, question)
         found = (
             output.scores[number, 0],
-            output.written.weights[number, : len(story)],
+            output.written.gates[number, : len(story)],
             output.written.state.slots[number],
             output.reading.weights[number, 0, 0, 0],
         )
@@ -165,7 +167,7 @@ def test_a_slot_changes_as_far_as_its_gate_opens() -> None:
     states = torch.zeros(1, 1, 2, 8)
     states[..., 0] = 2.0
     start, written = memory.empty(1, states), told(memory, states)
-    gates = written.weights[0, 0]
+    gates = written.gates[0, 0]
     assert gates[0] > 0.999
     assert (gates[1:] < 1e-3).all()
     turned = torch.cosine_similarity(written.state.slots, start.slots, dim=-1)[0]
@@ -192,7 +194,7 @@ def test_slots_begin_as_keys_and_are_of_unit_length_once_written() -> None:
 
 def test_gates_are_between_0_and_1() -> None:
     memory, states = EntNet(8, slots=5), torch.randn(3, 4, 2, 8)
-    gates = told(memory, states).weights
+    gates = told(memory, states).gates
     assert gates.gt(0).all()
     assert gates.lt(1).all()
 
@@ -208,17 +210,42 @@ def test_tied_keys_are_the_encoders_words() -> None:
         EntNet(4, tied=[1]).empty(1, torch.zeros(1, 1, 2, 4))
 
 
-def test_evidence_of_a_rewriting_memory_need_not_sum_to_one() -> None:
-    """Each sentence's share is what was read of the slots, times how far they opened for it."""
+def test_what_is_left_of_a_sentence_is_what_later_ones_did_not_write_over() -> None:
+    """By hand: its gate, times 1 − gate of everyone behind it; with the key's rest it is all."""
+    gates = torch.rand(2, 5, 3)
+    shares = left(gates)
+    for b, n, s in product(range(2), range(5), range(3)):
+        expected = gates[b, n, s] * (1 - gates[b, n + 1 :, s]).prod()
+        torch.testing.assert_close(shares[b, n, s], expected)
+    torch.testing.assert_close(shares.sum(1) + (1 - gates).prod(1), torch.ones(2, 3))
+    assert left(gates[:, :0]).shape == (2, 0, 3)
+
+
+def test_a_wide_open_gate_wipes_out_what_was_there_and_a_shut_one_nothing() -> None:
+    gates = torch.tensor([1.0, 0.0, 1.0, 0.0])[None, :, None]
+    assert left(gates).flatten().tolist() == [0.0, 0.0, 1.0, 0.0]
+
+
+def test_a_sentence_that_was_written_over_is_still_shown() -> None:
+    """It entered the memory; that nothing is left of it is what the asker should see."""
+    gates = torch.ones(1, 3, 2)
+    written = Written((), left(gates), gates)
+    output = Output(torch.zeros(0), Reading(*[torch.ones(1, 1, 1, 1, 2) / 2] * 3), written)
+    assert read_of(output) == {0: [0.0], 1: [0.0], 2: [1.0]}
+
+
+def test_evidence_of_a_rewriting_memory_is_what_is_left_in_the_slots_that_were_read() -> None:
+    """And with what the slots held before the story, the shares sum to one."""
     with torch.no_grad():
         output = network_of()(inputs_of(STORIES[2:3]))
     shares = read_of(output)
     assert list(shares) == list(range(7))
-    gates, read = output.written.weights[0], output.reading.weights[0, 0, 0, 0]
+    kept, read = output.written.weights[0], output.reading.weights[0, 0, 0, 0]
     for number, share in shares.items():
-        assert share == pytest.approx([float((gates[number] * read).sum())])
+        assert share == pytest.approx([float((kept[number] * read).sum())])
         assert 0 < share[0] < 1
-    assert sum(share[0] for share in shares.values()) > 1
+    before = float(((1 - output.written.gates[0]).prod(0) * read).sum())
+    assert sum(share[0] for share in shares.values()) + before == pytest.approx(1, abs=1e-5)
 
 
 # Fast and slow ---------------------------------------------------------------------------------

@@ -89,7 +89,9 @@ def test_with_every_gate_shut_the_question_goes_through_as_it_came() -> None:
     with torch.no_grad():
         memory.update.biases.fill_(-50.0)
     states, query = torch.randn(2, 4, 3, D), torch.randn(2, 1, 3, D)
-    torch.testing.assert_close(read(memory, states, query).found, query[:, :, 0])
+    reading = read(memory, states, query)
+    torch.testing.assert_close(reading.found, query[:, :, 0])
+    torch.testing.assert_close(reading.gates, torch.zeros(2, 2, 1))  # and the reading says so
 
 
 def test_half_open_gates_are_half_of_memn2n() -> None:

@@ -16,6 +16,7 @@ from mnemic.learn import tables
 from mnemic.learn.__main__ import main
 from mnemic.learn.checkpoint import load
 from mnemic.learn.evaluate import task_errors
+from mnemic.learn.figures import RULES
 from mnemic.learn.fit import data_of, fit
 from mnemic.learn.tables import BabiTable, kept, rebuild, result, save_result
 
@@ -182,7 +183,7 @@ def test_the_published_table_says_by_what_the_best_run_is_chosen(
 def test_every_published_selection_is_a_rule() -> None:
     published = tables.tomllib.loads(tables.PUBLISHED.read_text(encoding="utf-8"))
     columns = [column for settings in published.values() for column in settings.values()]
-    assert {column.get("selection", "train") for column in columns} <= tables.RULES.keys()
+    assert {column.get("selection", "train") for column in columns} <= RULES.keys()
 
 
 def test_a_task_may_have_a_recipe_of_its_own(stories: Path) -> None:

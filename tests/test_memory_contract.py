@@ -425,6 +425,30 @@ def test_later_writes_leave_earlier_slots_as_they_were(name: str) -> None:
     assert torch.equal(state.states, states)
 
 
+@EVERY
+def test_what_is_written_are_shares(name: str) -> None:
+    """A slot holds one input in all at most, and none of what never entered it."""
+    memory, mask = make(name), real(["xxxxx", "xx.x."])
+    written = told(memory, contents(memory, 2, 5), mask)
+    assert written.weights.ge(0).all()
+    assert written.weights.sum(1).le(1 + 1e-6).all()
+    assert written.entered.shape == written.weights.shape
+    assert written.weights[written.entered == 0].eq(0).all()
+    assert torch.equal((written.entered != 0).any(2), mask)
+
+
+@EVERY
+def test_gates_of_hops_are_shares_of_what_was_found(name: str) -> None:
+    memory = make(name)
+    reading = memory.read(told(memory, contents(memory, 2, 5)).state, contents(memory, 2, 3))
+    gated = CASES[name].spec.get("update", {}).get("kind") == "gated"
+    assert (reading.gates is not None) == gated
+    if reading.gates is not None:
+        assert reading.gates.shape == (2, CASES[name].hops, 3)
+        assert reading.gates.gt(0).all()
+        assert reading.gates.lt(1).all()
+
+
 @APPENDING
 def test_what_is_read_are_shares(name: str) -> None:
     """Positive, and one in all at most, wherever there is a softmax."""

@@ -81,6 +81,12 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path) -> None
         if path.suffix in (".py", ".toml", ".typed")
     }
     assert {"mnemic/recipes/memn2n.toml", "mnemic/learn/published.toml", "mnemic/py.typed"} < source
+    source |= {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "mnemic" / "weights").rglob("*")
+        if path.is_file()
+    }
+    assert "mnemic/weights/entnet-babi/weights.safetensors" in source
     assert source <= inside
     beside = {name.split("/")[0] for name in inside}
     assert beside == {"mnemic", f"mnemic-{mnemic.__version__}.dist-info"}
@@ -102,6 +108,8 @@ def test_the_wheel_works_in_an_empty_environment(installed: Path, tmp_path: Path
     asked = ("ask", "--model", "run", "--story", "story.txt", "--json", "Where is Mary?")
     answer = json.loads(run(installed / "mnemic", *asked, folder=tmp_path))
     assert [one["text"] for one in answer["evidence"]] == STORY.splitlines()
+    shipped = ("ask", "--model", "entnet-babi", *asked[3:])
+    assert json.loads(run(installed / "mnemic", *shipped, folder=tmp_path))["answer"] == "bathroom"
 
 
 def test_importing_costs_little_beyond_torch(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,33 @@ def test_a_measured_table_adds_up(name: str) -> None:
     runs = [run["error"] for run in ours["runs"]]
     assert ours["mean_error"] == pytest.approx(sum(runs) / len(runs))
     assert len(runs) == len(table["seeds"])
+
+
+def with_evidence(name: str) -> dict[str, Any]:
+    """A measured table as if its runs had been asked what they read."""
+    table = results_page.measured(name)
+    shares = {"supporting": 99.4, "most_read": 90.0, "other": 1.2}
+    evidence = {"1": shares, "2": shares | {"supporting": 80.0}}
+    return table | {"ours": table["ours"] | {"evidence": evidence}, "seconds": 90.0}
+
+
+def test_what_was_read_is_shown_where_it_is_known() -> None:
+    old = results_page.measured("memn2n-joint-1k")
+    assert not any("proof" in line for line in results_page.rows([old], [""]))
+    head, rule, first, second = results_page.rows([with_evidence("memn2n-joint-1k"), old], ["", ""])
+    assert "reads a proof" in head
+    assert "| 99 / 80 | 90 / 90; 1 / 1 |" in first
+    assert "| – | – |" in second
+    assert head.count("|") == rule.count("|") == first.count("|") == second.count("|")
+
+
+def test_networks_stand_beside_their_papers() -> None:
+    lines = list(results_page.networks([with_evidence("memn2n-joint-1k")], ["MemN2N, joint"]))
+    assert lines[2].startswith("| MemN2N, joint | 12.4 / 11 | **12.3 / 8** | 12.7 ± 1.2 | 10 |")
+    assert "| 99 / 80 | 90 / 90; 1 / 1 | 2 |" in lines[2]
+    assert len({line.count("|") for line in lines}) == 1
+    page = "<!-- networks: memn2n-joint-1k -->\nold\n<!-- end -->"
+    assert "12.4 / 11" in results_page.filled(page)
 
 
 def test_an_old_number_on_the_page_is_noticed() -> None:

@@ -14,6 +14,7 @@ from mnemic.app.screen import out, print_json, warn
 
 if TYPE_CHECKING:
     from mnemic.ask import Answer
+    from mnemic.learn.checkpoint import Checkpoint
 
 SHOWN = 8  # sentences, unless all are asked for
 
@@ -44,18 +45,20 @@ def ask(
 
     Example: mnemic ask --model runs/memn2n --story story.txt "Where is the milk?"
 
-    Without a file: mnemic ask --model runs/demo --sentence "Mary went home." "Where is Mary?"
+    By a network that came with the package: mnemic ask --model entnet-babi --story FILE QUESTION
+
+    From a knowledge base, without a story: mnemic ask --model runs/kv "who directed [The Bat]"
     """
-    from mnemic.ask import ask_story
+    from mnemic.ask import knows_base
     from mnemic.learn.checkpoint import load
 
-    if story is None and not sentence:
-        raise ValueError("no story: give --story FILE, --story - or --sentence TEXT")
     if plot is not None:
         check(plot)
     sentences = [*(told(story) if story is not None else ()), *(sentence or [])]
     checkpoint = load(model)
-    answer = ask_story(checkpoint, [text for text in sentences if text.strip()], question)
+    if story is None and not sentence and not knows_base(checkpoint):
+        raise ValueError("no story: give --story FILE, --story - or --sentence TEXT")
+    answer = answered(checkpoint, [text for text in sentences if text.strip()], question)
     notes = [*answer.notes]
     if not checkpoint.progress.done:
         notes.append("this network is not trained to the end")
@@ -72,6 +75,17 @@ def ask(
             out().print(f"drawn: {plot}", markup=False, soft_wrap=True)
 
 
+def answered(checkpoint: "Checkpoint", sentences: list[str], question: str) -> "Answer":
+    """From the story, or from the base of a network that was trained on one."""
+    from mnemic.ask import ask_base, ask_story, knows_base
+
+    if not knows_base(checkpoint):
+        return ask_story(checkpoint, sentences, question)
+    if sentences:
+        raise ValueError("this network knows a base, not stories; ask it without a story")
+    return ask_base(checkpoint, question)
+
+
 def report(answer: "Answer", question: str) -> dict[str, Any]:
     return {
         "question": question,
@@ -79,6 +93,9 @@ def report(answer: "Answer", question: str) -> dict[str, Any]:
         "probability": answer.probability,
         "ranked": [{"answer": text, "probability": chance} for text, chance in answer.ranked],
         "evidence": [asdict(one) for one in answer.evidence],
+        "memory": answer.memory,
+        "taken": list(answer.taken),
+        "slots": None if answer.slots is None else asdict(answer.slots),
         "kept": answer.kept,
         "told": answer.told,
     }

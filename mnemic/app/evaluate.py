@@ -34,7 +34,7 @@ def evaluate(
     """
     from mnemic.learn.checkpoint import load
     from mnemic.learn.evaluate import mean
-    from mnemic.learn.tables import FAILED
+    from mnemic.learn.figures import FAILED
 
     checkpoint = load(model)
     source = dict(checkpoint.recipe["data"])

@@ -4,27 +4,56 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 
 from mnemic.app.options import AsJson
 from mnemic.app.screen import duration, out, percent, print_json, size
+from mnemic.learn import shipped
 
 ROWS = 5  # of the log
 
 
 def inspect(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run's folder, or a checkpoint.")],
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="DIR", help="A run's folder, a checkpoint, or a shipped network."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a checkpoint is: recipe, sizes, weights, progress; and check every file.
 
+    Without a folder it lists the trained networks that came with the package.
+
     Example: mnemic inspect runs/memn2n
     """
+    if folder is None:
+        list_shipped(as_json)
+        return
     report = describe(folder)
     if as_json:
         print_json(report)
     else:
         tell(report)
+
+
+def list_shipped(as_json: bool) -> None:
+    """The networks that can be asked at once."""
+    cards = [shipped.card(name) for name in shipped.names()]
+    if as_json:
+        print_json({"shipped": cards})
+        return
+    table = Table("network", "what it answers", "size", header_style="bold")
+    table.columns[2].justify = "right"
+    for own in cards:
+        table.add_row(
+            f"[bold]{escape(own['name'])}",
+            shipped.brief(own),
+            size(shipped.size_of(shipped.WEIGHTS / own["name"])),
+        )
+    screen = out()
+    screen.print(table)
+    screen.print("to ask one: mnemic ask --model NAME --story FILE QUESTION", style="dim")
 
 
 def describe(folder: Path) -> dict[str, Any]:
@@ -33,6 +62,7 @@ def describe(folder: Path) -> dict[str, Any]:
 
     place, checkpoint = locate(folder), load(folder)
     progress = checkpoint.progress
+    card = place / shipped.CARD
     return {
         "checkpoint": str(place),
         "whole": True,  # or loading would have raised
@@ -50,6 +80,7 @@ def describe(folder: Path) -> dict[str, Any]:
         "log": progress.history[-ROWS:],
         "files": {path.name: path.stat().st_size for path in sorted(place.iterdir())},
         "recipe": checkpoint.recipe,
+        "card": read_json(card) if card.is_file() else None,
     }
 
 
@@ -79,6 +110,8 @@ def tell(report: dict[str, Any]) -> None:
         "sizes": ", ".join(f"{name} {count}" for name, count in report["sizes"].items()),
         "weights": f"{sum(report['parameters'].values()):,} ({parts})",
     }
+    if card := report["card"]:
+        facts |= {"tested": shipped.brief(card), "trained by": card["command"]}
     for name, value in facts.items():
         screen.print(f"{name:<12} {value}", markup=False, soft_wrap=True)
     screen.print(f"\n{toml_of(report['recipe'])}", markup=False, soft_wrap=True)

@@ -5,11 +5,19 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from mnemic.learn import shipped
+
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print JSON and nothing else; a mistake is {error: …}.")
 ]
 Model: TypeAlias = Annotated[
-    Path, typer.Option("--model", metavar="DIR", help="A run's folder, or a checkpoint.")
+    Path,
+    typer.Option(
+        "--model",
+        metavar="DIR",
+        help="A run's folder, a checkpoint, or a network that came with the package: "
+        f"{', '.join(shipped.names())}.",
+    ),
 ]
 Data: TypeAlias = Annotated[
     str | None,

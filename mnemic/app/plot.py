@@ -1,6 +1,6 @@
 """What was read, as a picture: sentences down, hops across, darker where more was read.
 
-Everything is laid out in inches from the top left, so that the picture is as large as its text.
+Of a memory that rewrites its slots a second panel shows when each slot opened.
 """
 
 import warnings
@@ -9,18 +9,18 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mnemic.app.evidence import unread
-from mnemic.app.shade import FAINT, hexadecimal, shade
+from mnemic.app.manner import SLOTS, TAKEN, columns, manner, unread
+from mnemic.app.shade import FAINT, Shade, hexadecimal, open_shade, shade
+from mnemic.app.sheet import EMPTY, GREY, INK, SMALL, TEXT, TITLE, Sheet
 
 if TYPE_CHECKING:
-    from mnemic.ask import Answer
+    from mnemic.ask import Answer, Slots
 
 LINE, HEAD = 60, 44  # characters before a sentence, or the question, goes on below
 MARGIN, NUMBER, GAP = 0.35, 0.36, 0.22  # inches: around, before and behind the sentences
 ROW, LEADING, COLUMN = 0.32, 0.19, 0.72  # a row, each further line in it, a hop
-TITLE, TEXT, SMALL = 15.0, 10.5, 9.0  # points
-INK, GREY, EMPTY = "#14181e", "#6b7480", "#f4f6f8"
-DPI = 160
+SLOT, BETWEEN = 0.26, 0.3  # a slot, before the slots
+LABELS = ("slot", "read of it", "its gate")  # beside the slots
 MOST = 6  # lines of a sentence that are drawn
 FORMATS = (".png", ".svg", ".pdf")
 NO_FONT = "some characters are in no font here; install one that has them, such as Noto Sans CJK"
@@ -29,11 +29,12 @@ ASIAN = ("Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "Micro
 
 
 class Row(NamedTuple):
-    """A sentence as it is drawn."""
+    """A sentence as it is drawn, or a line about all of them, which has no number."""
 
     number: str
     lines: list[str]
-    weights: tuple[float, ...]
+    weights: tuple[float, ...]  # one a hop
+    slots: tuple[float, ...] = ()  # one a slot, where there are slots
 
     @property
     def height(self) -> float:
@@ -68,7 +69,7 @@ def draw(answer: "Answer", question: str, path: Path) -> list[str]:
     style: Any = {"font.family": fonts(), "svg.fonttype": "none"}
     with warnings.catch_warnings(record=True) as heard, matplotlib.rc_context(style):
         warnings.simplefilter("always")
-        Sheet(answer, question).save(path)
+        Picture(answer, question).save(path)
     said = [str(warning.message) for warning in heard]
     other = [text for text in said if not text.startswith("Glyph")]
     return other if other == said else [*other, NO_FONT]
@@ -82,102 +83,150 @@ def fonts() -> list[str]:
     return ["DejaVu Sans", *(name for name in ASIAN if name in here)]
 
 
-class Sheet:
-    """One picture in the making."""
+def rows_of(answer: "Answer") -> list[Row]:
+    """A row a sentence, then what was spent on none of them, and the gates between hops."""
+    opened = answer.slots.gates if answer.slots else [()] * len(answer.evidence)
+    rows = [
+        Row(str(one.sentence + 1), lines(one.text, LINE), one.weights, tuple(gates))
+        for one, gates in zip(answer.evidence, opened)
+    ]
+    if max(unread(answer)) > FAINT:
+        rows.append(Row("", [manner(answer).rest], tuple(unread(answer))))
+    return rows
+
+
+def caption_of(answer: "Answer") -> list[str]:
+    caption = [manner(answer).caption]
+    if answer.slots:
+        name, share = answer.slots.names[answer.slots.most], max(answer.slots.read)
+        caption.append(f"{SLOTS} Most was read of slot {name} ({share:.2f}).")
+    if answer.kept < answer.told:
+        gone = answer.told - answer.kept
+        caption.append(f"The memory was full: the first {gone} sentences were left out.")
+    return caption
+
+
+class Picture:
+    """One picture: the question, the answer, the grid of hops, and the slots if there are any."""
 
     def __init__(self, answer: "Answer", question: str) -> None:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-
-        self.figure: Any = Figure(dpi=DPI)
-        self.renderer: Any = FigureCanvasAgg(self.figure).get_renderer()
-        self.rows = [
-            Row(str(one.sentence + 1), lines(one.text, LINE), one.weights)
-            for one in answer.evidence
-        ]
-        if max(unread(answer)) > FAINT:
-            self.rows.append(Row("", ["(nothing: free slots)"], tuple(unread(answer))))
+        self.sheet = Sheet()
+        self.slots, self.hops = answer.slots, columns(answer)
+        self.rows = rows_of(answer)
+        self.taken = Row("", [TAKEN], answer.taken)
         self.title = lines(question, HEAD)
         self.answer = f"{answer.text}  {answer.probability:.2f}"
         self.others = ",  ".join(f"{word} {chance:.2f}" for word, chance in answer.ranked[1:])
-        self.caption = ["How much of each sentence was read at each hop; a column adds up to 1."]
-        if answer.kept < answer.told:
-            gone = answer.told - answer.kept
-            self.caption.append(f"The memory was full: the first {gone} sentences were left out.")
+        self.caption = caption_of(answer)
 
     def save(self, path: Path) -> None:
-        hops = len(self.rows[0].weights)
-        lines = [line for row in self.rows for line in row.lines]
-        left = MARGIN + NUMBER
-        grid = left + max(self.measure(line, TEXT) for line in lines) + GAP
-        head = [self.measure(line, TITLE, weight="bold") for line in self.title]
-        behind = MARGIN + self.measure(self.answer, TITLE, weight="bold") + GAP
+        measure, rows = self.sheet.measure, [*self.rows, *([self.taken] if self.gated else [])]
+        grid = MARGIN + NUMBER + GAP
+        grid += max(measure(line, TEXT) for row in rows for line in row.lines)
+        panel = grid + len(self.hops) * COLUMN + BETWEEN
+        behind = MARGIN + measure(self.answer, TITLE, weight="bold") + GAP
         width = MARGIN + max(
-            grid + hops * COLUMN,
-            MARGIN + max(head),
-            behind + self.measure(self.others, TEXT),
-            MARGIN + max(self.measure(line, SMALL) for line in self.caption),
+            panel + self.breadth if self.slots else panel - BETWEEN,
+            MARGIN + max(measure(line, TITLE, weight="bold") for line in self.title),
+            behind + measure(self.others, TEXT),
+            MARGIN + max(measure(line, SMALL) for line in self.caption),
         )
-        top = MARGIN + 0.3 * len(self.title) + 0.3 + 0.45
+        top = MARGIN + 0.3 * len(self.title) + 0.75 + self.heads
         foot = top + sum(row.height for row in self.rows) + 0.2
-        height = foot + 0.2 * len(self.caption) + MARGIN - 0.2
-        self.canvas(width, height)
+        foot += (ROW + 0.12) * self.gated
+        self.sheet.open(width, foot + 0.2 * len(self.caption) + MARGIN - 0.2)
+        self.header(behind)
+        self.grid(grid, top)
+        if self.slots:
+            self.panel(self.slots, panel, top)
+        for number, line in enumerate(self.caption):
+            self.sheet.write(MARGIN, foot + 0.2 * number, line, SMALL, color=GREY)
+        self.sheet.save(path)
+
+    @property
+    def gated(self) -> bool:
+        return bool(self.taken.weights)
+
+    @property
+    def breadth(self) -> float:
+        """Inches that the slots take, with what stands to their right."""
+        slots = len(self.slots.names) if self.slots else 0
+        return slots * SLOT + 0.1 + max(self.sheet.measure(text, SMALL) for text in LABELS)
+
+    @property
+    def heads(self) -> float:
+        """Inches above the grid for what heads the slots: words are turned, and a row is read."""
+        if self.slots is None:
+            return 0.0
+        longest = max(self.sheet.measure(name, SMALL) for name in self.slots.names)
+        return ROW + 0.06 + (longest if worded(self.slots) else 0.0)
+
+    def header(self, behind: float) -> None:
+        """The question, and below it the answer with the next best ones behind it."""
         for number, line in enumerate(self.title):
-            self.write(MARGIN, MARGIN + 0.3 * number, line, TITLE, va="top", weight="bold")
+            self.sheet.write(MARGIN, MARGIN + 0.3 * number, line, TITLE, va="top", weight="bold")
         under = MARGIN + 0.3 * len(self.title) + 0.17
         blue = hexadecimal(shade(0.8).ground)
-        self.write(MARGIN, under, self.answer, TITLE, color=blue, weight="bold")
-        self.write(behind, under, self.others, TEXT, color=GREY)
-        for hop in range(hops):
+        self.sheet.write(MARGIN, under, self.answer, TITLE, color=blue, weight="bold")
+        self.sheet.write(behind, under, self.others, TEXT, color=GREY)
+
+    def grid(self, grid: float, top: float) -> None:
+        """Sentences down, hops across; below them the gates between hops."""
+        for hop, head in enumerate(self.hops):
             middle = grid + (hop + 0.5) * COLUMN
-            self.write(middle, top - 0.16, f"hop {hop + 1}", SMALL, color=GREY, ha="center")
+            self.sheet.write(middle, top - 0.16, head, SMALL, color=GREY, ha="center")
         for row in self.rows:
-            self.row(row, left, grid, top)
+            self.row(row, grid, top)
             top += row.height
-        for number, line in enumerate(self.caption):
-            self.write(MARGIN, foot + 0.2 * number, line, SMALL, color=GREY)
-        self.figure.savefig(path)
+        if self.gated:
+            self.row(self.taken, grid, top + 0.12, gate=True)
 
-    def canvas(self, width: float, height: float) -> None:
-        """A page whose coordinates are inches from its top left corner."""
-        self.figure.set_size_inches(width, height)
-        self.page: Any = self.figure.add_axes((0, 0, 1, 1))
-        self.page.set(xlim=(0, width), ylim=(height, 0))
-        self.page.set_axis_off()
-
-    def row(self, row: Row, left: float, grid: float, top: float) -> None:
+    def row(self, row: Row, grid: float, top: float, *, gate: bool = False) -> None:
         """A sentence and its cells."""
-        from matplotlib.patches import FancyBboxPatch
-
-        middle = top + row.height / 2
-        colour = INK if row.number else GREY
-        self.write(left - 0.12, middle, row.number, SMALL, color=GREY, ha="right")
+        left, middle = MARGIN + NUMBER, top + row.height / 2
+        self.sheet.write(left - 0.12, middle, row.number, SMALL, color=GREY, ha="right")
         for place, line in enumerate(row.lines):
             shift = LEADING * (place - (len(row.lines) - 1) / 2)
-            self.write(left, middle + shift, line, TEXT, color=colour)
+            self.sheet.write(left, middle + shift, line, TEXT, color=INK if row.number else GREY)
         for hop, weight in enumerate(row.weights):
-            ground, ink = map(hexadecimal, shade(weight))
-            seen = weight >= FAINT
-            x, round_, space = grid + hop * COLUMN, 0.04, 0.025
-            box = FancyBboxPatch(
-                (x + space + round_, top + space + round_),
-                COLUMN - 2 * (space + round_),
-                row.height - 2 * (space + round_),
-                boxstyle=f"round,pad={round_},rounding_size={round_ * 1.5}",
-                linewidth=0,
-                facecolor=ground if seen else EMPTY,
-            )
-            self.page.add_patch(box)
-            if seen:
-                self.write(x + COLUMN / 2, middle, f"{weight:.2f}", SMALL, color=ink, ha="center")
+            colour: Shade = open_shade(weight) if gate else shade(weight)
+            x = grid + hop * COLUMN
+            self.sheet.cell(x, top, COLUMN, row.height, weight, colour)
 
-    def write(self, x: float, y: float, text: str, size: float, **style: Any) -> None:
-        style = {"va": "center_baseline", "color": INK} | style
-        self.page.text(x, y, text, fontsize=size, parse_math=False, **style)
+    def panel(self, slots: "Slots", left: float, top: float) -> None:
+        """Slots across, beside the sentences; above them what was read of each, most marked."""
+        told = [row for row in self.rows if row.slots]
+        height = sum(row.height for row in told)
+        read = top - ROW - 0.06
+        x = left + slots.most * SLOT
+        frame = {"facecolor": "none", "edgecolor": hexadecimal(shade(0.8).ground), "linewidth": 1.4}
+        self.sheet.box(x - 0.02, read - 0.02, SLOT + 0.04, height + ROW + 0.1, **frame)
+        for slot, (name, share) in enumerate(zip(slots.names, slots.read)):
+            x, most = left + slot * SLOT, slot == slots.most
+            style = {"rotation": 90, "va": "bottom"} if worded(slots) else {}
+            colour = INK if most else GREY
+            weight = "bold" if most else "normal"
+            self.sheet.write(
+                x + SLOT / 2, read - 0.14, name, SMALL - 1, color=colour, weight=weight,
+                ha="center", **style,
+            )  # fmt: skip
+            self.sheet.box(x, read, SLOT, ROW, facecolor=ground(share, shade(share)))
+            y = top
+            for row in told:
+                gate = row.slots[slot]
+                self.sheet.box(x, y, SLOT, row.height, facecolor=ground(gate, open_shade(gate)))
+                y += row.height
+        right = left + len(slots.names) * SLOT + 0.1
+        self.sheet.write(right, read - 0.14, LABELS[0], SMALL, color=GREY)
+        self.sheet.write(right, read + ROW / 2, LABELS[1], SMALL, color=GREY)
+        self.sheet.write(right, top + told[0].height / 2, LABELS[2], SMALL, color=GREY)
 
-    def measure(self, text: str, size: float, **style: Any) -> float:
-        """How many inches wide a text is."""
-        drawn = self.figure.text(0, 0, text, fontsize=size, parse_math=False, **style)
-        width = drawn.get_window_extent(self.renderer).width / DPI
-        drawn.remove()
-        return float(width)
+
+def ground(weight: float, shade: Shade) -> str:
+    """The colour of a cell without a number; one that is as good as 0 is empty."""
+    return hexadecimal(shade.ground) if weight >= FAINT else EMPTY
+
+
+def worded(slots: "Slots") -> bool:
+    """Whether the slots' names are words, and not numbers."""
+    return not all(name.isdecimal() for name in slots.names)

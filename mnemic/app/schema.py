@@ -7,7 +7,7 @@ from typing import Any
 from mnemic.recipe import Recipe, hints, listed, named, spoken
 
 # Facts that are handed to a part by its maker, so that a recipe does not set them.
-MODEL = {"width", "vocab", "longest", "tables"}
+MODEL = {"width", "vocab", "longest", "tables", "words", "hops"}
 OPTIMISER = {"parameters", "rate", "runs"}
 NESTED = {"optimiser", "schedule", "clip"}  # parts of [train], which have rows of their own
 
@@ -15,25 +15,24 @@ NESTED = {"optimiser", "schedule", "clip"}  # parts of [train], which have rows 
 def schema(recipe: Recipe) -> list[dict[str, Any]]:
     """One row an option of the kinds that ``recipe`` uses: what it takes, default, value here."""
     from mnemic.data import DATASETS
-    from mnemic.encode import ENCODERS
+    from mnemic.encode import ENCODERS, FUSIONS, WHOLE
     from mnemic.learn.clip import CLIPS
     from mnemic.learn.optimise import OPTIMISERS
     from mnemic.learn.schedule import SCHEDULES
     from mnemic.learn.train import TrainSettings
     from mnemic.memory import MEMORIES
-    from mnemic.memory.memn2n import ADD
-    from mnemic.memory.update import UPDATES
     from mnemic.objectives import OBJECTIVES
     from mnemic.respond import RESPONSES
 
     model = recipe.get("model", {})
     settings = vars(TrainSettings()) | recipe.get("train", {})
-    memory = model.get("memory", {})
+    whole = {name: ENCODERS[name] for name in WHOLE}
     return [
         row("model.width", int, model),
-        *kind("model.encode", ENCODERS, model.get("encode", {}), MODEL),
-        *kind("model.memory", MEMORIES, memory, MODEL | {"update"}),
-        *kind("model.memory.update", UPDATES, memory.get("update", ADD), MODEL | {"hops"}),
+        *kind("model.encode", whole, model.get("encode", {}), MODEL),
+        *kind("model.ask", ENCODERS, model.get("ask", {}), MODEL),
+        *kind("model.fuse", FUSIONS, model.get("fuse", {}), MODEL),
+        *kind("model.memory", MEMORIES, model.get("memory", {}), MODEL - {"hops"}),
         *kind("model.respond", RESPONSES, model.get("respond", {}), MODEL),
         *kind("data", DATASETS, recipe.get("data", {}), set()),
         *kind("objective", OBJECTIVES, recipe.get("objective", {}), set()),
@@ -44,13 +43,28 @@ def schema(recipe: Recipe) -> list[dict[str, Any]]:
     ]
 
 
+def inner_parts() -> dict[str, Mapping[str, Callable[..., Any]]]:
+    """Options that are parts with kinds of their own, wherever a part takes them."""
+    from mnemic.encode import RECURRENTS
+    from mnemic.memory.match import MATCHES
+    from mnemic.memory.update import UPDATES
+
+    return {"update": UPDATES, "match": MATCHES, "recurrent": RECURRENTS}
+
+
 def kind(
-    name: str, table: Mapping[str, Callable[..., Any]], spec: Mapping[str, Any], given: set[str]
+    name: str,
+    table: Mapping[str, Callable[..., Any]],
+    spec: Mapping[str, Any],
+    given: set[str],
+    default: Mapping[str, Any] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """The rows of a part that has kinds: the kinds first, then what the chosen one takes."""
-    yield {"option": f"{name}.kind", "takes": listed(table)} | value_of("kind", spec)
-    if spec.get("kind") in table:
-        yield from part(name, table[spec["kind"]], spec, given, {})
+    left_out = {} if default is None else {"default": default["kind"]}
+    yield {"option": f"{name}.kind", "takes": listed(table)} | value_of("kind", spec) | left_out
+    chosen = spec or default or {}
+    if chosen.get("kind") in table:
+        yield from part(name, table[chosen["kind"]], chosen, given, {})
 
 
 def part(
@@ -60,11 +74,16 @@ def part(
     given: set[str],
     defaults: Mapping[str, Any],
 ) -> Iterator[dict[str, Any]]:
-    for key, parameter in named(maker).items():
-        if key not in given:
+    """A row an option; those that are parts themselves come last, with all their rows."""
+    own = {key: parameter for key, parameter in named(maker).items() if key not in given}
+    inner = inner_parts()
+    for key, parameter in own.items():
+        if key not in inner:
             found = row(f"{name}.{key}", hints(maker)[key], spec)
             needed = parameter.default is inspect.Parameter.empty
             yield found | ({} if needed else {"default": defaults.get(key, parameter.default)})
+    for key in sorted(own.keys() & inner.keys()):
+        yield from kind(f"{name}.{key}", inner[key], spec.get(key, {}), MODEL, own[key].default)
 
 
 def row(option: str, wanted: Any, spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from mnemic.app.every import READ, all_tables
 from mnemic.app.options import AsJson, Device, Sets, Tasks, device_of, task_numbers
 from mnemic.app.progress import Bars
 from mnemic.app.screen import duration, out, print_json
@@ -32,7 +33,9 @@ def tables() -> None:
 @app.command()
 def babi(
     data: Annotated[str, typer.Option("--data", metavar="DIR", help="Folder of the bAbI stories.")],
-    recipe: Annotated[str, typer.Option(help="Which network.")] = "memn2n",
+    recipe: Annotated[
+        str, typer.Option(help="Which network; all: every one with a published table of this size.")
+    ] = "memn2n",
     size: Annotated[Size, typer.Option(help="Training questions a task.")] = Size.small,
     joint: Annotated[
         bool, typer.Option("--joint", help="One network for all tasks, not one a task.")
@@ -63,9 +66,16 @@ def babi(
 
     Finished runs are kept; a table that was stopped goes on when the command is repeated.
 
+    For tasks 1 to 3 it also says whether the best runs read what proves the answer, and need it.
+
     Example: mnemic table babi --recipe memn2n --size 1k --joint --seeds 5 --data babi
+
+    All networks, each as its paper did it: mnemic table babi --recipe all --size 10k --data babi
+
+    Each of them goes into a folder of its own below --out; summary.json has a line a network.
     """
     from mnemic.data.stories.folder import TASKS
+    from mnemic.learn.every import ALL
     from mnemic.learn.tables import BabiTable, save_result
 
     wanted = BabiTable(
@@ -82,12 +92,17 @@ def babi(
     )
     name = f"table-babi-{Path(recipe).stem}-{size.value}{'-joint' if joint else ''}"
     place = folder or Path("runs") / name
+    if recipe == ALL:
+        all_tables(wanted, place, follow, as_json)
+        return
     follow(wanted, place)
     result = save_result(wanted, place)
     if as_json:
         print_json(result)
         return
     out().print(errors_table(result))
+    if result["ours"]["evidence"]:
+        out().print(evidence_table(result))
     summarise(result)
     out().print(f"kept in {place / 'table.json'}", style="dim", markup=False, soft_wrap=True)
 
@@ -128,7 +143,7 @@ def follow(table: Any, folder: Path) -> None:
 def errors_table(result: dict[str, Any]) -> Table:
     """Task by task: published, our best run, our mean."""
     from mnemic.data.stories.folder import TASKS
-    from mnemic.learn.tables import FAILED
+    from mnemic.learn.figures import FAILED
 
     ours, paper = result["ours"], result["published"]
     table = Table("task", "", "published", "best", "mean", header_style="bold", show_footer=True)
@@ -148,6 +163,19 @@ def errors_table(result: dict[str, Any]) -> Table:
     for place, text in enumerate((*feet, f"{ours['best']:.1f}", f"{ours['mean_error']:.1f}")):
         table.columns[place].footer = text
     table.title = f"bAbI {result['size']}, {result['setting']}: {result['recipe']}"
+    return table
+
+
+def evidence_table(result: dict[str, Any]) -> Table:
+    """Task by task: does the best run read what proves the answer, and need what it read?"""
+    table = Table("task", "reads a proof", "needs it", "needs another", header_style="bold")
+    for column in table.columns:
+        column.justify = "right"
+    for task, own in result["ours"]["evidence"].items():
+        cells = (own[key] for key in ("supporting", "most_read", "other"))
+        table.add_row(task, *(f"{share:.1f}" for share in cells))
+    table.title = "what the best run read"
+    table.caption = READ
     return table
 
 

@@ -1,7 +1,9 @@
 """Train without the command line's packages: ``python -m mnemic.learn RECIPE --out DIR``.
 
 A machine that has torch, numpy, tokenizers and safetensors is enough; so is ``torchrun
---nproc-per-node 2 -m mnemic.learn …``. ``python -m mnemic.learn table babi …`` rebuilds a table.
+--nproc-per-node 2 -m mnemic.learn …``. ``python -m mnemic.learn table babi …`` rebuilds a table,
+with ``--recipe all`` all of them; ``python -m mnemic.learn ship RUN NAME`` puts a trained network
+into the package.
 """
 
 import argparse
@@ -11,7 +13,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from mnemic.learn.every import ALL, every, place_of, save_summary
 from mnemic.learn.fit import fit
+from mnemic.learn.ship import ship
+from mnemic.learn.shipped import WEIGHTS
 from mnemic.learn.tables import BabiTable, rebuild, save_result
 from mnemic.recipe import load
 
@@ -19,7 +24,9 @@ from mnemic.recipe import load
 def main(words: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     try:
-        return table(words[1:]) if words[:1] == ["table"] else train(words)
+        commands = {"table": table, "ship": ship_run}
+        command = commands.get(words[0]) if words else None
+        return command(words[1:]) if command else train(words)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -57,7 +64,7 @@ def train(words: Sequence[str]) -> int:
 def table(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser("python -m mnemic.learn table")
     parser.add_argument("table", choices=["babi"])
-    parser.add_argument("--recipe", required=True)
+    parser.add_argument("--recipe", required=True, help="a name, or all: every published table")
     parser.add_argument("--data", required=True)
     parser.add_argument("--size", choices=["1k", "10k"], default="1k")
     parser.add_argument("--joint", action="store_true")
@@ -69,10 +76,36 @@ def table(words: Sequence[str]) -> int:
     parser.add_argument("--lanes", type=int, default=0)
     parser.add_argument("--out", required=True, type=Path)
     given = parser.parse_args(words)
-    out = given.out
-    options = {k: v for k, v in vars(given).items() if k not in ("table", "out")}
-    asked = BabiTable(**options)
-    for going in rebuild(asked, out):
+    asked = BabiTable(**{k: v for k, v in vars(given).items() if k not in ("table", "out")})
+    if asked.recipe != ALL:
+        watch(asked, given.out)
+        print(json.dumps(save_result(asked, given.out), indent=1))
+        return 0
+    tables = every(asked)
+    for number, one in enumerate(tables, start=1):
+        place = place_of(one, given.out)
+        print(f"table {number} of {len(tables)}: {place.name}", file=sys.stderr, flush=True)
+        watch(one, place)
+        whole = save_summary(tables[:number], given.out)
+    print(json.dumps(whole, indent=1))
+    return 0
+
+
+def ship_run(words: Sequence[str]) -> int:
+    """A finished run becomes a network of the package; its card is printed."""
+    parser = argparse.ArgumentParser("python -m mnemic.learn ship", description=ship.__doc__)
+    parser.add_argument("run", type=Path, help="folder of a finished run")
+    parser.add_argument("name", help="what it will be called: mnemic ask --model NAME")
+    parser.add_argument("--command", required=True, help="what was typed to train it")
+    parser.add_argument("--precision", choices=["float16", "float32"], default="float16")
+    parser.add_argument("--into", type=Path, default=WEIGHTS, help="another folder, to try it")
+    print(json.dumps(ship(**vars(parser.parse_args(words))), indent=1))
+    return 0
+
+
+def watch(table: BabiTable, folder: Path) -> None:
+    """Train what is missing of a table, with a line now and then."""
+    for going in rebuild(table, folder):
         step, tasks = going.watched.step, going.group.recipe["data"]["tasks"]
         if step.number % 1000 == 0 or step.number == going.watched.total:
             print(
@@ -81,8 +114,6 @@ def table(words: Sequence[str]) -> int:
                 file=sys.stderr,
                 flush=True,
             )
-    print(json.dumps(save_result(asked, out), indent=1))
-    return 0
 
 
 if __name__ == "__main__":

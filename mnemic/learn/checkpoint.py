@@ -25,8 +25,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from mnemic import __version__
+from mnemic.learn import shipped
 from mnemic.network import Network, assemble
-from mnemic.recipe import Recipe
+from mnemic.recipe import Recipe, listed
 from mnemic.text import Tokenizer
 from mnemic.text import load as load_tokenizer
 
@@ -120,14 +121,19 @@ def read_progress(path: Path) -> Progress:
 
 
 def locate(folder: Path) -> Path:
-    """Where the checkpoint's files are: ``folder``, its ``checkpoint``, or what a kill left."""
+    """Where the checkpoint's files are: ``folder``, its ``checkpoint``, or what a kill left.
+
+    A name that is no folder here may be that of a network that came with the package.
+    """
     places = [folder / "checkpoint", *([folder] if folder.name else [])]
     for place in [*places, *(old_of(place) for place in places)]:
         if (place / MANIFEST).is_file() or (place / RECIPE).is_file():
             return place
+    if str(folder) in shipped.names():
+        return shipped.WEIGHTS / folder
     raise CheckpointError(
-        f"no checkpoint in {str(folder)!r} (no {MANIFEST}); train one with "
-        f"`mnemic train RECIPE --out {folder}`"
+        f"no checkpoint in {str(folder)!r} (no {MANIFEST}); train one with `mnemic train RECIPE "
+        f"--out {folder}`, or use one that came with the package: {listed(shipped.names())}"
     )
 
 

@@ -6,13 +6,14 @@ Shapes: b batch, n sentences, m questions of a story (1), s slots, k hops, h hea
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from mnemic.data.stories.tensors import Stories
 from mnemic.learn.evaluate import AT_ONCE, by_task
+from mnemic.learn.many import Many
 from mnemic.network import Inputs, Output
 
 LEAST = -1e30  # below everything that can be read or rolled
@@ -23,6 +24,15 @@ class Faithfulness(NamedTuple):
 
     most_read: dict[int, float]
     other: dict[int, float]  # one of the other sentences, as the dice fall
+
+
+class Trial(NamedTuple):
+    """What became of each question (b): with all sentences, and with one of them taken out."""
+
+    proves: Tensor  # the most-read sentence proves the answer
+    most_read: Tensor  # the answer changes without it
+    other: Tensor  # the answer changes without another one
+    asked: Tensor  # there was another one
 
 
 class Look(NamedTuple):
@@ -45,26 +55,50 @@ def supporting(network: nn.Module, stories: Stories) -> dict[int, float]:
     return by_task(torch.cat(hits), stories.task)
 
 
-@torch.no_grad()
 def faithfulness(network: nn.Module, stories: Stories, dice: torch.Generator) -> Faithfulness:
     """How often the answer changes without the most-read sentence, and without a random other one.
 
     A sentence is taken out as if it had never been said. A question with a single sentence in
     memory has no other one and is left out. ``dice`` are on the CPU, whatever the stories are on.
     """
-    asked: list[Tensor] = []
-    most: list[Tensor] = []
-    other: list[Tensor] = []
-    for _, inputs, output in looks(network, stories):
-        chosen = most_read(output, inputs.story).squeeze(1)  # b
-        rest = held(output, inputs.story).scatter(1, chosen.unsqueeze(1), False)  # b n
-        rolled = torch.rand(rest.shape, generator=dice).to(rest.device)
-        random = rolled.masked_fill(~rest, LEAST).argmax(1)  # b
-        asked.append(rest.any(1))
-        for found, sentence in ((most, chosen), (other, random)):
-            found.append(answers(output) != answers(network(without(inputs, sentence))))
-    kept = torch.cat(asked)
-    return Faithfulness(*(by_task(torch.cat(p)[kept], stories.task[kept]) for p in (most, other)))
+    tried = trials(network, stories, dice)
+    task = stories.task[tried.asked]
+    changed = (by_task(own[tried.asked], task) for own in (tried.most_read, tried.other))
+    return Faithfulness(*changed)
+
+
+@torch.no_grad()
+def trials(network: nn.Module, stories: Stories, dice: torch.Generator) -> Trial:
+    """Every question of a set, tried; of many runs (`Many`) each for itself: runs q."""
+    was, found = network.training, []
+    network.eval()
+    for rows in torch.arange(len(stories), device=stories.device).split(AT_ONCE):
+        each = rows.expand(network.runs, -1) if isinstance(network, Many) else rows
+        inputs = stories.batch(each, compact=stories.device.type != "cuda").inputs
+        rolled = torch.rand(inputs.story.shape[-2:], generator=dice).to(stories.device)
+        given = (inputs, stories.facts[each], rolled.expand(inputs.story.shape))
+        if isinstance(network, Many):
+            found.append(network.each(tried, *given))
+        else:
+            found.append(tried(network, *given))
+    network.train(was)
+    return Trial(*(torch.cat(parts, -1) for parts in zip(*found)))
+
+
+def tried(network: Any, inputs: Inputs, facts: Tensor, rolled: Tensor) -> Trial:
+    """A batch with all its sentences, without the most-read one, and without a random other one.
+
+    ``facts`` (b n) are the sentences that prove the answer, ``rolled`` (b n) the dice.
+    """
+    output = network(inputs)
+    chosen = most_read(output, inputs.story)  # b 1
+    rest = held(output, inputs.story).scatter(1, chosen, False)  # b n
+    random = rolled.masked_fill(~rest, LEAST).argmax(1)  # b
+    most, other = (
+        answers(output) != answers(network(without(inputs, sentence)))
+        for sentence in (chosen.squeeze(1), random)
+    )
+    return Trial(facts.gather(1, chosen).squeeze(1), most, other, rest.any(1))
 
 
 def read_shares(output: Output) -> Tensor:
@@ -83,7 +117,7 @@ def most_read(output: Output, story: Tensor) -> Tensor:
 
 def held(output: Output, story: Tensor) -> Tensor:
     """Which sentences of the story something is left of in memory (b n)."""
-    return (story >= 0) & (output.written.weights != 0).any(2)
+    return (story >= 0) & (output.written.entered != 0).any(2)
 
 
 def without(inputs: Inputs, sentence: Tensor) -> Inputs:

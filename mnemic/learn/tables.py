@@ -5,7 +5,6 @@ Finished runs are kept in a file of JSON lines, so a table that was stopped goes
 
 import json
 import platform
-import statistics
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -21,17 +20,17 @@ from mnemic import __version__
 from mnemic.data.stories.folder import Size, folder_of
 from mnemic.learn.checkpoint import Checkpoint, Progress, save, write_json
 from mnemic.learn.evaluate import by_task, mean
+from mnemic.learn.figures import RULES, joint_figures, task_figures
 from mnemic.learn.fit import data_of
 from mnemic.learn.fit_many import Watched, fit_many, new_networks, wrong_many
 from mnemic.learn.lanes import side_by_side
 from mnemic.learn.lock import lock
 from mnemic.learn.phase import phases
+from mnemic.learn.proof import read_many
 from mnemic.recipe import ConfigError, Recipe, load, names, override
 
 PUBLISHED = Path(__file__).with_name("published.toml")
 LANES = 20  # one a task
-FAILED = 5.0  # a task with a larger error in percent has failed
-RULES = {"train": "lowest training error", "validation": "lowest validation error"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +137,7 @@ def train_group(
     errors = {
         part: test(recipe, data, networks, part, device) for part in ("train", "validation", "test")
     }
+    read = read_many(recipe, data, networks, device)
     took = clock.lap() / len(seeds)
     rows = [
         {
@@ -147,6 +147,7 @@ def train_group(
             "generated": list(data.made),
             "seconds": round(took, 2),
             **{part: found[run] for part, found in errors.items()},
+            "evidence": read[run],
         }
         for run, seed in enumerate(seeds)
     ]
@@ -218,57 +219,6 @@ def result(table: BabiTable, folder: Path) -> dict[str, Any]:
         },
         "seconds": round(sum(run["seconds"] for run in runs), 1),
     }
-
-
-def joint_figures(runs: Sequence[dict[str, Any]], part: str) -> dict[str, Any]:
-    """Each run answers all tasks; the best run is the one with the lowest error on ``part``."""
-    errors = [mean(list(run["test"].values())) for run in runs]
-    best = min(range(len(runs)), key=lambda run: mean(list(runs[run][part].values())))
-    return {
-        **spread(errors),
-        "best": errors[best],
-        "best_seed": runs[best]["seed"],
-        "failed": failed(runs[best]["test"]),
-        "per_task": runs[best]["test"],
-        "per_task_mean": {t: mean([run["test"][t] for run in runs]) for t in runs[0]["test"]},
-        "runs": [
-            {
-                "seed": run["seed"],
-                "error": error,
-                "failed": failed(run["test"]),
-                "seconds": run["seconds"],
-            }
-            for run, error in zip(runs, errors)
-        ],
-    }
-
-
-def task_figures(runs: Sequence[dict[str, Any]], seeds: int, part: str) -> dict[str, Any]:
-    """Each task has runs of its own; its best is the one with the lowest error on ``part``."""
-    tasks = [runs[first : first + seeds] for first in range(0, len(runs), seeds)]
-    names = [str(own[0]["tasks"][0]) for own in tasks]
-    chosen = [min(own, key=lambda run: mean(list(run[part].values()))) for own in tasks]
-    best = {name: run["test"][name] for name, run in zip(names, chosen)}
-    table = [[run["test"][name] for run in own] for name, own in zip(names, tasks)]  # task, seed
-    by_seed = [mean([row[seed] for row in table]) for seed in range(seeds)]
-    return {
-        **spread(by_seed),
-        "best": mean(list(best.values())),
-        "failed": failed(best),
-        "per_task": best,
-        "per_task_mean": {name: mean(row) for name, row in zip(names, table)},
-        "runs": [{"seed": seed, "error": error} for seed, error in enumerate(by_seed)],
-    }
-
-
-def spread(errors: Sequence[float]) -> dict[str, float]:
-    """Mean, deviation and median over seeds."""
-    deviation = statistics.stdev(errors) if len(errors) > 1 else 0.0
-    return {"mean_error": mean(errors), "std": deviation, "median": statistics.median(errors)}
-
-
-def failed(errors: dict[str, float]) -> int:
-    return sum(error > FAILED for error in errors.values())
 
 
 def kept(folder: Path) -> dict[tuple[str, int], dict[str, Any]]:

@@ -13,6 +13,12 @@ class Written(NamedTuple):
 
     state: Any  # the memory's own NamedTuple
     weights: Tensor  # b n s, how much of input n is in slot s
+    gates: Tensor | None = None  # b n s, how far slot s opened for input n, where slots have gates
+
+    @property
+    def entered(self) -> Tensor:
+        """b n s: not 0 where input n went into slot s, even if others have written over it."""
+        return self.weights if self.gates is None else self.gates
 
 
 class Reading(NamedTuple):
@@ -23,6 +29,7 @@ class Reading(NamedTuple):
     scores: Tensor  # b k h m s, before the softmax
     buffer: Tensor | None = None  # b m k d, what every hop found, where a response relates them
     nothing: Tensor | None = None  # b k h m, the score of reading nothing, where that is a choice
+    gates: Tensor | None = None  # b k m, how much of what a hop found was taken, where a gate says
 
 
 class Memory(Protocol):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.memory.contract import Reading, Written
-from mnemic.memory.rewrite import Rewriting, prelu, rewrite
+from mnemic.memory.rewrite import Rewriting, left, prelu, rewrite
 
 
 class Entities(NamedTuple):
@@ -34,8 +34,8 @@ class EntNet(nn.Module):
     ``bias``: as in the authors' code, each slot's gate and U have one; the paper has none.
     ``fused``: on a GPU one kernel reads the whole story; the numbers are the same without it.
 
-    ``Written.weights`` are the gates: how far each slot opened for each sentence. Later sentences
-    write over earlier ones, so unlike in an appending memory they do not sum to one.
+    ``Written.gates`` say how far each slot opened for each sentence. ``Written.weights`` are what
+    later sentences have left of it (`left`).
     """
 
     tables = 2
@@ -89,7 +89,7 @@ class EntNet(nn.Module):
         drive = told @ self.new.mT  # b n d
         given = Rewriting(state.slots, told, drive, lean, mask, place, self.old, self.slope)
         slots, gates = rewrite(given, fused=self.fused)
-        return Written(Entities(slots), gates)
+        return Written(Entities(slots), left(gates.detach()), gates)
 
     def read(
         self,

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from mnemic.encode.bag import channel_weights
 from mnemic.memory.contract import Reading, Written
 from mnemic.memory.slots import Slots, age, append, no_slots
-from mnemic.memory.update import UPDATES
+from mnemic.memory.update import UPDATES, opened
 from mnemic.recipe import build
 
 ADD: Mapping[str, Any] = {"kind": "add"}
@@ -90,15 +90,18 @@ class MemN2N(nn.Module):
         contents = self.timed(state, rolls)  # t times b s d
         seen = state.mask.unsqueeze(1)  # b 1 s
         u = query[:, :, 0 if self.tying == "adjacent" else 2]  # b m d
-        scores, weights = [], []
+        scores, weights, gates = [], [], []
         for hop in range(self.hops):
             key, value = (hop, hop + 1) if self.tying == "adjacent" else (0, 1)
             score = u @ contents[key].mT  # b m s
             weight = self.weigh(score, seen)
+            gates.append(opened(self.update, u, hop))
             u = self.update(u, weight @ contents[value], hop)
             scores.append(score.masked_fill(~seen, HIDDEN))
             weights.append(weight)
-        return Reading(u, torch.stack(weights, 1).unsqueeze(2), torch.stack(scores, 1).unsqueeze(2))
+        taken = [gate for gate in gates if gate is not None]
+        weight, score = (torch.stack(part, 1).unsqueeze(2) for part in (weights, scores))
+        return Reading(u, weight, score, gates=torch.stack(taken, 1) if taken else None)
 
     def timed(self, state: Slots, rolls: Tensor | None) -> list[Tensor]:
         """The slots' contents, one tensor a table, with the time of each slot added."""

@@ -53,6 +53,19 @@ def rewrite_plainly(given: Rewriting) -> tuple[Tensor, Tensor]:
     return slots, torch.stack(gates, 1) * given.seen.unsqueeze(-1) if gates else given.lean
 
 
+def left(gates: Tensor) -> Tensor:
+    """How much of each input is left in each slot: its gate times all later ones' 1 − gate, b n s.
+
+    As if a slot moved as far as its gate opens, so that an open gate wipes out what was there. With
+    what a slot held before the first input, its shares add up to one. EntNet's own arithmetic,
+    which adds and takes the norm, can be undone exactly, but for no other sentence in the end: see
+    docs/memory-networks.md.
+    """
+    kept = 1 - gates
+    later = kept.flip(1).cumprod(1).flip(1)  # of this one and all behind it
+    return gates * torch.cat([later[:, 1:], torch.ones_like(gates[:, :1])], 1)
+
+
 def prelu(x: Tensor, slope: Tensor) -> Tensor:
     """PReLU with a slope for each channel of the last axis."""
     return nn.functional.prelu(x.flatten(0, -2), slope).view_as(x)

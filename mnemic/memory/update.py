@@ -68,6 +68,11 @@ class Rotate(nn.Module):
         return (u + found) @ self.maps[hop].mT
 
 
+def opened(update: nn.Module, u: Tensor, hop: int) -> Tensor | None:
+    """How much of what a hop finds will be taken, the mean of all channels (b m); None: no gate."""
+    return update.gate(u, hop).mean(-1) if isinstance(update, Gated) else None
+
+
 UPDATES: dict[str, Callable[..., Any]] = {
     "add": Add,
     "gated": Gated,

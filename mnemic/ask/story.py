@@ -29,6 +29,20 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Slots:
+    """What the slots of a rewriting memory did: when each one opened, and which were read."""
+
+    names: tuple[str, ...]  # the words that are keys, or numbers from 1 on
+    gates: tuple[tuple[float, ...], ...]  # a row a sentence in memory, a number a slot
+    read: tuple[float, ...]  # how much was read of each slot
+
+    @property
+    def most(self) -> int:
+        """The slot that was read most."""
+        return max(range(len(self.read)), key=lambda slot: self.read[slot])
+
+
+@dataclass(frozen=True)
 class Answer:
     """A word with its probability, the next best ones, and everything it was read from."""
 
@@ -39,6 +53,9 @@ class Answer:
     kept: int  # sentences in memory
     told: int  # sentences of the story
     notes: tuple[str, ...]  # what the asker should know: unknown words, sentences left out
+    memory: str = "memn2n"  # its kind
+    taken: tuple[float, ...] = ()  # how much of what it found each hop took, where a gate says
+    slots: Slots | None = None  # of a memory that rewrites
 
     def best_evidence(self, count: int = 5) -> tuple[Evidence, ...]:
         """The sentences that were read most, most read first."""
@@ -68,19 +85,62 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
     )
     kept = len(evidence)
     said = notes(words, sentences, question, kept, longest=checkpoint.sizes["longest"] - 1)
-    return Answer(*ranked[0], ranked, evidence, kept, len(sentences), said)
+    return Answer(
+        *ranked[0],
+        ranked,
+        evidence,
+        kept,
+        len(sentences),
+        said,
+        memory=checkpoint.recipe["model"]["memory"]["kind"],
+        taken=taken_of(output),
+        slots=slots_of(output, key_words(checkpoint)),
+    )
 
 
 def read_of(output: Output) -> dict[int, list[float]]:
-    """How much each hop read of each sentence that is in memory.
+    """How much each hop read of each sentence that entered the memory and was not pushed out.
 
-    Where a hop looked, times what was written there: from slots back to sentences.
+    Where a hop looked, times how much of the sentence is there: from slots back to sentences.
     """
-    written = output.written.weights[0]  # n s
-    read = output.reading.weights[0, :, :, 0].mean(1)  # k s
-    shares = written @ read.mT  # n k
-    kept = written.sum(1).nonzero().flatten().tolist()
-    return {number: shares[number].tolist() for number in kept}
+    read = output.reading.weights[0, : used(output), :, 0].mean(1)  # k s
+    shares = output.written.weights[0] @ read.mT  # n k
+    return {number: shares[number].tolist() for number in entered(output)}
+
+
+def used(output: Output) -> int:
+    """How many hops there were: where a reading can stop, the one that stopped it is the last."""
+    read = output.reading.weights[0, :, :, 0].sum((1, 2)) > 0  # k
+    last = int(read.sum()) + 1  # what has stopped does not go on
+    return len(read) if output.reading.nothing is None else min(last, len(read))
+
+
+def entered(output: Output) -> list[int]:
+    """The sentences that were written and not pushed out, even if others wrote over them."""
+    return output.written.entered[0].any(1).nonzero().flatten().tolist()
+
+
+def taken_of(output: Output) -> tuple[float, ...]:
+    """How much of what it found each hop took; nothing where no gate decides that."""
+    gates = output.reading.gates
+    return () if gates is None else tuple(gates[0, :, 0].tolist())
+
+
+def slots_of(output: Output, names: Sequence[str]) -> Slots | None:
+    """When the slots opened, and how much was read of each; None for a memory that appends."""
+    gates = output.written.gates
+    if gates is None:
+        return None
+    read = output.reading.weights[0, :, :, 0].mean((0, 1))  # s
+    told = gates[0, entered(output)]  # n s
+    spelled = names or [str(number + 1) for number in range(len(read))]
+    return Slots(tuple(spelled), tuple(map(tuple, told.tolist())), tuple(read.tolist()))
+
+
+def key_words(checkpoint: Checkpoint) -> list[str]:
+    """The words that a memory's keys are tied to; none where keys are free."""
+    tied = checkpoint.recipe["model"]["memory"].get("tied", ())
+    return [checkpoint.tokenizer.decode([word]) for word in tied]
 
 
 def notes(

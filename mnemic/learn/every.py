@@ -1,0 +1,50 @@
+"""All published tables of a size, one after the other: every network as its own paper did it."""
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mnemic.learn.checkpoint import write_json
+from mnemic.learn.figures import summary_of
+from mnemic.learn.tables import PUBLISHED, BabiTable, save_result
+from mnemic.recipe import ConfigError
+
+ALL = "all"  # the recipe's name that means every one
+JOINT = "-joint"
+SUMMARY = "summary.json"
+
+
+def every(table: BabiTable) -> list[BabiTable]:
+    """The tables that papers have printed for this size, per task and joint, in their order.
+
+    With ``joint`` only the joint ones. All else is taken over: seeds, tasks, overrides, device.
+    """
+    printed: dict[str, dict[str, Any]] = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
+    found = [
+        replace(table, recipe=recipe, joint=setting.endswith(JOINT))
+        for recipe, settings in printed.items()
+        for setting in settings
+        if setting in (table.size + JOINT, "" if table.joint else table.size)
+    ]
+    if not found:
+        raise ConfigError(f"no paper has a joint table of {table.size}; leave out --joint")
+    return found
+
+
+def place_of(table: BabiTable, folder: Path) -> Path:
+    """Where one table of all goes: its runs and its ``table.json``."""
+    return folder / f"{table.recipe}-{table.size}{JOINT if table.joint else ''}"
+
+
+def save_summary(done: Sequence[BabiTable], folder: Path) -> dict[str, Any]:
+    """Write every table's JSON, and beside them ``summary.json``: a line a network."""
+    rows = [
+        summary_of(save_result(table, place_of(table, folder)))
+        | {"folder": place_of(table, folder).name}
+        for table in done
+    ]
+    whole = {"table": "babi", "recipe": ALL, "size": done[0].size, "rows": rows}
+    write_json(folder / SUMMARY, whole)
+    return whole

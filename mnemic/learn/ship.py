@@ -1,0 +1,111 @@
+"""Put a trained network into the package: nothing but what answering needs, and a card.
+
+What only training needs (the optimiser's state, the log) is left out, and weights are halved to 16
+bits. The card's errors are measured after that, on the network as it will be loaded.
+"""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from re import fullmatch
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import torch
+
+from mnemic import __version__
+from mnemic.data import DATASETS
+from mnemic.data.stories.tensors import Stories
+from mnemic.learn.checkpoint import (
+    MANIFEST,
+    Checkpoint,
+    Progress,
+    digest,
+    load,
+    read_json,
+    save,
+    write_json,
+)
+from mnemic.learn.checkpoint import replace as replace_folder
+from mnemic.learn.evaluate import mean, task_errors
+from mnemic.learn.proof import read_network
+from mnemic.learn.shipped import CARD, MOST, WEIGHTS, size_of
+from mnemic.recipe import ConfigError, build, override
+
+NAME = r"[a-z0-9]+(-[a-z0-9]+)*"
+Precision = Literal["float16", "float32"]
+
+
+def ship(
+    run: Path, name: str, *, command: str, into: Path = WEIGHTS, precision: Precision = "float16"
+) -> dict[str, Any]:
+    """Copy the finished ``run`` to ``into/name``, test it there, and return its card.
+
+    ``command`` is what was typed to train it: the card repeats it, so that anyone can.
+    """
+    whole = load(run)
+    if not whole.progress.done:
+        raise ConfigError(f"{run} is not trained to the end; finish it before it is shipped")
+    if not fullmatch(NAME, name):
+        raise ConfigError(f"a network's name is a word such as entnet-babi, not {name!r}")
+    with TemporaryDirectory() as spare:
+        place = Path(spare) / name
+        save(place, stripped(whole, precision))
+        own = {"name": name, "precision": precision} | card_of(load(place), whole, command)
+        write_json(place / CARD, own)
+        manifest = read_json(place / MANIFEST)
+        manifest["files"][CARD] = digest(place / CARD)
+        write_json(place / MANIFEST, manifest)
+        total = size_of(into) - size_of(into / name) + size_of(place)
+        if total > MOST:
+            raise ConfigError(f"with {name} the shipped networks have {total} bytes, over {MOST}")
+        put(place, into / name)
+    return own
+
+
+def put(made: Path, place: Path) -> None:
+    """Copy a finished folder to its place, readable for all; until then the old one stays."""
+    beside = place.with_name(f".{place.name}.new")
+    shutil.rmtree(beside, ignore_errors=True)
+    shutil.copytree(made, beside, copy_function=shutil.copyfile)
+    replace_folder(beside, place)
+
+
+def stripped(whole: Checkpoint, precision: Precision) -> Checkpoint:
+    """What answering needs. Of the log its last line is left, with the time of all of them."""
+    history = whole.progress.history
+    seconds = round(sum(row["seconds"] for row in history), 2)
+    last = [history[-1] | {"seconds": seconds}] if history else []
+    recipe = whole.recipe
+    if folder := recipe["data"].get("folder"):
+        recipe = override(
+            recipe, "data.folder", Path(folder).name
+        )  # a path here says nothing there
+    return replace(
+        whole,
+        recipe=recipe,
+        network=whole.network.to(getattr(torch, precision)),
+        progress=Progress(phase=whole.progress.phase, done=True, history=last),
+        state={},
+    )
+
+
+def card_of(shipped: Checkpoint, trained: Checkpoint, command: str) -> dict[str, Any]:
+    """What can be said of a network: its data, command and seed, its errors and what it reads."""
+    source = build(DATASETS, trained.recipe["data"])
+    asked = source.asked("test", shipped.tokenizer)
+    errors = task_errors(shipped.network, asked)
+    proofs = read_network(shipped.network, asked) if isinstance(asked, Stories) else {}
+    return {
+        "memory": shipped.recipe["model"]["memory"]["kind"],
+        "data": shipped.recipe["data"],
+        "command": command,
+        "seed": shipped.seed,
+        "mnemic": __version__,
+        "parameters": sum(weight.numel() for weight in shipped.network.parameters()),
+        "seconds": round(sum(row["seconds"] for row in shipped.progress.history), 1),
+        "questions": len(asked),
+        "mean_error": mean(list(errors.values())),
+        "per_task": {str(task): error for task, error in errors.items()},
+        "evidence": {str(task): own for task, own in proofs.items()},
+    }

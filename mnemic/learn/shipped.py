@@ -1,0 +1,35 @@
+"""The trained networks that come with the package: ``mnemic/weights/NAME``, a checkpoint each.
+
+Beside a checkpoint's own files a folder has ``card.json``: what the network was trained on, by
+which command and seed, and how it does. Nothing here needs torch, so that help can list them.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+WEIGHTS = Path(__file__).parents[1] / "weights"
+CARD = "card.json"
+MOST = 4_000_000  # bytes of all of them together
+
+
+def names() -> list[str]:
+    """What is there, such as ``entnet-babi``."""
+    return sorted(path.parent.name for path in WEIGHTS.glob(f"[!.]*/{CARD}"))
+
+
+def card(name: str) -> dict[str, Any]:
+    """What a shipped network says of itself."""
+    return json.loads((WEIGHTS / name / CARD).read_text(encoding="utf-8"))
+
+
+def size_of(folder: Path) -> int:
+    """How many bytes a folder's files have."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def brief(own: dict[str, Any]) -> str:
+    """A card in a line: ``entnet, task 1: 0.2 % error``."""
+    tasks = ", ".join(own["per_task"])
+    many = "tasks" if len(own["per_task"]) > 1 else "task"
+    return f"{own['memory']}, {many} {tasks}: {own['mean_error']:.1f} % error"

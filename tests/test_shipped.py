@@ -1,0 +1,143 @@
+"""The networks that come with the package: whole, small, described, and able to answer."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from app_runs import model, run
+from safetensors.torch import load_file
+
+from mnemic.ask import ask_story
+from mnemic.learn import ship as ship_module
+from mnemic.learn import shipped
+from mnemic.learn.__main__ import main
+from mnemic.learn.checkpoint import CheckpointError, load, read_json, write_json
+from mnemic.learn.evaluate import task_errors
+from mnemic.learn.fit import data_of
+from mnemic.learn.ship import ship
+from mnemic.recipe import ConfigError
+
+STORY = (
+    "Mary moved to the bathroom.",
+    "John went to the hallway.",
+    "Mary travelled to the office.",
+    "Daniel journeyed to the garden.",
+)
+NAMES = shipped.names()
+
+
+def test_something_is_shipped_and_all_of_it_is_small() -> None:
+    assert "entnet-babi" in NAMES
+    assert {path.name for path in shipped.WEIGHTS.iterdir()} == set(NAMES)
+    assert shipped.size_of(shipped.WEIGHTS) < shipped.MOST == 4_000_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shipped_network_loads_says_what_it_is_and_answers(name: str) -> None:
+    card, checkpoint = shipped.card(name), load(name)
+    assert card["name"] == name
+    assert card["seed"] == checkpoint.seed
+    assert card["data"] == checkpoint.recipe["data"]
+    assert card["command"].startswith("mnemic train ")
+    assert {int(task) for task in card["per_task"]} == set(card["data"]["tasks"])
+    assert checkpoint.progress.done
+    assert checkpoint.state == {}  # nothing that only training needs
+    assert "card.json" in read_json(shipped.WEIGHTS / name / "manifest.json")["files"]
+    if 1 in card["data"]["tasks"]:
+        answer = ask_story(checkpoint, STORY, "Where is Mary?")
+        assert answer.text == "office"
+        assert answer.best_evidence(1)[0].text == STORY[2]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_errors_on_a_card_can_be_measured_again(name: str) -> None:
+    card = shipped.card(name)
+    if card["data"]["kind"] != "generated":
+        pytest.skip("its test files are not here")
+    checkpoint = load(name)
+    errors = task_errors(checkpoint.network, data_of(checkpoint.recipe).test)
+    assert {str(task): error for task, error in errors.items()} == pytest.approx(card["per_task"])
+
+
+def test_a_name_is_enough_to_ask(tmp_path: Path) -> None:
+    (tmp_path / "story.txt").write_text("\n".join(STORY), encoding="utf-8")
+    asked = ("ask", "--model", "entnet-babi", "--story", tmp_path / "story.txt", "Where is Mary?")
+    assert run(*asked, "--json").json["answer"] == "office"
+    assert "entnet-babi" in " ".join(run("ask", "--help").out.split())
+    wrong = run("ask", "--model", "entnet-bab", "--sentence", STORY[0], "Where is Mary?")
+    assert wrong.code == 2
+    assert "came with the package: entnet-babi" in wrong.err
+
+
+def test_a_folder_of_the_same_name_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "entnet-babi").symlink_to(model())
+    assert load("entnet-babi").recipe["model"]["memory"]["kind"] == "memn2n"
+
+
+def test_what_is_shipped_is_listed() -> None:
+    listed = run("inspect", "--json").json["shipped"]
+    assert [card["name"] for card in listed] == NAMES
+    seen = run("inspect").out
+    assert "entnet-babi" in seen
+    assert shipped.brief(listed[NAMES.index("entnet-babi")]) in seen
+    told = run("inspect", "entnet-babi").out
+    assert "trained by   mnemic train entnet" in told
+    assert "tested" in told
+
+
+# Making one ------------------------------------------------------------------------------------
+
+
+def test_shipping_keeps_what_answering_needs_at_half_the_size(tmp_path: Path) -> None:
+    card = ship(model(), "small", command="mnemic train memn2n", into=tmp_path)
+    place = tmp_path / "small"
+    assert read_json(place / "card.json") == card
+    weights = load_file(place / "weights.safetensors")
+    assert {weight.dtype for weight in weights.values()} == {torch.float16}
+    before, after = load(model()), load(place)
+    for (name, old), new in zip(
+        before.network.named_parameters(), after.network.parameters(), strict=True
+    ):
+        assert new.dtype == torch.float32, name
+        torch.testing.assert_close(new, old, atol=1e-3, rtol=1e-3)
+    whole = sum(row["seconds"] for row in before.progress.history)
+    assert [row["seconds"] for row in after.progress.history] == [pytest.approx(whole, abs=0.01)]
+    exact = ship(model(), "exact", command="…", into=tmp_path, precision="float32")
+    assert exact["precision"] == "float32"
+    errors = task_errors(before.network, data_of(before.recipe).test)
+    assert exact["per_task"] == {"1": errors[1]}
+    assert set(exact["evidence"]["1"]) == {"supporting", "most_read", "other"}
+
+
+def test_a_changed_card_is_noticed(tmp_path: Path) -> None:
+    ship(model(), "small", command="…", into=tmp_path)
+    write_json(tmp_path / "small" / "card.json", {"mean_error": 0.0})
+    with pytest.raises(CheckpointError, match=r"card\.json was changed"):
+        load(tmp_path / "small")
+
+
+def test_what_would_be_too_much_is_not_shipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what stood in its place stays."""
+    old = ship(model(), "small", command="first", into=tmp_path)
+    monkeypatch.setattr(ship_module, "MOST", shipped.size_of(tmp_path) + 100)
+    assert ship(model(), "small", command="again", into=tmp_path) != old  # in its place
+    with pytest.raises(ConfigError, match="bytes, over"):
+        ship(model(), "other", command="…", into=tmp_path)
+    assert read_json(tmp_path / "small" / "card.json")["command"] == "again"
+    assert [path.name for path in tmp_path.iterdir()] == ["small"]
+    with pytest.raises(ConfigError, match="a word such as entnet-babi"):
+        ship(model(), "../small", command="…", into=tmp_path)
+
+
+def test_the_step_from_a_run_to_the_package(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["ship", str(model()), "small", "--command", "mnemic train memn2n"]
+    assert main([*words, "--into", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out) == read_json(tmp_path / "small" / "card.json")
