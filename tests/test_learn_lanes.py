@@ -1,6 +1,6 @@
 """Trainings side by side: all of each, in order, as many at a time as there are lanes."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import pytest
 import torch
@@ -15,7 +15,7 @@ def test_every_training_is_taken_to_its_end_in_its_own_order(lanes: int) -> None
     lengths = [0, 1, TURN - 1, TURN, TURN + 1, 5 * TURN]
     open_now, most = set[int](), 0
 
-    def training(number: int) -> Iterator[tuple[int, int]]:
+    def training(number: int) -> Generator[tuple[int, int], None, None]:
         nonlocal most
         open_now.add(number)
         most = max(most, len(open_now))
@@ -31,6 +31,25 @@ def test_every_training_is_taken_to_its_end_in_its_own_order(lanes: int) -> None
 
 
 def test_lanes_take_turns() -> None:
-    trainings = [iter([number] * (2 * TURN)) for number in range(2)]
-    steps = list(side_by_side(trainings, lanes=2, device=CPU))
+    def training(number: int) -> Generator[int, None, None]:
+        yield from [number] * (2 * TURN)
+
+    steps = list(side_by_side(map(training, range(2)), lanes=2, device=CPU))
     assert steps == [0] * TURN + [1] * TURN + [0] * TURN + [1] * TURN
+
+
+def test_a_stop_closes_every_training_that_has_begun() -> None:
+    closed = []
+
+    def training(number: int) -> Generator[int, None, None]:
+        try:
+            for _ in range(3 * TURN):
+                yield number
+        finally:
+            closed.append(number)
+
+    steps = side_by_side(map(training, range(5)), lanes=2, device=CPU)
+    for _ in range(TURN + 1):
+        next(steps)
+    steps.close()
+    assert closed == [0, 1]

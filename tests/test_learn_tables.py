@@ -263,17 +263,25 @@ def test_lanes_change_nothing_but_the_order(stories: Path, tmp_path: Path) -> No
         assert {**row, "seconds": 0} == {**kept(in_turn)[name], "seconds": 0}
 
 
-def test_a_table_stopped_in_the_middle_of_a_run_starts_that_run_again(
-    stories: Path, tmp_path: Path
+@pytest.mark.parametrize("sets", [SHORT, [*SHORT, "train.keep=best", "train.validate=1"]])
+@pytest.mark.parametrize("at_once", [1, 2])
+@pytest.mark.parametrize("after", [1, 4, 8, 10])
+def test_a_table_stopped_in_the_middle_of_a_run_goes_on_there(
+    stories: Path, tmp_path: Path, sets: list[str], at_once: int, after: int
 ) -> None:
-    table = table_of(stories, joint=True)
-    going = rebuild(table, tmp_path)
-    for _ in range(8):
-        step = next(going)
-    assert (step.group.number, step.group.seeds, step.watched.step.number) == (0, [1], 2)
+    """Stopped in either phase of either group; two lanes, so that two groups are half trained."""
+    given = {"sets": sets, "at_once": at_once, "lanes": 2}
+    table = table_of(stories, joint=True, **given)
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    steps = trained(table, whole)
+    going = rebuild(table, stopped)
+    for _ in range(min(after, steps - 1)):
+        next(going)
     going.close()
-    assert len(kept(tmp_path)) == 1
-    assert trained(table, tmp_path) == 6
+    assert trained(table, stopped) == steps - min(after, steps - 1)
+    for name, row in kept(stopped).items():
+        assert {**row, "seconds": 0} == {**kept(whole)[name], "seconds": 0}
+    assert not list((stopped / "going").iterdir())
 
 
 def test_joint_runs_use_the_joint_recipe_and_all_tasks(stories: Path) -> None:

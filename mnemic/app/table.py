@@ -1,5 +1,6 @@
 """``mnemic table``: a published table, rebuilt by one command."""
 
+from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ from mnemic.app.every import READ, all_tables
 from mnemic.app.options import AsJson, Device, Sets, Tasks, device_of, task_numbers
 from mnemic.app.progress import Bars
 from mnemic.app.screen import duration, out, print_json
-from mnemic.app.stop import patient
+from mnemic.learn.stop import patient
 
 OFTEN = 50  # steps between two moves of the bar
 
@@ -116,15 +117,15 @@ def follow(table: Any, folder: Path) -> None:
     total = table.seeds * len(table.recipes())
     done = total - sum(len(group.seeds) for group in missing(table, folder))
     begun, parts = done, dict[tuple[int, int], float]()  # how much of each group is done, in runs
-    with patient() as stopped, Bars() as bars:
-        for group, watched in rebuild(table, folder):
+    with patient() as stopped, Bars() as bars, closing(rebuild(table, folder)) as steps:
+        for group, watched in steps:
             phase, step, share = watched.phase, watched.step, len(group.seeds)
             if (phase.number, step.number) == (0, 1):
                 bars.line(f"runs {begun + 1} to {begun + share} of {total}")
                 begun += share
             if step.number % OFTEN == 0 or step.number in (1, watched.total):
-                part = sum(epochs[: phase.number])
-                part += epochs[phase.number] * step.number / watched.total
+                now = epochs[phase.number] * step.number / watched.total
+                part = sum(epochs[: phase.number]) + now
                 parts[group.number, group.seeds[0]] = share * part / sum(epochs)
                 tasks = group.recipe["data"]["tasks"]
                 where = f"task {tasks[0]}" if len(tasks) == 1 else f"{len(tasks)} tasks"

@@ -10,7 +10,7 @@ import typer
 from mnemic.app.options import AsJson, Data, Device, Fresh, Seed, Sets, device_of
 from mnemic.app.progress import Bars
 from mnemic.app.screen import duration, out, percent, print_json, say
-from mnemic.app.stop import patient
+from mnemic.learn.stop import patient
 
 FROM_FILES = {  # kind of data → what its files hold, what is generated in their place, its kind
     "stories": ("story", "generated stories", "generated"),

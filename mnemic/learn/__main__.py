@@ -11,12 +11,14 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from mnemic.learn.every import ALL, every, place_of, save_summary
 from mnemic.learn.fit import fit
 from mnemic.learn.ship import ship
 from mnemic.learn.shipped import WEIGHTS
+from mnemic.learn.stop import patient
 from mnemic.learn.tables import BabiTable, rebuild, save_result
 from mnemic.recipe import load
 
@@ -105,15 +107,17 @@ def ship_run(words: Sequence[str]) -> int:
 
 def watch(table: BabiTable, folder: Path) -> None:
     """Train what is missing of a table, with a line now and then."""
-    for going in rebuild(table, folder):
-        step, tasks = going.watched.step, going.group.recipe["data"]["tasks"]
-        if step.number % 1000 == 0 or step.number == going.watched.total:
-            print(
-                f"tasks {tasks}  phase {going.watched.phase.number + 1}"
-                f"  step {step.number} of {going.watched.total}  loss {step.loss.mean():.4f}",
-                file=sys.stderr,
-                flush=True,
-            )
+    with patient() as stopped, closing(rebuild(table, folder)) as steps:
+        for group, (phase, _, step, total) in steps:
+            if step.number % 1000 == 0 or step.number == total:
+                print(
+                    f"tasks {group.recipe['data']['tasks']}  phase {phase.number + 1}"
+                    f"  step {step.number} of {total}  loss {step.loss.mean():.4f}",
+                    file=sys.stderr,
+                    flush=True,
+                )
+            if stopped():
+                raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
 """Train many runs of one recipe, each with its seed and its tasks, as one program."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from mnemic.data.contract import Questions
-from mnemic.learn.checkpoint import fill, weights_of
+from mnemic.learn.checkpoint import fill, optimiser_state, restore_optimiser, weights_of
 from mnemic.learn.draws import dice_of
 from mnemic.learn.evaluate import by_task, mean, wrong
 from mnemic.learn.fit import new_network, same_weights
@@ -42,36 +43,79 @@ def fit_many(
     seeds: Sequence[int],
     pools: Sequence[Tensor],
     device: torch.device,
-) -> Iterator[Watched]:
+    going: Path | None = None,
+) -> Generator[Watched, None, None]:
     """Train all ``networks`` in place; ``pools`` are the training questions each may see.
 
     On a GPU the step is recorded once a phase and replayed as a CUDA graph. Dropout has the dice
     of the first seed, which all runs share: only there a run is not what it would be alone.
+    ``going`` is a file for what stands when the generator is closed; the next call goes on there.
     """
     plan = phases(recipe)
     check_keep(plan, data)
+    saved = load_file(going) if going is not None and going.is_file() else {}
+    first, start = (int(saved.pop(name, 0)) for name in ("phase", "step"))
     stories, held = data.train.to(device), data.validation.to(device)
     tasks = [data.train.task[pool].unique() for pool in pools]
     graph = device.type == "cuda"
-    for phase in plan:
+    for phase in plan[first:]:
         own = [same_weights(phase.recipe["model"], data.sizes, network) for network in networks]
         group = together(own).to(device)
         optimiser = optimiser_of(group, phase.settings, graph=graph)
         draws = draws_of(phase, group, stories, pools, seeds)
-        total, best, settings = phase.settings.total(draws.epoch), Best(), phase.settings
+        restore(group, optimiser, saved)
+        settings, total = phase.settings, phase.settings.total(draws.epoch)
+        best = Best.restored(saved, device)
         torch.manual_seed(dice_of(seeds[0], "dropout").initial_seed())
-        for step in train_phase(phase, group, stories, draws, optimiser=optimiser):
-            if settings.keep == "best" and settings.looks(step.number, draws.epoch):
-                best.offer(group, mean_errors(group, held, tasks))
-            stale = best.stale(settings.patience)
-            yield Watched(phase, len(plan), step, step.number if stale else total)
-            if stale:
-                break
+        steps = train_phase(phase, group, stories, draws, optimiser=optimiser, start=start)
+        try:
+            for step in () if best.stale(settings.patience) else steps:
+                start = step.number
+                if settings.keep == "best" and settings.looks(step.number, draws.epoch):
+                    best.offer(group, mean_errors(group, held, tasks))
+                stale = best.stale(settings.patience)
+                yield Watched(phase, len(plan), step, step.number if stale else total)
+                if stale:
+                    break
+        except GeneratorExit:
+            if going is not None:
+                where = {"phase": torch.tensor(phase.number), "step": torch.tensor(start)}
+                store(going, group, optimiser, where | best.state())
+            raise
         best.put_back(group)
         if isinstance(group, Many):
             group.put_back(own)
         for network, trained in zip(networks, own):
             fill(network, weights_of(trained), Path("a run's own network"))
+        saved, start = {}, 0
+    if going is not None:
+        going.unlink(missing_ok=True)
+
+
+def store(
+    path: Path, group: nn.Module, optimiser: torch.optim.Optimizer, more: dict[str, Tensor]
+) -> None:
+    """Weights, optimiser and ``more`` in one file, written beside its place and put there."""
+    weights = {
+        f"weights.{name}": weight.detach().cpu() for name, weight in group.named_parameters()
+    }
+    beside = path.with_name(f".{path.name}.new")
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    whole = weights | optimiser_state(optimiser) | more
+    save_file({name: part.contiguous() for name, part in whole.items()}, beside)
+    beside.rename(path)
+
+
+@torch.no_grad()
+def restore(
+    group: nn.Module, optimiser: torch.optim.Optimizer, saved: Mapping[str, Tensor]
+) -> None:
+    """The inverse of ``store``; where nothing was saved, nothing changes."""
+    if not saved:
+        return
+    for name, weight in group.named_parameters():
+        weight.copy_(saved[f"weights.{name}"])
+    restore_optimiser(optimiser, saved)
 
 
 def wrong_many(

@@ -5,7 +5,7 @@ advance many of them: the steps of one lane run while those of the others are be
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import TypeVar
@@ -21,8 +21,8 @@ T = TypeVar("T")
 
 
 def side_by_side(
-    trainings: Iterable[Iterator[T]], *, lanes: int, device: torch.device
-) -> Iterator[T]:
+    trainings: Iterable[Generator[T, None, None]], *, lanes: int, device: torch.device
+) -> Generator[T, None, None]:
     """Everything that the ``trainings`` yield, up to ``lanes`` of them in turns.
 
     A training begins when a lane is free. Whoever takes what is yielded stands on the stream of
@@ -30,19 +30,24 @@ def side_by_side(
     """
     waiting = iter(trainings)
     going = [(training, new_stream(device)) for training in islice(waiting, lanes)]
-    while going:
-        still = []
+    try:
+        while going:
+            still = []
+            for training, stream in going:
+                with on_stream(stream):
+                    taken = 0
+                    for step in islice(training, TURN):
+                        taken += 1
+                        yield step
+                if taken == TURN:
+                    still.append((training, stream))
+                else:
+                    still += [(new, stream) for new in islice(waiting, 1)]
+            going = still
+    finally:
         for training, stream in going:
             with on_stream(stream):
-                taken = 0
-                for step in islice(training, TURN):
-                    taken += 1
-                    yield step
-            if taken == TURN:
-                still.append((training, stream))
-            else:
-                still += [(new, stream) for new in islice(waiting, 1)]
-        going = still
+                training.close()  # stopped: each may save what it has
 
 
 def new_stream(device: torch.device) -> torch.cuda.Stream | None:

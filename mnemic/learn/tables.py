@@ -7,7 +7,8 @@ import json
 import platform
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -101,7 +102,7 @@ class Going(NamedTuple):
     watched: Watched
 
 
-def rebuild(table: BabiTable, folder: Path) -> Iterator[Going]:
+def rebuild(table: BabiTable, folder: Path) -> Generator[Going, None, None]:
     """Train what is missing of the table, into ``folder``; ``result`` then reads it."""
     with lock(folder):
         device, clock = torch.device(table.device), Clock()
@@ -126,14 +127,18 @@ def missing(table: BabiTable, folder: Path) -> list[Group]:
 
 def train_group(
     folder: Path, group: Group, device: torch.device, rule: str, clock: "Clock"
-) -> Iterator[Going]:
+) -> Generator[Going, None, None]:
     """Train, test and keep the runs of one group, and its network if none was better so far."""
     recipe, seeds = group.recipe, group.seeds
     data = data_of(recipe)
     networks = new_networks(recipe, data, seeds)
     pools = [torch.arange(len(data.train))] * len(seeds)
-    for watched in fit_many(recipe, data, networks, seeds=seeds, pools=pools, device=device):
-        yield Going(group, watched)
+    key = "-".join(map(str, [group.name, *seeds]))
+    going = folder / "going" / f"{sha256(key.encode()).hexdigest()[:16]}.safetensors"
+    steps = fit_many(recipe, data, networks, seeds=seeds, pools=pools, device=device, going=going)
+    with closing(steps):
+        for watched in steps:
+            yield Going(group, watched)
     errors = {
         part: test(recipe, data, networks, part, device) for part in ("train", "validation", "test")
     }

@@ -1,0 +1,27 @@
+"""Ctrl-C, or a request to end, that waits for a good moment."""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def patient() -> Iterator[Callable[[], bool]]:
+    """Yield a function that says whether to stop, so that work can end between steps.
+
+    Ctrl-C and the signal that ``kill`` and ``timeout`` send ask for it; a second one interrupts at
+    once, as everywhere else.
+    """
+    pressed: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        if pressed:
+            raise KeyboardInterrupt
+        pressed.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(pressed)
+    finally:
+        for number, was in before.items():
+            signal.signal(number, was)
