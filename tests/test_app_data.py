@@ -193,7 +193,7 @@ def test_a_stopped_table_keeps_its_finished_runs(
     monkeypatch.undo()
     going = run(*words)
     assert going.code == 0
-    assert going.err == "runs 2 to 2 of 2\n"
+    assert going.err == "runs 2 to 2 of 2, from step 2 of phase 1\n"
 
 
 class Pressed:

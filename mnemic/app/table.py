@@ -120,13 +120,16 @@ def follow(table: Any, folder: Path) -> None:
     with patient() as stopped, Bars() as bars, closing(rebuild(table, folder)) as steps:
         for group, watched in steps:
             phase, step, share = watched.phase, watched.step, len(group.seeds)
-            if (phase.number, step.number) == (0, 1):
-                bars.line(f"runs {begun + 1} to {begun + share} of {total}")
+            key = (group.number, group.seeds[0])
+            if key not in parts:
+                half = (phase.number, step.number) != (0, 1)
+                where = f", from step {step.number} of phase {phase.number + 1}" if half else ""
+                bars.line(f"runs {begun + 1} to {begun + share} of {total}{where}")
                 begun += share
-            if step.number % OFTEN == 0 or step.number in (1, watched.total):
+            if step.number % OFTEN == 0 or key not in parts or step.number == watched.total:
                 now = epochs[phase.number] * step.number / watched.total
                 part = sum(epochs[: phase.number]) + now
-                parts[group.number, group.seeds[0]] = share * part / sum(epochs)
+                parts[key] = share * part / sum(epochs)
                 tasks = group.recipe["data"]["tasks"]
                 where = f"task {tasks[0]}" if len(tasks) == 1 else f"{len(tasks)} tasks"
                 bars.show(
