@@ -1,16 +1,19 @@
 """The training generator and its parts: clipping, schedules, optimisers, draws."""
 
 from collections import Counter
-from itertools import islice, repeat
+from collections.abc import Sequence
+from itertools import combinations_with_replacement, islice, repeat
 from math import cos, pi
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from mnemic.learn.clip import CLIPS, SQUARINGS, ClipSpectral, spectral_norms
-from mnemic.learn.draws import Draws, dice_of
+from mnemic.learn.draws import Draws, dice_of, edges
 from mnemic.learn.optimise import OPTIMISERS, Sgd, adam, adamw
 from mnemic.learn.schedule import SCHEDULES
 from mnemic.learn.train import TrainSettings, optimiser_of, train
@@ -324,6 +327,51 @@ def test_drawing_with_replacement_is_uniform() -> None:
     assert any(len(epoch.unique()) < 20 for epoch in rows[:40].view(10, 20))
 
 
+LENGTHS = torch.tensor([0] * 100 + [3] * 9 + [4] * 3 + [7] * 2 + [30] * 2 + [9] * 7)
+
+
+@pytest.mark.parametrize("replace", [True, False])
+@pytest.mark.parametrize("batch", [1, 2, 5])
+def test_a_bucket_holds_what_is_about_as_long(replace: bool, batch: int) -> None:
+    draws = draws_of(lengths=LENGTHS, buckets=3, replace=replace, batch=batch)
+    steps = list(islice(draws.from_step(0), 60 * draws.epoch))
+    bounds = sorted({step.most for step in steps if step.most is not None})
+    assert bounds == ([4, 30] if batch == 5 else [4, 9, 30])
+    for step in steps:
+        below = max([b for b in bounds if b < step.most], default=-1)
+        assert (LENGTHS[step.rows] <= step.most).all()
+        assert (LENGTHS[step.rows] > below).all()
+    assert set(torch.cat([step.rows for step in steps]).tolist()) == set(range(100, 123))
+    first = [step.most for step in steps[: draws.epoch]]
+    assert first != sorted(first)  # long and short ones are mixed
+    if not replace:
+        rows = torch.stack([step.rows for step in steps[: draws.epoch]])
+        assert len(rows.unique()) == rows.numel()
+
+
+def test_runs_draw_from_buckets_as_each_alone() -> None:
+    pools = [torch.arange(100, 123), torch.arange(100, 123)]
+    options = {"lengths": LENGTHS, "buckets": 3, "batch": 2}
+    both = islice(draws_of(pools=pools, seeds=[7, 8], stacked=True, **options).from_step(3), 20)
+    alone = [islice(draws_of(seeds=[n], **options).from_step(3), 20) for n in (7, 8)]
+    for step, *own in zip(both, *alone, strict=True):
+        for run, one in enumerate(own):
+            assert torch.equal(step.rows[run], one.rows)
+            assert step.most == one.most
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=30), st.integers(1, 5))
+def test_no_other_bounds_leave_less_padding(lengths: list[int], buckets: int) -> None:
+    def work(bounds: Sequence[int]) -> int:
+        return sum(min(b for b in bounds if b >= length) for length in lengths)
+
+    found = edges(torch.tensor(lengths), buckets)
+    others = combinations_with_replacement(sorted(set(lengths)), buckets)
+    assert len(found) <= buckets
+    assert work(found) == min(work(bounds) for bounds in others if max(bounds) == max(lengths))
+
+
 def test_rolls_are_uniform_and_only_made_when_asked_for() -> None:
     _, rolls = drawn(draws_of(), 4000)
     assert rolls.shape == (4000, 5, 3)
@@ -465,6 +513,21 @@ def test_sum_is_mean_times_the_number_of_targets() -> None:
         changes[reduce] = network.weight.detach() - before, step.loss
     torch.testing.assert_close(changes["sum"][0], 6 * changes["mean"][0])
     assert torch.equal(changes["sum"][1], changes["mean"][1])  # the loss that is told is a mean
+
+
+def test_noise_is_added_to_the_gradient() -> None:
+    """A step of plain descent moves by rate times gradient and noise, which has its deviation."""
+    changes = {}
+    for noise in (0.0, 5.0):
+        torch.manual_seed(0)
+        network = nn.Linear(3, 2000)
+        before = network.weight.detach().clone()
+        points = torch.ones(4, 3), torch.zeros(4, 2000)
+        next(run(network, TrainSettings(steps=1, noise=noise, **PLAIN), repeat(points)))
+        changes[noise] = network.weight.detach() - before
+    added = (changes[5.0] - changes[0.0]) / PLAIN["rate"]
+    assert added.std().item() == pytest.approx(5.0, rel=0.05)
+    assert abs(added.mean().item()) < 0.3
 
 
 def test_carried_state_is_handed_from_batch_to_batch() -> None:

@@ -117,6 +117,17 @@ def test_full_batches_have_the_same_shapes_whatever_is_drawn() -> None:
         assert one.shape == other.shape
 
 
+@pytest.mark.parametrize("compact", [True, False])
+def test_a_batch_with_less_room_gives_the_same(compact: bool) -> None:
+    network, most = network_of(slots=50), int(STORIES.lengths.median())
+    short = (STORIES.lengths <= most).nonzero().flatten()
+    small = STORIES.batch(short, compact=compact, most=most)
+    assert small.inputs.story.shape[-1] == most
+    same(network(small.inputs).scores, network(STORIES.batch(short).inputs).scores)
+    stacked = STORIES.batch(short.view(1, -1), compact=compact, most=most)
+    assert torch.equal(stacked.inputs.story[0], small.inputs.story)
+
+
 def test_a_full_batch_holds_each_text_once_where_that_is_less() -> None:
     places = STORIES.story.shape[1] + 1
     few = len(STORIES.texts) // places  # questions

@@ -321,6 +321,7 @@ def test_about_is_the_first_comment_only(tmp_path: Path) -> None:
 
 KNOWLEDGE = 'data={kind="generated-knowledge", films=20}'
 TOY = ['data={kind="generated", tasks=[1], count=80}', "train.validate=0", "train.keep=last"]
+TOY += ["train.patience=0"]
 
 
 def toy(name: str) -> dict[str, Any]:

@@ -26,12 +26,25 @@ class Questions(Protocol):
     @property
     def unknown(self) -> int: ...  # questions that cannot be answered in the words of the set
 
+    @property
+    def lengths(self) -> Tensor: ...  # q, how much there is to read before each question
+
     def __len__(self) -> int: ...
 
     def to(self, device: torch.device | str) -> "Questions": ...
 
-    def batch(self, rows: Tensor, rolls: Tensor | None = None, *, compact: bool = True) -> Any:
-        """What a network reads (``inputs``) and what an objective compares it with."""
+    def batch(
+        self,
+        rows: Tensor,
+        rolls: Tensor | None = None,
+        *,
+        compact: bool = True,
+        most: int | None = None,
+    ) -> Any:
+        """What a network reads (``inputs``) and what an objective compares it with.
+
+        ``most``: none of these questions is longer, so nothing need have room for more.
+        """
         ...
 
     def wrong(self, scores: Tensor, rows: Tensor) -> Tensor:

@@ -70,6 +70,8 @@ def draws_of(
         replace=phase.settings.replace,
         stacked=isinstance(network, Many),
         device=questions.device,
+        lengths=questions.lengths.cpu() if phase.settings.buckets > 1 else None,
+        buckets=phase.settings.buckets,
     )
 
 
@@ -91,7 +93,7 @@ def train_phase(
     compact = not on_gpu  # a GPU would rather have equal shapes than fewer texts
 
     def loss_of(network: nn.Module, draw: Draw, carried: Carried | None) -> Loss:
-        batch = questions.batch(draw.rows, draw.rolls, compact=compact)
+        batch = questions.batch(draw.rows, draw.rolls, compact=compact, most=draw.most)
         if isinstance(network, Many):
             return network.each(objective, batch, carried)
         return objective(network, batch, carried)
@@ -115,7 +117,7 @@ def share(draw: Draw) -> Draw:
         return draw
     rank = torch.distributed.get_rank()
     rolls = None if draw.rolls is None else draw.rolls[rank::count]
-    return Draw(draw.rows[rank::count], rolls)
+    return Draw(draw.rows[rank::count], rolls, draw.most)
 
 
 def bare(network: nn.Module) -> Any:

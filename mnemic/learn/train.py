@@ -1,5 +1,6 @@
 """Training is a generator: it steps and yields; its caller logs, evaluates, saves and stops."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -31,6 +32,7 @@ class TrainSettings:
     steps: int = 0  # ends a phase early; 0: after its epochs
     batch: int = 32
     replace: bool = False  # draw each example anew instead of shuffling
+    buckets: int = 1  # kinds of batches by length: the more, the less work goes into padding
     rate: float = 1e-3
     reduce: Literal["mean", "sum"] = "mean"  # sum: the step grows with the batch
     optimiser: Mapping[str, Any] = field(default_factory=lambda: {"kind": "adamw"})
@@ -43,14 +45,17 @@ class TrainSettings:
     save: int = 2000  # steps between checkpoints
 
     def __post_init__(self) -> None:
-        least = {"epochs": 0, "steps": 0, "batch": 1, "validate": 0, "patience": 0, "save": 1}
+        least = {"epochs": 0, "steps": 0, "batch": 1, "buckets": 1, "validate": 0}
+        least |= {"patience": 0, "save": 1}
         for name, number in least.items():
             if getattr(self, name) < number:
                 raise ConfigError(f"train.{name} is at least {number}, not {getattr(self, name)}")
         if self.keep == "best" and not self.validate:
             raise ConfigError('train.keep = "best" needs looks: set train.validate to 1 or more')
         if self.patience and self.keep != "best":
-            raise ConfigError('train.patience waits for a better look: set train.keep = "best"')
+            raise ConfigError(
+                'train.patience waits for better looks: set train.keep = "best" or train.patience = 0'
+            )
         if not 0 <= self.noise < inf:
             raise ConfigError(f"train.noise is a number from 0 on, not {self.noise}")
         if not 0 < self.rate < inf:
@@ -92,13 +97,14 @@ def train(
     """Take one optimiser step a batch, from step ``start`` to the end of the phase.
 
     ``epoch`` is the number of steps an epoch has. An optimiser made with ``graph`` has its step
-    replayed as a CUDA graph: that needs batches of equal shapes on the GPU, and carries no state.
+    replayed as a CUDA graph, one for each ``most`` of a batch: that needs batches of equal shapes
+    on the GPU, and carries no state.
     """
     total = settings.total(epoch)
     schedule = build(SCHEDULES, settings.schedule)
     advance: Any = Advance(network, loss_of, optimiser, settings)
     if isinstance(optimiser.param_groups[0]["lr"], Tensor):
-        advance = Graphed(advance, after=EAGER)
+        advance = Graphed(advance, after=EAGER, key=lambda batch: getattr(batch, "most", None))
     network.train()
     for number, batch in enumerate(islice(batches, max(total - start, 0)), start=start):
         now = settings.rate * schedule(number, epoch, total)
@@ -148,35 +154,49 @@ class Advance:
 
 
 class Graphed:
-    """A step that is recorded once and then replayed by the GPU alone, without Python."""
+    """A step that is recorded once and then replayed by the GPU alone, without Python.
 
-    def __init__(self, advance: Advance, *, after: int) -> None:
-        self.advance = advance
-        self.eager = after
-        self.graph: torch.cuda.CUDAGraph | None = None
+    Batches of each shape have a recording of their own; ``key(batch)`` tells them apart.
+    """
+
+    def __init__(self, advance: Advance, *, after: int, key: Callable[[Any], Any]) -> None:
+        self.advance, self.after, self.key = advance, after, key
+        self.taken = Counter[Any]()
+        self.recorded: dict[Any, Recorded] = {}
         self.stream = torch.cuda.Stream()
 
     def __call__(self, batch: Any, carried: Carried | None) -> Stepped:
-        if self.eager:
-            self.eager -= 1
+        shape = self.key(batch)
+        self.taken[shape] += 1
+        if self.taken[shape] <= self.after:
             self.stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(self.stream):
                 result = self.advance(batch, None)
             torch.cuda.current_stream().wait_stream(self.stream)
             return result
-        if self.graph is None:
-            self.record(batch)
-        assert self.graph is not None
-        tree_map(lambda new, kept: None if new is None else kept.copy_(new), batch, self.batch)
-        self.graph.replay()
-        return self.loss.clone(), self.norm.clone(), None
+        if shape not in self.recorded:
+            self.recorded[shape] = self.record(batch)
+        graph, kept, loss, norm = self.recorded[shape]
+        tree_map(lambda new, old: old.copy_(new) if isinstance(new, Tensor) else None, batch, kept)
+        graph.replay()
+        return loss.clone(), norm.clone(), None
 
-    def record(self, batch: Any) -> None:
-        self.batch = tree_map(lambda part: None if part is None else part.clone(), batch)
+    def record(self, batch: Any) -> "Recorded":
+        kept = tree_map(lambda part: part.clone() if isinstance(part, Tensor) else part, batch)
         self.advance.optimiser.zero_grad(set_to_none=True)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            self.loss, self.norm, _ = self.advance(self.batch, None)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            loss, norm, _ = self.advance(kept, None)
+        return Recorded(graph, kept, loss, norm)
+
+
+class Recorded(NamedTuple):
+    """A recorded step, the batch it reads and what it writes."""
+
+    graph: torch.cuda.CUDAGraph
+    batch: Any
+    loss: Tensor
+    norm: Tensor
 
 
 def cut(carried: Carried | None) -> Carried | None:

@@ -79,7 +79,18 @@ class BaseQuestions(NamedTuple):
     def to(self, device: torch.device | str) -> "BaseQuestions":
         return BaseQuestions(*(part.to(device) for part in self))
 
-    def batch(self, rows: Tensor, rolls: Tensor | None = None, *, compact: bool = True) -> Batch:
+    @property
+    def lengths(self) -> Tensor:
+        return (self.slots >= 0).sum(1)
+
+    def batch(
+        self,
+        rows: Tensor,
+        rolls: Tensor | None = None,
+        *,
+        compact: bool = True,
+        most: int | None = None,
+    ) -> Batch:
         """The questions in ``rows`` (b). Always compact: no two questions have as many slots."""
         if rows.dim() != 1:
             raise ValueError("questions about a base are drawn for one run at a time")

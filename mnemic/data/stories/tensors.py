@@ -52,7 +52,18 @@ class Stories(NamedTuple):
         """Some of the questions; the texts stay shared."""
         return Stories(self.texts, *(part[rows] for part in self[1:]))
 
-    def batch(self, rows: Tensor, rolls: Tensor | None = None, *, compact: bool = True) -> Batch:
+    @property
+    def lengths(self) -> Tensor:
+        return (self.story >= 0).sum(1)
+
+    def batch(
+        self,
+        rows: Tensor,
+        rolls: Tensor | None = None,
+        *,
+        compact: bool = True,
+        most: int | None = None,
+    ) -> Batch:
         """The questions in ``rows`` (b, or runs b: then everything has a runs axis in front).
 
         ``compact`` keeps only the texts and columns that are needed, each once. Without it all
@@ -62,7 +73,8 @@ class Stories(NamedTuple):
         if rows.dim() == 2 and compact:
             own = [self.batch(r, None if rolls is None else rolls[i]) for i, r in enumerate(rows)]
             return stack(own)
-        story, question = self.story[rows], self.question[rows].unsqueeze(-1)  # b n, b 1
+        story = self.story[:, :most][rows]  # b n
+        question = self.question[rows].unsqueeze(-1)  # b 1
         if compact:
             texts, story, question = self.needed(story, question)
         elif len(self.texts) <= story.shape[-2] * (story.shape[-1] + 1):
