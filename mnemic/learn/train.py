@@ -54,7 +54,8 @@ class TrainSettings:
             raise ConfigError('train.keep = "best" needs looks: set train.validate to 1 or more')
         if self.patience and self.keep != "best":
             raise ConfigError(
-                'train.patience waits for better looks: set train.keep = "best" or train.patience = 0'
+                'train.patience waits for better looks: set train.keep = "best", or '
+                "train.patience = 0"
             )
         if not 0 <= self.noise < inf:
             raise ConfigError(f"train.noise is a number from 0 on, not {self.noise}")
