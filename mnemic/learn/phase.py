@@ -89,6 +89,9 @@ def train_phase(
     on_gpu = questions.device.type == "cuda"
     if not on_gpu and sum(p.numel() for p in network.parameters()) < SMALL:
         torch.set_num_threads(1)
+    if on_gpu:
+        exact = phase.settings.matmul == "float32"
+        torch.set_float32_matmul_precision("highest" if exact else "high")
     objective = build(OBJECTIVES, phase.recipe["objective"])
     compact = not on_gpu  # a GPU would rather have equal shapes than fewer texts
 
