@@ -17,7 +17,10 @@ from mnemic.memory import rewrite_kernel as kernel
 from mnemic.memory.rewrite import Rewriting, rewrite, rewrite_plainly
 
 BATCH, SLOTS, WIDTH = 32, 20, 100
-TRIED = [(16, 4), (16, 8), (32, 4), (64, 4), (64, 8), (128, 8)]  # rows, warps
+TRIED = [  # rows, warps, registers
+    (16, 8, None), (16, 8, 128), (16, 8, 96), (16, 4, None), (16, 4, 168), (16, 4, 128),
+    (32, 8, None), (32, 8, 128), (64, 8, None), (64, 16, None),
+]  # fmt: skip
 Write = Callable[..., tuple[Tensor, Tensor]]
 
 
@@ -89,10 +92,11 @@ def main(words: Sequence[str] | None = None) -> None:
             f"{took / asked.sentences * 1e6:.1f} µs a sentence"
         )
     expected = both_ways(plain, given)
-    for precision in ("tf32x3", "bf16x3", "tf32"):
-        for kernel.ROWS, kernel.WARPS in TRIED:
+    for precision in ("bf16", "bf16x3"):
+        for kernel.ROWS, kernel.WARPS, kernel.REGISTERS in TRIED:
             kernel.PRECISION = precision
             where = f"{precision} rows {kernel.ROWS} warps {kernel.WARPS}"
+            where += f" registers {kernel.REGISTERS or 'free'}"
             try:
                 found = both_ways(fused, given)
                 took = seconds(fused, given, asked.repeat)

@@ -20,7 +20,17 @@ from mnemic.memory.rewrite import TINY
 
 ROWS = 16  # rows a program; the least that a tensor core takes
 WARPS = 8
-PRECISION = "bf16x3"  # three products of halves on tensor cores: 16 bits, nearly float32
+REGISTERS: int | None = None  # at most so many a thread: fewer let more programs onto a core
+PRECISION = "bf16x3"  # three products of halves on tensor cores: 16 bits; "bf16" is one: 8 bits
+
+
+@triton.jit
+def times(rows, matrix, precision: tl.constexpr):  # type: ignore[no-untyped-def]
+    if precision == "bf16":
+        product = tl.dot(rows.to(tl.bfloat16), matrix.to(tl.bfloat16))
+    else:
+        product = tl.dot(rows, matrix, input_precision=precision)
+    return product
 
 
 @triton.jit
@@ -31,13 +41,22 @@ def forward_kernel(  # type: ignore[no-untyped-def]
     height: tl.constexpr, padded: tl.constexpr, tiny: tl.constexpr, precision: tl.constexpr,
     keep: tl.constexpr,
 ):  # fmt: skip
-    run = tl.program_id(1).to(tl.int64)  # no offset may overflow
     row = tl.program_id(0) * height + tl.arange(0, height)  # of this run: b s
     channel = tl.arange(0, padded)
     real, inside = row < batch * count, channel < width
     both = real[:, None] & inside[None, :]
-    example, slot = run * batch + row // count, row % count
-    here = (run * batch * count + row)[:, None] * width + channel[None, :]
+    example, slot = row // count, row % count
+    # Up to the run's own part offsets may overflow; inside it they may not (see ``launch``).
+    run = tl.program_id(1).to(tl.int64)
+    first, stories = run * batch * count * width, run * batch * inputs
+    slots, last, rows, thoughts = (
+        slots + first, last + first, rows + first * inputs, thoughts + first * inputs,
+    )  # fmt: skip
+    told, drive = told + stories * width, drive + stories * width
+    lean, gates, seen, ends = (
+        lean + stories * count, gates + stories * count, seen + stories, ends + run * batch,
+    )  # fmt: skip
+    here = row[:, None] * width + channel[None, :]
     across = tl.arange(0, padded)
     square = inside[:, None] & (across < width)[None, :]
     # U transposed: h Uᵀ
@@ -45,7 +64,8 @@ def forward_kernel(  # type: ignore[no-untyped-def]
         old + run * width * width + across[None, :] * width + channel[:, None], square, 0.0
     )
     h = tl.load(slots + here, both, 0.0)
-    keyed = tl.load(place + (run * count + slot)[:, None] * width + channel[None, :], both, 0.0)
+    key_at = slot[:, None] * width + channel[None, :]
+    keyed = tl.load(place + run * count * width + key_at, both, 0.0)
     bend = tl.load(slope + run * width + channel, inside, 0.0)[None, :]
     for n in range(tl.max(tl.load(ends + example, real, 0))):
         told_at = (example * inputs + n)[:, None] * width + channel[None, :]
@@ -54,12 +74,12 @@ def forward_kernel(  # type: ignore[no-untyped-def]
         gate_at = (example * inputs + n) * count + slot
         a = tl.load(lean + gate_at, real, 0.0) + tl.sum(s * h, 1)
         open = tl.load(seen + example * inputs + n, real, 0) != 0
-        p += tl.dot(h, matrix, input_precision=precision)
+        p += times(h, matrix, precision)
         g = 1.0 / (1.0 + tl.exp(-a))
         z = h + g[:, None] * tl.where(p > 0, p, bend * p)
         size = tl.maximum(tl.sum(z * z, 1), tiny)
         if keep:
-            kept_at = ((run * inputs + n) * batch * count + row)[:, None] * width + channel[None, :]
+            kept_at = n * batch * count * width + here
             tl.store(rows + kept_at, h, both)
             tl.store(thoughts + kept_at, p, both)
         tl.store(gates + gate_at, tl.where(open, g, 0.0), real)
@@ -74,13 +94,22 @@ def backward_kernel(  # type: ignore[no-untyped-def]
     batch, inputs, count, width,
     height: tl.constexpr, padded: tl.constexpr, tiny: tl.constexpr, precision: tl.constexpr,
 ):  # fmt: skip
-    run = tl.program_id(1).to(tl.int64)  # no offset may overflow
     row = tl.program_id(0) * height + tl.arange(0, height)
     channel = tl.arange(0, padded)
     real, inside = row < batch * count, channel < width
     both = real[:, None] & inside[None, :]
-    example, slot = run * batch + row // count, row % count
-    here = (run * batch * count + row)[:, None] * width + channel[None, :]
+    example, slot = row // count, row % count
+    run = tl.program_id(1).to(tl.int64)
+    first, stories = run * batch * count * width, run * batch * inputs
+    rows, thoughts, d_thoughts = (
+        rows + first * inputs, thoughts + first * inputs, d_thoughts + first * inputs,
+    )  # fmt: skip
+    d_last, d_slots, d_slope = d_last + first, d_slots + first, d_slope + first
+    told, seen, ends = told + stories * width, seen + stories, ends + run * batch
+    gates, d_gates, d_lean = (
+        gates + stories * count, d_gates + stories * count, d_lean + stories * count,
+    )  # fmt: skip
+    here = row[:, None] * width + channel[None, :]
     across = tl.arange(0, padded)
     square = inside[:, None] & (across < width)[None, :]
     matrix = tl.load(
@@ -92,7 +121,7 @@ def backward_kernel(  # type: ignore[no-untyped-def]
     end = tl.max(tl.load(ends + example, real, 0))
     for back in range(end):
         n = end - 1 - back
-        kept_at = ((run * inputs + n) * batch * count + row)[:, None] * width + channel[None, :]
+        kept_at = n * batch * count * width + here
         h = tl.load(rows + kept_at, both, 0.0)
         p = tl.load(thoughts + kept_at, both, 0.0)
         s = tl.load(told + (example * inputs + n)[:, None] * width + channel[None, :], both, 0.0)
@@ -112,7 +141,7 @@ def backward_kernel(  # type: ignore[no-untyped-def]
         d_bend += tl.where(p > 0, 0.0, p * d_c)
         tl.store(d_lean + gate_at, d_a, real)
         tl.store(d_thoughts + kept_at, d_p, both)
-        through = d_z + d_a[:, None] * s + tl.dot(d_p, matrix, input_precision=precision)
+        through = d_z + d_a[:, None] * s + times(d_p, matrix, precision)
         d_h = tl.where(open[:, None], through, d_h)
     tl.store(d_slots + here, d_h, both)
     tl.store(d_slope + here, d_bend, both)
@@ -183,8 +212,13 @@ def ends(seen: Tensor) -> Tensor:
 
 def launch(kernel: Any, tensors: tuple[Tensor, ...], sizes: tuple[int, ...], **fixed: Any) -> None:
     """``sizes``: r b n s d. Channels are padded to a power of two, which the kernel masks."""
-    runs, batch, _, count, width = sizes
+    runs, batch, inputs, count, width = sizes
+    if batch * inputs * count * width >= 2**31:
+        raise ValueError(
+            f"a batch of {batch} with {inputs} sentences, {count} slots and width {width} is too "
+            "large for EntNet's kernel; lower train.batch, or set model.memory.fused = false"
+        )
     grid = (triton.cdiv(batch * count, ROWS), runs)
     padded = max(16, triton.next_power_of_2(width))
     fixed |= {"height": ROWS, "padded": padded, "tiny": TINY, "precision": PRECISION}
-    kernel[grid](*tensors, *sizes[1:], num_warps=WARPS, num_stages=1, **fixed)
+    kernel[grid](*tensors, *sizes[1:], num_warps=WARPS, num_stages=1, maxnreg=REGISTERS, **fixed)
