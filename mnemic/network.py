@@ -10,14 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode import ENCODERS, FUSIONS, WHOLE
+from mnemic.encode.segment import SEGMENTERS
 from mnemic.memory import MEMORIES, Reading, Written
 from mnemic.memory.slots import slots_of
-from mnemic.recipe import ConfigError, build, fits, listed
+from mnemic.recipe import ConfigError, build, fits, listed, named
 from mnemic.respond import RESPONSES
 
 IGNORE = -100  # a target that is not asked for
 PARTS = ("width", "encode", "memory", "respond")
-EXTRA = ("ask", "fuse")  # parts of I that only some networks have
+EXTRA = ("ask", "fuse", "segment")  # parts of I that only some networks have
 
 
 class Inputs(NamedTuple):
@@ -41,13 +42,16 @@ class Output(NamedTuple):
     scores: Tensor  # b m v
     reading: Reading
     written: Written
+    segments: Tensor | None = None  # b n, how badly sentences can be told apart, while learning to
 
 
 class Network(nn.Module):
     """The four parts. Every memory network of the library is this class with other parts.
 
     I is ``encode``, text by text; ``ask`` reads questions instead, where a network reads them in
-    another way; ``fuse`` lets the sentences of a story know of each other.
+    another way; ``fuse`` lets the sentences of a story know of each other. With ``segment`` a story
+    is a stream of words outside training, and what is written are the segments it is cut into;
+    ``written.weights`` still tell of sentences.
     """
 
     def __init__(
@@ -58,9 +62,10 @@ class Network(nn.Module):
         *,
         ask: nn.Module | None = None,
         fuse: nn.Module | None = None,
+        segment: Any = None,
     ) -> None:
         super().__init__()
-        self.encode, self.ask, self.fuse = encode, ask, fuse
+        self.encode, self.ask, self.fuse, self.segment = encode, ask, fuse, segment
         self.memory = memory
         self.respond = respond
 
@@ -72,12 +77,21 @@ class Network(nn.Module):
     def forward(self, inputs: Inputs, follow: Tensor | None = None) -> Output:
         """``follow`` (b m f): the sentences to be read, hop by hop, where reads are taught."""
         story, seen, query = self.input(inputs)
+        segments = shares = None
+        if self.segment is not None and self.training:
+            segments = take(self.segment.lost(inputs.texts, inputs.mask), inputs.story.clamp(min=0))
+            segments = segments * seen
+        elif self.segment is not None:
+            story, seen, shares = self.stream(inputs)
         empty = self.memory.empty(seen.shape[0], story)
         written = self.memory.write(empty, story, seen)
+        if shares is not None:
+            written = written._replace(weights=shares @ written.weights)
         slots = None if follow is None else slots_of(follow, written.weights)
         reading = self.memory.read(written.state, query, follow=slots, rolls=inputs.rolls)
         ranked = {} if inputs.candidates is None else {"candidates": inputs.candidates}
-        return Output(self.respond(query, reading, story, seen, **ranked), reading, written)
+        scores = self.respond(query, reading, story, seen, **ranked)
+        return Output(scores, reading, written, segments)
 
     def input(self, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
         """I: the story's states (b n …), which of them are real (b n), the questions' (b m …)."""
@@ -95,19 +109,32 @@ class Network(nn.Module):
         asked = self.ask(words.flatten(0, 1), mask.flatten(0, 1))  # (b m) …
         return story, seen, asked.unflatten(0, inputs.question.shape)
 
+    def stream(self, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
+        """The states of a story's segments, which are real, and their shares of the sentences."""
+        rows, seen = inputs.story.clamp(min=0), inputs.story >= 0  # b n
+        words = take(inputs.mask, rows) & seen.unsqueeze(-1)
+        cut = self.segment(take(inputs.texts, rows), words)
+        states = self.encode(cut.texts.flatten(0, 1), cut.mask.flatten(0, 1))
+        return states.unflatten(0, rows.shape), cut.mask.any(-1), cut.shares
+
 
 def take(states: Tensor, rows: Tensor) -> Tensor:
     """``states[rows]`` (u … → b n …), by the kind of indexing whose gradient is fastest."""
     return states.index_select(0, rows.flatten()).unflatten(0, rows.shape)
 
 
-def assemble(model: Mapping[str, Any], sizes: Mapping[str, int]) -> Network:
+def assemble(model: Mapping[str, Any], sizes: Mapping[str, Any]) -> Network:
     """Make the network a recipe's ``[model]`` describes; ``sizes`` are facts of the data."""
     check_model(model)
     given = {"width": model["width"], **sizes}
     memory = build(MEMORIES, model["memory"], **given)
     kinds = {kind: ENCODERS[kind] for kind in WHOLE}
     encode = build(kinds, model["encode"], tables=memory.tables, **given)
+    if sizes.get("unseen") and "unseen" not in named(type(encode)):
+        raise ConfigError(
+            "data.unseen gives ids to words that training never met; model.encode.kind is then "
+            "'context' or 'exact', which can read them, or set data.unseen=0"
+        )
     if model["memory"].get("tied"):
         memory.words = encode.words  # whose vectors are keys
     respond = build(RESPONSES, model["respond"], **given)
@@ -121,7 +148,10 @@ def assemble(model: Mapping[str, Any], sizes: Mapping[str, int]) -> Network:
     given["words"] = encode.words  # the word vectors, for parts that share them
     ask = build(ENCODERS, model["ask"], **given) if "ask" in model else None
     fuse = build(FUSIONS, model["fuse"], **given) if "fuse" in model else None
-    return Network(encode, memory, respond, ask=ask, fuse=fuse)
+    if fuse is not None and "segment" in model:
+        raise ConfigError("model.segment and model.fuse do not go together; leave one of them out")
+    segment = build(SEGMENTERS, model["segment"], **given) if "segment" in model else None
+    return Network(encode, memory, respond, ask=ask, fuse=fuse, segment=segment)
 
 
 @torch.no_grad()

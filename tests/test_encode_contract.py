@@ -26,7 +26,7 @@ from mnemic.encode import (
 from mnemic.recipe import build
 
 D, VOCAB, N = 16, 30, 6
-WHOLE = {"bag", "masked-bag", "ngrams", "sentence"}
+WHOLE = {"bag", "context", "exact", "masked-bag", "ngrams", "sentence"}
 
 
 def plain(table: Mapping[str, Callable[..., Any]], kind: str) -> dict[str, Any]:

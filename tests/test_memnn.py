@@ -36,7 +36,9 @@ KINDS = [
 
 def make(time: bool, stop: bool, match: str, *, hops: int = 3, seed: int = 0) -> MemNN:
     torch.manual_seed(seed)
-    memory = MemNN(D, hops=hops, slots=SLOTS, time=time, stop=stop, match={"kind": match})
+    order = 0.5 if stop else 0.0
+    spec = {"kind": match}
+    memory = MemNN(D, hops=hops, slots=SLOTS, time=time, stop=stop, match=spec, order=order)
     for weight in memory.parameters():
         torch.nn.init.normal_(weight)
     return memory.eval()
@@ -69,7 +71,7 @@ class Slow:
 
     def score(self, found: list[int], y: int, other: int) -> float:
         """s(x, y, y′) with x the question and what was found; without times s(x, y) − s(x, y′)."""
-        x = self.question[0] + sum((self.facts[i, 1] for i in found), torch.zeros(D))
+        x = self.joined(found, 0, 1, 0)
         total = self.candidate(y) - self.candidate(other)
         if self.memory.times is not None:
             vectors = self.memory.times.vectors
@@ -81,6 +83,14 @@ class Slow:
             if self.none not in (y, other) and y < other:
                 total = total + vectors[2]
         return (self.embedded(x) @ total).item()
+
+    def joined(self, found: list[int], asked: int, fact: int, response: int) -> Tensor:
+        """[x, m₁, m₂ …] in the dictionaries of O or of R; each hop may have its gain."""
+        total, gains = self.question[asked], self.memory.gains
+        for hop, i in enumerate(found):
+            gain = torch.ones(D) if gains is None else gains[response, hop]
+            total = total + gain * self.facts[i, fact]
+        return total
 
     def choose(self, found: list[int]) -> int:
         """Through the memory once, keeping the winner."""
@@ -135,10 +145,10 @@ def test_reads_are_the_papers_loop(time: bool, stop: bool, match: str) -> None:
         reading = memory.read(told(memory, states).state, query)
         for row in range(2):
             for m in range(3):
-                slow = Slow(memory, states[row], query[row, m]).read()
+                twin = Slow(memory, states[row], query[row, m])
+                slow = twin.read()
                 assert chosen(reading)[row][m] == slow
-                said = query[row, m, 3] + states[row, slow, 4].sum(0)
-                torch.testing.assert_close(reading.found[row, m], said)
+                torch.testing.assert_close(reading.found[row, m], twin.joined(slow, 3, 4, 1))
                 lengths.add(len(slow))
     assert lengths == ({0, 1, 2, 3} if stop else {3})
 
@@ -220,9 +230,8 @@ def test_a_hop_follows_what_it_is_told_then_stops_or_stays(
     for row, (hops,) in enumerate(chosen(reading)):
         assert hops[:2] == [2, 4]
         assert hops[2:] == ([] if stop else [4])
-        torch.testing.assert_close(
-            reading.found[row, 0], query[row, 0, 3] + states[row, hops, 4].sum(0)
-        )
+        said = Slow(memory, states[row], query[row, 0]).joined(hops, 3, 4, 1)
+        torch.testing.assert_close(reading.found[row, 0], said)
     free = chosen(memory.read(state, query))
     assert sum(hops[:2] != [2, 4] for (hops,) in free) > 30
 
@@ -301,7 +310,7 @@ def test_the_loss_is_equations_6_to_8(name: str, task: int) -> None:
         read = list(chain[: network.memory.hops])
         while network.memory.nothing is None and len(read) < network.memory.hops:
             read.append(read[-1])
-        found = query[row, 0, 3] + story[row, read, 4].sum(0)
+        found = slow.joined(read, 3, 4, 1).detach()
         reading = Reading(found.view(1, 1, D), *[torch.zeros(1)] * 2)
         scores = network.respond(query, reading, story, seen)[0, 0].tolist()
         right = scores[int(batch.answers[row, 0])]

@@ -74,6 +74,12 @@ CASES = {
         appends=True,
         hard=True,
     ),
+    "memnn, knows the hop": Case(
+        {"kind": "memnn", "hops": 3, "order": 0.5}, 3, heads=2, appends=True, hard=True
+    ),
+    "memnn, forgets the useless": Case(
+        {"kind": "memnn", "forget": {"kind": "useless"}}, 2, heads=2, hard=True
+    ),
     "wmn": Case({"kind": "wmn"}, 4, heads=8, appends=True),
     "wmn, plain": Case(
         {"kind": "wmn", "hops": 1, "heads": 2, "time": False, "spare": False, "tanh": False},
@@ -272,6 +278,7 @@ def test_every_weight_and_every_real_input_gets_a_gradient(name: str) -> None:
     if CASES[name].hard:
         loss = loss + reading.scores.masked_fill(~mask[:, None, None, None], 0).square().sum()
         loss = loss + (0 if reading.nothing is None else reading.nothing.square().sum())
+        loss = loss + (0 if reading.worth is None else (reading.worth * (reading.worth > -9)).sum())
     loss.backward()
     for part, weight in [*memory.named_parameters(), ("query", query)]:
         assert weight.grad is not None, part

@@ -107,7 +107,7 @@ def tell(report: dict[str, Any]) -> None:
         "progress": "trained to the end" if progress["done"] else where,
         "trained for": duration(progress["seconds"]),
         "seed": str(report["seed"]),
-        "sizes": ", ".join(f"{name} {count}" for name, count in report["sizes"].items()),
+        "sizes": ", ".join(f"{name} {counted(size)}" for name, size in report["sizes"].items()),
         "weights": f"{sum(report['parameters'].values()):,} ({parts})",
     }
     if card := report["card"]:
@@ -118,6 +118,11 @@ def tell(report: dict[str, Any]) -> None:
     screen.print(files_table(report["files"]))
     if report["log"]:
         screen.print(log_table(report["log"]))
+
+
+def counted(size: int | list[Any]) -> int:
+    """A size that is a list is told by its length."""
+    return len(size) if isinstance(size, list) else size
 
 
 def files_table(files: dict[str, int]) -> Table:

@@ -7,7 +7,7 @@ from typing import Any
 from mnemic.recipe import Recipe, hints, listed, named, spoken
 
 # Facts that are handed to a part by its maker, so that a recipe does not set them.
-MODEL = {"width", "vocab", "longest", "tables", "words", "hops"}
+MODEL = {"width", "vocab", "longest", "tables", "words", "hops", "spelled", "unseen"}
 OPTIMISER = {"parameters", "rate", "runs"}
 NESTED = {"optimiser", "schedule", "clip"}  # parts of [train], which have rows of their own
 

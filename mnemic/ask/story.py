@@ -72,7 +72,8 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
     words = checkpoint.tokenizer
     assert isinstance(words, Words)
     example = Example(tuple(sentences), question, "", (), 0)
-    batch = tensors([example], words).batch(torch.tensor([0]))
+    unseen = checkpoint.sizes.get("unseen", 0)
+    batch = tensors([example], words, unseen=unseen).batch(torch.tensor([0]))
     output = checkpoint.network.eval()(batch.inputs)
     chances = output.scores[0, 0].softmax(-1)
     best = chances.topk(min(OTHERS, len(words)))
@@ -84,7 +85,8 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
         for number, weights in read_of(output).items()
     )
     kept = len(evidence)
-    said = notes(words, sentences, question, kept, longest=checkpoint.sizes["longest"] - 1)
+    longest = checkpoint.sizes["longest"] - 1
+    said = notes(words, sentences, question, kept, longest=longest, unseen=unseen)
     return Answer(
         *ranked[0],
         ranked,
@@ -144,18 +146,25 @@ def key_words(checkpoint: Checkpoint) -> list[str]:
 
 
 def notes(
-    words: Words, sentences: Sequence[str], question: str, kept: int, *, longest: int
+    words: Words,
+    sentences: Sequence[str],
+    question: str,
+    kept: int,
+    *,
+    longest: int,
+    unseen: int = 0,
 ) -> tuple[str, ...]:
     """What is not an error, but must be said; ``longest`` text of training had so many words."""
     said, told = [], len(sentences)
+    fate = "which is new in" if unseen else "left out of"
     if unknown := words.unknown_words(" ".join(sentences[told - kept :])):
-        said.append(f"the model does not know {few(unknown)}, left out of the story")
+        said.append(f"the model does not know {few(unknown)}, {fate} the story")
     unknown = words.unknown_words(question)
     if all(number == words.unknown for number in words.encode(question).ids):
         listed = f" ({few(unknown)})" if unknown else ""
         said.append(f"the model knows no word of the question{listed}; this is a guess")
     elif unknown:
-        said.append(f"the model does not know {few(unknown)}, left out of the question")
+        said.append(f"the model does not know {few(unknown)}, {fate} the question")
     if long := sum(len(words.encode(text).ids) > longest for text in (*sentences, question)):
         said.append(f"texts longer than any in training ({longest} words): {long}; do not trust it")
     if kept < told:

@@ -12,6 +12,7 @@ from torch import Tensor
 from mnemic.text import Words
 
 Part = Literal["train", "validation", "test"]
+Sizes = dict[str, Any]  # facts a network is built from: whole numbers, or lists of them
 
 
 class Questions(Protocol):
@@ -59,7 +60,7 @@ class Data(Protocol):
     def words(self) -> Words: ...
 
     @property
-    def sizes(self) -> dict[str, int]: ...
+    def sizes(self) -> Sizes: ...
 
     @property
     def train(self) -> Questions: ...

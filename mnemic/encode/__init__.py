@@ -2,8 +2,9 @@
 
 Contract: ``encode(tokens, mask, context=None) → states``; ids b n and bool b n → b n d, zeros at
 padding, ``width`` d. ``context`` is what the kind can look back at; each kind says what that is.
-``bag``, ``masked-bag``, ``ngrams`` and ``sentence`` give each text as a whole instead: one state a
-table, u w → u t d; their ``words`` are the word vectors (v d), which other parts may share.
+``bag``, ``context``, ``exact``, ``masked-bag``, ``ngrams`` and ``sentence`` give each text as a
+whole instead: one state a table, u w → u t d; their ``words`` are the word vectors (v d), which
+other parts may share.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,9 @@ from typing import Any
 from mnemic.encode.attention import ATTENTIONS, FullAttention, Heads, Kept
 from mnemic.encode.bag import Bag
 from mnemic.encode.causal import CausalEncoder
+from mnemic.encode.context import ContextBag
 from mnemic.encode.embeddings import EMBEDDINGS, Embeddings
+from mnemic.encode.exact import ExactMatch
 from mnemic.encode.fuse import FUSIONS
 from mnemic.encode.masked_bag import MaskedBag
 from mnemic.encode.ngrams import Ngrams
@@ -35,6 +38,8 @@ from mnemic.encode.words import WordVectors
 ENCODERS: dict[str, Callable[..., Any]] = {
     "bag": Bag,
     "causal": CausalEncoder,
+    "context": ContextBag,
+    "exact": ExactMatch,
     "masked-bag": MaskedBag,
     "ngrams": Ngrams,
     "recurrent": RecurrentEncoder,
@@ -44,7 +49,7 @@ ENCODERS: dict[str, Callable[..., Any]] = {
 }
 
 # Kinds that a memory of texts can use: each text by itself, as a whole or word by word.
-WHOLE = ("bag", "masked-bag", "ngrams", "sentence", "words")
+WHOLE = ("bag", "context", "exact", "masked-bag", "ngrams", "sentence", "words")
 
 __all__ = [
     "ATTENTIONS",
@@ -60,10 +65,12 @@ __all__ = [
     "Cache",
     "CausalEncoder",
     "Context",
+    "ContextBag",
     "Decoded",
     "DecoderStack",
     "Embeddings",
     "EncoderStack",
+    "ExactMatch",
     "FullAttention",
     "Heads",
     "Kept",

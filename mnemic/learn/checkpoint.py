@@ -56,7 +56,7 @@ class Checkpoint:
 
     recipe: Recipe
     seed: int
-    sizes: Mapping[str, int]
+    sizes: Mapping[str, Any]
     tokenizer: Tokenizer
     network: Network
     progress: Progress
@@ -104,7 +104,7 @@ def read_described(path: Path) -> dict[str, Any]:
     described = read_json(path)
     recipe, sizes = described.get("recipe"), described.get("sizes")
     whole = isinstance(recipe, dict) and isinstance(recipe.get("model"), dict)
-    sized = isinstance(sizes, dict) and all(isinstance(size, int) for size in sizes.values())
+    sized = isinstance(sizes, dict) and all(isinstance(x, int | list) for x in sizes.values())
     if not whole or not sized or not isinstance(described.get("seed"), int):
         raise CheckpointError(f"{path} does not hold a recipe with its model, a seed and sizes")
     return described

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from mnemic.data import DATASETS
-from mnemic.data.contract import Data
+from mnemic.data.contract import Data, Sizes
 from mnemic.learn.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -65,14 +65,14 @@ def data_of(recipe: Recipe) -> Data:
     return build(DATASETS, recipe["data"]).data()
 
 
-def new_network(model: dict[str, Any], sizes: dict[str, int], seed: int) -> Network:
+def new_network(model: dict[str, Any], sizes: Sizes, seed: int) -> Network:
     """A network with the weights of a seed; the global dice are left as they were."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(dice_of(seed, "weights").initial_seed())
         return assemble(model, sizes)
 
 
-def same_weights(model: dict[str, Any], sizes: dict[str, int], network: nn.Module) -> Network:
+def same_weights(model: dict[str, Any], sizes: Sizes, network: nn.Module) -> Network:
     """A network of a phase's own model with another's weights."""
     fresh = new_network(model, sizes, 0)
     fill(fresh, weights_of(network), Path("the phase before"))
@@ -257,7 +257,7 @@ def carried_of(state: Mapping[str, Tensor], device: torch.device) -> Carried | N
     return {name.removeprefix(CARRIED): part.to(device) for name, part in own.items()} or None
 
 
-def check_phases(plan: Sequence[Phase], recipe: Recipe, sizes: dict[str, int]) -> None:
+def check_phases(plan: Sequence[Phase], recipe: Recipe, sizes: Sizes) -> None:
     """The parts fit; a phase may use the recipe's weights otherwise, but not other weights."""
     check_parts(new_network(recipe["model"], sizes, 0))
     for phase in plan:

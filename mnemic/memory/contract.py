@@ -30,6 +30,7 @@ class Reading(NamedTuple):
     buffer: Tensor | None = None  # b m k d, what every hop found, where a response relates them
     nothing: Tensor | None = None  # b k h m, the score of reading nothing, where that is a choice
     gates: Tensor | None = None  # b k m, how much of what a hop found was taken, where a gate says
+    worth: Tensor | None = None  # b s, what decides which slots stay, where that is learned
 
 
 class Memory(Protocol):

@@ -14,11 +14,13 @@ from torch import Tensor, nn
 
 from mnemic.memory.contest import Pairs, Times, against, contest, untimed
 from mnemic.memory.contract import Reading, Written
+from mnemic.memory.forget import FORGETS
 from mnemic.memory.match import MATCHES
-from mnemic.memory.slots import Slots, append, no_slots
+from mnemic.memory.slots import Slots, no_slots
 from mnemic.recipe import build
 
 LINEAR: Mapping[str, Any] = {"kind": "linear"}
+OLDEST: Mapping[str, Any] = {"kind": "oldest"}
 ASKED, FACT, CANDIDATE, ASKED_R, FACT_R = range(5)  # the tables: dictionaries of O, then of R
 HIDDEN = -1e30  # the score of a slot that may not be seen
 
@@ -32,6 +34,9 @@ class MemNN(nn.Module):
     ``match`` is the embedding E in ``s = E(x)·E(y)``; another than ``linear`` is NL of b.
     ``time`` decides between two memories by their time of writing, too (``contest``).
     ``stop`` adds the candidate "nothing": once it is chosen, no hop reads any more (AM of b).
+    ``forget`` is H: which sentences leave when all ``slots`` are full (``mnemic.memory.forget``).
+    ``order`` gives each hop a gain a channel, 1 ± ``order`` at first, for the fact it found: then
+    [x, m_o₁, m_o₂] is not [x, m_o₂, m_o₁]. The papers have no such thing (0: nor have we).
 
     Where we differ: time features are added behind E, not before it, and "nothing" has no time.
 
@@ -49,6 +54,8 @@ class MemNN(nn.Module):
         time: bool = True,
         stop: bool = False,
         match: Mapping[str, Any] = LINEAR,
+        order: float = 0.0,
+        forget: Mapping[str, Any] = OLDEST,
     ) -> None:
         super().__init__()
         if hops < 1 or slots < 1:
@@ -56,13 +63,15 @@ class MemNN(nn.Module):
         self.hops, self.slots = hops, slots
         self.match = build(MATCHES, match, width=width)
         self.times = Times(width) if time else None
+        self.forget = build(FORGETS, forget, width=width)
+        self.gains = nn.Parameter(1 + order * torch.randn(2, hops, width)) if order else None
         self.nothing = nn.Parameter(torch.randn(width) * 0.1) if stop else None
 
     def empty(self, batch: int, like: Tensor) -> Slots:
         return no_slots(batch, like)
 
     def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
-        return append(state, states, mask, most=self.slots)
+        return self.forget.write(state, states, mask, most=self.slots)
 
     def read(
         self,
@@ -93,8 +102,8 @@ class MemNN(nn.Module):
             if self.nothing is not None and hop:
                 chosen = torch.where(last == none, none, chosen)  # once and for all
             weight = (chosen.unsqueeze(-1) == place).to(known.dtype)  # b m s
-            known = known + weight @ state.states[:, :, FACT]
-            said = said + weight @ state.states[:, :, FACT_R]
+            known = known + self.gain(0, hop) * (weight @ state.states[:, :, FACT])
+            said = said + self.gain(1, hop) * (weight @ state.states[:, :, FACT_R])
             scores.append(against(pairs, chosen).masked_fill(~seen.unsqueeze(1), HIDDEN))
             weights.append(weight)
             last = chosen
@@ -102,7 +111,14 @@ class MemNN(nn.Module):
         score = torch.stack(scores, 1)[:, :, :heads]  # b k h m c
         weight = torch.stack(weights, 1).unsqueeze(2).expand(-1, -1, heads, -1, -1)
         nothing = None if self.nothing is None else score[..., -1]
-        return Reading(said, weight, score[..., :-1], nothing=nothing)
+        worth = self.forget.worth(state.states)
+        if worth is not None:
+            worth = worth.masked_fill(~state.mask, HIDDEN)  # b s
+        return Reading(said, weight, score[..., :-1], nothing=nothing, worth=worth)
+
+    def gain(self, response: int, hop: int) -> Tensor | float:
+        """What a fact found at a hop is multiplied with (d), for O (0) or for R (1)."""
+        return 1.0 if self.gains is None else self.gains[response, hop]
 
     def candidates(self, state: Slots, query: Tensor) -> tuple[Tensor, Tensor]:
         """E of every slot and of "nothing" (b c d), and which of them may be chosen (b m c)."""

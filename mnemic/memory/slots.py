@@ -1,8 +1,9 @@
-"""The state of append-only memories: one slot an input, the oldest leave when it is full.
+"""The state of append-only memories: one slot an input; when it is full, the oldest leave.
 
 Shapes: b batch, n inputs, s slots; a slot's content may have any shape (here: …).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -30,9 +31,17 @@ def no_slots(batch: int, like: Tensor) -> Slots:
     )
 
 
-def append(state: Slots, states: Tensor, mask: Tensor, *, most: int) -> Written:
+def append(
+    state: Slots,
+    states: Tensor,
+    mask: Tensor,
+    *,
+    most: int,
+    worth: Callable[[Tensor], Tensor] | None = None,
+) -> Written:
     """Add every real input behind the others; keep the newest ``most`` and leave them as they were.
 
+    With ``worth`` (contents b s … → b s) those of most worth are kept instead, of equals the newer.
     Shapes never depend on the data, so this runs under ``vmap`` and in a CUDA graph.
     """
     number = state.told.unsqueeze(1) + mask.long().cumsum(1) - 1  # b n
@@ -41,14 +50,25 @@ def append(state: Slots, states: Tensor, mask: Tensor, *, most: int) -> Written:
         parts = [torch.cat(pair, 1) for pair in zip(state[:3], slots[:3])]
         slots = Slots(parts[0], parts[1], parts[2], slots.told)
     if slots.mask.shape[1] > most:
-        slots = newest(slots, most)
+        slots = newest(slots, most) if worth is None else best(slots, most, worth(slots.states))
     same = (number.unsqueeze(2) == slots.sources.unsqueeze(1)) & mask.unsqueeze(2)  # b n s
     return Written(slots, same.to(states.dtype))
 
 
 def newest(slots: Slots, most: int) -> Slots:
     """The last ``most`` real slots of every row, in order, behind padding where there are fewer."""
-    order = slots.mask.long().argsort(dim=1, stable=True)[:, -most:]  # b most, padding first
+    return rows_of(slots, slots.mask.long().argsort(dim=1, stable=True)[:, -most:])  # padding first
+
+
+def best(slots: Slots, most: int, worth: Tensor) -> Slots:
+    """The ``most`` real slots of highest ``worth`` (b s) of every row, in the order of writing."""
+    rising = worth.argsort(dim=1, stable=True)  # b s
+    real = slots.mask.gather(1, rising).long().argsort(dim=1, stable=True)[:, -most:]
+    return rows_of(slots, rising.gather(1, real).sort(dim=1).values)
+
+
+def rows_of(slots: Slots, order: Tensor) -> Slots:
+    """Some slots of every row (b most), all that was told staying told."""
     wide = order.view(*order.shape, *[1] * (slots.states.dim() - 2))
     return Slots(
         slots.states.gather(1, wide.expand(*order.shape, *slots.states.shape[2:])),

@@ -3,7 +3,7 @@
 Shapes: b batch, m questions, f facts, k hops, h heads, s slots, c candidates, v vocabulary.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -20,14 +20,22 @@ class RankingLoss:
     learns from where it should be. Where a memory compares by pairs, its heads are the two sums of
     the paper's loss for write times. Where a memory may read nothing, that is one more candidate,
     and the right one at the first hop behind the last fact; where it may not, hops behind the last
-    fact should find that again.
+    fact should find that again. Where a memory learns what sentences are worth, facts are worth
+    more than all others; where a network learns to tell sentences apart, that loss is added.
+    ``order``: the facts as the data gives them, or in the order they were told.
     """
 
-    def __init__(self, *, margin: float = 0.1, facts: float = 1.0) -> None:
-        self.margin, self.facts = margin, facts
+    def __init__(
+        self,
+        *,
+        margin: float = 0.1,
+        facts: float = 1.0,
+        order: Literal["given", "time"] = "given",
+    ) -> None:
+        self.margin, self.facts, self.order = margin, facts, order
 
     def __call__(self, network: nn.Module, batch: Any, carried: Any = None) -> Loss:
-        chain = batch.chain.unsqueeze(1)  # b 1 f
+        chain = (batch.chain if self.order == "given" else by_time(batch.chain)).unsqueeze(1)
         output = network(batch.inputs, chain)
         asked = batch.answers != IGNORE  # b m
         answers = behind(output.scores, batch.answers.clamp(min=0), self.margin)  # b m
@@ -46,7 +54,26 @@ class RankingLoss:
             wanted = told >= 0
         facts = behind(scores, told.clamp(min=0).unsqueeze(2), self.margin).sum(2) * wanted
         total = (answers * asked).sum() + self.facts * facts.sum()
+        if reading.worth is not None:
+            total = total + self.facts * unworthy(reading.worth, target, self.margin).sum()
+        if output.segments is not None:
+            total = total + output.segments.sum()
         return Loss(total, asked.sum(), carried)
+
+
+def unworthy(worth: Tensor, facts: Tensor, margin: float) -> Tensor:
+    """How far facts (b 1 f, slots) are from being worth more than all other slots (b s): b."""
+    place = torch.arange(worth.shape[-1], device=worth.device)
+    right = (facts.unsqueeze(-1) == place).any(2).mT  # b s 1
+    over = (margin - worth.unsqueeze(2) + worth.unsqueeze(1)).clamp(min=0)  # b s s
+    return (over * (right & ~right.mT)).sum((1, 2))
+
+
+def by_time(chain: Tensor) -> Tensor:
+    """The facts of each proof (b f) in the order they were told, those that are none last."""
+    last = torch.iinfo(chain.dtype).max
+    told = chain.masked_fill(chain < 0, last).sort(-1).values
+    return told.masked_fill(told == last, IGNORE)
 
 
 def repeated(told: Tensor) -> Tensor:

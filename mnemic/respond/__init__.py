@@ -7,6 +7,7 @@ from mnemic.respond.decoded import DecodedWord
 from mnemic.respond.joined import JoinedWord
 from mnemic.respond.matched import MatchedWord
 from mnemic.respond.relation import Relation
+from mnemic.respond.several import SeveralWords
 from mnemic.respond.word import AnswerWord
 
 RESPONSES: dict[str, Callable[..., Any]] = {
@@ -14,5 +15,6 @@ RESPONSES: dict[str, Callable[..., Any]] = {
     "joined": JoinedWord,
     "matched": MatchedWord,
     "relation": Relation,
+    "several": SeveralWords,
     "word": AnswerWord,
 }

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple, Protocol
 
-from mnemic.data.contract import Part
+from mnemic.data.contract import Part, Sizes
 from mnemic.data.knowledge.format import (
     Fact,
     KnowledgeError,
@@ -44,7 +44,7 @@ class KnowledgeData(NamedTuple):
     """Everything training and evaluation need to know of a base and its questions."""
 
     words: Words
-    sizes: dict[str, int]
+    sizes: Sizes
     train: BaseQuestions
     validation: BaseQuestions
     test: BaseQuestions

@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from mnemic.data.contract import Part
+from mnemic.data.contract import Part, Sizes
 from mnemic.data.stories.folder import TASKS, Size, Split, folder_of, load, path_of
 from mnemic.data.stories.format import Example, StoryError, examples
 from mnemic.data.stories.generate import generate
-from mnemic.data.stories.tensors import Stories, tensors, vocabulary
+from mnemic.data.stories.tensors import Stories, spelled, tensors, vocabulary
 from mnemic.text import Words
 
 ALL = tuple(TASKS)
@@ -32,6 +32,9 @@ class Source(Protocol):
     @property
     def sentences(self) -> int: ...  # how many before a question are kept
 
+    @property
+    def unseen(self) -> int: ...  # ids for words that training never met
+
     def told(self, task: int, split: Split) -> list[Example]: ...
 
     def is_made(self, task: int) -> bool: ...  # its training questions come from the generator
@@ -49,6 +52,7 @@ class StoryFolder:
     size: Size = "1k"
     tasks: Sequence[int] = ALL
     sentences: int = 50
+    unseen: int = 0  # ids for words that training never met; 0: such words are left out
     validation: float = 0.1
     missing: Literal["error", "generate"] = "error"
     trained_on: Literal["official", "generated"] = "official"
@@ -76,7 +80,9 @@ class StoryFolder:
         return story_data(self)
 
     def asked(self, part: Part, words: Words, tasks: Sequence[int] | None = None) -> Stories:
-        return tensors(questions(self, part, tasks), words, sentences=self.sentences)
+        return tensors(
+            questions(self, part, tasks), words, sentences=self.sentences, unseen=self.unseen
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +92,7 @@ class GeneratedStories:
     count: int = 1000
     tasks: Sequence[int] = ALL
     sentences: int = 50
+    unseen: int = 0  # ids for words that training never met; 0: such words are left out
     validation: float = 0.1
     seed: int = 0
 
@@ -105,14 +112,16 @@ class GeneratedStories:
         return story_data(self)
 
     def asked(self, part: Part, words: Words, tasks: Sequence[int] | None = None) -> Stories:
-        return tensors(questions(self, part, tasks), words, sentences=self.sentences)
+        return tensors(
+            questions(self, part, tasks), words, sentences=self.sentences, unseen=self.unseen
+        )
 
 
 class StoryData(NamedTuple):
     """Everything training and evaluation need to know of a data set."""
 
     words: Words
-    sizes: dict[str, int]  # facts the network is built from
+    sizes: Sizes  # facts the network is built from
     train: Stories
     validation: Stories
     test: Stories
@@ -125,13 +134,20 @@ def story_data(source: Source) -> StoryData:
         raise StoryError(f"data.tasks names at least one task, each once, not {source.tasks}")
     if source.sentences < 1:
         raise StoryError(f"data.sentences is at least 1, not {source.sentences}")
+    if source.unseen < 0:
+        raise StoryError(f"data.unseen is at least 0, not {source.unseen}")
     train, validation, test = (questions(source, part) for part in ("train", "validation", "test"))
     words = vocabulary([*train, *validation])
     first, second, third = (
-        tensors(own, words, sentences=source.sentences) for own in (train, validation, test)
+        tensors(own, words, sentences=source.sentences, unseen=source.unseen)
+        for own in (train, validation, test)
     )
     longest = max(own.texts.shape[1] for own in (first, second, third))
-    sizes = {"vocab": len(words), "longest": longest + 1}  # one more place, for the time of a slot
+    sizes: Sizes = {"vocab": len(words), "longest": longest + 1}  # one more, for a slot's time
+    if source.unseen:
+        sizes["unseen"] = source.unseen
+    if several := spelled(words):
+        sizes["spelled"] = several
     made = tuple(task for task in source.tasks if source.is_made(task))
     return StoryData(words, sizes, first, second, third, made)
 

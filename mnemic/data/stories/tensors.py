@@ -6,6 +6,7 @@ f facts of the question that has most.
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+from zlib import crc32
 
 import torch
 from torch import Tensor
@@ -139,17 +140,37 @@ def vocabulary(examples: Iterable[Example]) -> Words:
     return Words.of(sorted(texts), extra=sorted(answers))
 
 
-def tensors(examples: Sequence[Example], words: Words, *, sentences: int | None = None) -> Stories:
+def spelled(words: Words) -> list[list[int]]:
+    """Each entry that is several words, such as ``milk,football``, and its words.
+
+    Words that are no entries themselves are numbered from the vocabulary's size on.
+    """
+    numbers = {word: number for number, word in enumerate(words.words)}
+    several = [entry for entry in words.words if len(parts_of(entry)) > 1]
+    for entry in several:
+        for part in parts_of(entry):
+            numbers.setdefault(part, len(numbers))
+    return [[numbers[word] for word in (entry, *parts_of(entry))] for entry in several]
+
+
+def parts_of(entry: str) -> list[str]:
+    return [part.strip() for part in entry.split(",") if part.strip()]
+
+
+def tensors(
+    examples: Sequence[Example], words: Words, *, sentences: int | None = None, unseen: int = 0
+) -> Stories:
     """Number everything. ``sentences`` keeps only that many before each question.
 
-    Words the vocabulary does not know are left out, as if they had not been said.
+    Words the vocabulary does not know are left out, as if they had not been said; or, with
+    ``unseen`` ids behind the vocabulary, each has one of those, always the same.
     """
     rows: dict[str, int] = {}
     kept = [example.sentences[-(sentences or 0) :] for example in examples]
     for own, example in zip(kept, examples):
         for text in (*own, example.question):
             rows.setdefault(text, len(rows))
-    ids = [[i for i in words.encode(text).ids if i != words.unknown] for text in rows]
+    ids = [numbered(text, words, unseen) for text in rows]
     longest = max((len(own) for own in kept), default=0)
     story = torch.full((len(kept), longest), -1)
     facts = torch.zeros(len(kept), longest, dtype=torch.bool)
@@ -171,6 +192,19 @@ def tensors(examples: Sequence[Example], words: Words, *, sentences: int | None 
         facts,
         chain,
     )
+
+
+def numbered(text: str, words: Words, unseen: int) -> list[int]:
+    """The ids of a text's words; unknown ones share ``unseen`` ids by their spelling."""
+    found = words.encode(text)
+    pairs = list(zip(found.ids, found.offsets))
+    if not unseen:
+        return [number for number, _ in pairs if number != words.unknown]
+    strange = {
+        place: len(words) + crc32(text[slice(*place)].lower().encode()) % unseen
+        for _, place in pairs
+    }
+    return [strange[place] if number == words.unknown else number for number, place in pairs]
 
 
 def known(words: Words, answer: str) -> int:
