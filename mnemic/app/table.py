@@ -141,7 +141,8 @@ def follow(table: Any, folder: Path) -> None:
                 )
             if stopped():
                 runs = total - sum(len(group.seeds) for group in missing(table, folder))
-                raise KeyboardInterrupt(f"stopped; {runs} finished runs are kept in {folder}")
+                kept = f"{runs} finished runs and the state of the others are kept in {folder}"
+                raise KeyboardInterrupt(f"stopped; {kept}")
 
 
 def errors_table(result: dict[str, Any]) -> Table:
