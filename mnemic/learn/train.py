@@ -166,6 +166,7 @@ class Graphed:
         self.taken = Counter[Any]()
         self.recorded: dict[Any, Recorded] = {}
         self.stream = torch.cuda.Stream()
+        self.pool = torch.cuda.graph_pool_handle()  # recordings never run at once: one memory
 
     def __call__(self, batch: Any, carried: Carried | None) -> Stepped:
         shape = self.key(batch)
@@ -187,7 +188,7 @@ class Graphed:
         kept = tree_map(lambda part: part.clone() if isinstance(part, Tensor) else part, batch)
         self.advance.optimiser.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, pool=self.pool):
             loss, norm, _ = self.advance(kept, None)
         return Recorded(graph, kept, loss, norm)
 
