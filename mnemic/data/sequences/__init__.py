@@ -1,0 +1,1 @@
+"""Pairs of sequences: what is said, and what is to be said for it."""
