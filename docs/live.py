@@ -20,7 +20,8 @@ from sphinx.util.docutils import SphinxDirective
 
 FIELD = re.compile(r"^    (\w+): .*?  # (.+)$", re.MULTILINE)
 WIDTH = "84"  # columns of a block on the page
-GIVEN = {"width", "vocab", "longest", "tables", "parameters", "rate", "runs"}  # by the maker
+# By the maker.
+GIVEN = {"width", "vocab", "longest", "tables", "classes", "parameters", "rate", "runs"}
 LONGEST = 30  # characters of a default that is shown
 TABLES = {  # what a recipe calls it: where its kinds are listed
     "model.encode": "mnemic.encode:ENCODERS",
@@ -61,6 +62,7 @@ def options(maker: Callable[..., Any]) -> Iterator[str]:
         default = parameter.default
         shown = str(default).lower() if isinstance(default, bool) else repr(default)
         short = default is not inspect.Parameter.empty and len(shown) <= LONGEST
+        short = short and shown != "<factory>"  # of a dataclass
         if name not in GIVEN and not str(parameter).startswith("*"):
             yield f"`{name} = {shown}`" if short else f"`{name}`"
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from mnemic.ask import Answer, Evidence, ask_story
     from mnemic.data.stories.format import read_story
     from mnemic.learn.checkpoint import Checkpoint, load
+    from mnemic.learn.classifier import TextClassifier
     from mnemic.learn.fit import fit
     from mnemic.memory import Memory, Reading, Written
     from mnemic.network import Network, assemble
@@ -26,6 +27,7 @@ __all__ = [
     "Memory",
     "Network",
     "Reading",
+    "TextClassifier",
     "Written",
     "ask_story",
     "assemble",
@@ -39,6 +41,7 @@ _HOMES = {
     "mnemic.ask": ["Answer", "Evidence", "ask_story"],
     "mnemic.data.stories.format": ["read_story"],
     "mnemic.learn.checkpoint": ["Checkpoint", "load"],
+    "mnemic.learn.classifier": ["TextClassifier"],
     "mnemic.learn.fit": ["fit"],
     "mnemic.memory": ["Memory", "Reading", "Written"],
     "mnemic.network": ["Network", "assemble"],

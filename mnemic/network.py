@@ -1,6 +1,7 @@
 """Input → Generalization → Output → Response, joined in one ``forward``.
 
 Shapes: u texts, w words, b batch, n inputs, m queries, s slots, d width.
+``Reader``, a network without a memory, reads windows: b windows, n tokens.
 """
 
 from collections.abc import Mapping
@@ -14,11 +15,11 @@ from mnemic.encode.segment import SEGMENTERS
 from mnemic.memory import MEMORIES, Reading, Written
 from mnemic.memory.slots import slots_of
 from mnemic.recipe import ConfigError, build, fits, listed, named
-from mnemic.respond import RESPONSES
+from mnemic.respond import RESPONSES, WITHOUT_MEMORY
 
 IGNORE = -100  # a target that is not asked for
-PARTS = ("width", "encode", "memory", "respond")
-EXTRA = ("ask", "fuse", "segment")  # parts of I that only some networks have
+PARTS = ("width", "encode", "respond")
+EXTRA = ("memory", "ask", "fuse", "segment", "start")  # what only some networks have
 
 
 class Inputs(NamedTuple):
@@ -43,6 +44,41 @@ class Output(NamedTuple):
     reading: Reading
     written: Written
     segments: Tensor | None = None  # b n, how badly sentences can be told apart, while learning to
+
+
+class Windows(NamedTuple):
+    """What a network without a memory reads: windows of texts, each by itself."""
+
+    tokens: Tensor  # b n, ids
+    mask: Tensor  # b n, True = a real token
+    segments: Tensor  # b n, 1 = of the second text of a pair
+    inside: Tensor  # b n, True = a token that an answer may be about, none of the special ones
+
+
+class Read(NamedTuple):
+    """What a network without a memory makes of its windows."""
+
+    scores: Tensor  # b …, as the response has them
+    states: Tensor  # b n d
+
+
+class Reader(nn.Module):
+    """A network without a memory: I and R alone, such as a plain BERT.
+
+    R is handed no query and no reading, and as its mask which states it may answer about.
+    """
+
+    rolls = 0  # nothing is drawn while training but dropout
+
+    def __init__(self, encode: nn.Module, respond: nn.Module, *, segments: bool = False) -> None:
+        super().__init__()
+        self.encode, self.respond = encode, respond
+        self.segments = segments  # whether I tells the two texts of a pair apart
+
+    def forward(self, inputs: Windows) -> Read:
+        told = {"segments": inputs.segments} if self.segments else {}
+        states = self.encode(inputs.tokens, inputs.mask, **told)  # b n d
+        return Read(self.respond(None, None, states, inputs.inside), states)
 
 
 class Network(nn.Module):
@@ -123,21 +159,45 @@ def take(states: Tensor, rows: Tensor) -> Tensor:
     return states.index_select(0, rows.flatten()).unflatten(0, rows.shape)
 
 
-def assemble(model: Mapping[str, Any], sizes: Mapping[str, Any]) -> Network:
-    """Make the network a recipe's ``[model]`` describes; ``sizes`` are facts of the data."""
+def assemble(model: Mapping[str, Any], sizes: Mapping[str, Any]) -> Any:
+    """Make the network a recipe's ``[model]`` describes; ``sizes`` are facts of the data.
+
+    A ``Network``, or without a ``memory`` a ``Reader``.
+    """
     check_model(model)
     given = {"width": model["width"], **sizes}
+    return with_memory(model, given) if "memory" in model else without_memory(model, given)
+
+
+def without_memory(model: Mapping[str, Any], given: dict[str, Any]) -> Reader:
+    """I over tokens and R over their states."""
+    kinds = {kind: maker for kind, maker in ENCODERS.items() if kind not in WHOLE}
+    encode = build(kinds, model["encode"], **given)
+    kind = model["respond"].get("kind")
+    if kind in RESPONSES and kind not in WITHOUT_MEMORY:
+        known = listed(WITHOUT_MEMORY)
+        raise ConfigError(
+            f"a response of kind {kind!r} needs a memory: add model.memory, or respond with {known}"
+        )
+    respond = build(RESPONSES, model["respond"], **given)
+    told_apart = model["encode"].get("embeddings", {}).get("segments", 0)
+    return Reader(encode, respond, segments=told_apart > 1)
+
+
+def with_memory(model: Mapping[str, Any], given: dict[str, Any]) -> Network:
+    """All four parts; those that share weights get each other's."""
     memory = build(MEMORIES, model["memory"], **given)
     kinds = {kind: ENCODERS[kind] for kind in WHOLE}
     encode = build(kinds, model["encode"], tables=memory.tables, **given)
-    if sizes.get("unseen") and "unseen" not in named(type(encode)):
+    if given.get("unseen") and "unseen" not in named(type(encode)):
         raise ConfigError(
             "data.unseen gives ids to words that training never met; model.encode.kind is then "
             "'context' or 'exact', which can read them, or set data.unseen=0"
         )
     if model["memory"].get("tied"):
         memory.words = encode.words  # whose vectors are keys
-    respond = build(RESPONSES, model["respond"], **given)
+    kinds = {kind: maker for kind, maker in RESPONSES.items() if kind not in WITHOUT_MEMORY}
+    respond = build(kinds, model["respond"], **given)
     if respond.tied:
         if not memory.ties:
             raise ConfigError(
@@ -155,10 +215,13 @@ def assemble(model: Mapping[str, Any], sizes: Mapping[str, Any]) -> Network:
 
 
 @torch.no_grad()
-def check_parts(network: Network) -> None:
-    """Let a new network read two words, so that parts that do not fit are noticed at once."""
-    words = torch.ones(2, 3, dtype=torch.long)
-    inputs = Inputs(words, words > 0, torch.tensor([[0, 1]]), torch.tensor([[1]]))
+def check_parts(network: nn.Module, sizes: Mapping[str, int]) -> None:
+    """Let a new network read a little, so that parts that do not fit are noticed at once."""
+    longest = 3 if isinstance(network, Network) else sizes["longest"]
+    words = torch.ones(2, longest, dtype=torch.long)
+    inputs: Any = Windows(words, words > 0, words, words > 0)
+    if isinstance(network, Network):
+        inputs = Inputs(words, words > 0, torch.tensor([[0, 1]]), torch.tensor([[1]]))
     try:
         network.eval()(inputs)
     except (RuntimeError, IndexError, ValueError) as error:

@@ -297,7 +297,7 @@ def test_a_wrong_model_is_refused(change: dict[str, Any], says: str) -> None:
 
 
 def test_a_model_without_a_part_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"\[model\] needs memory, respond"):
+    with pytest.raises(ConfigError, match=r"\[model\] needs respond"):
         assemble({k: v for k, v in model().items() if k not in ("memory", "respond")}, SIZES)
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+import text_files
 from torch import nn
 
+from mnemic.data import TEXTS
 from mnemic.learn.checkpoint import load as load_checkpoint
 from mnemic.learn.fit import fit
 from mnemic.recipe import (
@@ -324,12 +326,18 @@ TOY = ['data={kind="generated", tasks=[1], count=80}', "train.validate=0", "trai
 TOY += ["train.patience=0"]
 
 
-def toy(name: str) -> dict[str, Any]:
-    """A shipped recipe with four steps a phase on a few generated stories."""
+def toy(name: str, folder: Path) -> dict[str, Any]:
+    """A shipped recipe with four steps a phase on a few generated stories, or texts."""
     phases = load(name).get("phases", [])
     short = [f"phases.{n}.train.steps=4" for n in range(len(phases))]
-    known = [KNOWLEDGE] if load(name)["data"]["kind"] == "knowledge" else []
-    return load(name, [*TOY, *known, "train.steps=4", "train.batch=8", *short])
+    short += ["train.steps=4", "train.batch=8"]
+    kind = load(name)["data"]["kind"]
+    if kind in TEXTS:
+        numbers = {"numbers": True} if "numbers" in name else {}
+        getattr(text_files, kind)(folder, 40, **numbers)
+        return load(name, [f"data.folder={folder}", *TOY[1:], *short])
+    known = [KNOWLEDGE] if kind == "knowledge" else []
+    return load(name, [*TOY, *known, *short])
 
 
 def test_recipes_are_shipped() -> None:
@@ -346,7 +354,7 @@ def test_a_recipe_says_whose_it_is_and_what_was_published(name: str) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_a_recipe_builds_and_takes_a_step_in_every_phase(name: str, tmp_path: Path) -> None:
-    recipe = toy(name)
+    recipe = toy(name, tmp_path / "data")
     reports = list(fit(recipe, tmp_path / "run"))
     count = len(recipe.get("phases", [{}]))
     every = [(phase, step) for phase in range(count) for step in (1, 2, 3, 4)]

@@ -26,12 +26,14 @@ def evaluate(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Test a trained network: the error of each task, their mean, and how many failed.
+    """Test a trained network: the error of each task, or the figures of a set of texts.
 
     The questions are those of the checkpoint's own recipe; --data puts another folder in its place.
 
     Example: mnemic evaluate --model runs/memn2n --data babi --tasks 1-3
     """
+    from mnemic.app.evaluate_texts import evaluate_texts
+    from mnemic.data import TEXTS
     from mnemic.learn.checkpoint import load
     from mnemic.learn.evaluate import mean
     from mnemic.learn.figures import FAILED
@@ -40,6 +42,9 @@ def evaluate(
     source = dict(checkpoint.recipe["data"])
     if data is not None:
         source = from_folder(source, data)
+    if source["kind"] in TEXTS:
+        evaluate_texts(checkpoint, source, str(model), split.value, device_of(device), as_json)
+        return
     found = test(checkpoint, source, split, tasks or ["all"], device_of(device))
     errors = found["per_task"]
     report = {

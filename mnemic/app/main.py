@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from mnemic import __version__
-from mnemic.app import ask, data, demo, evaluate, inspect, recipes, table, train
+from mnemic.app import ask, data, demo, evaluate, inspect, read, recipes, table, train
 from mnemic.app.screen import print_json, say
 
 MISTAKE, STOPPED = 2, 130
@@ -33,6 +33,7 @@ for command in (
     train.train,
     evaluate.evaluate,
     ask.ask,
+    read.read,
     inspect.inspect,
 ):
     app.command()(command)

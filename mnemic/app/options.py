@@ -22,7 +22,9 @@ Model: TypeAlias = Annotated[
 Data: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--data", metavar="DIR", help="Folder of the bAbI stories (the one with en and en-10k)."
+        "--data",
+        metavar="DIR",
+        help="Folder of the data's files; of bAbI the one with en and en-10k.",
     ),
 ]
 Sets: TypeAlias = Annotated[

@@ -2,12 +2,14 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 from mnemic.recipe import Recipe, hints, listed, named, spoken
 
 # Facts that are handed to a part by its maker, so that a recipe does not set them.
-MODEL = {"width", "vocab", "longest", "tables", "words", "hops", "spelled", "unseen"}
+MODEL = {"width", "vocab", "longest", "tables", "words", "hops", "spelled", "unseen", "classes"}
+TEXTS = {"texts", "extra"}  # what a vocabulary is learnt from
 OPTIMISER = {"parameters", "rate", "runs"}
 NESTED = {"optimiser", "schedule", "clip"}  # parts of [train], which have rows of their own
 
@@ -26,9 +28,11 @@ def schema(recipe: Recipe) -> list[dict[str, Any]]:
 
     model = recipe.get("model", {})
     settings = vars(TrainSettings()) | recipe.get("train", {})
-    whole = {name: ENCODERS[name] for name in WHOLE}
+    memory = "memory" in model  # with one, texts are encoded as a whole; without, their tokens
+    whole = {name: maker for name, maker in ENCODERS.items() if (name in WHOLE) == memory}
     return [
         row("model.width", int, model),
+        row("model.start", str, model),
         *kind("model.encode", whole, model.get("encode", {}), MODEL),
         *kind("model.ask", ENCODERS, model.get("ask", {}), MODEL),
         *kind("model.fuse", FUSIONS, model.get("fuse", {}), MODEL),
@@ -45,11 +49,21 @@ def schema(recipe: Recipe) -> list[dict[str, Any]]:
 
 def inner_parts() -> dict[str, Mapping[str, Callable[..., Any]]]:
     """Options that are parts with kinds of their own, wherever a part takes them."""
-    from mnemic.encode import RECURRENTS
+    from mnemic.data.texts.sets import VOCABULARIES
+    from mnemic.encode import ATTENTIONS, EMBEDDINGS, POSITIONS, RECURRENTS, STACKS
     from mnemic.memory.match import MATCHES
     from mnemic.memory.update import UPDATES
 
-    return {"update": UPDATES, "match": MATCHES, "recurrent": RECURRENTS}
+    return {
+        "update": UPDATES,
+        "match": MATCHES,
+        "recurrent": RECURRENTS,
+        "embeddings": EMBEDDINGS,
+        "positions": POSITIONS,
+        "stack": STACKS,
+        "attention": ATTENTIONS,
+        "tokenizer": VOCABULARIES,
+    }
 
 
 def kind(
@@ -76,14 +90,22 @@ def part(
 ) -> Iterator[dict[str, Any]]:
     """A row an option; those that are parts themselves come last, with all their rows."""
     own = {key: parameter for key, parameter in named(maker).items() if key not in given}
-    inner = inner_parts()
+    inner, defaults = inner_parts(), {**made(maker), **defaults}
     for key, parameter in own.items():
         if key not in inner:
             found = row(f"{name}.{key}", hints(maker)[key], spec)
             needed = parameter.default is inspect.Parameter.empty
             yield found | ({} if needed else {"default": defaults.get(key, parameter.default)})
     for key in sorted(own.keys() & inner.keys()):
-        yield from kind(f"{name}.{key}", inner[key], spec.get(key, {}), MODEL, own[key].default)
+        given = TEXTS if key == "tokenizer" else MODEL
+        default = defaults.get(key, own[key].default)
+        yield from kind(f"{name}.{key}", inner[key], spec.get(key, {}), given, default)
+
+
+def made(maker: Callable[..., Any]) -> dict[str, Any]:
+    """The defaults that a dataclass makes anew for every instance."""
+    own = fields(maker) if is_dataclass(maker) else ()
+    return {one.name: one.default_factory() for one in own if one.default_factory is not MISSING}
 
 
 def row(option: str, wanted: Any, spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,9 +12,13 @@ from mnemic.app.progress import Bars
 from mnemic.app.screen import duration, out, percent, print_json, say
 from mnemic.learn.stop import patient
 
-FROM_FILES = {  # kind of data → what its files hold, what is generated in their place, its kind
-    "stories": ("story", "generated stories", "generated"),
-    "knowledge": ("knowledge", "a generated base", "generated-knowledge"),
+FROM_FILES = {  # kind of data → what its files hold, and what can be used in their place
+    "stories": ("story", "generated stories with --set data.kind=generated"),
+    "knowledge": ("knowledge", "a generated base with --set data.kind=generated-knowledge"),
+    "classes": ("text", "your own .tsv or .jsonl files"),
+    "pairs": ("text", "your own .tsv or .jsonl files"),
+    "spans": ("SQuAD", "your own of the same form"),
+    "tags": ("CoNLL", "your own of the same form"),
 }
 
 
@@ -59,10 +63,10 @@ def with_folder(recipe: dict[str, Any], data: str | None) -> dict[str, Any]:
         return override(recipe, "data.folder", data)
     own = recipe.get("data", {})
     if own.get("kind") in FROM_FILES and "folder" not in own:
-        files, made, kind = FROM_FILES[own["kind"]]
+        files, instead = FROM_FILES[own["kind"]]
         raise ConfigError(
             f"this recipe learns from {files} files: give their folder with --data DIR, or use "
-            f"{made} with --set data.kind={kind}"
+            f"{instead}"
         )
     return recipe
 
@@ -99,8 +103,15 @@ def follow(
         "steps": history[-1]["steps"] if history else 0,
         "loss": history[-1]["loss"] if history else None,
         "validation_error": looks[-1] if looks else None,
+        **({"figures": best_of(history)} if any("figures" in row for row in history) else {}),
         "seconds": round(sum(row["seconds"] for row in history), 1),
     }
+
+
+def best_of(history: list[dict[str, Any]]) -> dict[str, float]:
+    """The figures of the best look at the validation set; of equally good ones the last."""
+    looks = [row for row in history if "figures" in row]
+    return min(reversed(looks), key=lambda row: row["validation"])["figures"]
 
 
 def show(bars: Bars, report: Any) -> None:
@@ -111,10 +122,15 @@ def show(bars: Bars, report: Any) -> None:
         return
     held, last = row["validation"], report.step == report.total
     brief = f"loss {row['loss']:.3f}" + ("" if held is None else f", error {percent(held)}")
+    said = f"validation error {percent(held)}"
+    if "figures" in row:
+        name_of, figure = next(iter(row["figures"].items()))
+        said = f"validation {name_of} {figure:.1f}"
+        brief = f"loss {row['loss']:.3f}, {name_of} {figure:.1f}"
     if last or held is not None:
         bars.show(name, report.step, report.total, brief)
         line = f"{name}  step {report.step} of {report.total}  loss {row['loss']:.4f}"
-        bars.line(line + ("" if held is None else f"  validation error {percent(held)}"))
+        bars.line(line + ("" if held is None else f"  {said}"))
 
 
 def tell(report: dict[str, Any]) -> None:
@@ -123,8 +139,16 @@ def tell(report: dict[str, Any]) -> None:
     if report["already_trained"]:
         screen.print("this run was already trained; --fresh trains it anew")
     screen.print(f"checkpoint        {report['checkpoint']}", markup=False, soft_wrap=True)
-    screen.print(f"validation error  {percent(report['validation_error'])}")
+    if "figures" in report:
+        told = ", ".join(f"{name} {figure:.1f}" for name, figure in report["figures"].items())
+        screen.print(f"validation        {told}")
+    else:
+        screen.print(f"validation error  {percent(report['validation_error'])}")
     screen.print(f"trained           {report['steps']} steps, {duration(report['seconds'])}")
     screen.print("\nnext:", style="dim")
-    for line in (f"evaluate --model {place}", f'ask --model {place} --story FILE "Where is Mary?"'):
+    ask = f'ask --model {place} --story FILE "Where is Mary?"'
+    for line in (
+        f"evaluate --model {place}",
+        f"read --model {place} FILE" if "figures" in report else ask,
+    ):
         screen.print(f"  mnemic {line}", markup=False, soft_wrap=True)

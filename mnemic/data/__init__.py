@@ -5,10 +5,17 @@ from typing import Any
 
 from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeFolder
 from mnemic.data.stories.dataset import GeneratedStories, StoryFolder
+from mnemic.data.texts.dataset import ClassFiles, PairFiles, SpanFiles, TagFiles
 
 DATASETS: dict[str, Callable[..., Any]] = {
     "stories": StoryFolder,
     "generated": GeneratedStories,
     "knowledge": KnowledgeFolder,
     "generated-knowledge": GeneratedKnowledge,
+    "classes": ClassFiles,
+    "pairs": PairFiles,
+    "spans": SpanFiles,
+    "tags": TagFiles,
 }
+
+TEXTS = ("classes", "pairs", "spans", "tags")  # kinds that are read in windows, without a memory

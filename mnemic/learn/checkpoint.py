@@ -1,6 +1,6 @@
 """A checkpoint is a folder of plain files, written beside and renamed into place.
 
-    recipe.json            the recipe, the seed and the sizes the network was built from
+    recipe.json            the recipe, the seed, the sizes the network was built from, the labels
     weights.safetensors    every weight once
     tokenizer.json         the vocabulary
     progress.json          where training stands: phase, step, history
@@ -13,23 +13,23 @@ Nothing is pickled. A file that is missing, cut short or changed is an error tha
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from mnemic import __version__
-from mnemic.learn import shipped
-from mnemic.network import Network, assemble
+from mnemic.learn import reader, results, shipped
+from mnemic.network import assemble
 from mnemic.recipe import Recipe, listed
 from mnemic.text import Tokenizer
 from mnemic.text import load as load_tokenizer
+from mnemic.text.windows import Truncation
 
 FORMAT = 1
 RECIPE, WEIGHTS, TOKENIZER = "recipe.json", "weights.safetensors", "tokenizer.json"
@@ -58,9 +58,61 @@ class Checkpoint:
     seed: int
     sizes: Mapping[str, Any]
     tokenizer: Tokenizer
-    network: Network
+    network: Any  # a Network or a Reader
     progress: Progress
     state: Mapping[str, Tensor]  # of the optimiser, of dropout's dice, carried
+    labels: tuple[str, ...] = ()  # what answers are called, in the order of their scores
+
+    def classify(
+        self,
+        texts: Sequence[reader.Text],
+        *,
+        overlap: int | None = None,
+        truncation: Truncation | None = None,
+    ) -> list[results.Classified]:
+        """The class of each text, or pair; the methods here are those of ``learn.reader``."""
+        return reader.classify(self, texts, overlap=overlap, truncation=truncation)
+
+    def rate(
+        self,
+        texts: Sequence[reader.Text],
+        *,
+        overlap: int | None = None,
+        truncation: Truncation | None = None,
+    ) -> list[results.Rated]:
+        """The number of each text, or pair."""
+        return reader.rate(self, texts, overlap=overlap, truncation=truncation)
+
+    def tag(
+        self,
+        texts: Sequence[str],
+        *,
+        overlap: int | None = None,
+        truncation: Truncation | None = None,
+    ) -> list[results.Tagged]:
+        """The named entities of each text."""
+        return reader.tag(self, texts, overlap=overlap, truncation=truncation)
+
+    def answer(
+        self,
+        question: str,
+        text: str,
+        *,
+        overlap: int | None = None,
+        truncation: Truncation | None = None,
+    ) -> results.Answered:
+        """The stretch of ``text`` that answers best, and how likely there is none."""
+        return reader.answer(self, question, text, overlap=overlap, truncation=truncation)
+
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        overlap: int | None = None,
+        truncation: Truncation | None = None,
+    ) -> results.Embedded:
+        """Each text as a vector of length 1."""
+        return reader.embed(self, texts, overlap=overlap, truncation=truncation)
 
 
 def save(folder: Path, checkpoint: Checkpoint) -> None:
@@ -69,6 +121,8 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
     described = {"recipe": checkpoint.recipe, "seed": checkpoint.seed, "sizes": checkpoint.sizes}
+    if checkpoint.labels:
+        described["labels"] = checkpoint.labels
     write_json(beside / RECIPE, described)
     save_file(weights_of(checkpoint.network), beside / WEIGHTS)
     checkpoint.tokenizer.save(beside)
@@ -96,6 +150,7 @@ def load(folder: str | Path) -> Checkpoint:
         network=network.eval(),
         progress=read_progress(folder / PROGRESS),
         state=read_tensors(folder / STATE),
+        labels=tuple(described.get("labels", ())),
     )
 
 
@@ -104,8 +159,10 @@ def read_described(path: Path) -> dict[str, Any]:
     described = read_json(path)
     recipe, sizes = described.get("recipe"), described.get("sizes")
     whole = isinstance(recipe, dict) and isinstance(recipe.get("model"), dict)
+    labels = described.get("labels", [])
+    named = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
     sized = isinstance(sizes, dict) and all(isinstance(x, int | list) for x in sizes.values())
-    if not whole or not sized or not isinstance(described.get("seed"), int):
+    if not whole or not sized or not named or not isinstance(described.get("seed"), int):
         raise CheckpointError(f"{path} does not hold a recipe with its model, a seed and sizes")
     return described
 
@@ -236,23 +293,3 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         return load_file(path)
     except SafetensorError as error:
         raise CheckpointError(f"{path} is no valid safetensors file: {error}") from None
-
-
-def optimiser_state(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """An optimiser's tensors under plain names: optimiser.3.exp_avg …"""
-    state = optimiser.state_dict()["state"]
-    return {
-        f"optimiser.{number}.{name}": value.detach().cpu()
-        for number, own in state.items()
-        for name, value in own.items()
-    }
-
-
-def restore_optimiser(optimiser: torch.optim.Optimizer, state: Mapping[str, Tensor]) -> None:
-    """The inverse of ``optimiser_state``."""
-    whole = optimiser.state_dict()
-    for key, value in state.items():
-        if key.startswith("optimiser."):
-            _, number, name = key.split(".", 2)
-            whole["state"].setdefault(int(number), {})[name] = value
-    optimiser.load_state_dict(whole)

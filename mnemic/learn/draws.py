@@ -18,6 +18,8 @@ from torch import Tensor
 
 from mnemic.recipe import ConfigError
 
+FINE = 512  # lengths that the choice of buckets tells apart
+
 
 class Draw(NamedTuple):
     """One step's examples and its uniform random numbers."""
@@ -135,9 +137,10 @@ def edges(lengths: Tensor, buckets: int) -> list[int]:
     """Upper bounds of ``buckets`` classes of lengths that leave the least padding in all.
 
     ``cost[k]`` is the least sum of bounds over all examples up to length k, one more bucket at
-    each turn.
+    each turn. Long lengths are only told apart as finely as ``FINE`` classes allow.
     """
-    counts = torch.bincount(lengths)
+    unit = max(-(-int(lengths.max()) // FINE), 1)
+    counts = torch.bincount((lengths + unit - 1) // unit)
     below = counts.cumsum(0)  # examples of length k or less
     sizes = torch.arange(len(counts))
     cost, cuts = sizes * below, []
@@ -152,7 +155,7 @@ def edges(lengths: Tensor, buckets: int) -> list[int]:
     for last in reversed(cuts):
         bound = int(last[bound])
         found.append(bound)
-    return sorted(set(found))
+    return sorted({unit * bound for bound in found})
 
 
 def dice_of(seed: int, *purpose: object) -> torch.Generator:

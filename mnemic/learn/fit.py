@@ -5,7 +5,7 @@ It yields a ``Report`` a step and knows no screen.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from math import isfinite
 from pathlib import Path
@@ -17,30 +17,30 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from mnemic.data import DATASETS
-from mnemic.data.contract import Data, Sizes
+from mnemic.data.contract import Data
 from mnemic.learn.checkpoint import (
     Checkpoint,
     CheckpointError,
     Progress,
-    fill,
     load,
     locate,
-    optimiser_state,
-    restore_optimiser,
     save,
-    weights_of,
 )
 from mnemic.learn.draws import dice_of
-from mnemic.learn.evaluate import mean, task_errors
+from mnemic.learn.evaluate import look
 from mnemic.learn.keep import Best, check_keep
 from mnemic.learn.lock import lock
 from mnemic.learn.log import Log
+from mnemic.learn.optimise import optimiser_state, restore_optimiser
 from mnemic.learn.phase import Phase, bare, draws_of, phases, train_phase
 from mnemic.learn.processes import start_processes
+from mnemic.learn.start import begun, check_kinds, check_phases, new_network, same_weights
 from mnemic.learn.train import Step, optimiser_of
-from mnemic.network import Network, assemble, check_model, check_parts
+from mnemic.network import check_model
 from mnemic.objectives import Carried
 from mnemic.recipe import ConfigError, Recipe, build
+
+__all__ = ["Report", "Run", "data_of", "fit", "new_network", "same_weights"]
 
 CARRIED = "carried."  # before the names of what steps hand on
 
@@ -62,21 +62,8 @@ def data_of(recipe: Recipe) -> Data:
         if section not in recipe:
             raise ConfigError(f"the recipe has no [{section}]")
     check_model(recipe["model"])
+    check_kinds(recipe)
     return build(DATASETS, recipe["data"]).data()
-
-
-def new_network(model: dict[str, Any], sizes: Sizes, seed: int) -> Network:
-    """A network with the weights of a seed; the global dice are left as they were."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(dice_of(seed, "weights").initial_seed())
-        return assemble(model, sizes)
-
-
-def same_weights(model: dict[str, Any], sizes: Sizes, network: nn.Module) -> Network:
-    """A network of a phase's own model with another's weights."""
-    fresh = new_network(model, sizes, 0)
-    fill(fresh, weights_of(network), Path("the phase before"))
-    return fresh
 
 
 def fit(
@@ -116,14 +103,12 @@ class Run:
         check_phases(self.plan, recipe, self.data.sizes)
         check_keep(self.plan, self.data)
         if before is None:
-            self.network: nn.Module = new_network(
-                self.plan[0].recipe["model"], self.data.sizes, seed
-            )
+            self.network: nn.Module = begun(self.plan[0].recipe["model"], self.data.sizes, seed)
             self.progress = Progress()
             self.state: Mapping[str, Tensor] = {}
         else:
             self.network, self.progress, self.state = before.network, before.progress, before.state
-            if dict(before.sizes) != self.data.sizes:
+            if (dict(before.sizes), before.labels) != (self.data.sizes, self.data.labels):
                 raise CheckpointError(
                     f"the data is not what {folder} was trained on (sizes {self.data.sizes}, "
                     f"then {dict(before.sizes)}); give the same data, or --fresh to start anew"
@@ -174,8 +159,8 @@ class Run:
                 "come apart; lower train.rate or train.clip (--fresh starts anew)"
             )
         earlier = [row["steps"] for row in self.progress.history if row["phase"] <= phase.number]
-        look = phase.settings.looks(step.number, epoch)
-        validation = self.validate() if look else None
+        looked = phase.settings.looks(step.number, epoch)
+        validation, figures = self.validate() if looked else (None, {})
         if validation is not None and phase.settings.keep == "best":
             self.best.offer(bare(self.network), torch.tensor(validation))
         now = time.monotonic()
@@ -189,7 +174,7 @@ class Run:
             "rate": step.rate,
             "validation": validation,
             "seconds": round(now - self.began, 2),
-        }
+        } | ({"figures": figures} if figures else {})
         self.sums, self.began = torch.zeros_like(self.sums), now
         return row
 
@@ -201,12 +186,11 @@ class Run:
                 self.log.add(row)
         return Progress(phase=phase.number, step=step, history=history)
 
-    def validate(self) -> float | None:
-        """Mean error in percent on what was held back of the training set."""
+    def validate(self) -> tuple[float | None, dict[str, float]]:
+        """The error in percent on what was held back of the training set, and its figures."""
         if not len(self.data.validation):
-            return None
-        held = self.data.validation.to(self.device)
-        return mean(list(task_errors(self.network, held).values()))
+            return None, {}
+        return look(self.network, self.data.validation.to(self.device))
 
     def restore(self, optimiser: torch.optim.Optimizer) -> None:
         """Go on as saved: optimiser, sums, what is carried, best weights, dice of dropout."""
@@ -234,6 +218,7 @@ class Run:
             seed=self.seed,
             sizes=self.data.sizes,
             tokenizer=self.data.words,
+            labels=self.data.labels,
             network=bare(self.network),
             progress=self.progress,
             state=state,
@@ -255,22 +240,6 @@ def carried_of(state: Mapping[str, Tensor], device: torch.device) -> Carried | N
     """What a checkpoint holds of the state that steps hand on."""
     own = {name: part for name, part in state.items() if name.startswith(CARRIED)}
     return {name.removeprefix(CARRIED): part.to(device) for name, part in own.items()} or None
-
-
-def check_phases(plan: Sequence[Phase], recipe: Recipe, sizes: Sizes) -> None:
-    """The parts fit; a phase may use the recipe's weights otherwise, but not other weights."""
-    check_parts(new_network(recipe["model"], sizes, 0))
-    for phase in plan:
-        if phase.recipe["model"] == recipe["model"]:
-            continue
-        models = (recipe["model"], phase.recipe["model"])
-        whole, own = (weights_of(new_network(model, sizes, 0)) for model in models)
-        for name in sorted(whole.keys() | own.keys()):
-            if name not in whole or name not in own or whole[name].shape != own[name].shape:
-                raise ConfigError(
-                    f"phases.{phase.number} changes the weight {name!r}; a phase may change how "
-                    "weights are used, not their sizes (width, slots, hops, tying ...)"
-                )
 
 
 def found(folder: Path, recipe: Recipe, seed: int) -> Checkpoint | None:

@@ -9,13 +9,14 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from mnemic.data.contract import Questions
-from mnemic.learn.checkpoint import fill, optimiser_state, restore_optimiser, weights_of
+from mnemic.learn.checkpoint import fill, weights_of
 from mnemic.learn.draws import dice_of
 from mnemic.learn.evaluate import by_task, mean, wrong
-from mnemic.learn.fit import new_network, same_weights
 from mnemic.learn.keep import Best, check_keep
 from mnemic.learn.many import Many
+from mnemic.learn.optimise import optimiser_state, restore_optimiser
 from mnemic.learn.phase import Phase, draws_of, phases, train_phase
+from mnemic.learn.start import new_network, same_weights
 from mnemic.learn.train import Step, optimiser_of
 from mnemic.network import Network
 from mnemic.recipe import Recipe

@@ -1,10 +1,10 @@
-"""The optimisers a recipe may name."""
+"""The optimisers a recipe may name, and how a checkpoint holds one."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from mnemic.recipe import ConfigError
 
@@ -103,3 +103,23 @@ OPTIMISERS: dict[str, Callable[..., Any]] = {
     "adam": adam,
     "adamw": adamw,
 }
+
+
+def optimiser_state(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """An optimiser's tensors under plain names: optimiser.3.exp_avg …"""
+    state = optimiser.state_dict()["state"]
+    return {
+        f"optimiser.{number}.{name}": value.detach().cpu()
+        for number, own in state.items()
+        for name, value in own.items()
+    }
+
+
+def restore_optimiser(optimiser: torch.optim.Optimizer, state: Mapping[str, Tensor]) -> None:
+    """The inverse of ``optimiser_state``."""
+    whole = optimiser.state_dict()
+    for key, value in state.items():
+        if key.startswith("optimiser."):
+            _, number, name = key.split(".", 2)
+            whole["state"].setdefault(int(number), {})[name] = value
+    optimiser.load_state_dict(whole)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mnemic.data.contract import Questions
+from mnemic.data.contract import Examples
 from mnemic.learn.clip import CLIPS
 from mnemic.learn.draws import Draw, Draws
 from mnemic.learn.many import Many
@@ -56,7 +56,7 @@ def check(phase: Phase) -> None:
 def draws_of(
     phase: Phase,
     network: nn.Module,
-    questions: Questions,
+    questions: Examples,
     pools: Sequence[Tensor],
     seeds: Sequence[int],
 ) -> Draws:
@@ -78,7 +78,7 @@ def draws_of(
 def train_phase(
     phase: Phase,
     network: nn.Module,
-    questions: Questions,
+    questions: Examples,
     draws: Draws,
     *,
     optimiser: torch.optim.Optimizer,

@@ -8,8 +8,8 @@ import torch
 from mnemic.data.stories.tensors import Stories
 from mnemic.learn.evaluate import by_task
 from mnemic.learn.evidence import Trial, trials
-from mnemic.learn.fit import same_weights
 from mnemic.learn.fit_many import together
+from mnemic.learn.start import same_weights
 from mnemic.network import Network
 from mnemic.recipe import Recipe
 

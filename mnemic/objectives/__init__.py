@@ -5,15 +5,22 @@ from typing import Any
 
 from mnemic.objectives.answer import AnswerLoss
 from mnemic.objectives.answers import AnswersLoss
+from mnemic.objectives.classes import ClassLoss, NumberLoss
 from mnemic.objectives.contract import Carried as Carried
 from mnemic.objectives.contract import Loss as Loss
 from mnemic.objectives.facts import AnswerAndFacts, AnswerAndGates
 from mnemic.objectives.ranking import RankingLoss
+from mnemic.objectives.spans import SpanLoss
+from mnemic.objectives.tags import TagLoss
 
 OBJECTIVES: dict[str, Callable[..., Any]] = {
     "answer": AnswerLoss,
     "answers": AnswersLoss,
     "answer+facts": AnswerAndFacts,
     "answer+gates": AnswerAndGates,
+    "classes": ClassLoss,
+    "numbers": NumberLoss,
     "ranking": RankingLoss,
+    "spans": SpanLoss,
+    "tags": TagLoss,
 }

@@ -3,18 +3,27 @@
 from collections.abc import Callable
 from typing import Any
 
+from mnemic.respond.classes import Classes
 from mnemic.respond.decoded import DecodedWord
 from mnemic.respond.joined import JoinedWord
 from mnemic.respond.matched import MatchedWord
 from mnemic.respond.relation import Relation
 from mnemic.respond.several import SeveralWords
+from mnemic.respond.spans import Spans
+from mnemic.respond.tags import Tags
 from mnemic.respond.word import AnswerWord
 
 RESPONSES: dict[str, Callable[..., Any]] = {
+    "classes": Classes,
     "decoded": DecodedWord,
     "joined": JoinedWord,
     "matched": MatchedWord,
     "relation": Relation,
     "several": SeveralWords,
+    "spans": Spans,
+    "tags": Tags,
     "word": AnswerWord,
 }
+
+# Kinds that answer from the states of a text alone, in networks without a memory.
+WITHOUT_MEMORY = ("classes", "spans", "tags")

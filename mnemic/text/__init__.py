@@ -11,8 +11,9 @@ from mnemic.text.chinese import share_of_han
 from mnemic.text.sentences import Span, sentences, trim
 from mnemic.text.stored import load
 from mnemic.text.subwords import Subwords
-from mnemic.text.tokens import Encoded, Tokenizer
+from mnemic.text.tokens import Encoded, Frame, Tokenizer
 from mnemic.text.trainers import TRAINERS
+from mnemic.text.windows import Room, Windowed, WindowError
 from mnemic.text.words import Words
 
 TOKENIZERS: Mapping[str, Callable[..., Tokenizer]] = {"words": Words.of, **TRAINERS}
@@ -21,9 +22,13 @@ __all__ = [
     "TOKENIZERS",
     "TRAINERS",
     "Encoded",
+    "Frame",
+    "Room",
     "Span",
     "Subwords",
     "Tokenizer",
+    "WindowError",
+    "Windowed",
     "Words",
     "load",
     "sentences",

@@ -8,14 +8,13 @@ lower-cased, case and accents. Offsets quote the text as it was given, whatever 
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import tokenizers
 
 from mnemic.text.offsets import settle
-from mnemic.text.tokens import Encoded, write
+from mnemic.text.tokens import Encoded, Frame, write
 
 # What BERT and RoBERTa call the tokens that a network knows by their role.
 NAMES = {
@@ -25,14 +24,6 @@ NAMES = {
     "sep": ("[SEP]", "</s>"),
     "mask": ("[MASK]", "<mask>"),
 }
-
-
-class Frame(NamedTuple):
-    """The special tokens before, between and after the texts of one input."""
-
-    before: list[int]
-    between: list[int]
-    after: list[int]
 
 
 class Subwords:
@@ -112,7 +103,7 @@ class Subwords:
     def encode(self, text: str, pair: str | None = None, *, special: bool = True) -> Encoded:
         """The pieces of a text or a pair, framed as the tokenizer's own template says."""
         encoded = Encoded([], [], [], [])
-        frame = self._alone if pair is None else self._paired
+        frame = self.frame(pair=pair is not None)
         if special:
             self._add(encoded, frame.before, [(0, 0)] * len(frame.before), 0)
         for segment, part in enumerate([text] if pair is None else [text, pair]):
@@ -121,6 +112,18 @@ class Subwords:
                 closing = frame.after if pair is None or segment else frame.between
                 self._add(encoded, closing, [(len(part), len(part))] * len(closing), segment)
         return encoded
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """As ``encode``, on all cores at once and without offsets, which take most of the time."""
+        try:
+            found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        except TypeError:  # which one it is says ``encode``
+            return [self.encode(text, special=False).ids for text in texts]
+        return [self._texts_only(own.ids) for own in found]
+
+    def frame(self, *, pair: bool = False) -> Frame:
+        """As the tokenizer's own template says."""
+        return self._paired if pair else self._alone
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of these ids; special tokens are left out, unknown pieces stay visible."""
@@ -144,9 +147,14 @@ class Subwords:
             found = self._tokenizer.encode(text, add_special_tokens=False)
         except TypeError as error:
             raise ValueError(f"{text[:40]!r} is no unicode text: a lone surrogate in it") from error
-        # A unigram model holds its special tokens as pieces and would read them out of the text.
-        ids = [self.unknown if number in self.specials else number for number in found.ids]
+        ids = self._texts_only(found.ids)
         self._add(encoded, ids, settle(text, found.tokens, found.offsets), segment)
+
+    def _texts_only(self, ids: list[int]) -> list[int]:
+        """A unigram model holds its special tokens as pieces and would read them out of a text."""
+        if self.specials.isdisjoint(ids):
+            return ids
+        return [self.unknown if number in self.specials else number for number in ids]
 
     def _add(
         self, encoded: Encoded, ids: list[int], offsets: list[tuple[int, int]], segment: int

@@ -4,7 +4,7 @@ Offsets count characters of the text as it was given, half open, so ``text[start
 never bytes, never positions in a lower-cased or normalised copy.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -24,6 +24,14 @@ class Encoded(NamedTuple):
     tokens: list[str]
     offsets: list[tuple[int, int]]
     segments: list[int]
+
+
+class Frame(NamedTuple):
+    """The special tokens before, between and after the texts of one input."""
+
+    before: list[int]
+    between: list[int]
+    after: list[int]
 
 
 class Tokenizer(Protocol):
@@ -53,6 +61,12 @@ class Tokenizer(Protocol):
 
     def encode(self, text: str, pair: str | None = None, *, special: bool = True) -> Encoded:
         """The tokens of a text, or of a pair of texts; ``special=False`` adds no special tokens."""
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of many texts, without special tokens: ``encode`` for those who need no more."""
+
+    def frame(self, *, pair: bool = False) -> Frame:
+        """The special tokens that ``encode`` puts around a text, or around a pair."""
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of these ids, as far as the kind keeps it; special tokens are left out."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mnemic.text.chinese import HAN
-from mnemic.text.tokens import Encoded, write
+from mnemic.text.tokens import Encoded, Frame, write
 
 PAD, UNKNOWN = "<pad>", "<unk>"
 
@@ -116,6 +116,13 @@ class Words:
                 encoded.offsets.append((start, end))
                 encoded.segments.append(segment)
         return encoded
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        return [self.encode(text).ids for text in texts]
+
+    def frame(self, *, pair: bool = False) -> Frame:
+        """Nothing: no special tokens are ever added."""
+        return Frame([], [], [])
 
     def decode(self, ids: Iterable[int]) -> str:
         """The words with a blank between them; padding is left out, unknown words stay visible."""

@@ -49,6 +49,7 @@ class KnowledgeData(NamedTuple):
     validation: BaseQuestions
     test: BaseQuestions
     made: tuple[int, ...]
+    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

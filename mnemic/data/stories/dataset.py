@@ -126,6 +126,7 @@ class StoryData(NamedTuple):
     validation: Stories
     test: Stories
     made: tuple[int, ...]  # tasks whose training stories came from the generator
+    labels: tuple[str, ...] = ()
 
 
 def story_data(source: Source) -> StoryData:

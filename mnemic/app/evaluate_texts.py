@@ -1,0 +1,54 @@
+"""``mnemic evaluate`` for texts that are read in windows: the figures of their kind."""
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from rich.table import Table
+
+from mnemic.app.screen import out, print_json, warn
+
+if TYPE_CHECKING:
+    from mnemic.learn.checkpoint import Checkpoint
+
+
+def evaluate_texts(
+    checkpoint: "Checkpoint",
+    source: dict[str, Any],
+    model: str,
+    split: Literal["train", "validation", "test"],
+    device: str,
+    as_json: bool,
+) -> None:
+    """Read every text of the split, and print how good what was said is."""
+    from mnemic.data import DATASETS
+    from mnemic.learn.judge import figures
+    from mnemic.recipe import ConfigError, build
+
+    texts = build(DATASETS, source).asked(split, checkpoint.tokenizer, checkpoint.labels)
+    if not len(texts):
+        raise ConfigError(f"the {split} split of this data has no texts")
+    notes = [] if checkpoint.progress.done else ["this network is not trained to the end"]
+    if strange := texts.unknown:
+        notes.append(f"{strange} of {len(texts)} labels were not in training; they count as wrong")
+    for note in notes:
+        warn(note)
+    seen, total = texts.count.sum(0).tolist()
+    report = {
+        "model": model,
+        "data": source,
+        "split": split,
+        "texts": len(texts),
+        "figures": figures(checkpoint.network.to(device), texts.to(device)),
+        "seen": seen,
+        "total": total,
+        "notes": notes,
+    }
+    if as_json:
+        print_json(report)
+        return
+    table = Table("figure", "%", header_style="bold")
+    table.columns[1].justify = "right"
+    for name, figure in report["figures"].items():
+        table.add_row(name, f"{figure:.1f}")
+    screen = out()
+    screen.print(table)
+    screen.print(f"{len(texts)} texts, {seen:,} of {total:,} tokens seen")

@@ -1,0 +1,171 @@
+"""``mnemic read``: what a trained network says of texts, a line of JSON a text."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from mnemic.app.options import Device, Model, device_of
+from mnemic.app.progress import Bars
+from mnemic.app.screen import warn
+
+if TYPE_CHECKING:
+    from mnemic.learn.checkpoint import Checkpoint
+
+AT_ONCE = 256  # texts between two moves of the bar
+TYPED = "-"  # standard input
+
+
+class Unit(NamedTuple):
+    """A text to read, with its partner or question, and where it comes from."""
+
+    file: str
+    line: int  # from 1; 0: the whole file
+    texts: tuple[str, ...]
+
+
+def read(
+    model: Model,
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILES]", help="Texts, one a line; .jsonl files; - or nothing: standard input."
+        ),
+    ] = None,
+    question: Annotated[
+        str | None, typer.Option("--question", help="What to ask of every text.")
+    ] = None,
+    whole: Annotated[bool, typer.Option("--whole", help="A file is one text, not many.")] = False,
+    jsonl: Annotated[
+        bool,
+        typer.Option(
+            "--jsonl", help="JSON lines with text, text_a and text_b, or question and text."
+        ),
+    ] = False,
+    embed: Annotated[bool, typer.Option("--embed", help="Print each text's vector.")] = False,
+    overlap: Annotated[
+        int | None,
+        typer.Option(
+            "--overlap", help="Tokens that windows of a long text share.", show_default="as trained"
+        ),
+    ] = None,
+    truncation: Annotated[
+        str | None,
+        typer.Option(
+            "--truncation",
+            help="What to do with a long text: windows, first (only its beginning) or error.",
+            show_default="as trained",
+        ),
+    ] = None,
+    device: Device = "auto",
+) -> None:
+    """Read texts with a trained network: classes, numbers, entities or answers as JSON lines.
+
+    Every line says how many tokens were seen of how many; offsets count characters of the text.
+
+    Example: mnemic read --model runs/bert-classes reviews.txt
+
+    From a pipe: echo "a lovely film" | mnemic read --model runs/bert-classes
+    """  # fmt: skip
+    from mnemic.learn.checkpoint import load
+
+    checkpoint = load(model)
+    checkpoint.network.to(device_of(device))
+    if not checkpoint.progress.done:
+        warn("this network is not trained to the end")
+    units = [
+        unit
+        for name in files or [TYPED]
+        for unit in units_of(name, question, whole=whole, jsonl=jsonl)
+    ]
+    how = {"overlap": overlap, "truncation": truncation}
+    with Bars("texts") as bars:
+        for start in range(0, len(units), AT_ONCE):
+            part = units[start : start + AT_ONCE]
+            for unit, said in zip(part, said_of(checkpoint, part, embed, how)):
+                place = {"file": unit.file} | ({"line": unit.line} if unit.line else {})
+                print(json.dumps(place | said, ensure_ascii=False), flush=True)
+            bars.show("reading", min(start + AT_ONCE, len(units)), len(units))
+
+
+def units_of(name: str, question: str | None, *, whole: bool, jsonl: bool) -> Iterator[Unit]:
+    """The texts of a file, or of standard input."""
+    from mnemic.data.texts.examples import TextError
+    from mnemic.data.texts.files import decoded, lines
+
+    path = Path(name)
+    found = decoded(sys.stdin.buffer, "standard input") if name == TYPED else lines(path)
+    if whole:
+        text = "\n".join(line for _, line in found)
+        yield Unit(name, 0, (text,) if question is None else (question, text))
+        return
+    for number, line in found:
+        if jsonl or ".jsonl" in path.suffixes:
+            texts = fields(line, question)
+            if texts is None:
+                raise TextError(
+                    f"{name}, line {number}: expected JSON with text, with text_a and text_b, or "
+                    "with question and text (or give --question)"
+                )
+            yield Unit(name, number, texts)
+        elif line.strip():
+            yield Unit(name, number, (line,) if question is None else (question, line))
+
+
+def fields(line: str, question: str | None) -> tuple[str, ...] | None:
+    """The texts of a JSON line; None if it has none."""
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError:
+        return None
+    if not isinstance(row, dict):
+        return None
+    if question is not None:
+        row = row | {"question": question}
+    for names in (
+        ("question", "text"),
+        ("text_a", "text_b"),
+        ("sentence1", "sentence2"),
+        ("text",),
+    ):
+        if all(isinstance(row.get(name), str) for name in names):
+            return tuple(row[name] for name in names)
+    return None
+
+
+def said_of(
+    checkpoint: "Checkpoint", units: Sequence[Unit], embed: bool, how: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """What the network says, as plain values; what is quoted stands beside its offsets."""
+    from mnemic.learn import reader
+
+    kind = checkpoint.recipe["model"]["respond"]["kind"]
+    if embed:
+        found = reader.embed(checkpoint, [unit.texts[-1] for unit in units], **how)
+        counts = zip(found.vectors.tolist(), found.seen, found.total)
+        return [{"vector": own, "seen": seen, "total": total} for own, seen, total in counts]
+    if kind == "spans":
+        if any(len(unit.texts) != 2 for unit in units):
+            raise ValueError("this network answers questions: give --question TEXT, or JSON lines")
+        asked = [(unit.texts[0], unit.texts[1]) for unit in units]
+        answers = reader.answer_all(checkpoint, asked, **how)
+        return [
+            {"answer": own.quote(text) if own.found else None} | asdict(own)
+            for own, (_, text) in zip(answers, asked)
+        ]
+    if kind == "tags":
+        texts = [unit.texts[-1] for unit in units]
+        return [
+            asdict(own)
+            | {"entities": [{"text": one.quote(text)} | asdict(one) for one in own.entities]}
+            for own, text in zip(reader.tag(checkpoint, texts, **how), texts)
+        ]
+    both: list[Any] = [unit.texts if len(unit.texts) > 1 else unit.texts[0] for unit in units]
+    if not checkpoint.labels:
+        return [asdict(own) for own in reader.rate(checkpoint, both, **how)]
+    said = reader.classify(checkpoint, both, **how)
+    return [asdict(own) | {"ranked": dict(own.ranked)} for own in said]

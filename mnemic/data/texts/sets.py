@@ -1,0 +1,123 @@
+"""From files to three sets of texts: read, split, learn a vocabulary, number."""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from mnemic.data.contract import Part
+from mnemic.data.texts.examples import TextError
+from mnemic.data.texts.files import find
+from mnemic.data.texts.tensors import TextSet
+from mnemic.recipe import build
+from mnemic.text import TOKENIZERS, Room, Tokenizer, load
+from mnemic.text.windows import Truncation
+
+WORDPIECE: Mapping[str, Any] = {"kind": "wordpiece", "vocab": 8000}
+PARTS: tuple[Part, ...] = ("train", "validation", "test")
+
+
+def stored(texts: Iterable[str], *, folder: str) -> Tokenizer:
+    """The tokenizer in a folder (its ``tokenizer.json``), such as that of a pre-trained model."""
+    return load(Path(folder).expanduser())
+
+
+VOCABULARIES: dict[str, Callable[..., Tokenizer]] = {**TOKENIZERS, "stored": stored}
+
+
+class Files(Protocol):
+    """What a recipe says of every kind of text files."""
+
+    @property
+    def folder(self) -> str: ...
+
+    @property
+    def learnt(self) -> str: ...
+
+    @property
+    def held(self) -> str: ...
+
+    @property
+    def tested(self) -> str: ...
+
+    @property
+    def validation(self) -> float: ...
+
+    @property
+    def tokenizer(self) -> Mapping[str, Any]: ...
+
+    @property
+    def length(self) -> int: ...
+
+    @property
+    def overlap(self) -> int: ...
+
+    @property
+    def truncation(self) -> Truncation: ...
+
+
+class Manner(NamedTuple):
+    """How the files of one kind become a set."""
+
+    read: Callable[[Path], list[Any]]  # the examples of a file
+    texts: Callable[[Sequence[Any]], Iterable[str]]  # what a vocabulary is learnt from
+    labels: Callable[[Sequence[Any]], tuple[str, ...]]  # those that can be learnt
+    number: Callable[[Sequence[Any], Tokenizer, Sequence[str]], TextSet]
+    outputs: int = 0  # how many classes there are without labels: 1, where numbers are learnt
+    together: Callable[[Any], Hashable] | None = None  # examples that a split must not part
+
+
+class TextData(NamedTuple):
+    """Everything training and evaluation need to know of a data set."""
+
+    words: Tokenizer
+    sizes: dict[str, int]  # facts the network is built from
+    train: TextSet
+    validation: TextSet
+    test: TextSet
+    made: tuple[int, ...] = ()
+    labels: tuple[str, ...] = ()
+
+
+def room_of(files: Files) -> Room:
+    return Room(files.length, files.overlap, files.truncation).check()
+
+
+def text_data(files: Files, manner: Manner) -> TextData:
+    """Read everything; words and labels are those of what may be learnt from."""
+    room_of(files)
+    read = {part: told(files, manner, part) for part in PARTS}
+    words = build(VOCABULARIES, files.tokenizer, texts=list(manner.texts(read["train"])))
+    labels = manner.labels(read["train"])
+    train, held, test = (manner.number(read[part], words, labels) for part in PARTS)
+    sizes = {"vocab": len(words), "longest": files.length}
+    if classes := manner.outputs or len(labels):
+        sizes["classes"] = classes
+    return TextData(words, sizes, train, held, test, labels=labels)
+
+
+def told(files: Files, manner: Manner, part: Part) -> list[Any]:
+    """The examples of a part; only the file that it needs is read."""
+    if not 0 <= files.validation < 1:
+        raise TextError(f"data.validation is a share from 0 to below 1, not {files.validation}")
+    if part == "test":
+        return manner.read(find(files.folder, files.tested)) if files.tested else []
+    if files.held and part == "validation":
+        return manner.read(find(files.folder, files.held))
+    whole = manner.read(find(files.folder, files.learnt))
+    if files.held:
+        return whole
+    return parted(whole, files.validation, manner.together)[part == "validation"]
+
+
+def parted(
+    examples: Sequence[Any], share: float, together: Callable[[Any], Hashable] | None = None
+) -> tuple[list[Any], list[Any]]:
+    """What is learnt and what is held back: a share, evenly spread over the file."""
+    groups: dict[Hashable, list[Any]] = {}
+    for number, own in enumerate(examples):
+        groups.setdefault(together(own) if together else number, []).append(own)
+    both: tuple[list[Any], list[Any]] = [], []
+    for number, group in enumerate(groups.values()):
+        back = int((number + 1) * share + 1e-9) > int(number * share + 1e-9)
+        both[back].extend(group)
+    return both

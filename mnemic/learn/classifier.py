@@ -1,0 +1,86 @@
+"""``fit`` and ``predict`` as scikit-learn has them, around a recipe; scikit-learn is not needed."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from mnemic.learn.checkpoint import Checkpoint, load
+from mnemic.learn.fit import fit
+from mnemic.recipe import ConfigError, Recipe, assignment, override
+from mnemic.recipe import load as load_recipe
+
+
+class TextClassifier:
+    """Learns which class a text belongs to.
+
+    ``recipe`` is a name, a path or a whole recipe whose data is of kind ``classes``; ``sets`` are
+    overrides such as ``"train.epochs=3"``. The run goes to ``folder``, or is kept nowhere.
+    """
+
+    def __init__(
+        self,
+        recipe: str | Path | Recipe = "bert-classes",
+        sets: Sequence[str] = (),
+        *,
+        folder: str | Path | None = None,
+        seed: int = 0,
+        device: str = "auto",
+    ) -> None:
+        self.recipe, self.sets, self.folder = recipe, sets, folder
+        self.seed, self.device = seed, device
+        self.checkpoint: Checkpoint | None = None
+
+    def fit(self, texts: Sequence[str], labels: Sequence[object]) -> "TextClassifier":
+        """Train on texts and their labels; a share of them is held back to choose the best by."""
+        if isinstance(texts, str) or len(texts) != len(labels):
+            count = "one string" if isinstance(texts, str) else f"{len(texts)} texts"
+            raise ValueError(f"a label for every text, not {count} and {len(labels)} labels")
+        self.classes_ = sorted(set(labels), key=str)
+        names = {label: str(label) for label in self.classes_}
+        if len(set(names.values())) < len(names):
+            raise ValueError(f"labels that look the same are not: {self.classes_}")
+        with TemporaryDirectory() as spare:
+            place = Path(spare if self.folder is None else self.folder)
+            place.mkdir(parents=True, exist_ok=True)
+            with (place / "train.jsonl").open("w", encoding="utf-8") as file:
+                for text, label in zip(texts, labels):
+                    file.write(json.dumps({"text": text, "label": names[label]}) + "\n")
+            whole = self.whole(place)
+            for _ in fit(whole, place / "run", seed=self.seed, device=self.device, fresh=True):
+                pass
+            self.checkpoint = load(place / "run")
+        return self
+
+    def whole(self, folder: Path) -> Recipe:
+        """The recipe with the texts' folder; nothing is kept for a test."""
+        own = self.recipe if isinstance(self.recipe, dict) else load_recipe(self.recipe)
+        for text in self.sets:
+            own = override(own, *assignment(text))
+        if own.get("data", {}).get("kind") != "classes":
+            raise ConfigError("a text classifier needs a recipe whose data.kind is 'classes'")
+        files = {"folder": str(folder), "learnt": "train.jsonl", "tested": ""}
+        return own | {"data": own["data"] | files}
+
+    def predict(self, texts: Sequence[str]) -> list[object]:
+        """The class of each text, as it was given to ``fit``."""
+        said = self.trained.classify(texts)
+        by_name = {str(label): label for label in self.classes_}
+        return [by_name[own.label] for own in said]
+
+    def predict_proba(self, texts: Sequence[str]) -> torch.Tensor:
+        """Each text's probabilities, in the order of ``classes_``."""
+        said = [dict(own.ranked) for own in self.trained.classify(texts)]
+        return torch.tensor([[own[str(label)] for label in self.classes_] for own in said])
+
+    def score(self, texts: Sequence[str], labels: Sequence[object]) -> float:
+        """The share of texts whose class is right."""
+        return sum(a == b for a, b in zip(self.predict(texts), labels)) / max(len(labels), 1)
+
+    @property
+    def trained(self) -> Checkpoint:
+        if self.checkpoint is None:
+            raise ValueError("this classifier has learnt nothing yet: call fit(texts, labels)")
+        return self.checkpoint

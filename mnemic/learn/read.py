@@ -1,0 +1,115 @@
+"""Let a network without a memory read texts: windows by length, then put together text by text.
+
+Shapes: e texts, w windows, n tokens, c classes or tags, d width.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from mnemic.data.texts.number import first_tokens
+from mnemic.data.texts.tensors import TextSet
+from mnemic.network import Read, Windows
+from mnemic.respond.merge import Span, best_of_windows, best_spans, mean_windows
+from mnemic.text.windows import Stretch, owners
+
+AT_ONCE = 16_384  # tokens a batch, with padding: memory and time depend on it, results do not
+
+
+@torch.no_grad()
+def each_window(
+    network: nn.Module, texts: TextSet, take: Callable[[Read, Windows], Tensor]
+) -> list[Tensor]:
+    """What ``take`` (w …) keeps of every window, in the order of the windows."""
+    was = network.training
+    network.eval()
+    found: list[Tensor | None] = [None] * (len(texts.begins) - 1)
+    for chosen in by_length(texts):
+        inputs, _ = texts.windows(chosen)
+        for window, own in zip(chosen.tolist(), take(network(inputs), inputs).float().cpu()):
+            found[window] = own
+    network.train(was)
+    return [own for own in found if own is not None]
+
+
+def by_length(texts: TextSet) -> Iterator[Tensor]:
+    """All windows in batches of like length, the longest first."""
+    lengths = texts.begins[1:] - texts.begins[:-1]
+    order = lengths.argsort(descending=True, stable=True)
+    start, sizes = 0, lengths[order].tolist()
+    while start < len(sizes):
+        count = max(AT_ONCE // max(sizes[start], 1), 1)
+        yield order[start : start + count]
+        start += count
+
+
+def class_scores(network: nn.Module, texts: TextSet) -> Tensor:
+    """Each text's scores of the classes, or its number: e c."""
+    if not len(texts):
+        return torch.zeros(0, 1)
+    scores = torch.stack(each_window(network, texts, lambda read, _: read.scores))
+    counts = (texts.first[1:] - texts.first[:-1]).cpu()
+    owner = torch.arange(len(texts)).repeat_interleave(counts)
+    return mean_windows(scores, owner, len(texts))
+
+
+def spans(network: nn.Module, texts: TextSet, longest: int) -> list[Span]:
+    """Each question's best answer; its tokens are counted from the text's first one."""
+
+    def best(read: Read, _: Windows) -> Tensor:
+        ends, none = best_spans(read.scores, longest)
+        return torch.cat([ends, none.unsqueeze(1)], 1)  # w 4
+
+    windows = each_window(network, texts, best)
+    place, held, first = (own.tolist() for own in (texts.place, texts.held, texts.first))
+    found = []
+    for start, end in pairwise(first):
+        rows = torch.stack(windows[start:end])
+        own = best_of_windows(rows[:, :3], rows[:, 3])
+        shift = held[start + own.window][0] - place[start + own.window]
+        found.append(own._replace(first=own.first + shift, last=own.last + shift))
+    return found
+
+
+def tags(network: nn.Module, texts: TextSet) -> list[Tensor]:
+    """Each text's scores of the tags, word by word; a word without a token is ``O``: n c."""
+    windows = each_window(network, texts, lambda read, _: read.scores)  # n c each
+    place, held, first = (own.tolist() for own in (texts.place, texts.held, texts.first))
+    found = []
+    for number, example in enumerate(texts.examples):
+        own = range(first[number], first[number + 1])
+        owner = owners([Stretch(*held[window]) for window in own])
+        rows = []
+        for token in first_tokens(texts.offsets(number), example.words):
+            if token is None or token >= len(owner):
+                rows.append(outside(len(texts.labels)))
+                continue
+            window = own[owner[token]]
+            rows.append(windows[window][place[window] + token - held[window][0]])
+        found.append(torch.stack(rows) if rows else torch.zeros(0, len(texts.labels)))
+    return found
+
+
+def outside(count: int) -> Tensor:
+    """The scores of a word that is surely ``O``, the first of the tags."""
+    return torch.tensor([0.0] + [-torch.inf] * (count - 1))
+
+
+def vectors(network: nn.Module, texts: TextSet) -> Tensor:
+    """Each text's vector (e d): the mean of all its tokens' states, of length 1.
+
+    A token that is in two windows counts twice. A text without tokens is all zeros.
+    """
+
+    def total(read: Read, inputs: Windows) -> Tensor:
+        return (read.states * inputs.inside.unsqueeze(-1)).sum(1)
+
+    if not len(texts):
+        return torch.zeros(0, network.encode.width)  # type: ignore[union-attr, arg-type]
+    sums = torch.stack(each_window(network, texts, total))
+    counts = (texts.first[1:] - texts.first[:-1]).cpu()
+    owner = torch.arange(len(texts)).repeat_interleave(counts)
+    whole = sums.new_zeros(len(texts), sums.shape[1]).index_add(0, owner, sums)
+    return nn.functional.normalize(whole, dim=1)

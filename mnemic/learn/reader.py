@@ -1,0 +1,199 @@
+"""Ask a trained network about texts: ``classify``, ``rate``, ``tag``, ``answer``, ``embed``.
+
+Each takes a checkpoint, texts, and how long texts are read: as in training, unless ``overlap`` or
+``truncation`` say otherwise.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import exp
+from typing import TYPE_CHECKING, Any
+
+from mnemic.data import DATASETS, TEXTS
+from mnemic.data.texts.examples import Asked, Labelled, Tagged
+from mnemic.data.texts.number import asked_set, labelled_set, tagged_set
+from mnemic.data.texts.tensors import TextSet
+from mnemic.learn import results
+from mnemic.learn.metrics import entities
+from mnemic.learn.read import class_scores, spans, tags, vectors
+from mnemic.recipe import ConfigError, build
+from mnemic.text import Room
+from mnemic.text.split import words_of
+from mnemic.text.windows import Truncation
+
+if TYPE_CHECKING:
+    from mnemic.learn.checkpoint import Checkpoint
+
+Text = str | tuple[str, str]
+# What each kind of response can be asked, by the name of the method.
+METHODS = {"classes": ("classify", "rate"), "tags": ("tag",), "spans": ("answer",)}
+
+
+def classify(
+    checkpoint: "Checkpoint",
+    texts: Sequence[Text],
+    *,
+    overlap: int | None = None,
+    truncation: Truncation | None = None,
+) -> list[results.Classified]:
+    """The class of each text; of a pair of texts where the network compares two."""
+    allowed(checkpoint, "classify")
+    if not checkpoint.labels:
+        raise ConfigError("this network gives numbers, not classes; use rate")
+    own = labelled(checkpoint, texts, room_of(checkpoint, overlap, truncation))
+    found = []
+    chances = class_scores(checkpoint.network, own).softmax(1)
+    for chance, (seen, total) in zip(chances, own.count.tolist()):
+        order = chance.argsort(descending=True).tolist()
+        ranked = tuple((checkpoint.labels[number], float(chance[number])) for number in order)
+        found.append(results.Classified(*ranked[0], ranked, seen, total))
+    return found
+
+
+def rate(
+    checkpoint: "Checkpoint",
+    texts: Sequence[Text],
+    *,
+    overlap: int | None = None,
+    truncation: Truncation | None = None,
+) -> list[results.Rated]:
+    """The number of each text, or pair, where the network was trained on numbers."""
+    allowed(checkpoint, "rate")
+    if checkpoint.labels:
+        raise ConfigError("this network gives classes, not numbers; use classify")
+    own = labelled(checkpoint, texts, room_of(checkpoint, overlap, truncation))
+    numbers = class_scores(checkpoint.network, own).squeeze(1).tolist()
+    return [results.Rated(number, *count) for number, count in zip(numbers, own.count.tolist())]
+
+
+def tag(
+    checkpoint: "Checkpoint",
+    texts: Sequence[str],
+    *,
+    overlap: int | None = None,
+    truncation: Truncation | None = None,
+) -> list[results.Tagged]:
+    """The named entities of each text."""
+    allowed(checkpoint, "tag")
+    room = room_of(checkpoint, overlap, truncation)
+    examples = [Tagged(text, tuple(words_of(text)), ()) for text in strings(texts)]
+    own = tagged_set(examples, checkpoint.tokenizer, room, labels=checkpoint.labels)
+    found = []
+    said = tags(checkpoint.network, placed(own, checkpoint))
+    for example, scores, (seen, total) in zip(examples, said, own.count.tolist()):
+        chance, best = scores.softmax(1).max(1)
+        sure, names = chance.tolist(), [checkpoint.labels[number] for number in best.tolist()]
+        named = tuple(
+            results.Entity(
+                one.kind,
+                example.words[one.first][0],
+                example.words[one.last][1],
+                min(sure[one.first : one.last + 1]),
+            )
+            for one in entities(names)
+        )
+        found.append(results.Tagged(named, seen, total))
+    return found
+
+
+def answer(
+    checkpoint: "Checkpoint",
+    question: str,
+    text: str,
+    *,
+    overlap: int | None = None,
+    truncation: Truncation | None = None,
+) -> results.Answered:
+    """The stretch of ``text`` that answers ``question`` best, and how likely there is none."""
+    (found,) = answer_all(checkpoint, [(question, text)], overlap=overlap, truncation=truncation)
+    return found
+
+
+def answer_all(
+    checkpoint: "Checkpoint",
+    asked: Sequence[tuple[str, str]],
+    *,
+    overlap: int | None = None,
+    truncation: Truncation | None = None,
+) -> list[results.Answered]:
+    """As ``answer``, for many pairs of question and text at once."""
+    allowed(checkpoint, "answer")
+    room = room_of(checkpoint, overlap, truncation)
+    examples = []
+    for pair in asked:
+        question, text = strings(pair)
+        examples.append(Asked(question, text, (), -1, ""))
+    if any(not own.question.strip() for own in examples):
+        raise ConfigError("the question is empty; ask for example 'Who wrote it?'")
+    own = asked_set(examples, checkpoint.tokenizer, room)
+    longest = checkpoint.network.respond.longest
+    found = []
+    said = spans(checkpoint.network, placed(own, checkpoint), longest)
+    for number, (span, (seen, total)) in enumerate(zip(said, own.count.tolist())):
+        offsets = own.offsets(number)
+        if not offsets:  # nothing to answer with
+            found.append(results.Answered(0, 0, 0.0, 1.0, seen, total))
+            continue
+        start, end = offsets[span.first][0], offsets[span.last][1]
+        found.append(results.Answered(start, end, exp(span.score), span.none, seen, total))
+    return found
+
+
+def embed(
+    checkpoint: "Checkpoint",
+    texts: Sequence[str],
+    *,
+    overlap: int | None = None,
+    truncation: Truncation | None = None,
+) -> results.Embedded:
+    """Each text as a vector of length 1, whatever the network was trained for."""
+    allowed(checkpoint, "embed")
+    room = room_of(checkpoint, overlap, truncation)
+    examples = [Labelled(text, None, "") for text in strings(texts)]
+    own = labelled_set(examples, checkpoint.tokenizer, room, labels=())
+    found = vectors(checkpoint.network, placed(own, checkpoint))
+    seen, total = (tuple(part.tolist()) for part in own.count.unbind(1))
+    return results.Embedded(found, seen, total)
+
+
+def allowed(checkpoint: "Checkpoint", method: str) -> None:
+    """Whether a network can be asked this; an error that says what it can."""
+    if checkpoint.recipe["data"].get("kind") not in TEXTS:
+        raise ConfigError("this network answers questions about stories: use mnemic.ask_story")
+    kind = checkpoint.recipe["model"]["respond"]["kind"]
+    if method not in (*METHODS[kind], "embed"):
+        own = "rate" if kind == "classes" and not checkpoint.labels else METHODS[kind][0]
+        raise ConfigError(f"this network cannot {method}; it can {own} and embed")
+
+
+def room_of(checkpoint: "Checkpoint", overlap: int | None, truncation: Truncation | None) -> Room:
+    """How texts are read: as in training, unless told otherwise."""
+    files = build(DATASETS, checkpoint.recipe["data"])
+    shared = files.overlap if overlap is None else overlap
+    return Room(files.length, shared, truncation or files.truncation).check()
+
+
+def strings(texts: Iterable[Any]) -> list[str]:
+    if isinstance(texts, str):
+        raise ValueError("texts is one string; expected several: [text] for a single one")
+    found = list(texts)
+    if strange := [text for text in found if not isinstance(text, str)]:
+        raise ValueError(f"a text is a string, not {strange[0]!r}")
+    return found
+
+
+def labelled(checkpoint: "Checkpoint", texts: Sequence[Text], room: Room) -> TextSet:
+    """Texts, or pairs where the network compares two, without labels."""
+    if checkpoint.recipe["data"]["kind"] == "pairs":
+        if strange := [own for own in texts if isinstance(own, str) or len(own) != 2]:
+            raise ValueError(f"this network compares two texts: give pairs, not {strange[0]!r}")
+        both = [strings(own) for own in texts]
+        examples = [Labelled(first, second, "") for first, second in both]
+    else:
+        examples = [Labelled(text, None, "") for text in strings(texts)]
+    own = labelled_set(examples, checkpoint.tokenizer, room, labels=checkpoint.labels)
+    return placed(own, checkpoint)
+
+
+def placed(texts: TextSet, checkpoint: "Checkpoint") -> TextSet:
+    """The texts where the network is."""
+    return texts.to(next(checkpoint.network.parameters()).device)

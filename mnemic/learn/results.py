@@ -1,0 +1,82 @@
+"""What a network says of a text: small values with offsets into the string as it was given.
+
+Each says how many tokens were ``seen`` of the ``total``: fewer only where ``truncation="first"``
+was asked for.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+DOUBT = 0.5  # from this probability of "no answer" on, there is none
+
+
+@dataclass(frozen=True)
+class Classified:
+    """The class of a text, or of a pair."""
+
+    label: str
+    probability: float
+    ranked: tuple[tuple[str, float], ...]  # every class with its probability, best first
+    seen: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Rated:
+    """The number of a text, or of a pair."""
+
+    number: float
+    seen: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A name in a text, and what kind of thing it names."""
+
+    kind: str
+    start: int  # offsets into the text, half open
+    end: int
+    probability: float  # of its least sure word's tag
+
+    def quote(self, text: str) -> str:
+        return text[self.start : self.end]
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """The names in a text, in their order."""
+
+    entities: tuple[Entity, ...]
+    seen: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The best answer to a question, a stretch of its text, and how likely there is none."""
+
+    start: int  # offsets into the text, half open
+    end: int
+    score: float  # probability of both ends, from 0 to 1
+    no_answer: float  # probability that the text holds none
+    seen: int
+    total: int
+
+    @property
+    def found(self) -> bool:
+        """Whether an answer is likelier than none."""
+        return self.no_answer < DOUBT
+
+    def quote(self, text: str) -> str:
+        return text[self.start : self.end]
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Texts as vectors of length 1."""
+
+    vectors: Tensor  # e d
+    seen: tuple[int, ...]
+    total: tuple[int, ...]

@@ -1,0 +1,114 @@
+"""The network a run begins with: from dice, or with weights that are already there.
+
+``model.start`` names a folder whose encoder a new network takes over, weight by weight; R always
+begins anew. It is read when a run begins and never again: a checkpoint needs no other folder.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mnemic.data import TEXTS
+from mnemic.data.contract import Sizes
+from mnemic.learn.checkpoint import (
+    RECIPE,
+    WEIGHTS,
+    CheckpointError,
+    fill,
+    locate,
+    read_tensors,
+    weights_of,
+)
+from mnemic.learn.draws import dice_of
+from mnemic.learn.phase import Phase
+from mnemic.network import assemble, check_parts
+from mnemic.recipe import ConfigError, Recipe
+
+ENCODE = "encode."  # before the names of I's weights
+
+
+def new_network(model: dict[str, Any], sizes: Sizes, seed: int) -> Any:
+    """A network with the weights of a seed; the global dice are left as they were."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(dice_of(seed, "weights").initial_seed())
+        return assemble(model, sizes)
+
+
+def begun(model: dict[str, Any], sizes: Sizes, seed: int) -> Any:
+    """As ``new_network``, with the encoder of ``model.start`` where the recipe names one."""
+    network = new_network(model, sizes, seed)
+    if "start" in model:
+        if not isinstance(model["start"], str) or not model["start"]:
+            raise ConfigError(f"model.start is a folder with weights, not {model['start']!r}")
+        take_over(network.encode, Path(model["start"]).expanduser())
+    return network
+
+
+def take_over(encode: nn.Module, folder: Path) -> None:
+    """Give an encoder the weights of the one in ``folder``; every name and shape must agree."""
+    fill(encode, encoder_weights(folder), folder)
+
+
+def encoder_weights(folder: Path) -> dict[str, Tensor]:
+    """The weights of the encoder in a folder, by the names our encoders have.
+
+    A run or a checkpoint of ours. (This is the one place for other kinds of folders: a Hugging
+    Face folder has a ``config.json`` and becomes the same names here.)
+    """
+    place = locate(folder)
+    if not (place / RECIPE).is_file():
+        raise CheckpointError(f"{place} holds no network: no {RECIPE}")
+    whole = read_tensors(place / WEIGHTS)
+    return {
+        name.removeprefix(ENCODE): weight
+        for name, weight in whole.items()
+        if name.startswith(ENCODE)
+    }
+
+
+def check_kinds(recipe: Recipe) -> None:
+    """Whether data, response and objective are of the same kind."""
+    model, data = recipe["model"], recipe["data"]
+    kind, has_memory = data.get("kind"), "memory" in model
+    if (kind in TEXTS) == has_memory:
+        raise ConfigError(
+            f"data of kind {kind!r} is read in windows, without a memory: leave model.memory out"
+            if has_memory
+            else f"data of kind {kind!r} needs a memory: add model.memory, such as memn2n"
+        )
+    if kind not in TEXTS:
+        return
+    respond = "classes" if kind == "pairs" else kind
+    asked = "numbers" if data.get("labels") == "numbers" else respond
+    for part, due in (("model.respond", respond), ("objective", asked)):
+        own = model["respond"] if part == "model.respond" else recipe["objective"]
+        if own.get("kind") != due:
+            raise ConfigError(
+                f"{part}.kind is {own.get('kind')!r}, but data of kind {kind!r} needs {due!r}"
+            )
+
+
+def same_weights(model: dict[str, Any], sizes: Sizes, network: nn.Module) -> Any:
+    """A network of a phase's own model with another's weights."""
+    fresh = new_network(model, sizes, 0)
+    fill(fresh, weights_of(network), Path("the phase before"))
+    return fresh
+
+
+def check_phases(plan: Sequence[Phase], recipe: Recipe, sizes: Sizes) -> None:
+    """The parts fit; a phase may use the recipe's weights otherwise, but not other weights."""
+    check_parts(new_network(recipe["model"], sizes, 0), sizes)
+    for phase in plan:
+        if phase.recipe["model"] == recipe["model"]:
+            continue
+        models = (recipe["model"], phase.recipe["model"])
+        whole, own = (weights_of(new_network(model, sizes, 0)) for model in models)
+        for name in sorted(whole.keys() | own.keys()):
+            if name not in whole or name not in own or whole[name].shape != own[name].shape:
+                raise ConfigError(
+                    f"phases.{phase.number} changes the weight {name!r}; a phase may change how "
+                    "weights are used, not their sizes (width, slots, hops, tying ...)"
+                )

@@ -1,0 +1,133 @@
+"""``mnemic train``, ``evaluate`` and ``read`` for texts, from the command line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from app_runs import Result, model, run, sets
+from text_runs import TINY, files, run_of
+
+
+def rows(done: Result) -> list[dict[str, Any]]:
+    assert done.code == 0, done.err
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+def test_train_and_evaluate(tmp_path: Path) -> None:
+    """By the name of a recipe and a folder; figures instead of errors."""
+    folder = files("tags", tmp_path / "data")
+    words = ("train", "bert-tags", "--data", folder, "--out", tmp_path / "run", "--device", "cpu")
+    done = run(*words, *sets(*TINY, "train.epochs=2"))
+    assert done.code == 0, done.err
+    assert "validation        entity f1" in done.out
+    assert f"mnemic read --model {tmp_path / 'run'} FILE" in done.out
+    assert "validation entity f1" in done.err
+    again = run(*words, *sets(*TINY, "train.epochs=2"), "--json").json
+    assert again["already_trained"]
+    assert set(again["figures"]) == {"entity f1", "precision", "recall"}
+    told = run("evaluate", "--model", tmp_path / "run", "--json").json
+    assert told["texts"] == 60
+    assert told["seen"] == told["total"] > 300
+    assert set(told["figures"]) == {"entity f1", "precision", "recall"}
+    shown = run("evaluate", "--model", tmp_path / "run", "--split", "validation").out
+    assert "entity f1" in shown
+    assert "30 texts" in shown
+
+
+def test_labels_that_are_new_count_as_wrong_and_are_named(tmp_path: Path) -> None:
+    row = {"text": "a lovely house", "label": "splendid"}
+    (tmp_path / "test.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    done = run("evaluate", "--model", run_of("classes"), "--data", tmp_path, "--json")
+    assert done.json["figures"]["accuracy"] == 0
+    assert "1 of 1 labels were not in training" in done.err
+
+
+@pytest.mark.parametrize("kind", ["classes", "pairs", "spans", "tags"])
+def test_a_recipe_without_a_folder_says_what_it_needs(kind: str) -> None:
+    done = run("train", f"bert-{kind}")
+    assert done.code == 2
+    assert "files: give their folder with --data DIR" in done.err
+
+
+def test_lines_of_a_file_and_of_standard_input(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("a lovely house\n\nan awful train\n", encoding="utf-8")
+    own = rows(run("read", "--model", run_of("classes"), path))
+    assert [(row["file"], row["line"], row["label"]) for row in own] == [
+        (str(path), 1, "good"),
+        (str(path), 3, "bad"),
+    ]
+    assert own[0]["ranked"]["good"] == own[0]["probability"]
+    assert (own[0]["seen"], own[0]["total"]) == (3, 3)
+    for words in ((), ("-",)):
+        (typed,) = rows(run("read", "--model", run_of("classes"), *words, stdin="a lovely house\n"))
+        near = {name: pytest.approx(own[0][name], rel=1e-4) for name in ("ranked", "probability")}
+        assert typed == own[0] | {"file": "-"} | near  # read alone, and beside another line
+
+
+def test_whole_files_json_lines_questions_and_vectors(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("the old train ran in Lima past\na small house\n", encoding="utf-8")
+    where = ("read", "--model", run_of("spans"), "--question", "where was it ?")
+    (own,) = rows(run(*where, "--whole", path))
+    assert own["answer"] == "Lima" == path.read_text("utf-8")[own["start"] : own["end"]]
+    first, second = rows(run(*where, path))
+    assert (first["answer"], second["answer"]) == ("Lima", None)
+    asked = json.dumps({"question": "where was it ?", "text": "it ran in Rome past a house"})
+    (own,) = rows(run("read", "--model", run_of("spans"), "--jsonl", stdin=asked + "\n"))
+    assert own["answer"] == "Rome"
+    pair = json.dumps({"text_a": "the old train lovely", "text_b": "is it lovely"})
+    (tmp_path / "a.jsonl").write_text(pair + "\n", encoding="utf-8")
+    (own,) = rows(run("read", "--model", run_of("pairs"), tmp_path / "a.jsonl"))
+    assert own["label"] == "1"
+    (own,) = rows(run("read", "--model", run_of("tags"), stdin="the house Ann ran past today\n"))
+    assert own["entities"][0]["text"] == "Ann"
+    (own,) = rows(run("read", "--model", run_of("tags"), "--embed", stdin="the house\n"))
+    assert sum(x * x for x in own["vector"]) == pytest.approx(1, abs=1e-4)
+
+
+def test_a_long_text_is_said_to_be_cut_only_if_that_was_asked_for() -> None:
+    words, text = ("read", "--model", run_of("classes")), "the old train " * 50 + "\n"
+    (own,) = rows(run(*words, stdin=text))
+    assert own["seen"] == own["total"] == 150
+    (own,) = rows(run(*words, "--truncation", "first", stdin=text))
+    assert (own["seen"], own["total"]) == (22, 150)
+    done = run(*words, "--truncation", "error", stdin=text)
+    assert (done.code, done.out) == (2, "")
+    assert "a text has 150 tokens" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere.txt"], "No such file or directory: nowhere.txt"),
+        (["--jsonl"], "-, line 1: expected JSON with text"),
+        (["--truncation", "no"], "truncation is one of windows, first, error, not 'no'"),
+    ],
+)
+def test_mistakes(words: list[str], said: str) -> None:
+    done = run("read", "--model", run_of("classes"), *words, stdin="a text\n")
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_questions_are_asked_for_and_stories_are_not_read() -> None:
+    done = run("read", "--model", run_of("spans"), stdin="a text\n")
+    assert (done.code, "give --question TEXT" in done.err) == (2, True)
+    done = run("read", "--model", model(), stdin="a text\n")
+    assert (done.code, "questions about stories" in done.err) == (2, True)
+
+
+def test_binary_bytes_and_the_bar_stay_out_of_the_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    path.write_bytes(b"ok\n\xff\xfe\x00")
+    done = run("read", "--model", run_of("classes"), path)
+    assert (done.code, done.out) == (2, "")
+    assert "a.bin, line 2: not utf-8" in done.err
+
+
+def test_help_has_an_example() -> None:
+    assert "Example: mnemic read" in " ".join(run("read", "--help").out.split())
+    assert "read" in run("--help").out

@@ -1,0 +1,180 @@
+"""Training on texts: each kind is learnt, the best kept, a stopped run ends with the same bits."""
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from text_runs import EPOCHS, files, run_of, tiny, trained
+
+from mnemic.data import DATASETS
+from mnemic.data.texts.examples import Tagged
+from mnemic.data.texts.number import tagged_set
+from mnemic.learn.checkpoint import CheckpointError, load, weights_of
+from mnemic.learn.evaluate import look
+from mnemic.learn.fit import data_of, fit
+from mnemic.learn.judge import figures
+from mnemic.learn.read import class_scores, tags
+from mnemic.network import assemble
+from mnemic.recipe import ConfigError, build
+from mnemic.recipe import load as load_recipe
+from mnemic.text import Room, Words
+
+LEARNT = {
+    "classes": ("accuracy", 95),
+    "pairs": ("accuracy", 95),
+    "numbers": ("pearson", 95),
+    "spans": ("f1", 95),
+    "tags": ("entity f1", 95),
+}
+
+
+@pytest.mark.parametrize("kind", LEARNT)
+def test_a_tiny_network_learns(kind: str) -> None:
+    """On texts it has not seen, by the kind's own figure, which stands first."""
+    own = trained(kind)
+    source = build(DATASETS, own.recipe["data"])
+    found = figures(own.network, source.asked("test", own.tokenizer, own.labels))
+    name, least = LEARNT[kind]
+    assert next(iter(found)) == name
+    assert found[name] >= least
+    if kind == "spans":
+        assert found["no answer"] >= 95  # a third of the questions has none
+
+
+def test_the_weights_that_did_best_are_kept() -> None:
+    own = trained("classes")
+    looks = [row for row in own.progress.history if "figures" in row]
+    assert len(looks) == EPOCHS["classes"]
+    assert all(row["validation"] == 100 - row["figures"]["accuracy"] for row in looks)
+    held = build(DATASETS, own.recipe["data"]).asked("validation", own.tokenizer, own.labels)
+    assert look(own.network, held)[0] == min(row["validation"] for row in looks)
+
+
+@pytest.mark.parametrize("kind", ["pairs", "spans", "tags"])
+def test_a_stopped_run_ends_with_the_same_bits(kind: str, tmp_path: Path) -> None:
+    """Stopped within an epoch, with dropout, buckets and a best look behind it."""
+    recipe = tiny(kind, files(kind, tmp_path), "train.epochs=2", "train.steps=15")
+    total = len(list(fit(recipe, tmp_path / "whole", device="cpu")))
+    assert total > 12
+    steps: Any = fit(recipe, tmp_path / "parts", device="cpu")
+    assert len(list(islice(steps, 11))) == 11
+    steps.close()
+    assert load(tmp_path / "parts").progress.step == 11
+    rest = list(fit(recipe, tmp_path / "parts", device="cpu"))
+    assert [report.step for report in rest] == list(range(12, total + 1))
+    both = [load(tmp_path / name) for name in ("whole", "parts")]
+    for one, other in zip(*(weights_of(own.network).values() for own in both)):
+        assert torch.equal(one, other)
+    losses = [[row["loss"] for row in own.progress.history] for own in both]
+    assert losses[0] == losses[1]
+
+
+def test_labels_are_stored_and_other_data_is_refused(tmp_path: Path) -> None:
+    own = trained("classes")
+    assert own.labels == ("bad", "good")
+    recipe = tiny("classes", files("classes", tmp_path), "train.epochs=1")
+    next(steps := fit(recipe, tmp_path / "run", device="cpu"))
+    steps.close()  # type: ignore[attr-defined]
+    path = tmp_path / "train.jsonl"
+    path.write_text(path.read_text("utf-8").replace('"good"', '"fine"'), encoding="utf-8")
+    with pytest.raises(CheckpointError, match="the data is not what"):
+        next(iter(fit(recipe, tmp_path / "run", device="cpu")))
+
+
+@pytest.mark.parametrize(
+    ("sets", "said"),
+    [
+        (["objective.kind=tags"], "objective.kind is 'tags', but data of kind 'classes' needs"),
+        (['model.respond.kind="spans"'], r"model\.respond\.kind is 'spans', .* needs 'classes'"),
+        (
+            ["model.memory.kind=memn2n"],
+            r"is read in windows, without a memory: leave model\.memory",
+        ),
+        (["data.length=600"], "there are 512 learned positions"),
+        (["data.labels=numbers", "data.metric=pearson"], "objective.kind .* needs 'numbers'"),
+    ],
+)
+def test_recipes_that_do_not_fit_their_data(sets: list[str], said: str, tmp_path: Path) -> None:
+    recipe = tiny("classes", files("classes", tmp_path), *sets)
+    with pytest.raises(ConfigError, match=said):
+        next(iter(fit(recipe, tmp_path / "run", device="cpu")))
+
+
+def test_stories_need_a_memory() -> None:
+    recipe = {"data": {"kind": "generated"}, "objective": {"kind": "answer"}, "model": {
+        "width": 8, "encode": {"kind": "bag"}, "respond": {"kind": "word"}}}  # fmt: skip
+    with pytest.raises(ConfigError, match="data of kind 'generated' needs a memory: add"):
+        data_of(recipe)
+
+
+def test_stories_can_be_put_together_by_length_too(tmp_path: Path) -> None:
+    sets = ['data={kind="generated", tasks=[1], count=80}', "train.steps=4", "train.batch=8"]
+    recipe = load_recipe("memn2n", [*sets, "phases.0.train.steps=4", "train.buckets=3"])
+    assert len(list(fit(recipe, tmp_path / "run", device="cpu"))) == 8
+
+
+# Where a network begins ------------------------------------------------------------------------
+
+
+def test_a_network_can_begin_with_the_encoder_of_another(tmp_path: Path) -> None:
+    """Tags begin with what classes have learnt; the response is new, and the start is let go."""
+    start = run_of("classes")
+    stored = f'data.tokenizer={{kind="stored", folder="{start / "checkpoint"}"}}'
+    recipe = tiny("tags", files("tags", tmp_path), f"model.start={start}", stored, "train.epochs=0")
+    assert list(fit(recipe, tmp_path / "run", device="cpu")) == []
+    old, new = trained("classes"), load(tmp_path / "run")
+    ours, theirs = weights_of(new.network.encode), weights_of(old.network.encode)
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert new.tokenizer == old.tokenizer
+    assert new.network.respond.out.weight.shape[0] == 4  # O, B-person, B-place, I-place
+
+
+def test_a_start_that_does_not_fit(tmp_path: Path) -> None:
+    folder = files("classes", tmp_path)
+    for sets, said in (
+        (
+            [f"model.start={run_of('classes')}", "model.width=16"],
+            r"'.*' has shape \(\d+, 32\), its",
+        ),
+        ([f"model.start={tmp_path / 'nowhere'}"], "no checkpoint in"),
+        (["model.start=3"], "model.start is a folder with weights, not 3"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            next(iter(fit(tiny("classes", folder, *sets), tmp_path / "run", device="cpu")))
+
+
+# Reading in windows ----------------------------------------------------------------------------
+
+
+def test_tags_of_windows_are_those_of_the_whole_where_context_does_not_matter() -> None:
+    """An encoder that looks at no other token and at no position says the same in any window."""
+    encode = {"kind": "transformer", "stack": {"kind": "encoder", "depth": 0},
+              "embeddings": {"kind": "sum", "positions": {"kind": "none"}}}  # fmt: skip
+    text = " ".join(f"w{n % 17}" for n in range(60))
+    words = Words.of([text])
+    sizes = {"vocab": len(words), "classes": 3, "longest": 99}
+    network = assemble({"width": 8, "encode": encode, "respond": {"kind": "tags"}}, sizes).eval()
+    example = Tagged(text, tuple(words.encode(text).offsets), ())
+    whole, parts = (
+        tags(network, tagged_set([example], words, room, labels=("O", "B-x", "I-x")))[0]
+        for room in (Room(99, 0), Room(11, 4))
+    )
+    assert whole.shape == (60, 3)
+    torch.testing.assert_close(parts, whole)
+
+
+def test_a_texts_class_is_the_mean_of_its_windows() -> None:
+    own = trained("classes")
+    source = build(DATASETS, own.recipe["data"])
+    long = source.asked("test", own.tokenizer, own.labels)
+    scores = class_scores(own.network, long)
+    several = [n for n in range(len(long)) if long.first[n + 1] - long.first[n] > 1]
+    assert several
+    for number in [*several[:5], 0]:
+        windows = torch.arange(int(long.first[number]), int(long.first[number + 1]))
+        with torch.no_grad():
+            apart = own.network(long.windows(windows)[0]).scores.mean(0)
+        torch.testing.assert_close(scores[number], apart)
