@@ -1,0 +1,56 @@
+"""A document as tokens: where its sentences end, and where its words begin."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mnemic.data.corpora.document import Document, Place
+from mnemic.text import Span, Tokenizer, sentences
+from mnemic.text.whole_words import word_starts
+
+FindWords = Callable[[str], Sequence[Span]]
+
+
+class Tokens(NamedTuple):
+    """The tokens of a document, n of them, without special ones."""
+
+    ids: np.ndarray  # n, int32
+    starts: np.ndarray  # n, bool: True where a word begins
+    ends: Sequence[int]  # how many tokens there are up to each sentence's end
+
+
+class TokenDocument(NamedTuple):
+    """A document's tokens, and the place behind it."""
+
+    tokens: Tokens
+    after: Place
+
+    @property
+    def size(self) -> int:
+        return len(self.tokens.ids)
+
+
+def tokenised(
+    documents: Iterable[Document], tokenizer: Tokenizer, words: FindWords | None = None
+) -> Iterator[TokenDocument]:
+    """The documents as tokens, one by one as they are asked for."""
+    for document in documents:
+        yield TokenDocument(tokenise(document.text, tokenizer, words), document.after)
+
+
+def tokenise(text: str, tokenizer: Tokenizer, words: FindWords | None = None) -> Tokens:
+    """All tokens of ``text``; a sentence without any is left out.
+
+    ``words`` finds words that the text does not show by blanks, such as ``chinese_words``.
+    """
+    encoded = tokenizer.encode(text, special=False)
+    begins = np.array([start for start, _ in encoded.offsets], dtype=np.int64)
+    borders = [span.end for span in sentences(text)]
+    ends = np.searchsorted(begins, borders).tolist()
+    found = words(text) if words is not None else ()
+    return Tokens(
+        np.array(encoded.ids, dtype=np.int32),
+        np.array(word_starts(text, encoded.offsets, found), dtype=bool),
+        [end for end, before in zip(ends, [0, *ends]) if end > before],
+    )
