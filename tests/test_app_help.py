@@ -8,8 +8,8 @@ from app_runs import run
 
 from mnemic import __version__
 
-COMMANDS = ["demo", "recipes", "train", "evaluate", "ask", "inspect", "data stories", "data show",
-            "table babi"]  # fmt: skip
+COMMANDS = ["demo", "recipes", "train", "evaluate", "ask", "inspect", "export", "data stories",
+            "data show", "table babi"]  # fmt: skip
 HEAVY = ("torch", "numpy", "matplotlib", "tokenizers", "safetensors")
 PROBE = """
 import sys, time

@@ -41,11 +41,14 @@ def cases() -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for kind in STACKS:
         found[f"transformer stack {kind}"] = {"stack": {"kind": kind, "attention": full}}
+    found["transformer shared layers"] = {"stack": {**stack, "depth": 4, "groups": 2}}
     for kind in ATTENTIONS:
         own = {"kind": "encoder", "norm": "pre", "attention": plain(ATTENTIONS, kind)}
         found[f"transformer attention {kind}"] = {"stack": own}
     for kind in EMBEDDINGS:
         words = {"kind": kind, "segments": 2}
+        if kind == "factorised":
+            words = {"kind": kind, "narrow": 6, "embeddings": {"kind": "sum", "segments": 2}}
         found[f"transformer embeddings {kind}"] = {"embeddings": words, "stack": stack}
     for kind in POSITIONS:
         words = {"kind": "sum", "positions": {"kind": kind}, "scaled": kind == "sinusoidal"}

@@ -91,3 +91,12 @@ def test_mistakes_are_named() -> None:
         build(POSITIONS, {"kind": "sinusoidal"}, width=5)
     with pytest.raises(ConfigError, match="at least 1"):
         Embeddings(6, 0)
+
+
+def test_with_one_segment_all_texts_are_in_it() -> None:
+    """As in RoBERTa: the two texts of a pair are told apart by their tokenizer alone."""
+    one = Embeddings(6, 10, segments=1)
+    pair = torch.tensor([[0, 0, 1, 1, 1], [0, 1, 0, 0, 0]])
+    assert torch.equal(one(TOKENS, MASK, segments=pair), one(TOKENS, MASK))
+    two = Embeddings(6, 10, segments=2)
+    assert not torch.equal(two(TOKENS, MASK, segments=pair), two(TOKENS, MASK))

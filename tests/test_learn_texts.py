@@ -11,6 +11,7 @@ from text_runs import EPOCHS, files, run_of, tiny, trained
 from mnemic.data import DATASETS
 from mnemic.data.texts.examples import Tagged
 from mnemic.data.texts.number import tagged_set
+from mnemic.encode import Pretrained, save_encoder
 from mnemic.learn.checkpoint import CheckpointError, load, weights_of
 from mnemic.learn.evaluate import look
 from mnemic.learn.fit import data_of, fit
@@ -130,6 +131,24 @@ def test_a_network_can_begin_with_the_encoder_of_another(tmp_path: Path) -> None
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
     assert new.tokenizer == old.tokenizer
     assert new.network.respond.out.weight.shape[0] == 4  # O, B-person, B-place, I-place
+
+
+def test_a_network_can_begin_with_a_hugging_face_folder(tmp_path: Path) -> None:
+    post = "model.encode.stack.norm=post"
+    recipe = tiny("classes", files("classes", tmp_path), post, "train.epochs=0")
+    list(fit(recipe, tmp_path / "first", device="cpu", seed=1))
+    first = load(tmp_path / "first")
+    save_encoder(tmp_path / "theirs", Pretrained(first.network.encode.eval(), first.tokenizer))
+    stored = f'data.tokenizer={{kind="stored", folder="{tmp_path / "theirs"}"}}'
+    start = f"model.start={tmp_path / 'theirs'}"
+    recipe = tiny("classes", files("classes", tmp_path), post, start, stored, "train.epochs=0")
+    list(fit(recipe, tmp_path / "second", device="cpu", seed=2))
+    second = load(tmp_path / "second")
+    ours, theirs = weights_of(second.network.encode), weights_of(first.network.encode)
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert second.tokenizer == first.tokenizer
+    texts = ["a lovely house", "an awful train"]
+    assert torch.equal(second.embed(texts).vectors, first.embed(texts).vectors)
 
 
 def test_a_start_that_does_not_fit(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from mnemic import __version__
-from mnemic.app import ask, data, demo, evaluate, inspect, read, recipes, table, train
+from mnemic.app import ask, data, demo, evaluate, export, inspect, read, recipes, table, train
 from mnemic.app.screen import print_json, say
 
 MISTAKE, STOPPED = 2, 130
@@ -35,6 +35,7 @@ for command in (
     ask.ask,
     read.read,
     inspect.inspect,
+    export.export,
 ):
     app.command()(command)
 app.add_typer(data.app, name="data")

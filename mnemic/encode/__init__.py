@@ -1,5 +1,8 @@
 """I of the frame: tokens to states.
 
+``load_encoder`` reads a Transformer from a Hugging Face folder, ``encode_ragged`` gives it texts of
+different lengths without padding, ``for_inference`` makes it as fast as the machine allows.
+
 Contract: ``encode(tokens, mask, context=None) → states``; ids b n and bool b n → b n d, zeros at
 padding, ``width`` d. ``context`` is what the kind can look back at; each kind says what that is.
 ``bag``, ``context``, ``exact``, ``masked-bag``, ``ngrams`` and ``sentence`` give each text as a
@@ -17,9 +20,14 @@ from mnemic.encode.context import ContextBag
 from mnemic.encode.embeddings import EMBEDDINGS, Embeddings
 from mnemic.encode.exact import ExactMatch
 from mnemic.encode.fuse import FUSIONS
+from mnemic.encode.huggingface import Pretrained, load_encoder, save_encoder
 from mnemic.encode.masked_bag import MaskedBag
 from mnemic.encode.ngrams import Ngrams
+from mnemic.encode.packed import Packed
+from mnemic.encode.pooler import Pooler
 from mnemic.encode.positions import POSITIONS
+from mnemic.encode.precision import for_inference
+from mnemic.encode.ragged import encode_ragged
 from mnemic.encode.recurrence import Recurrent
 from mnemic.encode.recurrent import RECURRENTS, RecurrentEncoder
 from mnemic.encode.sentence import RecurrentSentence
@@ -76,9 +84,16 @@ __all__ = [
     "Kept",
     "MaskedBag",
     "Ngrams",
+    "Packed",
+    "Pooler",
+    "Pretrained",
     "Recurrent",
     "RecurrentEncoder",
     "RecurrentSentence",
     "TransformerEncoder",
     "WordVectors",
+    "encode_ragged",
+    "for_inference",
+    "load_encoder",
+    "save_encoder",
 ]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.attention import Kept
+from mnemic.encode.packed import Packed
 
 Norm = Literal["pre", "post"]
 Activation = Literal["gelu", "gelu_tanh", "relu"]
@@ -62,7 +63,7 @@ class EncoderBlock(nn.Module):
         self.attention, self.around_attention = attention, around()
         self.feed, self.around_feed = feed, around()
 
-    def forward(self, x: Tensor, mask: Tensor, before: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | Packed, before: Tensor | None = None) -> Tensor:
         """``x`` b n d; ``before`` b m d are states to look at beside it; ``mask`` to b h n m+n."""
         context = x if before is None else torch.cat([before, x], 1)  # b m+n d
         context = self.around_attention.before(context)

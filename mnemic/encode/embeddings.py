@@ -13,13 +13,15 @@ from mnemic.encode.positions import POSITIONS
 from mnemic.recipe import ConfigError, build
 
 LEARNED: Mapping[str, Any] = {"kind": "learned"}
+SUM: Mapping[str, Any] = {"kind": "sum"}
 
 
 class Embeddings(nn.Module):
     """Token + segment + position, then layer norm, then dropout (Devlin et al. 2019, figure 2).
 
-    ``segments`` 0 means none, and so does ``norm`` false. ``scaled`` multiplies the token vectors
-    by √d (Vaswani et al. 2017, section 3.4), for sinusoidal positions. Padding comes out as zeros.
+    ``segments`` 0 means none, and so does ``norm`` false; with 1, all texts are in it (RoBERTa).
+    ``scaled`` multiplies the token vectors by √d (Vaswani et al. 2017, section 3.4), for sinusoidal
+    positions. Padding comes out as zeros.
     Where we differ: tables begin with a deviation of 1/√d, BERT's with 0.02 at any width.
     """
 
@@ -64,11 +66,56 @@ class Embeddings(nn.Module):
         x = nn.functional.embedding(tokens, self.tokens) * self.scale  # b n d
         x = x + self.positions(tokens, start=start, positions=positions).to(x.dtype)
         if self.segments is not None:
-            own = torch.zeros_like(tokens) if segments is None else segments
-            x = x + nn.functional.embedding(own, self.segments)
+            if segments is None or len(self.segments) == 1:
+                x = x + self.segments[0]
+            else:
+                x = x + nn.functional.embedding(segments, self.segments)
         elif segments is not None:
             raise ValueError("segments came, but these embeddings have none; build with segments=2")
         return self.dropout(self.norm(x)) * mask.unsqueeze(-1)
 
 
-EMBEDDINGS: dict[str, Callable[..., nn.Module]] = {"sum": Embeddings}
+class FactorisedEmbeddings(nn.Module):
+    """Embeddings of ``narrow`` channels, widened by a matrix (ALBERT; Lan et al. 2020, 3.1).
+
+    ``embeddings`` are those that are widened. ELECTRA's small models do the same.
+    """
+
+    def __init__(
+        self, width: int, vocab: int, *, narrow: int = 128, embeddings: Mapping[str, Any] = SUM
+    ) -> None:
+        super().__init__()
+        self.width = width
+        self.narrow = build({"sum": Embeddings}, embeddings, width=narrow, vocab=vocab)
+        self.widen = nn.Linear(narrow, width)
+
+    @property
+    def tokens(self) -> Tensor:
+        return self.narrow.tokens
+
+    @property
+    def segments(self) -> Tensor | None:
+        return self.narrow.segments
+
+    @property
+    def positions(self) -> nn.Module:
+        return self.narrow.positions
+
+    def forward(
+        self,
+        tokens: Tensor,
+        mask: Tensor,
+        *,
+        segments: Tensor | None = None,
+        positions: Tensor | None = None,
+        start: int = 0,
+    ) -> Tensor:
+        """As ``sum``: b n → b n d."""
+        x = self.narrow(tokens, mask, segments=segments, positions=positions, start=start)
+        return self.widen(x).to(x.dtype) * mask.unsqueeze(-1)
+
+
+EMBEDDINGS: dict[str, Callable[..., nn.Module]] = {
+    "sum": Embeddings,
+    "factorised": FactorisedEmbeddings,
+}

@@ -2,7 +2,8 @@
 
 Contract: ``forward(tokens, *, start=0, positions=None)``. Without ``positions`` the tokens stand at
 ``start``, ``start + 1`` … (n d comes back); with them (b n, from 0) each token stands where they
-say (b n d), as packed texts need, each of which begins at 0 again.
+say (b n d), as packed texts need, each of which begins at 0 again. ``longest`` is the number of
+positions there are, None for no end.
 
 Shapes: b batch, n tokens, d width.
 """
@@ -23,6 +24,7 @@ class NoPositions(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.width = width
+        self.longest = None
 
     def forward(self, tokens: Tensor, *, start: int = 0, positions: Tensor | None = None) -> Tensor:
         return torch.zeros((), device=tokens.device).expand(tokens.shape[-1], self.width)
@@ -33,6 +35,7 @@ class LearnedPositions(nn.Module):
 
     def __init__(self, width: int, *, length: int = 512) -> None:
         super().__init__()
+        self.longest = length
         self.table = nn.Parameter(torch.randn(length, width) * width**-0.5)
 
     def forward(self, tokens: Tensor, *, start: int = 0, positions: Tensor | None = None) -> Tensor:
@@ -59,6 +62,7 @@ class SinusoidalPositions(nn.Module):
         if width % 2:
             raise ConfigError(f"sinusoidal positions pair sine and cosine; width {width} is odd")
         self.width = width
+        self.longest = None
 
     def forward(self, tokens: Tensor, *, start: int = 0, positions: Tensor | None = None) -> Tensor:
         if positions is None:

@@ -18,7 +18,8 @@ from mnemic.encode.block import (
     FeedForward,
     Norm,
 )
-from mnemic.recipe import build
+from mnemic.encode.packed import Packed
+from mnemic.recipe import ConfigError, build
 
 FULL: Mapping[str, Any] = {"kind": "full"}
 
@@ -37,7 +38,9 @@ class EncoderStack(nn.Module):
     """Layers in which every token sees every token (Vaswani et al. 2017, figure 1, left).
 
     ``inner`` is the width of the feed-forward network, 0 for four times ``width``. With
-    ``norm="pre"`` (Xiong et al. 2020) a last norm follows the layers. Padding comes out as zeros.
+    ``norm="pre"`` (Xiong et al. 2020) a last norm follows the layers. ``groups`` is the number of
+    different layers: neighbours share their weights where it is smaller than ``depth`` (ALBERT;
+    Lan et al. 2020, section 3.1), 0 for none that share. Padding comes out as zeros.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class EncoderStack(nn.Module):
         width: int,
         *,
         depth: int = 2,
+        groups: int = 0,
         inner: int = 0,
         norm: Norm = "post",
         epsilon: float = 1e-5,
@@ -53,34 +57,45 @@ class EncoderStack(nn.Module):
         attention: Mapping[str, Any] = FULL,
     ) -> None:
         super().__init__()
+        if not 0 <= groups <= depth:
+            raise ConfigError(f"{depth} layers cannot have the weights of {groups} groups")
 
         def around() -> AddNorm:
             return AddNorm(width, norm=norm, epsilon=epsilon, dropout=dropout)
 
-        self.blocks = nn.ModuleList(
+        different = [
             EncoderBlock(
                 build(ATTENTIONS, attention, width=width),
                 FeedForward(width, inner or 4 * width, activation),
                 around,
             )
-            for _ in range(depth)
-        )
+            for _ in range(groups or depth)
+        ]
+        self.blocks = nn.ModuleList(different[i * len(different) // depth] for i in range(depth))
         self.norm = nn.LayerNorm(width, eps=epsilon) if norm == "pre" else nn.Identity()
 
-    def forward(self, x: Tensor, mask: Tensor, context: Context | None = None) -> Tensor:
-        """``x`` b n d → b n d; ``mask`` b n, or b n n: which query (row) may see which token."""
+    @property
+    def packs(self) -> bool:
+        """Whether ``mask`` may be ``Packed``."""
+        blocks: list[Any] = list(self.blocks)
+        return all(block.attention.packs for block in blocks)
+
+    def forward(self, x: Tensor, mask: Tensor | Packed, context: Context | None = None) -> Tensor:
+        """``x`` b n d → b n d; ``mask`` b n, or b n n: which query (row) may see which token.
+
+        Or ``Packed``: ``x`` is one row of texts, each of which sees itself.
+        """
         *_, x = self.each(x, mask, context)
         return self.norm(x) * real(mask).unsqueeze(-1)
 
-    def each(self, x: Tensor, mask: Tensor, context: Context | None = None) -> Iterator[Tensor]:
+    def each(
+        self, x: Tensor, mask: Tensor | Packed, context: Context | None = None
+    ) -> Iterator[Tensor]:
         """What goes into the first layer and what comes out of each: depth + 1 times b n d.
 
         Before the last norm, and with whatever stands at padding.
         """
-        visible = mask.unsqueeze(1) if mask.dim() == 3 else mask[:, None, None]  # b 1 n|1 n
-        if context is not None:
-            beside = context.mask[:, None, None].expand(-1, -1, visible.shape[2], -1)
-            visible = torch.cat([beside, visible], -1)  # b 1 n|1 m+n
+        visible = see(mask, context, self.packs)
         yield x
         for number, block in enumerate(self.blocks):
             x = block(x, visible, None if context is None else context.layers[number])
@@ -182,8 +197,23 @@ def causal(queries: int, context: int, device: torch.device) -> Tensor:
     return places <= places[context - queries :, None]
 
 
-def real(mask: Tensor) -> Tensor:
+def see(mask: Tensor | Packed, context: Context | None, packs: bool) -> Tensor | Packed:
+    """What each query may see of the context and the tokens, b 1 n|1 m+n."""
+    if isinstance(mask, Packed):
+        if packs and context is None:
+            return mask
+        mask = mask.dense()
+    visible = mask.unsqueeze(1) if mask.dim() == 3 else mask[:, None, None]  # b 1 n|1 n
+    if context is None:
+        return visible
+    beside = context.mask[:, None, None].expand(-1, -1, visible.shape[2], -1)
+    return torch.cat([beside, visible], -1)
+
+
+def real(mask: Tensor | Packed) -> Tensor:
     """Which tokens are no padding, b n; by a mask b n n, those that see or are seen."""
+    if isinstance(mask, Packed):
+        return torch.ones(1, sum(mask.lengths), dtype=torch.bool, device=mask.edges.device)
     return mask if mask.dim() == 2 else mask.any(-1) | mask.any(-2)
 
 

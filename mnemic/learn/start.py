@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from mnemic.data import TEXTS
 from mnemic.data.contract import Sizes
+from mnemic.encode.huggingface.read import CONFIG, load_encoder
 from mnemic.learn.checkpoint import (
     RECIPE,
     WEIGHTS,
@@ -55,9 +56,10 @@ def take_over(encode: nn.Module, folder: Path) -> None:
 def encoder_weights(folder: Path) -> dict[str, Tensor]:
     """The weights of the encoder in a folder, by the names our encoders have.
 
-    A run or a checkpoint of ours. (This is the one place for other kinds of folders: a Hugging
-    Face folder has a ``config.json`` and becomes the same names here.)
+    A run or a checkpoint of ours, or a Hugging Face folder, which has a ``config.json``.
     """
+    if (folder / CONFIG).is_file():
+        return weights_of(load_encoder(folder).encoder)
     place = locate(folder)
     if not (place / RECIPE).is_file():
         raise CheckpointError(f"{place} holds no network: no {RECIPE}")

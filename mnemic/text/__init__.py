@@ -2,7 +2,8 @@
 
 A tokenizer comes from ``TOKENIZERS[kind](texts)``, which learns its vocabulary, or from
 ``load(path)``, which reads any stored one, Hugging Face's included; ``Tokenizer`` is what all of
-them promise. ``sentences(text)`` cuts a text, English or Chinese, into spans that tile it.
+them promise. ``load_subwords(folder)`` knows the vocab.txt of a BERT, too. ``sentences(text)`` cuts
+a text, English or Chinese, into spans that tile it.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ from mnemic.text.stored import load
 from mnemic.text.subwords import Subwords
 from mnemic.text.tokens import Encoded, Frame, Tokenizer
 from mnemic.text.trainers import TRAINERS
+from mnemic.text.vocabulary import load_subwords
 from mnemic.text.windows import Room, Windowed, WindowError
 from mnemic.text.words import Words
 
@@ -31,6 +33,7 @@ __all__ = [
     "Windowed",
     "Words",
     "load",
+    "load_subwords",
     "sentences",
     "share_of_han",
     "trim",

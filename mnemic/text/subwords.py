@@ -100,6 +100,10 @@ class Subwords:
             )
         return self._ids[token]
 
+    def name_of(self, role: str) -> str | None:
+        """How the token of a role ("pad", "mask" …) is spelled; None if there is none."""
+        return self.pieces[self._roles[role]] if role in self._roles else None
+
     def encode(self, text: str, pair: str | None = None, *, special: bool = True) -> Encoded:
         """The pieces of a text or a pair, framed as the tokenizer's own template says."""
         encoded = Encoded([], [], [], [])

@@ -9,7 +9,8 @@ from mnemic.data.texts.examples import TextError
 from mnemic.data.texts.files import find
 from mnemic.data.texts.tensors import TextSet
 from mnemic.recipe import build
-from mnemic.text import TOKENIZERS, Room, Tokenizer, load
+from mnemic.text import TOKENIZERS, Room, Tokenizer, load, load_subwords
+from mnemic.text.tokens import FILE
 from mnemic.text.windows import Truncation
 
 WORDPIECE: Mapping[str, Any] = {"kind": "wordpiece", "vocab": 8000}
@@ -17,8 +18,9 @@ PARTS: tuple[Part, ...] = ("train", "validation", "test")
 
 
 def stored(texts: Iterable[str], *, folder: str) -> Tokenizer:
-    """The tokenizer in a folder (its ``tokenizer.json``), such as that of a pre-trained model."""
-    return load(Path(folder).expanduser())
+    """The tokenizer in a folder, such as that of a pre-trained model or of a run of ours."""
+    place = Path(folder).expanduser()
+    return load(place) if (place / FILE).is_file() else load_subwords(place) or load(place)
 
 
 VOCABULARIES: dict[str, Callable[..., Tokenizer]] = {**TOKENIZERS, "stored": stored}

@@ -3,6 +3,7 @@
 ``mask`` is bool, True = may be seen, and broadcastable to b h n m; a row that may see nothing comes
 out as zeros. When ``x`` is the end of ``context``, distances are counted from that end. A kind that
 a decoder can use also splits its ``forward`` in two: ``keep(context)`` and ``mix(x, kept, mask)``.
+Where ``packs`` is true, ``mask`` may be ``Packed``: texts in one row, each of which sees itself.
 """
 
 from collections.abc import Callable

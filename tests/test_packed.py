@@ -1,0 +1,169 @@
+"""Texts packed into one row: each gets what it would get alone, in states and in gradients.
+
+Shapes: b texts, n tokens, t tokens of all, d width.
+"""
+
+from itertools import chain, pairwise
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from mnemic.encode import Packed, TransformerEncoder, encode_ragged
+from mnemic.encode.packed import plan
+from mnemic.encode.stack import Context
+
+D, VOCAB = 16, 30
+LENGTHS = [5, 9, 1, 5, 0, 12, 9, 2]
+
+
+def make(**stack: Any) -> TransformerEncoder:
+    torch.manual_seed(0)
+    words = {"kind": "sum", "segments": 2, "positions": {"kind": "learned", "length": 12}}
+    return TransformerEncoder(D, VOCAB, embeddings=words, stack={"kind": "encoder", **stack}).eval()
+
+
+def texts(lengths: list[int] = LENGTHS, seed: int = 1) -> list[list[int]]:
+    dice = torch.Generator().manual_seed(seed)
+    return [torch.randint(VOCAB, (length,), generator=dice).tolist() for length in lengths]
+
+
+def alone(encoder: TransformerEncoder, text: list[int]) -> Tensor:
+    """Through the dense way: a mask of every token and every other."""
+    return encoder(torch.tensor([text]), torch.ones(1, len(text), len(text), dtype=torch.bool))[0]
+
+
+def padded(rows: list[list[int]]) -> tuple[Tensor, Tensor]:
+    longest = max(map(len, rows))
+    ids = torch.tensor([row + [7] * (longest - len(row)) for row in rows])
+    return ids, torch.arange(longest) < torch.tensor([len(row) for row in rows])[:, None]
+
+
+@pytest.mark.parametrize("together", [0, 1, 14, 1000])
+@pytest.mark.parametrize("fused", [True, False])
+def test_each_text_gets_what_it_would_get_alone(together: int, fused: bool) -> None:
+    encoder = make(attention={"kind": "full", "fused": fused})
+    for text, states in zip(texts(), encode_ragged(encoder, texts(), together=together)):
+        assert states.shape == (len(text), D)
+        if text:
+            torch.testing.assert_close(states, alone(encoder, text), atol=1e-5, rtol=0)
+
+
+def test_nothing_leaks_between_texts() -> None:
+    encoder, rows = make(), texts()
+    before = encode_ragged(encoder, rows)
+    other = [(token + 1) % VOCAB for token in rows[3]]
+    after = encode_ragged(encoder, [*rows[:3], other, *rows[4:]])
+    assert [i for i, row in enumerate(rows) if not torch.equal(before[i], after[i])] == [3]
+
+
+def gradients(encoder: TransformerEncoder, states: Tensor) -> dict[str, Tensor]:
+    """Of a loss that differs for every number of ``states`` (t d)."""
+    direction = torch.randn(states.shape, generator=torch.Generator().manual_seed(3))
+    encoder.zero_grad()
+    (states * direction).sum().backward()
+    return {name: weight.grad.clone() for name, weight in encoder.named_parameters()}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("stack", [{}, {"norm": "pre"}, {"depth": 4, "groups": 2}])
+def test_gradients_are_those_of_each_alone(stack: dict[str, Any]) -> None:
+    encoder, rows = make(**stack), [row for row in texts() if row]
+    packed = gradients(encoder, torch.cat(encode_ragged(encoder, rows, together=20)))
+    dense = gradients(encoder, torch.cat([alone(encoder, row) for row in rows]))
+    for name, gradient in packed.items():
+        torch.testing.assert_close(gradient, dense[name], atol=1e-5, rtol=1e-4, msg=name)
+
+
+def test_a_padded_batch_is_packed_inside() -> None:
+    """States, zeros at padding and gradients are those of the dense way; holes are padding, too."""
+    encoder = make()
+    ids, mask = padded(texts())
+    mask[1, 3] = False
+    segments = torch.arange(ids.shape[1]).expand_as(ids) % 2
+    dense = mask.unsqueeze(1) & mask.unsqueeze(2)
+    packed, wanted = (encoder(ids, seen, segments=segments) for seen in (mask, dense))
+    torch.testing.assert_close(packed, wanted, atol=1e-5, rtol=0)
+    assert (packed[~mask] == 0).all()
+    own, others = gradients(encoder, packed[mask]), gradients(encoder, wanted[mask])
+    for name, gradient in own.items():
+        torch.testing.assert_close(gradient, others[name], atol=1e-5, rtol=1e-4, msg=name)
+
+
+def test_a_padded_batch_computes_nothing_on_padding(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, seen = make(), []
+    block: Any = encoder.stack.blocks[0]
+    block.feed.register_forward_hook(lambda module, given, out: seen.append(out.shape[:2].numel()))
+    encoder(*padded(texts()))
+    assert sum(seen) == sum(LENGTHS)
+
+
+def test_places_that_are_given_are_kept() -> None:
+    encoder = make()
+    ids, mask = padded(texts())
+    places = torch.arange(ids.shape[1]).flip(0).expand_as(ids)
+    dense = mask.unsqueeze(1) & mask.unsqueeze(2)
+    torch.testing.assert_close(
+        encoder(ids, mask, positions=places), encoder(ids, dense, positions=places)
+    )
+
+
+def test_packed_texts_look_at_a_context() -> None:
+    """As the same mask written out does."""
+    encoder, row = make(), Packed.of([3, 4], torch.device("cpu"))
+    ids = torch.tensor([[1, 2, 3, 4, 5, 6, 7]])
+    context = Context((torch.randn(1, 2, D),) * 2, torch.tensor([[True, False]]))
+    options = {"positions": row.positions()}
+    torch.testing.assert_close(
+        encoder(ids, row, context, **options), encoder(ids, row.dense(), context, **options)
+    )
+
+
+def test_the_mask_of_a_row() -> None:
+    row = Packed.of([1, 2, 2], torch.device("cpu"))
+    assert row.positions().tolist() == [[0, 0, 1, 0, 1]]
+    assert row.edges.tolist() == [0, 1, 3, 5]
+    assert list(row.runs()) == [(1, 1), (2, 2)]
+    owner = torch.tensor([0, 1, 1, 2, 2])
+    assert torch.equal(row.dense()[0], owner[:, None] == owner)
+
+
+@given(st.lists(st.integers(0, 50), max_size=40), st.integers(1, 120))
+@settings(max_examples=100, deadline=None)
+def test_a_plan_holds_every_text_once(lengths: list[int], most: int) -> None:
+    groups = list(plan(lengths, most))
+    assert sorted(chain(*groups)) == [i for i, length in enumerate(lengths) if length]
+    assert all(len(group) == 1 or sum(lengths[i] for i in group) <= most for group in groups)
+    order = [lengths[i] for group in groups for i in group]
+    assert all(a <= b for a, b in pairwise(order))
+
+
+def test_dropout_falls_on_each_text() -> None:
+    encoder = make(attention={"kind": "full", "dropout": 0.5}).train()
+    first, second = encode_ragged(encoder, [[1, 2, 3]] * 2)
+    assert not torch.equal(first, second)
+    assert first.isfinite().all()
+
+
+def test_no_texts_and_a_text_that_is_too_long() -> None:
+    assert encode_ragged(make(), []) == []
+    with pytest.raises(ValueError, match=r"text 1 has 13 tokens.*positions for 12; cut"):
+        encode_ragged(make(), [[1], [1] * 13])
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_gpu_gives_the_same_states_and_gradients(dtype: torch.dtype) -> None:
+    here, there = make(), make().to("cuda", dtype)
+    rows = [row for row in texts() if row]
+    loose = 1e-4 if dtype == torch.float32 else 0.1
+    wanted = torch.cat(encode_ragged(here, rows))
+    found = torch.cat(encode_ragged(there, rows))
+    torch.testing.assert_close(found.cpu().float(), wanted, atol=loose, rtol=loose)
+    wanted.square().sum().backward()
+    found.float().square().sum().backward()
+    for name, weight in there.named_parameters():
+        own = dict(here.named_parameters())[name].grad
+        torch.testing.assert_close(weight.grad.cpu().float(), own, atol=10 * loose, rtol=10 * loose)  # type: ignore[union-attr]
