@@ -64,10 +64,18 @@ def fill(maker: Callable[..., T], options: Mapping[str, Any], *, name: str, **gi
     return maker(**offered, **options)
 
 
-def load(name: str | Path, sets: Sequence[str] = ()) -> Recipe:
-    """Read a recipe by name (``memn2n``) or path, with its ``base`` and the ``--set`` overrides."""
+def load(
+    name: str | Path,
+    sets: Sequence[str] = (),
+    *,
+    change: Callable[[Recipe], Recipe] | None = None,
+) -> Recipe:
+    """Read a recipe by name (``memn2n``) or path, with its ``base`` and the ``--set`` overrides.
+
+    ``change`` is done to it before those.
+    """
     path = find(name)
-    recipe = read(path)
+    recipe = read(path) if change is None else change(read(path))
     for text in sets:
         key, value = assignment(text)
         recipe = override(recipe, key, value)

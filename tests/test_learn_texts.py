@@ -17,6 +17,7 @@ from mnemic.learn.evaluate import look
 from mnemic.learn.fit import data_of, fit
 from mnemic.learn.judge import figures
 from mnemic.learn.read import class_scores, tags
+from mnemic.learn.start import with_start
 from mnemic.network import assemble
 from mnemic.recipe import ConfigError, build
 from mnemic.recipe import load as load_recipe
@@ -149,6 +150,11 @@ def test_a_network_can_begin_with_a_hugging_face_folder(tmp_path: Path) -> None:
     assert second.tokenizer == first.tokenizer
     texts = ["a lovely house", "an awful train"]
     assert torch.equal(second.embed(texts).vectors, first.embed(texts).vectors)
+    for folder in (tmp_path / "theirs", tmp_path / "first"):  # the encoder's sizes come with it
+        other = tiny("classes", files("classes", tmp_path), "train.epochs=0", "model.width=16")
+        list(fit(with_start(other, folder), tmp_path / "third", device="cpu", fresh=True))
+        third = load(tmp_path / "third")
+        assert torch.equal(third.embed(texts).vectors, first.embed(texts).vectors)
 
 
 def test_a_start_that_does_not_fit(tmp_path: Path) -> None:

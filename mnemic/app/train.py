@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,6 +32,12 @@ def train(
         ),
     ] = None,
     data: Data = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Begin with this encoder: a run, or a Hugging Face folder."
+        ),
+    ] = None,
     sets: Sets = None,
     seed: Seed = 0,
     device: Device = "auto",
@@ -42,10 +49,14 @@ def train(
     Example: mnemic train memn2n --data babi --set data.tasks=[1] --out runs/task1
 
     Without data files: mnemic train memn2n --set data.kind=generated --set data.tasks=[1]
+
+    From a pre-trained BERT: mnemic train bert-pairs --data RTE --start BERT --set train.rate=5e-5
     """
+    from mnemic.learn.start import with_start
     from mnemic.recipe import load
 
-    whole = with_folder(load(recipe, sets or []), data)
+    change = None if start is None else partial(with_start, folder=start.expanduser())
+    whole = with_folder(load(recipe, sets or [], change=change), data)
     place = folder or Path("runs") / Path(recipe).stem
     found = follow(whole, place, seed=seed, device=device, fresh=fresh)
     report = {"recipe": recipe, "seed": seed, "out": str(place)} | found

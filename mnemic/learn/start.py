@@ -13,20 +13,22 @@ from torch import Tensor, nn
 
 from mnemic.data import TEXTS
 from mnemic.data.contract import Sizes
-from mnemic.encode.huggingface.read import CONFIG, load_encoder
+from mnemic.encode.huggingface.read import CONFIG, load_encoder, read_json
+from mnemic.encode.huggingface.shape import parts_of, shape_of_config
 from mnemic.learn.checkpoint import (
     RECIPE,
     WEIGHTS,
     CheckpointError,
     fill,
     locate,
+    read_described,
     read_tensors,
     weights_of,
 )
 from mnemic.learn.draws import dice_of
 from mnemic.learn.phase import Phase
 from mnemic.network import assemble, check_parts
-from mnemic.recipe import ConfigError, Recipe
+from mnemic.recipe import ConfigError, Recipe, override
 
 ENCODE = "encode."  # before the names of I's weights
 
@@ -46,6 +48,27 @@ def begun(model: dict[str, Any], sizes: Sizes, seed: int) -> Any:
             raise ConfigError(f"model.start is a folder with weights, not {model['start']!r}")
         take_over(network.encode, Path(model["start"]).expanduser())
     return network
+
+
+def with_start(recipe: Recipe, folder: Path) -> Recipe:
+    """The recipe with the encoder and the tokenizer of a folder, which it begins with.
+
+    Its width and its ``model.encode`` become those of the folder, a checkpoint of ours or a
+    Hugging Face folder.
+    """
+    if (folder / CONFIG).is_file():
+        shape = shape_of_config(read_json(folder / CONFIG), folder / CONFIG)
+        place, width = folder, shape.width
+        encode: Any = {"kind": "transformer", **parts_of(shape)}
+    else:
+        place = locate(folder)
+        model = read_described(place / RECIPE)["recipe"]["model"]
+        width, encode = model["width"], model["encode"]
+    where = {"kind": "stored", "folder": str(place)}
+    given = {"model.width": width, "model.encode": encode, "model.start": str(folder)}
+    for key, value in (given | {"data.tokenizer": where}).items():
+        recipe = override(recipe, key, value)
+    return recipe
 
 
 def take_over(encode: nn.Module, folder: Path) -> None:

@@ -103,6 +103,11 @@ def rows_before(config: Mapping[str, Any], family: Family) -> int:
 
 def encoder_of(shape: Shape) -> TransformerEncoder:
     """An encoder of this shape, with weights drawn by chance."""
+    return TransformerEncoder(shape.width, shape.vocab, **parts_of(shape))
+
+
+def parts_of(shape: Shape) -> dict[str, Any]:
+    """The embeddings and the stack of such an encoder, as a recipe has them."""
     embeddings: dict[str, Any] = {
         "kind": "sum",
         "segments": shape.segments,
@@ -119,6 +124,7 @@ def encoder_of(shape: Shape) -> TransformerEncoder:
     }
     stack = {
         "kind": "encoder",
+        "norm": "post",
         "depth": shape.depth,
         "groups": shape.groups,
         "inner": shape.inner,
@@ -127,7 +133,7 @@ def encoder_of(shape: Shape) -> TransformerEncoder:
         "dropout": float(shape.dropout),
         "attention": attention,
     }
-    return TransformerEncoder(shape.width, shape.vocab, embeddings=embeddings, stack=stack)
+    return {"embeddings": embeddings, "stack": stack}
 
 
 def shape_of(encoder: TransformerEncoder) -> Shape:
