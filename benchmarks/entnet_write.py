@@ -8,8 +8,10 @@ block sizes, warps and precisions of the kernels; what is best there belongs in 
 
 import argparse
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
+from recorded import far, launches, seconds
 from torch import Tensor
 from torch.func import vmap
 
@@ -50,34 +52,6 @@ def both_ways(write: Write, given: Rewriting) -> list[Tensor]:
     return [slots.detach(), gates.detach(), *torch.autograd.grad(loss, leaves)]
 
 
-def seconds(write: Write, given: Rewriting, repeat: int) -> float:
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            both_ways(write, given)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        both_ways(write, given)
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    graph.replay()
-    start.record()
-    for _ in range(repeat):
-        graph.replay()
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end) / 1000 / repeat
-
-
-def launches(write: Write, given: Rewriting) -> int:
-    both_ways(write, given)
-    torch.cuda.synchronize()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
-        both_ways(write, given)
-        torch.cuda.synchronize()
-    return sum(event.count for event in seen.key_averages() if event.self_device_time_total > 0)
-
-
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=10)
@@ -86,9 +60,10 @@ def main(words: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(words)
     given = story(asked.runs, asked.sentences)
     for name, write in {"plain": plain, "fused": fused}.items():
-        took = seconds(write, given, asked.repeat)
+        work = partial(both_ways, write, given)
+        took = seconds(work, asked.repeat)
         print(
-            f"{name}: {launches(write, given)} launches, {took * 1e3:.3f} ms forward and backward, "
+            f"{name}: {launches(work)} launches, {took * 1e3:.3f} ms forward and backward, "
             f"{took / asked.sentences * 1e6:.1f} µs a sentence"
         )
     expected = both_ways(plain, given)
@@ -99,14 +74,11 @@ def main(words: Sequence[str] | None = None) -> None:
             where += f" registers {kernel.REGISTERS or 'free'}"
             try:
                 found = both_ways(fused, given)
-                took = seconds(fused, given, asked.repeat)
+                took = seconds(partial(both_ways, fused, given), asked.repeat)
             except Exception as error:  # too large for the chip: triton has several kinds of it
                 print(f"{where}: {type(error).__name__}")
                 continue
-            off = max(
-                ((one - other).abs().max() / other.abs().max()).item()
-                for one, other in zip(found, expected)
-            )
+            off = far(found, expected)
             print(f"{where}: {took / asked.sentences * 1e6:.1f} µs a sentence, off by {off:.1e}")
 
 

@@ -10,8 +10,10 @@ constants.
 
 import argparse
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
+from recorded import far, launches, seconds
 from torch import Tensor
 from torch.func import vmap
 
@@ -53,42 +55,7 @@ def both_ways(function: Scanning, taken: list[Tensor]) -> list[Tensor]:
     """States, last state and all gradients."""
     states, last = vmap(function)(*taken)
     loss = states.square().sum() + (last * taken[4].detach()).sum()
-    return [states, last, *torch.autograd.grad(loss, taken)]
-
-
-def seconds(function: Scanning, taken: list[Tensor], repeat: int) -> float:
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            both_ways(function, taken)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        both_ways(function, taken)
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    graph.replay()
-    start.record()
-    for _ in range(repeat):
-        graph.replay()
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end) / 1000 / repeat
-
-
-def launches(function: Scanning, taken: list[Tensor]) -> int:
-    both_ways(function, taken)
-    torch.cuda.synchronize()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
-        both_ways(function, taken)
-        torch.cuda.synchronize()
-    return sum(event.count for event in seen.key_averages() if event.self_device_time_total > 0)
-
-
-def far(found: list[Tensor], wanted: list[Tensor]) -> float:
-    """The largest difference, as a share of the largest number of its tensor."""
-    return max(
-        ((one - other).abs().max() / other.abs().max()).item() for one, other in zip(found, wanted)
-    )
+    return [states.detach(), last.detach(), *torch.autograd.grad(loss, taken)]
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -102,9 +69,10 @@ def main(words: Sequence[str] | None = None) -> None:
     wanted, found = both_ways(scan_plainly, taken), both_ways(scan_at_once, taken)
     took = {}
     for name, function in {"plain": scan_plainly, "kernels": scan_at_once}.items():
-        took[name] = seconds(function, taken, asked.repeat)
+        work = partial(both_ways, function, taken)
+        took[name] = seconds(work, asked.repeat)
         print(
-            f"{name}: {launches(function, taken)} launches, {took[name] * 1e3:.3f} ms forward and "
+            f"{name}: {launches(work)} launches, {took[name] * 1e3:.3f} ms forward and "
             f"backward, {took[name] / asked.steps * 1e6:.1f} µs a step"
         )
     ratio = took["plain"] / took["kernels"]
@@ -117,7 +85,7 @@ def main(words: Sequence[str] | None = None) -> None:
         where = " ".join(f"{name} {value}" for name, value in (usual | changes).items())
         try:
             off = far(both_ways(scan_at_once, taken), wanted)
-            again = seconds(scan_at_once, taken, asked.repeat)
+            again = seconds(partial(both_ways, scan_at_once, taken), asked.repeat)
         except Exception as error:  # too large for the chip: triton has several kinds of it
             print(f"{where}: {type(error).__name__}")
             continue

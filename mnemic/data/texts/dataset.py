@@ -10,7 +10,7 @@ learnt from the training texts, or ``stored``.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from mnemic.data.contract import Part
 from mnemic.data.texts.conll import OUTSIDE, read_conll
@@ -36,6 +36,7 @@ class ClassFiles:
     header, such as CoLA's ``{ text = 4, label = 2 }``. ``metric`` says which weights are best.
     """
 
+    paired: ClassVar[bool] = False
     folder: str
     learnt: str = "train"
     held: str = ""
@@ -50,36 +51,18 @@ class ClassFiles:
     truncation: Truncation = "windows"
 
     def data(self) -> TextData:
-        return text_data(self, labelled(self, paired=False))
+        return text_data(self, labelled(self, paired=self.paired))
 
     def asked(self, part: Part, words: Tokenizer, labels: Sequence[str]) -> TextSet:
-        manner = labelled(self, paired=False)
+        manner = labelled(self, paired=self.paired)
         return manner.number(told(self, manner, part), words, labels)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairFiles:
+class PairFiles(ClassFiles):
     """As ``classes``, but of two texts: sentence1 and sentence2, or text_a and text_b."""
 
-    folder: str
-    learnt: str = "train"
-    held: str = ""
-    tested: str = "test"
-    validation: float = 0.1
-    columns: Mapping[str, Any] = field(default_factory=dict)
-    labels: Labels = "names"
-    metric: Metric = "accuracy"
-    tokenizer: Mapping[str, Any] = field(default_factory=lambda: WORDPIECE)
-    length: int = 256
-    overlap: int = 64
-    truncation: Truncation = "windows"
-
-    def data(self) -> TextData:
-        return text_data(self, labelled(self, paired=True))
-
-    def asked(self, part: Part, words: Tokenizer, labels: Sequence[str]) -> TextSet:
-        manner = labelled(self, paired=True)
-        return manner.number(told(self, manner, part), words, labels)
+    paired: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,45 @@
+"""Time work on a GPU as training does it: recorded as a CUDA graph and replayed."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+Work = Callable[[], list[Tensor]]  # what it gives must be detached, or recording fails
+
+
+def seconds(work: Work, repeat: int) -> float:
+    """Of one replay, the mean of ``repeat``."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            work()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    graph.replay()
+    start.record()
+    for _ in range(repeat):
+        graph.replay()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / 1000 / repeat
+
+
+def launches(work: Work) -> int:
+    """How many kernels it starts."""
+    work()
+    torch.cuda.synchronize()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+        work()
+        torch.cuda.synchronize()
+    return sum(event.count for event in seen.key_averages() if event.self_device_time_total > 0)
+
+
+def far(found: list[Tensor], wanted: list[Tensor]) -> float:
+    """The largest difference, as a share of the largest number of its tensor."""
+    return max(
+        ((one - other).abs().max() / other.abs().max()).item() for one, other in zip(found, wanted)
+    )
