@@ -372,6 +372,14 @@ def test_no_other_bounds_leave_less_padding(lengths: list[int], buckets: int) ->
     assert work(found) == min(work(bounds) for bounds in others if max(bounds) == max(lengths))
 
 
+def test_long_lengths_are_told_apart_roughly() -> None:
+    lengths = torch.cat([torch.randint(1, 100, (500,)), torch.tensor([99_000, 100_000])])
+    bounds = edges(lengths, 4)
+    assert len(bounds) <= 4
+    assert bounds[0] < 1000  # the short ones are by themselves
+    assert bounds[-1] >= 100_000
+
+
 def test_rolls_are_uniform_and_only_made_when_asked_for() -> None:
     _, rolls = drawn(draws_of(), 4000)
     assert rolls.shape == (4000, 5, 3)
