@@ -117,6 +117,19 @@ def test_stories_can_be_put_together_by_length_too(tmp_path: Path) -> None:
     assert len(list(fit(recipe, tmp_path / "run", device="cpu"))) == 8
 
 
+def test_products_of_half_the_bits_learn_nearly_the_same(tmp_path: Path) -> None:
+    losses = {}
+    for matmul in ("float32", "bf16"):
+        sets = ("train.epochs=2", f"train.matmul={matmul}", "model.encode.stack.dropout=0.0")
+        recipe = tiny("classes", files("classes", tmp_path), *sets)
+        list(fit(recipe, tmp_path / matmul, device="cpu"))
+        whole = load(tmp_path / matmul)
+        losses[matmul] = [row["loss"] for row in whole.progress.history]
+        assert all(weight.dtype == torch.float32 for weight in whole.network.parameters())
+    assert losses["bf16"] == pytest.approx(losses["float32"], rel=0.1)
+    assert losses["bf16"] != losses["float32"]
+
+
 # Where a network begins ------------------------------------------------------------------------
 
 

@@ -12,12 +12,14 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from mnemic.learn.every import ALL, every, place_of, save_summary
 from mnemic.learn.fit import fit
 from mnemic.learn.ship import ship
 from mnemic.learn.shipped import WEIGHTS
+from mnemic.learn.start import with_start
 from mnemic.learn.stop import patient
 from mnemic.learn.tables import BabiTable, rebuild, save_result
 from mnemic.recipe import load
@@ -42,13 +44,15 @@ def train(words: Sequence[str]) -> int:
     parser.add_argument("recipe", help="a recipe's name or the path of a .toml file")
     parser.add_argument("--out", required=True, type=Path, help="folder of the run")
     parser.add_argument("--data", help="folder of the data; short for --set data.folder=DIR")
+    parser.add_argument("--start", type=Path, help="begin with this encoder: a run, or a BERT")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="sets")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto")
     parser.add_argument("--fresh", action="store_true", help="replace the run that stands in --out")
     given = parser.parse_args(words)
     sets = [*given.sets, *([f"data.folder={given.data}"] if given.data else [])]
-    recipe = load(given.recipe, sets)
+    change = None if given.start is None else partial(with_start, folder=given.start)
+    recipe = load(given.recipe, sets, change=change)
     steps = fit(recipe, given.out, seed=given.seed, device=given.device, fresh=given.fresh)
     leads = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun started
     for report in steps:

@@ -90,16 +90,18 @@ def train_phase(
     if not on_gpu and sum(p.numel() for p in network.parameters()) < SMALL:
         torch.set_num_threads(1)
     if on_gpu:
-        exact = phase.settings.matmul == "float32"
+        exact = phase.settings.matmul != "tf32"
         torch.set_float32_matmul_precision("highest" if exact else "high")
     objective = build(OBJECTIVES, phase.recipe["objective"])
+    halved = phase.settings.matmul == "bf16"  # of products alone: weights and sums stay as they are
     compact = not on_gpu  # a GPU would rather have equal shapes than fewer texts
 
     def loss_of(network: nn.Module, draw: Draw, carried: Carried | None) -> Loss:
         batch = questions.batch(draw.rows, draw.rolls, compact=compact, most=draw.most)
-        if isinstance(network, Many):
-            return network.each(objective, batch, carried)
-        return objective(network, batch, carried)
+        with torch.autocast(questions.device.type, torch.bfloat16, enabled=halved):
+            if isinstance(network, Many):
+                return network.each(objective, batch, carried)
+            return objective(network, batch, carried)
 
     return train(
         network,

@@ -39,7 +39,7 @@ class TrainSettings:
     schedule: Mapping[str, Any] = field(default_factory=lambda: {"kind": "constant"})
     clip: Mapping[str, Any] = field(default_factory=lambda: {"kind": "norm"})
     noise: float = 0.0  # deviation of what is added to the clipped gradient
-    matmul: Literal["float32", "tf32"] = "float32"  # on a GPU: tf32 is faster, and less exact
+    matmul: Literal["float32", "tf32", "bf16"] = "float32"  # faster in this order, and less exact
     validate: int = 5  # epochs between looks at the validation set; 0: never
     keep: Literal["last", "best"] = "last"  # best: the weights that did best in those looks
     patience: int = 0  # looks in a row that were no better, after which a phase ends; 0: never
