@@ -63,7 +63,7 @@ def test_a_setting_without_meaning_is_refused_before_training(
 
 
 def test_too_few_questions_are_said(tmp_path: Path) -> None:
-    few = "a batch of 8 cannot be drawn from 3 training questions; lower train.batch"
+    few = "a batch of 8 cannot be drawn from 3 training examples: lower it, say --set train.batch=1"
     with pytest.raises(ConfigError, match=few):
         next(fit(load("memn2n", [*SMALL, "data.validation=0.95"]), tmp_path / "run"))
 

@@ -96,7 +96,7 @@ def test_files_are_found_by_how_they_begin(tmp_path: Path) -> None:
     assert find(str(tmp_path), "dev.jsonl.gz").name == "dev.jsonl.gz"
     with pytest.raises(TextError, match=r"more than one file .* \(there: dev-small.tsv, dev.jsonl"):
         find(str(tmp_path), "dev")
-    with pytest.raises(TextError, match=r"no file named 'test' .* name it with data\.learnt"):
+    with pytest.raises(TextError, match=r"no file named 'test' .* such as --set data\.tested=dev"):
         find(str(tmp_path), "test")
     with pytest.raises(TextError, match="no folder"):
         find(str(tmp_path / "nowhere"), "test")

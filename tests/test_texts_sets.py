@@ -116,14 +116,18 @@ def test_a_word_without_a_token() -> None:
 # Splits and draws ------------------------------------------------------------------------------
 
 
-def test_what_is_held_back_is_spread_evenly_and_texts_stay_together() -> None:
-    learnt, held = parted(list(range(100)), 0.1)
-    assert held == list(range(9, 100, 10))
-    assert sorted(learnt + held) == list(range(100))
+def test_what_is_held_back_has_no_pattern_and_texts_stay_together() -> None:
+    learnt, held = parted(list(range(1000)), 0.1)
+    assert sorted(learnt + held) == list(range(1000))
+    assert len(held) == 100
+    assert 30 < sum(number % 2 for number in held) < 70  # of classes in turns, both
+    assert 30 < sum(number < 500 for number in held) < 70
+    assert parted(list(range(1000)), 0.1) == (learnt, held)
     learnt, held = parted([n // 5 for n in range(100)], 0.1, lambda own: own)
     assert not {*learnt} & {*held}
     assert len(held) == 10
     assert parted([1, 2, 3], 0.0) == ([1, 2, 3], [])
+    assert len(parted([1, 2, 3], 0.1)[1]) == 1  # a few examples still tell something
 
 
 @pytest.mark.parametrize("kind", ["classes", "pairs", "spans", "tags"])

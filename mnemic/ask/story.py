@@ -71,7 +71,9 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
         raise StoryError("the question is empty; ask for example 'Where is the milk?'")
     words = checkpoint.tokenizer
     if "memory" not in checkpoint.recipe["model"]:
-        raise StoryError("this network reads texts: use its classify, tag, answer or embed")
+        raise StoryError(
+            "this network reads texts: use `mnemic read`, or its classify, tag, answer or embed"
+        )
     assert isinstance(words, Words)
     example = Example(tuple(sentences), question, "", (), 0)
     unseen = checkpoint.sizes.get("unseen", 0)

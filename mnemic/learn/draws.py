@@ -53,8 +53,8 @@ class Draws:
         if min(len(pool) for pool in self.pools) < self.batch:
             few = min(len(pool) for pool in self.pools)
             raise ConfigError(
-                f"a batch of {self.batch} cannot be drawn from {few} training questions; lower "
-                "train.batch, or get more through data.tasks, data.count or data.validation"
+                f"a batch of {self.batch} cannot be drawn from {few} training examples: lower it, "
+                f"say --set train.batch={max(few // 4, 1)}, or get more of them"
             )
         if not self.stacked and len(self.pools) != 1:
             raise ValueError("several runs need a runs axis: stacked=True")

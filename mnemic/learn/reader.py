@@ -158,7 +158,9 @@ def embed(
 def allowed(checkpoint: "Checkpoint", method: str) -> None:
     """Whether a network can be asked this; an error that says what it can."""
     if checkpoint.recipe["data"].get("kind") not in TEXTS:
-        raise ConfigError("this network answers questions about stories: use mnemic.ask_story")
+        raise ConfigError(
+            "this network answers questions about stories: use `mnemic ask`, or mnemic.ask_story"
+        )
     kind = checkpoint.recipe["model"]["respond"]["kind"]
     if method not in (*METHODS[kind], "embed"):
         own = "rate" if kind == "classes" and not checkpoint.labels else METHODS[kind][0]

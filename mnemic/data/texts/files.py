@@ -26,7 +26,8 @@ def find(folder: str, name: str) -> Path:
     there = ", ".join(path.name for path in fitting or found) or "no files"
     raise TextError(
         f"{'no' if not fitting else 'more than one'} file named {name!r} in {root} (there: "
-        f"{there}); name it with data.learnt, data.held or data.tested"
+        f"{there}); say which file it is with data.learnt (to train on), data.held (validation) or "
+        "data.tested (to test on), such as --set data.tested=dev"
     )
 
 
