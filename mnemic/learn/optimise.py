@@ -53,15 +53,7 @@ def adamw(
 
     ``runs`` says that every tensor has a leading axis of runs.
     """
-    first, second = betas
-    return torch.optim.AdamW(
-        parted(parameters, decay, runs),
-        lr=rate,
-        betas=(first, second),
-        eps=epsilon,
-        capturable=isinstance(rate, torch.Tensor),
-        fused=isinstance(rate, torch.Tensor) or None,
-    )
+    return torch.optim.AdamW(parted(parameters, decay, runs), **moments(rate, betas, epsilon))
 
 
 def adam(
@@ -78,15 +70,17 @@ def adam(
     A penalty of λ‖W‖² is a ``decay`` of 2λ, against a loss that is summed or averaged as
     ``train.reduce`` says. ``runs`` as in ``adamw``.
     """
+    return torch.optim.Adam(parted(parameters, decay, runs), **moments(rate, betas, epsilon))
+
+
+def moments(
+    rate: float | torch.Tensor, betas: tuple[float, float], epsilon: float
+) -> dict[str, Any]:
+    """What both of them take; a rate that is a tensor is that of a CUDA graph."""
     first, second = betas
-    return torch.optim.Adam(
-        parted(parameters, decay, runs),
-        lr=rate,
-        betas=(first, second),
-        eps=epsilon,
-        capturable=isinstance(rate, torch.Tensor),
-        fused=isinstance(rate, torch.Tensor) or None,
-    )
+    graph = isinstance(rate, torch.Tensor)
+    held = {"capturable": graph, "fused": graph or None}
+    return {"lr": rate, "betas": (first, second), "eps": epsilon, **held}
 
 
 def parted(parameters: Iterable[nn.Parameter], decay: float, runs: bool) -> list[dict[str, Any]]:
