@@ -32,7 +32,7 @@ class EntNet(nn.Module):
     The keys are weights of their own, or with ``tied`` the vectors of these words (by id), one
     slot each: the encoder's, once the network is assembled.
     ``bias``: as in the authors' code, each slot's gate and U have one; the paper has none.
-    ``fused``: on a GPU one kernel reads the whole story; the numbers are the same without it.
+    ``fused``: on a GPU one kernel reads the whole story, with products of 16 bits instead of 24.
 
     ``Written.gates`` say how far each slot opened for each sentence. ``Written.weights`` are what
     later sentences have left of it (`left`).
