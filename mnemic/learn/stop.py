@@ -9,13 +9,13 @@ from contextlib import contextmanager
 def patient() -> Iterator[Callable[[], bool]]:
     """Yield a function that says whether to stop, so that work can end between steps.
 
-    Ctrl-C and the signal that ``kill`` and ``timeout`` send ask for it; a second one interrupts at
-    once, as everywhere else.
+    Ctrl-C and the signal that ``kill`` and ``timeout`` send ask for it; a second Ctrl-C interrupts
+    at once, as everywhere else. ``timeout`` sends its signal twice, so that one may come again.
     """
     pressed: list[int] = []
 
     def note(number: int, frame: object) -> None:
-        if pressed:
+        if pressed and number == signal.SIGINT:
             raise KeyboardInterrupt
         pressed.append(number)
 

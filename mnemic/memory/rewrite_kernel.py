@@ -19,7 +19,7 @@ from torch import Tensor
 from mnemic.memory.rewrite import TINY
 
 ROWS = 16  # rows a program; the least that a tensor core takes
-WARPS = 8
+WARPS = 4
 REGISTERS: int | None = None  # at most so many a thread: fewer let more programs onto a core
 PRECISION = "bf16x3"  # three products of halves on tensor cores: 16 bits; "bf16" is one: 8 bits
 

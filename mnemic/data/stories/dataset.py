@@ -12,6 +12,7 @@ from mnemic.data.contract import Part, Sizes
 from mnemic.data.stories.folder import TASKS, Size, Split, folder_of, load, path_of
 from mnemic.data.stories.format import Example, StoryError, examples
 from mnemic.data.stories.generate import generate
+from mnemic.data.stories.retell import Alike, retold
 from mnemic.data.stories.tensors import Stories, spelled, tensors, vocabulary
 from mnemic.text import Words
 
@@ -35,6 +36,15 @@ class Source(Protocol):
     @property
     def unseen(self) -> int: ...  # ids for words that training never met
 
+    @property
+    def retold(self) -> int: ...  # how often each training question comes again, renamed
+
+    @property
+    def alike(self) -> Alike: ...  # which words may then stand for each other
+
+    @property
+    def seed(self) -> int: ...
+
     def told(self, task: int, split: Split) -> list[Example]: ...
 
     def is_made(self, task: int) -> bool: ...  # its training questions come from the generator
@@ -54,6 +64,8 @@ class StoryFolder:
     sentences: int = 50
     unseen: int = 0  # ids for words that training never met; 0: such words are left out
     validation: float = 0.1
+    retold: int = 0  # how often each training question comes again, with words exchanged
+    alike: Alike = ()  # groups of words that may then stand for each other
     missing: Literal["error", "generate"] = "error"
     trained_on: Literal["official", "generated"] = "official"
     seed: int = 0
@@ -94,6 +106,8 @@ class GeneratedStories:
     sentences: int = 50
     unseen: int = 0  # ids for words that training never met; 0: such words are left out
     validation: float = 0.1
+    retold: int = 0  # how often each training question comes again, with words exchanged
+    alike: Alike = ()  # groups of words that may then stand for each other
     seed: int = 0
 
     @property
@@ -162,6 +176,8 @@ def questions(source: Source, part: Part, tasks: Sequence[int] | None = None) ->
         own = source.told(task, "test" if part == "test" else "train")
         cut = len(own) - round(source.validation * len(own))
         found += {"test": own, "train": own[:cut], "validation": own[cut:]}[part]
+    if part == "train" and (source.retold or source.alike):
+        found = retold(found, source.alike, source.retold, seed=source.seed)
     return found
 
 
