@@ -1,5 +1,6 @@
 """Asking, testing and looking inside a trained network."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,15 @@ def test_a_picture_from_the_command_line(tmp_path: Path) -> None:
     wrong = run("ask", "--model", model(), "--sentence", KITCHEN, "Who?", "--plot", "read.doc")
     assert wrong.code == 2
     assert "a file that ends in .png, .svg, .pdf, not 'read.doc'" in wrong.err
+
+
+def test_of_a_long_story_the_most_read_sentences_are_drawn(tmp_path: Path) -> None:
+    path = tmp_path / "read.svg"
+    many = tuple(Evidence(n, f"Told {n}.", (n / 1000,)) for n in range(400))
+    draw(replace(answer_about("Go."), evidence=many[::-1]), "Where?", path)
+    drawn = path.read_text(encoding="utf-8")
+    assert "Of 400 sentences the 150 most read are drawn." in drawn
+    assert ("Told 249." in drawn, "Told 250." in drawn, "Told 399." in drawn) == (False, True, True)
 
 
 def test_characters_without_a_font_are_said(

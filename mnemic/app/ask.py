@@ -62,17 +62,18 @@ def ask(
     notes = [*answer.notes]
     if not checkpoint.progress.done:
         notes.append("this network is not trained to the end")
-    if plot is not None:
-        notes += draw(answer, question, plot)
     for note in notes:
+        warn(note)
+    if not as_json:
+        tell(answer, question, None if everything else SHOWN)
+    said = [] if plot is None else draw(answer, question, plot)
+    for note in said:
         warn(note)
     if as_json:
         drawn = None if plot is None else str(plot)
-        print_json(report(answer, question) | {"notes": notes, "plot": drawn})
-    else:
-        tell(answer, question, None if everything else SHOWN)
-        if plot is not None:
-            out().print(f"drawn: {plot}", markup=False, soft_wrap=True)
+        print_json(report(answer, question) | {"notes": [*notes, *said], "plot": drawn})
+    elif plot is not None:
+        out().print(f"drawn: {plot}", markup=False, soft_wrap=True)
 
 
 def answered(checkpoint: "Checkpoint", sentences: list[str], question: str) -> "Answer":

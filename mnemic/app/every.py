@@ -51,7 +51,7 @@ def summary_table(whole: dict[str, Any]) -> Table:
     """A line a network: published beside ours."""
     from mnemic.learn.figures import FAILED
 
-    heads = ("network", "published", "best", "mean ± deviation", "seeds", "chosen by", "minutes")
+    heads = ("network", "published", "best", "mean ± deviation", "seeds", "chosen by", "time")
     table = Table(*heads, header_style="bold", title=f"bAbI {whole['size']}")
     for row in whole["rows"]:
         goal, best, colour = row["published"], row["best"], "[default]"
@@ -65,7 +65,7 @@ def summary_table(whole: dict[str, Any]) -> Table:
             f"{row['mean_error']:.1f} ± {row['std']:.1f}",
             str(row["seeds"]),
             row["selection"],
-            f"{row['minutes']:.0f}",
+            duration(60 * row["minutes"]),
         )
     justify(table, left=(0, 5))
     table.caption = f"mean error in % / tasks that failed, with more than {FAILED:g} % error"

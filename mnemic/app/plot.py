@@ -22,6 +22,7 @@ ROW, LEADING, COLUMN = 0.32, 0.19, 0.72  # a row, each further line in it, a hop
 SLOT, BETWEEN = 0.26, 0.3  # a slot, before the slots
 LABELS = ("slot", "read of it", "its gate")  # beside the slots
 MOST = 6  # lines of a sentence that are drawn
+SENTENCES = 150  # of a story that are drawn; of longer ones those that were read most
 FORMATS = (".png", ".svg", ".pdf")
 NO_FONT = "some characters are in no font here; install one that has them, such as Noto Sans CJK"
 ASIAN = ("Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "Microsoft YaHei",
@@ -60,7 +61,7 @@ def lines(text: str, width: int) -> list[str]:
 
 
 def draw(answer: "Answer", question: str, path: Path) -> list[str]:
-    """Draw every sentence in memory; the ending of ``path`` is the picture's format.
+    """Draw the sentences in memory; the ending of ``path`` is the picture's format.
 
     Returns what should be said: characters, for example, that no font here has.
     """
@@ -84,11 +85,15 @@ def fonts() -> list[str]:
 
 
 def rows_of(answer: "Answer") -> list[Row]:
-    """A row a sentence, then what was spent on none of them, and the gates between hops."""
+    """A row a sentence, and then what was spent on none of them."""
     opened = answer.slots.gates if answer.slots else [()] * len(answer.evidence)
+    told = list(zip(answer.evidence, opened))
+    most = sorted(told, key=lambda pair: -pair[0].most)[:SENTENCES]
+    drawn = {one.sentence for one, _ in most}
     rows = [
         Row(str(one.sentence + 1), lines(one.text, LINE), one.weights, tuple(gates))
-        for one, gates in zip(answer.evidence, opened)
+        for one, gates in told
+        if one.sentence in drawn
     ]
     if max(unread(answer)) > FAINT:
         rows.append(Row("", [manner(answer).rest], tuple(unread(answer))))
@@ -100,6 +105,8 @@ def caption_of(answer: "Answer") -> list[str]:
     if answer.slots:
         name, share = answer.slots.names[answer.slots.most], max(answer.slots.read)
         caption.append(f"{SLOTS} Most was read of slot {name} ({share:.2f}).")
+    if len(answer.evidence) > SENTENCES:
+        caption.append(f"Of {len(answer.evidence)} sentences the {SENTENCES} most read are drawn.")
     if answer.kept < answer.told:
         gone = answer.told - answer.kept
         caption.append(f"The memory was full: the first {gone} sentences were left out.")

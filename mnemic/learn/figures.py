@@ -96,7 +96,7 @@ def summary_of(whole: Mapping[str, Any]) -> dict[str, Any]:
         "tasks": len(ours["per_task"]),
         "selection": whole["selection"],
         "evidence": ours.get("evidence", {}),
-        "minutes": round(whole["seconds"] / 60, 1),
+        "minutes": round(whole["seconds"] / 60, 2),
         "hardware": whole["hardware"],
     }
 
