@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode import ENCODERS, FUSIONS, WHOLE
+from mnemic.encode.packed import Packed
 from mnemic.encode.segment import SEGMENTERS
 from mnemic.memory import MEMORIES, Reading, Written
 from mnemic.memory.slots import slots_of
@@ -55,11 +56,23 @@ class Windows(NamedTuple):
     inside: Tensor  # b n, True = a token that an answer may be about, none of the special ones
 
 
+class Row(NamedTuple):
+    """Windows one after another in one row, so that nothing is padded; R answers about some."""
+
+    tokens: Tensor  # 1 t, ids
+    mask: Packed  # where each window ends
+    segments: Tensor  # 1 t
+    positions: Tensor  # 1 t, counted from the first token of each window
+    inside: Tensor  # 1 t
+    places: Tensor  # b n, where in the row the tokens stand of the windows that R answers about
+    real: Tensor  # b n, True = of that window
+
+
 class Read(NamedTuple):
     """What a network without a memory makes of its windows."""
 
     scores: Tensor  # b …, as the response has them
-    states: Tensor  # b n d
+    states: Tensor  # b n d; of a row 1 t d
 
 
 class Reader(nn.Module):
@@ -75,10 +88,14 @@ class Reader(nn.Module):
         self.encode, self.respond = encode, respond
         self.segments = segments  # whether I tells the two texts of a pair apart
 
-    def forward(self, inputs: Windows) -> Read:
+    def forward(self, inputs: Windows | Row) -> Read:
         told = {"segments": inputs.segments} if self.segments else {}
-        states = self.encode(inputs.tokens, inputs.mask, **told)  # b n d
-        return Read(self.respond(None, None, states, inputs.inside), states)
+        if isinstance(inputs, Windows):
+            states = self.encode(inputs.tokens, inputs.mask, **told)  # b n d
+            return Read(self.respond(None, None, states, inputs.inside), states)
+        states = self.encode(inputs.tokens, inputs.mask, positions=inputs.positions, **told)
+        inside = take(inputs.inside[0], inputs.places) & inputs.real  # b n
+        return Read(self.respond(None, None, take(states[0], inputs.places), inside), states)
 
 
 class Network(nn.Module):

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mnemic.encode import Packed, TransformerEncoder, encode_ragged
-from mnemic.encode.packed import plan
+from mnemic.encode.packed import alike, attend, plan
+from mnemic.encode.packed import padded as padded_attention
 from mnemic.encode.stack import Context
 
 D, VOCAB = 16, 30
@@ -167,3 +168,23 @@ def test_a_gpu_gives_the_same_states_and_gradients(dtype: torch.dtype) -> None:
     for name, weight in there.named_parameters():
         own = dict(here.named_parameters())[name].grad
         torch.testing.assert_close(weight.grad.cpu().float(), own, atol=10 * loose, rtol=10 * loose)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("lengths", [[5], [1, 2, 3, 5, 8, 13, 13], [9, 2, 4, 4, 1]])
+def test_padding_for_attention_alone_changes_nothing(lengths: list[int]) -> None:
+    """The way of GPUs without a kernel for it, here on a CPU; in any order, with gradients."""
+    packed = Packed.of(lengths, torch.device("cpu"))
+    torch.manual_seed(0)
+    rows = [torch.randn(1, 2, sum(lengths), 4, requires_grad=True) for _ in range(3)]
+    found, wanted = (way(*rows, packed, 0.0) for way in (padded_attention, attend))
+    torch.testing.assert_close(found, wanted, atol=1e-6, rtol=1e-5)
+    direction = torch.randn_like(found)
+    both = [torch.autograd.grad((own * direction).sum(), rows) for own in (found, wanted)]
+    for one, other in zip(*both):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+
+
+def test_texts_of_like_length_are_padded_together() -> None:
+    assert list(alike([2, 3, 4, 5, 9, 10, 11, 30])) == [3, 3, 1, 1]
+    assert list(alike([9, 2, 4, 4, 1])) == [1, 3, 1]
+    assert list(alike([])) == []

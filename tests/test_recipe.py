@@ -324,6 +324,7 @@ def test_about_is_the_first_comment_only(tmp_path: Path) -> None:
 KNOWLEDGE = 'data={kind="generated-knowledge", films=20}'
 TOY = ['data={kind="generated", tasks=[1], count=80}', "train.validate=0", "train.keep=last"]
 TOY += ["train.patience=0"]
+FEW = ["data.articles=2", "data.passages=3", "data.length=64", "model.encode.stack.depth=1"]
 
 
 def toy(name: str, folder: Path) -> dict[str, Any]:
@@ -335,7 +336,8 @@ def toy(name: str, folder: Path) -> dict[str, Any]:
     if kind in TEXTS:
         numbers = {"numbers": True} if "numbers" in name else {}
         getattr(text_files, kind)(folder, 40, **numbers)
-        return load(name, [f"data.folder={folder}", *TOY[1:], *short])
+        few = FEW if kind == "reading" else []
+        return load(name, [f"data.folder={folder}", *TOY[1:], *short, *few])
     known = [KNOWLEDGE] if kind == "knowledge" else []
     return load(name, [*TOY, *known, *short])
 

@@ -26,15 +26,18 @@ STORY = (
     "Daniel journeyed to the garden.",
 )
 NAMES = shipped.names()
+STORIES = [name for name in NAMES if "memory" in shipped.card(name)]
 
 
 def test_something_is_shipped_and_all_of_it_is_small() -> None:
     assert "entnet-babi" in NAMES
     assert {path.name for path in shipped.WEIGHTS.iterdir()} == set(NAMES)
-    assert shipped.size_of(shipped.WEIGHTS) < shipped.MOST == 4_000_000
+    assert shipped.size_of(shipped.WEIGHTS) < shipped.MOST == 28_000_000
+    sizes = [shipped.size_of(shipped.WEIGHTS / name) for name in NAMES]
+    assert max(sizes) < shipped.LARGEST == 24_000_000
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", STORIES)
 def test_a_shipped_network_loads_says_what_it_is_and_answers(name: str) -> None:
     card, checkpoint = shipped.card(name), load(name)
     assert card["name"] == name
@@ -52,7 +55,7 @@ def test_a_shipped_network_loads_says_what_it_is_and_answers(name: str) -> None:
         assert card["evidence"]["1"]["supporting"] > 90
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", STORIES)
 def test_the_errors_on_a_card_are_those_on_new_stories(name: str) -> None:
     """Of the generator, since the files of the card are not here."""
     card, checkpoint = shipped.card(name), load(name)

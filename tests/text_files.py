@@ -81,3 +81,22 @@ def tags(folder: Path, count: int = 300, seed: int = 0) -> Path:
 def write(path: Path, rows: list[str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def reading(folder: Path, count: int = 400, seed: int = 0) -> Path:
+    """Articles of four texts; each tells where one of its people was, and is asked for by name."""
+    for name, size in (("train", count), ("dev", 60)):
+        dice = Random(f"{seed} {name}")
+        articles = []
+        for article in range(size // 4):
+            paragraphs = []
+            for number, person in enumerate(dice.sample(NAMES, 4)):
+                head = " ".join([*filler(dice, dice.randrange(1, 5)), person, "was", "in"])
+                place = dice.choice(PLACES)
+                text = " ".join([head, place, *filler(dice, dice.randrange(1, 5))])
+                answers = [{"text": place, "answer_start": len(head) + 1}]
+                asked = {"id": f"{article}.{number}", "question": f"where was {person} ?"}
+                paragraphs.append({"context": text, "qas": [asked | {"answers": answers}]})
+            articles.append({"paragraphs": paragraphs})
+        write(folder / f"{name}.json", [json.dumps({"data": articles})])
+    return folder

@@ -1,7 +1,6 @@
 """``mnemic train``: from a recipe to a checkpoint, with a bar a phase."""
 
 import shlex
-from collections.abc import Generator
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +18,7 @@ FROM_FILES = {  # kind of data → what its files hold, and what can be used in 
     "classes": ("text", "your own .tsv or .jsonl files"),
     "pairs": ("text", "your own .tsv or .jsonl files"),
     "spans": ("SQuAD", "your own of the same form"),
+    "reading": ("SQuAD", "your own of the same form"),
     "tags": ("CoNLL", "your own of the same form"),
 }
 
@@ -93,7 +93,6 @@ def follow(
     began_at: tuple[int, int] | None = None
     with patient() as stopped, Bars("steps") as bars:
         steps = fit(recipe, folder, seed=seed, device=device_of(device), fresh=fresh)
-        assert isinstance(steps, Generator)
         for report in steps:
             if began_at is None:
                 began_at = (report.phase, report.step - 1)

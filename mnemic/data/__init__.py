@@ -5,6 +5,7 @@ from typing import Any
 
 from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeFolder
 from mnemic.data.stories.dataset import GeneratedStories, StoryFolder
+from mnemic.data.texts.articles import ArticleFiles
 from mnemic.data.texts.dataset import ClassFiles, PairFiles, SpanFiles, TagFiles
 
 DATASETS: dict[str, Callable[..., Any]] = {
@@ -16,6 +17,8 @@ DATASETS: dict[str, Callable[..., Any]] = {
     "pairs": PairFiles,
     "spans": SpanFiles,
     "tags": TagFiles,
+    "reading": ArticleFiles,
 }
 
-TEXTS = ("classes", "pairs", "spans", "tags")  # kinds that are read in windows, without a memory
+# Kinds that are read in windows, without a memory.
+TEXTS = ("classes", "pairs", "spans", "tags", "reading")

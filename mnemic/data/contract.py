@@ -26,6 +26,9 @@ class Examples(Protocol):
     def device(self) -> torch.device: ...
 
     @property
+    def rolls(self) -> int: ...  # uniform random numbers an example takes, beside the network's
+
+    @property
     def lengths(self) -> Tensor: ...  # q, by which examples of like length can be put together
 
     @property

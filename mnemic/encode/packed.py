@@ -7,6 +7,7 @@ Shapes: b texts, n tokens of the longest, t tokens of all, h heads, c channels o
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import accumulate, groupby
 from typing import Any, NamedTuple
 
@@ -65,15 +66,18 @@ def plan(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
 def attend(query: Tensor, keys: Tensor, values: Tensor, packed: Packed, rate: float) -> Tensor:
     """Attention of each text to itself, 1 h t c; ``rate`` of the weights is dropped.
 
-    A GPU does all texts in one kernel where torch has it, in half precision and without dropout.
-    Elsewhere neighbours of one length share a call: on a CPU one call for each is as fast, and a
-    mask is never made.
+    A GPU does all texts in one kernel where torch has it, in half precision, without dropout and
+    with channels in eights; else those of like length in one call (``padded``). On a CPU neighbours
+    of one length share a call: one call for each is as fast, and a mask is never made.
     """
-    if query.is_cuda and query.element_size() == 2 and not rate and (kernel := varlen()):
-        q, k, v = (x[0].transpose(0, 1) for x in (query, keys, values))  # t h c
-        longest = max(packed.lengths)
-        mixed = kernel(q, k, v, packed.edges, packed.edges, longest, longest)
-        return mixed.transpose(0, 1).unsqueeze(0)
+    if query.is_cuda:
+        fits = query.element_size() == 2 and query.shape[-1] % 8 == 0 and not rate
+        if fits and (kernel := varlen(query.device)):
+            q, k, v = (x[0].transpose(0, 1) for x in (query, keys, values))  # t h c
+            longest = max(packed.lengths)
+            mixed = kernel(q, k, v, packed.edges, packed.edges, longest, longest)
+            return mixed.transpose(0, 1).unsqueeze(0)
+        return padded(query, keys, values, packed, rate)
     runs = list(packed.runs())
     sizes = [length * count for length, count in runs]
     parts = []
@@ -84,10 +88,64 @@ def attend(query: Tensor, keys: Tensor, values: Tensor, packed: Packed, rate: fl
     return torch.cat(parts).transpose(0, 1).unsqueeze(0)  # 1 h t c
 
 
-def varlen() -> Callable[..., Any] | None:
-    """torch's kernel for texts of different lengths; None before torch 2.10."""
+def padded(query: Tensor, keys: Tensor, values: Tensor, packed: Packed, rate: float) -> Tensor:
+    """As ``attend``; neighbours of like length are padded for attention alone, in a few calls.
+
+    Nothing waits for the GPU: all shapes follow from the lengths.
+    """
+    parts, first, start = [], 0, 0
+    for count in alike(packed.lengths):
+        own = packed.lengths[first : first + count]
+        edges = packed.edges[first : first + count + 1] - start  # g+1
+        column = torch.arange(max(own), device=query.device)
+        places = edges[:-1, None] + column  # g n
+        seen = places < edges[1:, None]
+        places = places.clamp(max=sum(own) - 1)
+        rows = slice(start, start + sum(own))
+        taken = (x[0, :, rows].index_select(1, places.flatten()) for x in (query, keys, values))
+        q, k, v = (x.unflatten(1, places.shape).transpose(0, 1) for x in taken)  # g h n c
+        mixed = nn.functional.scaled_dot_product_attention(
+            q, k, v, attn_mask=seen[:, None, None], dropout_p=rate
+        )
+        owner = torch.arange(count, device=query.device).repeat_interleave(
+            edges.diff(), output_size=sum(own)
+        )
+        inside = torch.arange(sum(own), device=query.device) - edges[owner]
+        flat = owner * max(own) + inside  # of the padded texts, those tokens that are real
+        parts.append(mixed.transpose(1, 2).flatten(0, 1).index_select(0, flat))  # (g n) h c
+        first, start = first + count, start + sum(own)
+    return torch.cat(parts).transpose(0, 1).unsqueeze(0)  # 1 h t c
+
+
+def alike(lengths: Sequence[int]) -> Iterator[int]:
+    """How many neighbours to pad together: the longest of them is at most twice the shortest."""
+    count, least, most = 0, 0, 0
+    for length in lengths:
+        if count and max(most, length) > 2 * min(least, length):
+            yield count
+            count = 0
+        least, most = (min(least, length), max(most, length)) if count else (length, length)
+        count += 1
+    if count:
+        yield count
+
+
+@cache
+def varlen(device: torch.device) -> Callable[..., Any] | None:
+    """torch's kernel for texts of different lengths; None before torch 2.10.
+
+    It is tried once, with its gradient: not every build and not every GPU can do it.
+    """
     try:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:
         return None
+    with torch.inference_mode(False), torch.enable_grad():
+        edges = torch.tensor([0, 1, 4], dtype=torch.int32, device=device)
+        row = torch.ones(4, 2, 32, dtype=torch.bfloat16, device=device, requires_grad=True)
+        try:
+            mixed: Any = varlen_attn(row, row, row, edges, edges, 3, 3)
+            mixed.sum().backward()
+        except (RuntimeError, TypeError):
+            return None
     return varlen_attn

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from mnemic.learn.every import ALL, every, place_of, save_summary
-from mnemic.learn.fit import fit
+from mnemic.learn.fit import Report, fit
 from mnemic.learn.ship import ship
 from mnemic.learn.shipped import WEIGHTS
 from mnemic.learn.start import with_start
@@ -55,16 +55,23 @@ def train(words: Sequence[str]) -> int:
     recipe = load(given.recipe, sets, change=change)
     steps = fit(recipe, given.out, seed=given.seed, device=given.device, fresh=given.fresh)
     leads = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun started
-    for report in steps:
-        if report.row is not None and leads:
-            row = report.row
-            held = "" if row["validation"] is None else f"  validation {row['validation']:.1f} %"
-            print(
-                f"phase {row['phase']} of {report.phases}  step {report.step} of {report.total}"
-                f"  loss {row['loss']:.4f}{held}  {row['seconds']:.1f} s",
-                flush=True,
-            )
+    with patient() as stopped, closing(steps):
+        for report in steps:
+            if report.row is not None and leads:
+                print(line_of(report), flush=True)
+            if stopped():
+                raise KeyboardInterrupt
     return 0
+
+
+def line_of(report: Report) -> str:
+    """A line of the log, as text."""
+    row = report.row or {}
+    held = "" if row["validation"] is None else f"  validation {row['validation']:.1f} %"
+    return (
+        f"phase {row['phase']} of {report.phases}  step {report.step} of {report.total}"
+        f"  loss {row['loss']:.4f}{held}  {row['seconds']:.1f} s"
+    )
 
 
 def table(words: Sequence[str]) -> int:
@@ -103,7 +110,8 @@ def ship_run(words: Sequence[str]) -> int:
     parser.add_argument("run", type=Path, help="folder of a finished run")
     parser.add_argument("name", help="what it will be called: mnemic ask --model NAME")
     parser.add_argument("--command", required=True, help="what was typed to train it")
-    parser.add_argument("--precision", choices=["float16", "float32"], default="float16")
+    parser.add_argument("--precision", choices=["float16", "float32", "int8"], default="float16")
+    parser.add_argument("--device", default="cpu", help="where it is tested: cpu, cuda or auto")
     parser.add_argument("--into", type=Path, default=WEIGHTS, help="another folder, to try it")
     print(json.dumps(ship(**vars(parser.parse_args(words))), indent=1))
     return 0

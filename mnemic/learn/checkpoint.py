@@ -24,7 +24,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from mnemic import __version__
+from mnemic.encode.precision import Precision, for_inference
 from mnemic.learn import reader, results, shipped
+from mnemic.learn.quantise import quantised, restored
 from mnemic.network import assemble
 from mnemic.recipe import Recipe, listed
 from mnemic.text import Tokenizer
@@ -115,8 +117,8 @@ class Checkpoint:
         return reader.embed(self, texts, overlap=overlap, truncation=truncation)
 
 
-def save(folder: Path, checkpoint: Checkpoint) -> None:
-    """Write the whole folder beside its place, then put it there; a kill leaves the old one."""
+def save(folder: Path, checkpoint: Checkpoint, *, small: bool = False) -> None:
+    """Write the whole folder beside its place, then put it there; ``small``: with 8-bit weights."""
     beside = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
@@ -124,7 +126,7 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
     if checkpoint.labels:
         described["labels"] = checkpoint.labels
     write_json(beside / RECIPE, described)
-    save_file(weights_of(checkpoint.network), beside / WEIGHTS)
+    save_file((quantised if small else dict)(weights_of(checkpoint.network)), beside / WEIGHTS)
     checkpoint.tokenizer.save(beside)
     write_json(beside / PROGRESS, asdict(checkpoint.progress))
     save_file({k: v.contiguous() for k, v in checkpoint.state.items()}, beside / STATE)
@@ -135,8 +137,11 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
     replace(beside, folder)
 
 
-def load(folder: str | Path) -> Checkpoint:
-    """Read a checkpoint, or the one inside a run's folder, and check every file."""
+def load(folder: str | Path, *, precision: Precision = "float32") -> Checkpoint:
+    """Read a checkpoint, or the one inside a run's folder, and check every file.
+
+    With another ``precision`` than float32 (see ``for_inference``) it is only to be read with.
+    """
     folder = locate(Path(folder))
     check(folder)
     described = read_described(folder / RECIPE)
@@ -147,7 +152,7 @@ def load(folder: str | Path) -> Checkpoint:
         seed=described["seed"],
         sizes=described["sizes"],
         tokenizer=load_tokenizer(folder / TOKENIZER),
-        network=network.eval(),
+        network=network.eval() if precision == "float32" else for_inference(network, precision),
         progress=read_progress(folder / PROGRESS),
         state=read_tensors(folder / STATE),
         labels=tuple(described.get("labels", ())),
@@ -290,6 +295,6 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         return {}
     try:
-        return load_file(path)
+        return restored(load_file(path))
     except SafetensorError as error:
         raise CheckpointError(f"{path} is no valid safetensors file: {error}") from None

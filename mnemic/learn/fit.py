@@ -5,7 +5,7 @@ It yields a ``Report`` a step and knows no screen.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import nullcontext
 from math import isfinite
 from pathlib import Path
@@ -18,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from mnemic.data import DATASETS
 from mnemic.data.contract import Data
+from mnemic.learn.calibrate import calibrate
 from mnemic.learn.checkpoint import (
     Checkpoint,
     CheckpointError,
@@ -68,7 +69,7 @@ def data_of(recipe: Recipe) -> Data:
 
 def fit(
     recipe: Recipe, folder: str | Path, *, seed: int = 0, device: str = "auto", fresh: bool = False
-) -> Iterator[Report]:
+) -> Generator[Report, None, None]:
     """Train ``recipe`` into ``folder``, or go on with the run that stands there.
 
     A run that was stopped, even by a kill, goes on from its last checkpoint and ends with the
@@ -226,8 +227,16 @@ class Run:
         save(self.folder / "checkpoint", checkpoint)
 
     def finish(self) -> None:
-        """The last save holds the recipe's own model, not the last phase's."""
+        """The last save holds the recipe's own model, not the last phase's.
+
+        A network that finds and reads is calibrated by what was held back, once.
+        """
+        if self.progress.done:
+            return
         self.network = same_weights(self.recipe["model"], self.data.sizes, self.network)
+        if self.recipe["data"]["kind"] == "reading" and len(self.data.validation):
+            held: Any = self.data.validation
+            calibrate(self.network.to(self.device), held.to(self.device))
         self.progress = Progress(phase=len(self.plan), done=True, history=self.progress.history)
         self.save(None)
 

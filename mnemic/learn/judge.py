@@ -1,16 +1,20 @@
 """The figures of a set of texts, in percent: the one it is judged by first."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import torch
 from torch import nn
 
 from mnemic.data.texts.tensors import TextSet
 from mnemic.learn import metrics
-from mnemic.learn.read import class_scores, spans, tags
+from mnemic.learn.read import class_scores, spans, tags, vectors
 from mnemic.learn.results import DOUBT
 from mnemic.recipe import ConfigError
+from mnemic.respond.merge import Span
 
 Figures = dict[str, float]
+RECALLS = (1, 5)  # how many of the nearest texts are looked at
+AT_ONCE = 1000  # questions that are compared with all texts at once
 
 
 def figures(network: nn.Module, texts: TextSet) -> Figures:
@@ -40,20 +44,66 @@ def of_numbers(network: nn.Module, texts: TextSet) -> Figures:
 def of_spans(network: nn.Module, texts: TextSet) -> Figures:
     """SQuAD's F1 and exact match. Where every question has an answer, as in 1.1, one is given."""
     unanswerable = [not own.answers for own in texts.examples]
-    longest: int = network.respond.longest  # type: ignore[union-attr, assignment]
     said = []
-    for number, own in enumerate(spans(network, texts, longest)):
-        offsets, example = texts.offsets(number), texts.examples[number]
-        nothing = not offsets or (any(unanswerable) and own.none >= DOUBT)
-        said.append("" if nothing else example.text[offsets[own.first][0] : offsets[own.last][1]])
-    both = [(answer, example.answers) for answer, example in zip(said, texts.examples)]
-    found = {
-        "f1": sum(metrics.overlap_f1(*one) for one in both) / len(both),
-        "exact": sum(metrics.exact(*one) for one in both) / len(both),
-    }
+    for number, own in enumerate(spans(network, texts, longest_of(network))):
+        nothing = any(unanswerable) and own.none >= DOUBT
+        said.append("" if nothing else quoted(texts, number, own))
+    found = answer_figures(said, [own.answers for own in texts.examples])
     if any(unanswerable):
         found["no answer"] = metrics.accuracy([not answer for answer in said], unanswerable)
     return found
+
+
+def of_reading(network: nn.Module, texts: TextSet) -> Figures:
+    """The answer in the right text, no answer in a wrong one, and the right text among all.
+
+    F1 and exact match are SQuAD 1.1's: the right text is given, and so is an answer. "No answer"
+    is the mean of two shares: of right texts in which an answer is seen, of wrong ones in which
+    none is. "Calibration error" is how far the probability of no answer is from its frequency.
+    """
+    said = spans(network, texts, longest_of(network))
+    without = [not own.answers for own in texts.examples]
+    given = [number for number, own in enumerate(without) if not own]
+    answers = [quoted(texts, number, said[number]) for number in given]
+    found = answer_figures(answers, [texts.examples[number].answers for number in given])
+    doubts = [own.none for own in said]
+    found["no answer"] = metrics.balanced([own >= DOUBT for own in doubts], without)
+    found["calibration error"] = metrics.calibration_error(doubts, without)
+    return found | recalls(network, texts)
+
+
+def recalls(network: nn.Module, texts: TextSet) -> Figures:
+    """How often a question's own text is the nearest of all, or one of the nearest five."""
+    if texts.search is None or not len(texts.search.questions):
+        return {}
+    asked, among = (vectors(network, own) for own in texts.search[:2])
+    right = torch.tensor(texts.search.right)
+    ranks = [
+        (scores > scores.gather(1, own.unsqueeze(1))).sum(1)
+        for part, own in zip(asked.split(AT_ONCE), right.split(AT_ONCE))
+        for scores in [part @ among.mT]
+    ]
+    rank = torch.cat(ranks)
+    return {f"recall@{most}": float((rank < most).double().mean()) for most in RECALLS}
+
+
+def longest_of(network: nn.Module) -> int:
+    """How many tokens an answer of this network may have."""
+    return network.respond.longest  # type: ignore[union-attr, return-value]
+
+
+def quoted(texts: TextSet, number: int, span: Span) -> str:
+    """What the text says where the answer was found."""
+    offsets, text = texts.offsets(number), texts.examples[number].text
+    return text[offsets[span.first][0] : offsets[span.last][1]] if offsets else ""
+
+
+def answer_figures(said: Sequence[str], answers: Sequence[Sequence[str]]) -> Figures:
+    both, count = list(zip(said, answers)), max(len(said), 1)
+    return {
+        "f1": sum(metrics.overlap_f1(*one) for one in both) / count,
+        "exact": sum(metrics.exact(*one) for one in both) / count,
+    }
 
 
 def of_tags(network: nn.Module, texts: TextSet) -> Figures:
@@ -67,4 +117,5 @@ JUDGES: dict[str, Callable[[nn.Module, TextSet], Figures]] = {
     "numbers": of_numbers,
     "spans": of_spans,
     "tags": of_tags,
+    "reading": of_reading,
 }

@@ -60,6 +60,26 @@ def matthews(said: Sequence[int], true: Sequence[int]) -> float:
     return (right * total - cross) / sqrt(spread[0] * spread[1]) if all(spread) else 0.0
 
 
+def balanced(said: Sequence[bool], true: Sequence[bool]) -> float:
+    """The mean of the accuracies where it is true and where it is not; of one alone, that one."""
+    parts = [[a == b for a, b in zip(said, true) if b == kind] for kind in (True, False)]
+    shares = [sum(part) / len(part) for part in parts if part]
+    return sum(shares) / max(len(shares), 1)
+
+
+def calibration_error(chances: Sequence[float], true: Sequence[bool], bins: int = 10) -> float:
+    """How far probabilities are from frequencies, on average over ``bins`` of equal width.
+
+    Both classes count alike, however many examples they have (Guo et al. 2017, equation 3).
+    """
+    count = Counter(true)
+    weights = [1 / (len(count) * count[own]) for own in true]
+    total = [0.0] * bins
+    for chance, own, weight in zip(chances, true, weights):
+        total[min(int(chance * bins), bins - 1)] += weight * (chance - own)
+    return sum(map(abs, total))
+
+
 def pearson(said: Sequence[Number], true: Sequence[Number]) -> float:
     """The linear correlation; 0 where one side is constant."""
     centred = [[value - sum(own) / len(own) for value in own] for own in (said, true) if own]

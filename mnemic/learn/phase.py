@@ -66,7 +66,7 @@ def draws_of(
         seeds=seeds,
         phase=phase.number,
         batch=phase.settings.batch,
-        rolls=bare(network).rolls,
+        rolls=bare(network).rolls + questions.rolls,
         replace=phase.settings.replace,
         stacked=isinstance(network, Many),
         device=questions.device,
@@ -86,7 +86,8 @@ def train_phase(
     carried: Carried | None = None,
 ) -> Iterator[Step]:
     """Train from step ``start`` to the phase's end, with what the step before it carried on."""
-    on_gpu = questions.device.type == "cuda"
+    device = next(network.parameters()).device
+    on_gpu = device.type == "cuda"
     if not on_gpu and sum(p.numel() for p in network.parameters()) < SMALL:
         torch.set_num_threads(1)
     if on_gpu:
@@ -98,7 +99,7 @@ def train_phase(
 
     def loss_of(network: nn.Module, draw: Draw, carried: Carried | None) -> Loss:
         batch = questions.batch(draw.rows, draw.rolls, compact=compact, most=draw.most)
-        with torch.autocast(questions.device.type, torch.bfloat16, enabled=halved):
+        with torch.autocast(device.type, torch.bfloat16, enabled=halved):
             if isinstance(network, Many):
                 return network.each(objective, batch, carried)
             return objective(network, batch, carried)

@@ -1,7 +1,8 @@
 """Put a trained network into the package: nothing but what answering needs, and a card.
 
-What only training needs (the optimiser's state, the log) is left out, and weights are halved to 16
-bits. The card's errors are measured after that, on the network as it will be loaded.
+What only training needs (the optimiser's state, the log) is left out, and weights are stored in 16
+bits, or matrices in 8. The card's figures are measured after that, on the network as it will be
+loaded.
 """
 
 import shutil
@@ -14,7 +15,7 @@ from typing import Any, Literal
 import torch
 
 from mnemic import __version__
-from mnemic.data import DATASETS
+from mnemic.data import DATASETS, TEXTS
 from mnemic.data.stories.tensors import Stories
 from mnemic.learn.checkpoint import (
     MANIFEST,
@@ -28,18 +29,27 @@ from mnemic.learn.checkpoint import (
 )
 from mnemic.learn.checkpoint import replace as replace_folder
 from mnemic.learn.evaluate import mean, task_errors
+from mnemic.learn.judge import figures
+from mnemic.learn.processes import start_processes
 from mnemic.learn.proof import read_network
-from mnemic.learn.shipped import CARD, MOST, WEIGHTS, size_of
-from mnemic.recipe import ConfigError, build, override
+from mnemic.learn.shipped import CARD, LARGEST, MOST, WEIGHTS, size_of
+from mnemic.recipe import ConfigError, Recipe, build, override
 
 NAME = r"[a-z0-9]+(-[a-z0-9]+)*"
-Precision = Literal["float16", "float32"]
+Precision = Literal["float16", "float32", "int8"]
+FOLDERS = ("data.folder", "data.tokenizer.folder", "model.start")  # a path here says nothing there
 
 
 def ship(
-    run: Path, name: str, *, command: str, into: Path = WEIGHTS, precision: Precision = "float16"
+    run: Path,
+    name: str,
+    *,
+    command: str,
+    into: Path = WEIGHTS,
+    precision: Precision = "float16",
+    device: str = "cpu",
 ) -> dict[str, Any]:
-    """Copy the finished ``run`` to ``into/name``, test it there, and return its card.
+    """Copy the finished ``run`` to ``into/name``, test it there on ``device``, return its card.
 
     ``command`` is what was typed to train it: the card repeats it, so that anyone can.
     """
@@ -50,13 +60,15 @@ def ship(
         raise ConfigError(f"a network's name is a word such as entnet-babi, not {name!r}")
     with TemporaryDirectory() as spare:
         place = Path(spare) / name
-        save(place, stripped(whole, precision))
-        own = {"name": name, "precision": precision} | card_of(load(place), whole, command)
+        save(place, stripped(whole, precision), small=precision == "int8")
+        own = {"name": name, "precision": precision} | card_of(load(place), whole, command, device)
         write_json(place / CARD, own)
         manifest = read_json(place / MANIFEST)
         manifest["files"][CARD] = digest(place / CARD)
         write_json(place / MANIFEST, manifest)
-        total = size_of(into) - size_of(into / name) + size_of(place)
+        if (alone := size_of(place)) > LARGEST:
+            raise ConfigError(f"{name} has {alone} bytes, over {LARGEST}; try precision int8")
+        total = size_of(into) - size_of(into / name) + alone
         if total > MOST:
             raise ConfigError(f"with {name} the shipped networks have {total} bytes, over {MOST}")
         put(place, into / name)
@@ -77,33 +89,58 @@ def stripped(whole: Checkpoint, precision: Precision) -> Checkpoint:
     seconds = round(sum(row["seconds"] for row in history), 2)
     last = [history[-1] | {"seconds": seconds}] if history else []
     recipe = whole.recipe
-    if folder := recipe["data"].get("folder"):
-        recipe = override(
-            recipe, "data.folder", Path(folder).name
-        )  # a path here says nothing there
+    for key in FOLDERS:
+        if folder := value_of(recipe, key):
+            recipe = override(recipe, key, Path(folder).name)
+    halved = torch.float16 if precision == "float16" else torch.float32
     return replace(
         whole,
         recipe=recipe,
-        network=whole.network.to(getattr(torch, precision)),
+        network=whole.network.to(halved),
         progress=Progress(phase=whole.progress.phase, done=True, history=last),
         state={},
     )
 
 
-def card_of(shipped: Checkpoint, trained: Checkpoint, command: str) -> dict[str, Any]:
-    """What can be said of a network: its data, command and seed, its errors and what it reads."""
+def value_of(recipe: Recipe, key: str) -> Any:
+    """What a recipe says at a dotted key; None where it says nothing."""
+    found: Any = recipe
+    for name in key.split("."):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+def card_of(
+    shipped: Checkpoint, trained: Checkpoint, command: str, device: str = "cpu"
+) -> dict[str, Any]:
+    """What can be said of a network: its data, command and seed, and how it does."""
     source = build(DATASETS, trained.recipe["data"])
-    asked = source.asked("test", shipped.tokenizer)
-    errors = task_errors(shipped.network, asked)
-    proofs = read_network(shipped.network, asked) if isinstance(asked, Stories) else {}
+    place = start_processes(device)
+    shipped.network.to(place)
+    texts = shipped.recipe["data"]["kind"] in TEXTS
     return {
-        "memory": shipped.recipe["model"]["memory"]["kind"],
         "data": shipped.recipe["data"],
         "command": command,
         "seed": shipped.seed,
         "mnemic": __version__,
         "parameters": sum(weight.numel() for weight in shipped.network.parameters()),
         "seconds": round(sum(row["seconds"] for row in shipped.progress.history), 1),
+    } | (of_texts if texts else of_stories)(shipped, source, place)
+
+
+def of_texts(shipped: Checkpoint, source: Any, device: torch.device) -> dict[str, Any]:
+    """The figures of a network that reads texts."""
+    asked = source.asked("test", shipped.tokenizer, shipped.labels)
+    return {"texts": len(asked), "figures": figures(shipped.network, asked.to(device))}
+
+
+def of_stories(shipped: Checkpoint, source: Any, device: torch.device) -> dict[str, Any]:
+    """The errors of a network with a memory, and what it reads."""
+    asked = source.asked("test", shipped.tokenizer).to(device)
+    errors = task_errors(shipped.network, asked)
+    proofs = read_network(shipped.network, asked) if isinstance(asked, Stories) else {}
+    return {
+        "memory": shipped.recipe["model"]["memory"]["kind"],
         "questions": len(asked),
         "mean_error": mean(list(errors.values())),
         "per_task": {str(task): error for task, error in errors.items()},

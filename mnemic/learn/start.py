@@ -4,7 +4,7 @@
 begins anew. It is read when a run begins and never again: a checkpoint needs no other folder.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ def with_start(recipe: Recipe, folder: Path) -> Recipe:
     """The recipe with the encoder and the tokenizer of a folder, which it begins with.
 
     Its width and its ``model.encode`` become those of the folder, a checkpoint of ours or a
-    Hugging Face folder.
+    Hugging Face folder; what the recipe says of dropout stays.
     """
     if (folder / CONFIG).is_file():
         shape = shape_of_config(read_json(folder / CONFIG), folder / CONFIG)
@@ -64,11 +64,23 @@ def with_start(recipe: Recipe, folder: Path) -> Recipe:
         place = locate(folder)
         model = read_described(place / RECIPE)["recipe"]["model"]
         width, encode = model["width"], model["encode"]
+    encode = own_dropout(encode, recipe["model"].get("encode", {}))
     where = {"kind": "stored", "folder": str(place)}
     given = {"model.width": width, "model.encode": encode, "model.start": str(folder)}
     for key, value in (given | {"data.tokenizer": where}).items():
         recipe = override(recipe, key, value)
     return recipe
+
+
+def own_dropout(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """A piece of recipe with another's dropout, wherever both say something of it."""
+    found = dict(theirs)
+    for key in theirs.keys() & ours.keys():
+        if key == "dropout":
+            found[key] = ours[key]
+        elif isinstance(theirs[key], Mapping) and isinstance(ours[key], Mapping):
+            found[key] = own_dropout(theirs[key], ours[key])
+    return found
 
 
 def take_over(encode: nn.Module, folder: Path) -> None:
@@ -106,8 +118,9 @@ def check_kinds(recipe: Recipe) -> None:
         )
     if kind not in TEXTS:
         return
-    respond = "classes" if kind == "pairs" else kind
+    respond = {"pairs": "classes", "reading": "spans"}.get(kind, kind)
     asked = "numbers" if data.get("labels") == "numbers" else respond
+    asked = "reading" if kind == "reading" else asked
     for part, due in (("model.respond", respond), ("objective", asked)):
         own = model["respond"] if part == "model.respond" else recipe["objective"]
         if own.get("kind") != due:

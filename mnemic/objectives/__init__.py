@@ -10,6 +10,7 @@ from mnemic.objectives.contract import Carried as Carried
 from mnemic.objectives.contract import Loss as Loss
 from mnemic.objectives.facts import AnswerAndFacts, AnswerAndGates
 from mnemic.objectives.ranking import RankingLoss
+from mnemic.objectives.reading import ReadingLoss
 from mnemic.objectives.spans import SpanLoss
 from mnemic.objectives.tags import TagLoss
 
@@ -21,6 +22,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "classes": ClassLoss,
     "numbers": NumberLoss,
     "ranking": RankingLoss,
+    "reading": ReadingLoss,
     "spans": SpanLoss,
     "tags": TagLoss,
 }

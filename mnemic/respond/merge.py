@@ -56,5 +56,5 @@ def best_of_windows(ends: Tensor, none: Tensor) -> Span:
     """
     window = int(ends[:, 2].argmax())
     first, last, score = ends[window].tolist()
-    nothing = torch.sigmoid(none.min() - ends[window, 2])
+    nothing = torch.sigmoid((none.min() - ends[window, 2]).double())  # which tells 1 - 1e-12 from 1
     return Span(window, int(first), int(last), score, float(nothing))

@@ -80,6 +80,11 @@ class BaseQuestions(NamedTuple):
         return BaseQuestions(*(part.to(device) for part in self))
 
     @property
+    def rolls(self) -> int:
+        """Nothing is drawn but what the network draws."""
+        return 0
+
+    @property
     def lengths(self) -> Tensor:
         return (self.slots >= 0).sum(1)
 

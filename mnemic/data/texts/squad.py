@@ -10,19 +10,24 @@ from mnemic.data.texts.files import read_json
 
 def read_squad(path: Path) -> list[Asked]:
     """All questions of a file, each with its paragraph."""
+    return [own for article in read_articles(path) for own in article]
+
+
+def read_articles(path: Path) -> list[list[Asked]]:
+    """As ``read_squad``, article by article."""
     whole = read_json(path)
     if not isinstance(whole, dict) or not isinstance(whole.get("data"), list):
         raise TextError(f'{path} is not in SQuAD\'s form: {{"data": [{{"paragraphs": […]}}]}}')
-    found: list[Asked] = []
+    found: list[list[Asked]] = []
     for number, article in enumerate(whole["data"], start=1):
         try:
-            found.extend(of_article(article, path))
+            found.append(list(of_article(article, path)))
         except (KeyError, TypeError, AttributeError) as error:
             raise TextError(
                 f"{path}, article {number}: {type(error).__name__} {error}; expected paragraphs "
                 "with a context and qas, each with an id, a question and answers"
             ) from None
-    if not found:
+    if not any(found):
         raise TextError(f"{path} holds no questions")
     return found
 

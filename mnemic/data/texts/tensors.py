@@ -16,7 +16,7 @@ from mnemic.network import IGNORE, Windows
 from mnemic.text import Encoded, Tokenizer, Windowed
 from mnemic.text.windows import Window
 
-Kind = Literal["classes", "numbers", "spans", "tags"]
+Kind = Literal["classes", "numbers", "spans", "tags", "reading"]
 
 
 class Batch(NamedTuple):
@@ -32,6 +32,14 @@ class Numbered(NamedTuple):
 
     cut: Windowed
     targets: Any
+
+
+class Search(NamedTuple):
+    """Questions and the texts among which each should find its own."""
+
+    questions: "TextSet"
+    texts: "TextSet"
+    right: tuple[int, ...]  # which of the texts is each question's own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +60,7 @@ class TextSet:
     place: Tensor  # w, where in its window the text begins
     held: Tensor  # w 2, which tokens of the text a window holds
     count: Tensor  # e 2, tokens seen and tokens there are
+    search: Search | None = None  # for networks that find texts, too
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -59,6 +68,11 @@ class TextSet:
     @property
     def device(self) -> torch.device:
         return self.tokens.device
+
+    @property
+    def rolls(self) -> int:
+        """Nothing is drawn: a text is read as it is."""
+        return 0
 
     @property
     def lengths(self) -> Tensor:
@@ -83,6 +97,9 @@ class TextSet:
         parts: dict[str, Any] = {
             name: part.to(device) for name, part in vars(self).items() if torch.is_tensor(part)
         }
+        if self.search is not None:
+            questions, texts, right = self.search
+            parts["search"] = Search(questions.to(device), texts.to(device), right)
         return replace(self, **parts)
 
     def batch(

@@ -1,0 +1,75 @@
+"""Learn to find a text and to read the answer in it, with one encoder.
+
+Shapes: b windows, m texts of a row, t tokens, k questions, p texts to be found, d width.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mnemic.network import Row
+from mnemic.objectives.answer import cross_entropy
+from mnemic.objectives.contract import Carried, Loss
+from mnemic.objectives.pretraining import check_weights, weighted
+from mnemic.recipe import ConfigError
+
+
+class ReadingLoss:
+    """``spans`` · loss of the answer's ends + ``passages`` · loss of the right text.
+
+    A question's text is told from all other texts of the batch by the cosine of their vectors over
+    ``temperature`` (Karpukhin et al. 2020, section 3.2, with the cosine instead of the product).
+    ``smooth`` of each end's target is spread over all tokens that may be one.
+    """
+
+    def __init__(
+        self,
+        *,
+        spans: float = 1.0,
+        passages: float = 1.0,
+        temperature: float = 0.05,
+        smooth: float = 0.0,
+    ) -> None:
+        self.weights = {"spans": spans, "passages": passages}
+        check_weights(self.weights)
+        if not temperature > 0 or not 0 <= smooth < 1:
+            came = f"temperature = {temperature}, smooth = {smooth}"
+            raise ConfigError(f"reading takes a temperature > 0 and 0 ≤ smooth < 1, not {came}")
+        self.temperature, self.smooth = temperature, smooth
+
+    def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
+        return weighted(self.parts(network, batch), self.weights)._replace(carried=carried)
+
+    def parts(self, network: nn.Module, batch: Any) -> dict[str, Loss]:
+        """Each loss by its name."""
+        read = network(batch.inputs)
+        with torch.autocast(read.states.device.type, enabled=False):
+            spans = smooth_ends(read.scores.float(), batch.targets, self.smooth)
+            order = batch.windows[len(batch.targets) :]
+            vectors = mean_vectors(read.states[0].float(), batch.inputs).index_select(0, order)
+            asked, texts = vectors.split([len(batch.right), len(batch.same)])
+            scores = asked @ texts.mT / self.temperature  # k p
+            twice = batch.same == batch.same[batch.right].unsqueeze(1)
+            own = torch.arange(len(texts), device=scores.device) == batch.right.unsqueeze(1)
+            scores = scores.masked_fill(twice & ~own, float("-inf"))
+            return {"spans": spans, "passages": Loss(*cross_entropy(scores, batch.right))}
+
+
+def mean_vectors(states: Tensor, row: Row) -> Tensor:
+    """Each window's mean state without special tokens, of length 1: ``states`` t d → m d."""
+    inside = states * row.inside[0].unsqueeze(1)
+    lengths = row.mask.edges.diff().long()
+    # ``unsafe`` leaves out a check of the lengths, for which a GPU would have to be waited for.
+    sums = torch.segment_reduce(inside, "sum", lengths=lengths, axis=0, unsafe=True)
+    return nn.functional.normalize(sums, dim=1)
+
+
+def smooth_ends(scores: Tensor, targets: Tensor, smooth: float) -> Loss:
+    """As ``span_loss``, with ``smooth`` of each target spread over what may be answered."""
+    total, ends = cross_entropy(scores, targets)
+    if smooth:
+        seen = scores > torch.finfo(scores.dtype).min / 2  # b 2 1+n
+        every = scores.log_softmax(-1).masked_fill(~seen, 0).sum(-1) / seen.sum(-1)
+        total = (1 - smooth) * total - smooth * every.sum()
+    return Loss(total / 2, ends / 2)
