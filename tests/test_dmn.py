@@ -23,7 +23,7 @@ from mnemic.respond.decoded import DecodedWord
 from mnemic.respond.joined import JoinedWord
 
 D, VOCAB = 5, 11
-KINDS = ["dmn", "dmn-layers", "dmn-plus"]
+KINDS = ["dmn", "dmn-layers", "dmn-plus", "dmn-sum"]
 PLAIN = {"kind": "gru", "fused": False}
 STORIES = [
     ([[3, 4, 5], [6, 7], [8]], [9, 3]),
@@ -90,7 +90,7 @@ def slow_dmn(memory: Any, facts: list[Tensor], q: Tensor) -> tuple[Tensor, list[
     for _ in range(memory.passes):
         h, own = torch.zeros_like(q), []
         for c in facts:
-            g = slow_gate(memory.attend, c, m, q).sigmoid()
+            g = slow_gate(memory.attend.score, c, m, q).sigmoid()
             h = g * gru(c, h, cell_weights(memory.attend.cell)) + (1 - g) * h
             own.append(g)
         m = gru(h, m, cell_weights(memory.update))
@@ -103,7 +103,7 @@ def slow_layers(memory: Any, facts: list[Tensor], q: Tensor) -> tuple[Tensor, li
     for _ in range(memory.passes):
         h, own, layer = torch.zeros_like(q), [], []
         for c in below:
-            g = slow_gate(memory.attend, c, m, q).sigmoid()
+            g = slow_gate(memory.attend.score, c, m, q).sigmoid()
             h = g * gru(c, h, cell_weights(memory.attend.cell)) + (1 - g) * h
             own.append(g)
             layer.append(h)
@@ -131,10 +131,21 @@ def slow_plus(memory: Any, facts: list[Tensor], q: Tensor) -> tuple[Tensor, list
     return m, gates
 
 
+def slow_sum(memory: Any, facts: list[Tensor], q: Tensor) -> tuple[Tensor, list[Tensor]]:
+    m, shares = q, []
+    for _ in range(memory.passes):
+        size = torch.stack([slow_gate(memory.score, c, m, q).exp() for c in facts])
+        shares.append(size / size.sum())
+        episode = sum((share * c for share, c in zip(shares[-1], facts)), torch.zeros_like(q))
+        m = gru(episode, m, cell_weights(memory.update))
+    return m, shares
+
+
 SLOW: dict[str, Callable[..., Any]] = {
     "dmn": slow_dmn,
     "dmn-layers": slow_layers,
     "dmn-plus": slow_plus,
+    "dmn-sum": slow_sum,
 }
 
 

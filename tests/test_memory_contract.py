@@ -59,6 +59,7 @@ CASES = {
     "dmn": Case({"kind": "dmn"}, 3, appends=True, shares=False),
     "dmn, one pass": Case({"kind": "dmn", "passes": 1}, 1, appends=True, shares=False),
     "dmn, layers": Case({"kind": "dmn-layers"}, 3, appends=True, shares=False),
+    "dmn, sums": Case({"kind": "dmn-sum"}, 3, appends=True),
     "dmn+": Case({"kind": "dmn-plus"}, 3, appends=True),
     "dmn+, two passes": Case({"kind": "dmn-plus", "passes": 2}, 2, appends=True),
     "key-value": Case(

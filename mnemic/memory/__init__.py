@@ -7,7 +7,7 @@ from mnemic.memory.clusters import ClusterHash
 from mnemic.memory.contract import Memory as Memory
 from mnemic.memory.contract import Reading as Reading
 from mnemic.memory.contract import Written as Written
-from mnemic.memory.dmn import DMN, LayeredDMN
+from mnemic.memory.dmn import DMN, LayeredDMN, SummedDMN
 from mnemic.memory.dmn_plus import DMNPlus
 from mnemic.memory.entnet import EntNet
 from mnemic.memory.kv import KeyValue
@@ -20,6 +20,7 @@ MEMORIES: dict[str, Callable[..., Any]] = {
     "dmn": DMN,
     "dmn-layers": LayeredDMN,
     "dmn-plus": DMNPlus,
+    "dmn-sum": SummedDMN,
     "entnet": EntNet,
     "key-value": KeyValue,
     "memn2n": MemN2N,

@@ -20,30 +20,20 @@ from mnemic.memory.episodes import (
 from mnemic.memory.slots import Slots, append, no_slots
 
 
-class Pass(nn.Module):
-    """One pass over the facts: gates g = σ(G(c, m, q)), and a GRU that moves as far as they open.
+class Score(nn.Module):
+    """How much each fact matters, before any gate: ``G(c, m, q)`` of section 2.3 of the paper.
 
-    ``z(c, m, q) = [c, m, q, c∘q, c∘m, |c−q|, |c−m|, cᵀWq, cᵀWm]`` and the gates are section 2.3
-    of the paper, ``h_t = g_t GRU(c_t, h_{t−1}) + (1 − g_t) h_{t−1}`` its equation for episodes.
+    ``z(c, m, q) = [c, m, q, c∘q, c∘m, |c−q|, |c−m|, cᵀWq, cᵀWm]``, then two layers.
     """
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.gate = Gate(7 * width + 2, width, bias=True)
         self.pair = nn.Parameter(nn.init.xavier_uniform_(torch.empty(width, width)))
-        self.cell = Cell(width, width)
 
-    def forward(
-        self, facts: Tensor, memory: Tensor, query: Tensor, seen: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """``facts`` b m s d, ``memory``, ``query`` b m d, ``seen`` b 1 s.
-
-        Gives scores and gates, b m s, and the GRU's states after each fact, b m s d, and at last.
-        """
-        score = self.gate(self.features(facts, memory, query)).masked_fill(~seen, HIDDEN)
-        gates = score.sigmoid()  # exactly 0 where nothing is
-        given = self.cell.project(facts)
-        return score, gates, *read_in_order(given, gates, self.cell.back)
+    def forward(self, facts: Tensor, memory: Tensor, query: Tensor, seen: Tensor) -> Tensor:
+        """``facts`` b m s d, ``memory``, ``query`` b m d, ``seen`` b 1 s → b m s."""
+        return self.gate(self.features(facts, memory, query)).masked_fill(~seen, HIDDEN)
 
     def features(self, facts: Tensor, memory: Tensor, query: Tensor) -> Tensor:
         """b m s z."""
@@ -52,6 +42,30 @@ class Pass(nn.Module):
         pairs = [facts @ (self.pair @ other.mT) for other in both]  # b m s 1
         shape = torch.broadcast_shapes(*(part.shape[:-1] for part in vectors))
         return torch.cat([part.expand(*shape, -1) for part in [*vectors, *pairs]], -1)
+
+
+class Pass(nn.Module):
+    """One pass over the facts: gates g = σ(G(c, m, q)), and a GRU that moves as far as they open.
+
+    ``h_t = g_t GRU(c_t, h_{t−1}) + (1 − g_t) h_{t−1}`` is the paper's equation for episodes.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.score = Score(width)
+        self.cell = Cell(width, width)
+
+    def forward(
+        self, facts: Tensor, memory: Tensor, query: Tensor, seen: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """As ``Score``; gives scores and gates, and the GRU's states after each fact and at last.
+
+        b m s twice, b m s d, b m d.
+        """
+        score = self.score(facts, memory, query, seen)
+        gates = score.sigmoid()  # exactly 0 where nothing is
+        given = self.cell.project(facts)
+        return score, gates, *read_in_order(given, gates, self.cell.back)
 
 
 class DMN(nn.Module):
@@ -135,3 +149,45 @@ class LayeredDMN(nn.Module):
             scores.append(score)
             gates.append(gate)
         return Reading(memory, evidence(gates), evidence(scores))
+
+
+class SummedDMN(nn.Module):
+    """As ``DMN``, but an episode is a weighted sum: ``e^i = Σ_t softmax(G)_t c_t``.
+
+    What the paper's experiments on bAbI use, where facts are marked: the scores are then taught
+    as they are read, by one softmax over the facts.
+    """
+
+    tables, rolls, ties = 1, 0, False
+
+    def __init__(self, width: int, *, passes: int = 3, slots: int = 130) -> None:
+        super().__init__()
+        check_sizes(passes, slots)
+        self.passes, self.slots = passes, slots
+        self.score = Score(width)
+        self.update = Cell(width, width)
+
+    def empty(self, batch: int, like: Tensor) -> Slots:
+        return no_slots(batch, like)
+
+    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
+        return append(state, states, mask, most=self.slots)
+
+    def read(
+        self,
+        state: Slots,
+        query: Tensor,
+        *,
+        follow: Tensor | None = None,
+        rolls: Tensor | None = None,
+    ) -> Reading:
+        """``query``: b m 1 d; ``follow`` is not used, as in ``DMN``."""
+        facts, question, seen = facts_of(state), query.squeeze(2), state.mask.unsqueeze(1)
+        memory, scores, shares = question, [], []
+        for _ in range(self.passes):
+            score = self.score(facts, memory, question, seen)
+            share = score.softmax(-1) * seen  # an empty memory gives nothing
+            memory = self.update((share.unsqueeze(2) @ facts).squeeze(2), memory)
+            scores.append(score)
+            shares.append(share)
+        return Reading(memory, evidence(shares), evidence(scores))
