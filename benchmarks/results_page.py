@@ -6,6 +6,8 @@
 A table on the page stands between `<!-- rows: NAME NAME -->` (one line a measured table),
 `<!-- networks: NAME NAME -->` (the same as the summary of `mnemic table babi --recipe all`) or
 `<!-- tasks: NAME NAME -->` (one line a bAbI task) and `<!-- end -->`; the words around are free.
+`<!-- tuned: TASK TASK -->` has a line a task that `benchmarks/fine_tuning.py run` measured; copies
+of its files are in docs/results/fine-tuning.
 With `NAME = LABEL` on lines of their own, the rows are labelled. What the runs read is shown as
 soon as one of a table's lines knows it; tables measured earlier have a dash there.
 """
@@ -15,6 +17,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 from mnemic.learn.figures import evidence_line, summary_of
@@ -25,7 +28,7 @@ READ = (  # the head of the columns that say what was read, tasks 1 / 2 / 3
 )
 DOCS = Path(__file__).parents[1] / "docs"
 ALL = 20  # tasks of bAbI
-BLOCK = re.compile(r"(<!-- (rows|networks|tasks):\s(.*?)\s-->)\n.*?<!-- end -->", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (rows|networks|tasks|tuned):\s(.*?)\s-->)\n.*?<!-- end -->", re.DOTALL)
 
 
 def main() -> None:
@@ -38,6 +41,9 @@ def filled(page: str) -> str:
 
     def block(found: re.Match[str]) -> str:
         head, kind, named = found[1], found[2], labelled(found[3])
+        if kind == "tuned":
+            lines = tuned([runs_of(name) for name in named], list(named.values()))
+            return "\n".join([head, "", *lines, "", "<!-- end -->"])
         tables, labels = [measured(name) for name in named], list(named.values())
         kinds = {"rows": rows, "networks": networks, "tasks": task_rows}
         lines = kinds[kind](tables, labels)
@@ -56,6 +62,40 @@ def labelled(text: str) -> dict[str, str]:
 
 def measured(name: str) -> dict[str, Any]:
     return json.loads((DOCS / "results" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def runs_of(task: str) -> list[dict[str, Any]]:
+    """What fine-tuning measured, seed by seed."""
+    paths = sorted((DOCS / "results" / "fine-tuning").glob(f"{task}-[0-9]*.json"))
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    if not found:
+        raise SystemExit(f"docs/results/fine-tuning has no {task}-SEED.json")
+    return sorted(found, key=lambda run: run["seed"])
+
+
+def tuned(groups: Sequence[list[dict[str, Any]]], labels: Sequence[str]) -> Iterator[str]:
+    """One line a task: the mean of all seeds; a label is what was published for a larger BERT."""
+    yield (
+        "| task | BERT base, published | ours: mean ± deviation | seeds | validation | begun with "
+        "| recipe and settings | seconds a run | hardware |"
+    )
+    yield "| --- | ---: | ---: | --- | ---: | --- | --- | ---: | --- |"
+    for runs, label in zip(groups, labels):
+        test, held = ([next(iter(run[k].values())) for run in runs] for k in ("test", "validation"))
+        spread = f" ± {stdev(test):.1f}" if len(test) > 1 else ""
+        own = runs[0]
+        cells = [
+            own["title"],
+            label or "–",
+            f"**{mean(test):.1f}**{spread}",
+            ", ".join(str(run["seed"]) for run in runs),
+            f"{mean(held):.1f}",
+            ", then ".join(filter(None, ["MiniLM" if own["started"] else "dice", own["before"]])),
+            f"`{' '.join([own['recipe'], *own['sets']])}`",
+            f"{mean(run['seconds'] for run in runs):.0f}",
+            own["hardware"],
+        ]
+        yield "| " + " | ".join(cells) + " |"
 
 
 def rows(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:

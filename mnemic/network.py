@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode import ENCODERS, FUSIONS, WHOLE
+from mnemic.encode import ENCODERS, FUSIONS, WHOLE, TransformerEncoder
 from mnemic.encode.packed import Packed
 from mnemic.encode.segment import SEGMENTERS
 from mnemic.memory import MEMORIES, Reading, Written
@@ -92,10 +92,12 @@ class Reader(nn.Module):
         told = {"segments": inputs.segments} if self.segments else {}
         if isinstance(inputs, Windows):
             states = self.encode(inputs.tokens, inputs.mask, **told)  # b n d
-            return Read(self.respond(None, None, states, inputs.inside), states)
-        states = self.encode(inputs.tokens, inputs.mask, positions=inputs.positions, **told)
-        inside = take(inputs.inside[0], inputs.places) & inputs.real  # b n
-        return Read(self.respond(None, None, take(states[0], inputs.places), inside), states)
+            scores = self.respond(None, None, states, inputs.inside)
+        else:
+            states = self.encode(inputs.tokens, inputs.mask, positions=inputs.positions, **told)
+            inside = take(inputs.inside[0], inputs.places) & inputs.real  # b n
+            scores = self.respond(None, None, take(states[0], inputs.places), inside)
+        return Read(scores.float(), states)  # products may be in half the bits; losses are not
 
 
 class Network(nn.Module):
@@ -197,8 +199,8 @@ def without_memory(model: Mapping[str, Any], given: dict[str, Any]) -> Reader:
             f"a response of kind {kind!r} needs a memory: add model.memory, or respond with {known}"
         )
     respond = build(RESPONSES, model["respond"], **given)
-    told_apart = model["encode"].get("embeddings", {}).get("segments", 0)
-    return Reader(encode, respond, segments=told_apart > 1)
+    told_apart = isinstance(encode, TransformerEncoder) and encode.segments > 1
+    return Reader(encode, respond, segments=told_apart)
 
 
 def with_memory(model: Mapping[str, Any], given: dict[str, Any]) -> Network:

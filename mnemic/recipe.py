@@ -18,7 +18,7 @@ T = TypeVar("T")
 Recipe = dict[str, Any]
 
 RECIPES = Path(__file__).with_name("recipes")
-SECTIONS = ("model", "data", "objective", "train", "phases")
+SECTIONS = ("model", "data", "objective", "train", "phases", "started")
 CHANGED = ("model", "objective", "train")  # what a phase may change; the data stays the same
 
 
@@ -113,6 +113,8 @@ def check_sections(recipe: Recipe, name: str, known: Sequence[str]) -> None:
                 check_sections(part, f"phases.{number}", CHANGED)
         elif not isinstance(value, Mapping):
             raise ConfigError(f"{key!r} is a table {{ … }}, not {value!r}")
+        elif key == "started":  # what is otherwise where weights are already there
+            check_sections(dict(value), key, CHANGED)
 
 
 def find(name: str | Path) -> Path:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 from app_runs import model, run
+from text_runs import run_of
 
 from mnemic.encode import Pretrained, TransformerEncoder, load_encoder, save_encoder
 from mnemic.encode.huggingface.shape import Shape, encoder_of
@@ -86,3 +87,12 @@ def test_a_network_without_a_transformer(tmp_path: Path) -> None:
     missing = run("export", tmp_path / "nothing", tmp_path / "new")
     assert missing.code == 2
     assert "no checkpoint in" in missing.err
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    theirs = run("evaluate", "--model", tmp_path)
+    assert "(a Hugging Face folder); `mnemic train RECIPE --start" in theirs.err
+
+
+def test_norms_before_the_layers_have_no_place_there(tmp_path: Path) -> None:
+    done = run("export", run_of("classes"), tmp_path / "new")
+    assert done.code == 2
+    assert "one to export is trained with --set model.encode.stack.norm=post" in done.err

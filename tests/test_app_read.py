@@ -102,7 +102,7 @@ def test_a_long_text_is_said_to_be_cut_only_if_that_was_asked_for() -> None:
     ("words", "said"),
     [
         (["nowhere.txt"], "No such file or directory: nowhere.txt"),
-        (["--jsonl"], "-, line 1: expected JSON with text"),
+        (["--jsonl"], "-, line 1: no valid JSON"),
         (["--truncation", "no"], "truncation is one of windows, first, error, not 'no'"),
     ],
 )
@@ -111,6 +111,53 @@ def test_mistakes(words: list[str], said: str) -> None:
     assert (done.code, done.out) == (2, "")
     assert said in done.err
     assert done.err.count("\n") == 1
+
+
+def test_tables_are_read_by_their_header(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("id\ttext\n7\ta lovely house\n", encoding="utf-8")
+    (tmp_path / "a.csv").write_text('text,id\n"an awful, old house",7\n', encoding="utf-8")
+    own = rows(run("read", "--model", run_of("classes"), tmp_path / "a.tsv", tmp_path / "a.csv"))
+    assert [(row["label"], row["line"]) for row in own] == [("good", 2), ("bad", 2)]
+    (tmp_path / "b.csv").write_text("sentence1,sentence2\nold lovely,is it awful\n", "utf-8")
+    (own,) = rows(run("read", "--model", run_of("pairs"), tmp_path / "b.csv"))
+    assert own["label"] == "0"
+
+
+PAIR = '{"text_a": "a", "text_b": "b"}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "line", "said"),
+    [
+        (
+            "classes",
+            ["--jsonl"],
+            PAIR,
+            "one text at a time: expected text, or sentence; there",
+        ),
+        ("tags", ["--jsonl"], PAIR, "-, line 1: this network reads one text at a time"),
+        ("pairs", ["--jsonl"], '{"text": "a"}', "compares two texts: expected text_a and text_b"),
+        ("spans", ["--jsonl"], '{"text": "a"}', "expected question and text; there is text"),
+        ("pairs", [], "a text", "compares two texts: give JSON lines with text_a and text_b"),
+        ("pairs", ["--embed", "--jsonl"], PAIR, "reads one text at a time"),
+        ("classes", ["--question", "who?"], "a", "reads one text at a time: leave --question out"),
+        ("tags", ["--question", "who?"], "a", "reads one text at a time: leave --question out"),
+        ("pairs", ["--question", "who?"], "a", "compares two texts: leave --question out"),
+    ],
+)
+def test_texts_that_do_not_fit_the_network(
+    kind: str, words: list[str], line: str, said: str
+) -> None:
+    """Nothing is left out silently; the error says what the network reads."""
+    done = run("read", "--model", run_of(kind), *words, stdin=line + "\n")
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+def test_what_a_network_does_not_read_may_stand_beside(tmp_path: Path) -> None:
+    line = json.dumps({"id": 3, "question": "who?", "text": "a lovely house", "label": "x"})
+    (own,) = rows(run("read", "--model", run_of("classes"), "--jsonl", stdin=line + "\n"))
+    assert own["label"] == "good"
 
 
 def test_questions_are_asked_for_and_stories_are_not_read() -> None:

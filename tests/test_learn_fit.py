@@ -21,16 +21,8 @@ from torch import Tensor, nn
 
 from mnemic.learn import checkpoint as checkpoints
 from mnemic.learn.__main__ import main
-from mnemic.learn.checkpoint import (
-    Checkpoint,
-    CheckpointError,
-    Progress,
-    digest,
-    load,
-    old_of,
-    save,
-    weights_of,
-)
+from mnemic.learn.checkpoint import Checkpoint, Progress, load, save, weights_of
+from mnemic.learn.disk import CheckpointError, digest, old_of
 from mnemic.learn.fit import fit
 from mnemic.learn.optimise import Sgd
 from mnemic.network import assemble

@@ -178,6 +178,58 @@ def test_odd_texts_are_asked(name: str) -> None:
         assert (found.start, found.end, found.no_answer) == (0, 0, 1.0)
 
 
+@pytest.mark.parametrize("way", ["classify", "tag", "answer", "embed"])
+def test_a_hundred_thousand_tokens_are_all_seen(way: str) -> None:
+    """And what stands at the far end is found there."""
+    own = trained({"tag": "tags", "answer": "spans"}.get(way, "classes"))
+    end = {"tag": "past Ann", "answer": "ran in Cairo past a small house"}.get(way, "lovely")
+    text = "the old train " * 33_333 + end
+    if way == "answer":
+        (found,) = [own.answer("where was it ?", text, overlap=2)]
+        assert found.quote(text) == "Cairo"
+    elif way == "tag":
+        (found,) = own.tag([text], overlap=2)
+        assert [one.quote(text) for one in found.entities if one.start > 466_000] == ["Ann"]
+    elif way == "classify":
+        (found,) = own.classify([text], overlap=2)
+    else:
+        found = own.embed([text], overlap=2)
+        assert float(found.vectors.norm()) == pytest.approx(1, abs=1e-4)
+        assert found.seen == found.total
+        assert found.total[0] >= 99_999
+        return
+    assert found.seen == found.total >= 99_999
+
+
+LONE = "an old \udc80 house"
+
+
+@pytest.mark.parametrize("way", ["classify", "tag", "answer", "ask", "embed", "rate"])
+def test_half_a_character_is_an_error_wherever_it_stands(way: str) -> None:
+    asked = {
+        "classify": lambda: trained("classes").classify(["fine", LONE]),
+        "tag": lambda: trained("tags").tag(["fine", LONE]),
+        "answer": lambda: trained("spans").answer("where was it ?", LONE),
+        "ask": lambda: trained("spans").answer(LONE, "in Lima"),
+        "embed": lambda: trained("classes").embed([LONE]),
+        "rate": lambda: trained("numbers").rate([("fine", LONE)]),
+    }
+    with pytest.raises(ValueError, match="is no unicode text: a lone surrogate"):
+        asked[way]()
+
+
+@given(st.binary(max_size=80))
+@settings(max_examples=30, deadline=None)
+def test_bytes_that_were_read_as_text_are_only_odd_characters(raw: bytes) -> None:
+    text = raw.decode("latin-1")
+    (found,) = trained("classes").classify([text])
+    assert math.isfinite(found.probability)
+    for one in trained("tags").tag([text])[0].entities:
+        assert one.quote(text) == text[one.start : one.end] != ""
+    said = trained("spans").answer("where was it ?", text)
+    assert 0 <= said.start <= said.end <= len(text)
+
+
 # Mistakes --------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,8 @@ from mnemic.data import DATASETS
 from mnemic.data.texts.examples import Tagged
 from mnemic.data.texts.number import tagged_set
 from mnemic.encode import Pretrained, save_encoder
-from mnemic.learn.checkpoint import CheckpointError, load, weights_of
+from mnemic.learn.checkpoint import load, weights_of
+from mnemic.learn.disk import CheckpointError
 from mnemic.learn.evaluate import look
 from mnemic.learn.fit import data_of, fit
 from mnemic.learn.judge import figures
@@ -164,7 +165,8 @@ def test_a_network_can_begin_with_a_hugging_face_folder(tmp_path: Path) -> None:
     texts = ["a lovely house", "an awful train"]
     assert torch.equal(second.embed(texts).vectors, first.embed(texts).vectors)
     for folder in (tmp_path / "theirs", tmp_path / "first"):  # the encoder's sizes come with it
-        other = tiny("classes", files("classes", tmp_path), "train.epochs=0", "model.width=16")
+        none = "started.train.epochs=0"
+        other = tiny("classes", files("classes", tmp_path), none, "model.width=16")
         list(fit(with_start(other, folder), tmp_path / "third", device="cpu", fresh=True))
         third = load(tmp_path / "third")
         assert torch.equal(third.embed(texts).vectors, first.embed(texts).vectors)
@@ -177,7 +179,10 @@ def test_a_start_that_does_not_fit(tmp_path: Path) -> None:
             [f"model.start={run_of('classes')}", "model.width=16"],
             r"'.*' has shape \(\d+, 32\), its",
         ),
-        ([f"model.start={tmp_path / 'nowhere'}"], "no checkpoint in"),
+        (
+            [f"model.start={tmp_path / 'nowhere'}"],
+            "nowhere', which is no folder",
+        ),
         (["model.start=3"], "model.start is a folder with weights, not 3"),
     ):
         with pytest.raises(ValueError, match=said):

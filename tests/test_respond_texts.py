@@ -113,6 +113,9 @@ def test_the_mean_of_a_texts_windows() -> None:
     merged = mean_windows(scores, torch.tensor([0, 1, 1, 1, 2]), 3)
     twin = torch.stack([scores[0], scores[1:4].mean(0), scores[4]])
     torch.testing.assert_close(merged, twin)
+    padded = torch.cat([scores, torch.full((2, 3), 9.0)])  # windows that are of no text
+    again = mean_windows(padded, torch.tensor([0, 1, 1, 1, 2, 3, 3]), 3)
+    torch.testing.assert_close(again, twin)
 
 
 @given(seed=st.integers(0, 10**6), tokens=st.integers(1, 9), longest=st.integers(1, 9))

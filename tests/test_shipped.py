@@ -13,7 +13,8 @@ from mnemic.data import DATASETS
 from mnemic.learn import ship as ship_module
 from mnemic.learn import shipped
 from mnemic.learn.__main__ import main
-from mnemic.learn.checkpoint import CheckpointError, load, read_json, write_json
+from mnemic.learn.checkpoint import load
+from mnemic.learn.disk import CheckpointError, read_json, write_json
 from mnemic.learn.evaluate import task_errors
 from mnemic.learn.fit import data_of
 from mnemic.learn.ship import ship

@@ -41,16 +41,33 @@ def test_a_table_without_a_header_by_numbers(tmp_path: Path) -> None:
     assert found == [Labelled("The doll.", None, "1"), Labelled("Doll the.", None, "0")]
 
 
+def test_comma_separated_values(tmp_path: Path) -> None:
+    """Here a quotation mark quotes: commas and the ends of lines may stand in a text."""
+    path = write(tmp_path / "a.csv", 'text,label\n"a ""b"", c\nd",1\n\ne,0\n')
+    assert read_labelled(path, {}, paired=False) == [
+        Labelled('a "b", c\nd', None, "1"),
+        Labelled("e", None, "0"),
+    ]
+    path = write(tmp_path / "b.csv", "1,x,y\n")
+    found = read_labelled(path, {"text": 2, "pair": 3, "label": 1}, paired=True)
+    assert found == [Labelled("x", "y", "1")]
+
+
+def test_one_text_of_two_can_be_read_by_its_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "sentence1\tsentence2\tlabel\nx\ty\t1\n")
+    assert read_labelled(path, {"text": "sentence2"}, paired=False) == [Labelled("y", None, "1")]
+
+
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
 def test_json_lines_plain_and_packed(tmp_path: Path, suffix: str) -> None:
-    rows = [{"text": "gut \u2028 so", "label": 1}, {"text": "", "label": "x"}]
+    rows = [{"text": "gut \u2028 so", "label": 1}, {"text": "", "label": 2.0}]
     raw = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows).encode()
     pack: Any = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[suffix]
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(pack(raw))
     assert read_labelled(path, {}, paired=False) == [
         Labelled("gut \u2028 so", None, "1"),
-        Labelled("", None, "x"),
+        Labelled("", None, "2"),
     ]
 
 
@@ -67,6 +84,16 @@ def test_json_lines_plain_and_packed(tmp_path: Path, suffix: str) -> None:
         ("a.jsonl", "[1]\n", {}, r'line 1: expected {"text": …, "label": …}'),
         ("a.jsonl", '{"text": "x", "label": 1}\n{"text": "y"}\n', {}, "line 2: no column 'label'"),
         ("a.jsonl", '{"text": null, "label": 1}\n', {}, "line 1: no column for the text"),
+        ("a.tsv", "sentence1\tsentence2\tlabel\nx\ty\t1\n", {}, "two texts, .* recipe bert-pairs"),
+        ("a.jsonl", '{"text_a": "x", "text_b": "y", "label": 1}\n', {}, "text_a and text_b; train"),
+        (
+            "a.jsonl",
+            '{"text": "x", "label": 1}\n{"text": "y", "label": "1"}\n',
+            {},
+            'line 2: the label "1" is a text, but 1 in line 1 is a number; write all labels in one',
+        ),
+        ("a.csv", 'text,label\n"x,1\n', {}, r"a\.csv, line 2: no valid CSV"),
+        ("a.csv", "text,label\nx\n", {}, "line 2: 1 columns, but the header has 2"),
     ],
 )
 def test_a_bad_table_is_named_with_its_line(

@@ -131,16 +131,25 @@ def test_what_is_held_back_has_no_pattern_and_texts_stay_together() -> None:
 
 
 @pytest.mark.parametrize("kind", ["classes", "pairs", "spans", "tags"])
-def test_every_kind_gives_three_sets(kind: str, tmp_path: Path) -> None:
+def test_every_kind_gives_its_sets(kind: str, tmp_path: Path) -> None:
+    """What is tested is read when it is asked for: training needs no such file."""
     getattr(text_files, kind)(tmp_path, 50)
     source = build(DATASETS, {"kind": kind, "folder": str(tmp_path)})
+    kept = {path: path.read_bytes() for path in tmp_path.glob("[td]e*")}  # test or dev
+    for path in kept:
+        path.unlink()
     data = source.data()
-    assert [len(own) for own in (data.train, data.validation, data.test)] == [45, 5, 60]
+    assert [len(own) for own in (data.train, data.validation)] == [45, 5]
+    with pytest.raises(TextError, match="no file named"):
+        source.asked("test", data.words, data.labels)
+    for path, content in kept.items():
+        path.write_bytes(content)
     assert data.sizes["vocab"] == len(data.words)
     assert data.sizes.get("classes", 0) == len(data.labels)
-    again = source.asked("test", data.words, data.labels)
-    assert torch.equal(again.tokens, data.test.tokens)
-    assert torch.equal(again.targets, data.test.targets)
+    assert len(source.asked("test", data.words, data.labels)) == 60
+    again = source.asked("train", data.words, data.labels)
+    assert torch.equal(again.tokens, data.train.tokens)
+    assert torch.equal(again.targets, data.train.targets)
     assert torch.equal(data.train.to("cpu").tokens, data.train.tokens)
     with pytest.raises(TextError, match=r"data\.validation is a share"):
         build(DATASETS, {"kind": kind, "folder": str(tmp_path), "validation": 1.0}).data()
@@ -150,7 +159,8 @@ def test_files_of_their_own_for_validation_and_none_for_a_test(tmp_path: Path) -
     text_files.classes(tmp_path, 50)
     spec = {"kind": "classes", "folder": str(tmp_path), "held": "test", "tested": ""}
     data = build(DATASETS, spec).data()
-    assert [len(own) for own in (data.train, data.validation, data.test)] == [50, 60, 0]
+    assert [len(own) for own in (data.train, data.validation)] == [50, 60]
+    assert not len(build(DATASETS, spec).asked("test", data.words, data.labels))
 
 
 def test_data_that_cannot_be_learnt(tmp_path: Path) -> None:
@@ -166,6 +176,10 @@ def test_data_that_cannot_be_learnt(tmp_path: Path) -> None:
                                 "metric": "pearson"}).data()  # fmt: skip
     with pytest.raises(ValueError, match="length is at least 1 token"):
         build(DATASETS, spec | {"length": 0}).data()
+    text_files.write(tmp_path / "train.conll", ["Ann\tO", "ran\tO", ""] * 20)
+    spec = {"kind": "tags", "folder": str(tmp_path), "learnt": "train.conll"}
+    with pytest.raises(TextError, match="have the tag O: there is nothing to learn; names are"):
+        build(DATASETS, spec).data()
 
 
 def test_a_stored_vocabulary_is_taken_as_it_is(tmp_path: Path) -> None:

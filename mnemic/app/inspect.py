@@ -58,7 +58,8 @@ def list_shipped(as_json: bool) -> None:
 
 def describe(folder: Path) -> dict[str, Any]:
     """Everything about a checkpoint; a file that is missing or changed raises."""
-    from mnemic.learn.checkpoint import load, locate, read_json
+    from mnemic.learn.checkpoint import load, locate
+    from mnemic.learn.disk import read_json
 
     place, checkpoint = locate(folder), load(folder)
     progress = checkpoint.progress

@@ -28,12 +28,27 @@ class Unit(NamedTuple):
     texts: tuple[str, ...]
 
 
+class Wanted(NamedTuple):
+    """What a network reads at once: its fields in JSON lines and tables, any of these sets."""
+
+    said: str
+    fields: tuple[tuple[str, ...], ...]
+
+
+ONE = Wanted("reads one text at a time", (("text",), ("sentence",)))
+WANTED = {
+    "pairs": Wanted("compares two texts", (("text_a", "text_b"), ("sentence1", "sentence2"))),
+    "spans": Wanted("answers questions about texts", (("question", "text"),)),
+}
+
+
 def read(
     model: Model,
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FILES]", help="Texts, one a line; .jsonl files; - or nothing: standard input."
+            metavar="[FILES]",
+            help="Texts, one a line; .jsonl, .tsv or .csv files; - or nothing: standard input.",
         ),
     ] = None,
     question: Annotated[
@@ -80,7 +95,7 @@ def read(
     units = [
         unit
         for name in files or [TYPED]
-        for unit in units_of(name, question, whole=whole, jsonl=jsonl)
+        for unit in units_of(name, wanted_of(checkpoint, embed), question, whole=whole, jsonl=jsonl)
     ]
     how = {"overlap": overlap, "truncation": truncation}
     with Bars("texts") as bars:
@@ -92,49 +107,64 @@ def read(
             bars.show("reading", min(start + AT_ONCE, len(units)), len(units))
 
 
-def units_of(name: str, question: str | None, *, whole: bool, jsonl: bool) -> Iterator[Unit]:
-    """The texts of a file, or of standard input."""
-    from mnemic.data.texts.examples import TextError
-    from mnemic.data.texts.files import decoded, lines
+def wanted_of(checkpoint: "Checkpoint", embed: bool) -> Wanted:
+    """What this network reads; a vector is of one text."""
+    return ONE if embed else WANTED.get(checkpoint.recipe["data"].get("kind", ""), ONE)
 
-    path = Path(name)
-    found = decoded(sys.stdin.buffer, "standard input") if name == TYPED else lines(path)
+
+def units_of(
+    name: str, wanted: Wanted, question: str | None, *, whole: bool, jsonl: bool
+) -> Iterator[Unit]:
+    """The texts of a file, or of standard input."""
+    if question is not None and "question" not in wanted.fields[0]:
+        raise ValueError(f"this network {wanted.said}: leave --question out")
+    rows = rows_in(name, jsonl)
+    if rows is not None and not whole:
+        for number, row in rows:
+            asked = {} if question is None else {"question": question}
+            yield Unit(name, number, texts_of(row | asked, wanted, f"{name}, line {number}"))
+        return
+    given = () if question is None else (question,)
+    if len(given) + 1 < len(wanted.fields[0]):
+        ask = "give --question TEXT, or" if "question" in wanted.fields[0] else "give"
+        names = " and ".join(wanted.fields[0])
+        raise ValueError(f"this network {wanted.said}: {ask} JSON lines with {names}")
+    found = lines_of(name)
     if whole:
-        text = "\n".join(line for _, line in found)
-        yield Unit(name, 0, (text,) if question is None else (question, text))
+        yield Unit(name, 0, (*given, "\n".join(line for _, line in found)))
         return
     for number, line in found:
-        if jsonl or ".jsonl" in path.suffixes:
-            texts = fields(line, question)
-            if texts is None:
-                raise TextError(
-                    f"{name}, line {number}: expected JSON with text, with text_a and text_b, or "
-                    "with question and text (or give --question)"
-                )
-            yield Unit(name, number, texts)
-        elif line.strip():
-            yield Unit(name, number, (line,) if question is None else (question, line))
+        if line.strip():
+            yield Unit(name, number, (*given, line))
 
 
-def fields(line: str, question: str | None) -> tuple[str, ...] | None:
-    """The texts of a JSON line; None if it has none."""
-    try:
-        row = json.loads(line)
-    except json.JSONDecodeError:
-        return None
-    if not isinstance(row, dict):
-        return None
-    if question is not None:
-        row = row | {"question": question}
-    for names in (
-        ("question", "text"),
-        ("text_a", "text_b"),
-        ("sentence1", "sentence2"),
-        ("text",),
-    ):
+def lines_of(name: str) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a file, or of standard input."""
+    from mnemic.data.texts.files import decoded, lines
+
+    return decoded(sys.stdin.buffer, "standard input") if name == TYPED else lines(Path(name))
+
+
+def rows_in(name: str, jsonl: bool) -> Iterator[tuple[int, dict[str, Any]]] | None:
+    """The rows of JSON lines or a table with a header; None for a plain text."""
+    from mnemic.data.texts.labelled import json_objects, rows_of
+
+    path = Path(name)
+    if jsonl or (".jsonl" in path.suffixes and name != TYPED):
+        return json_objects(lines_of(name), name)
+    return rows_of(path, {}) if {".tsv", ".csv"} & {*path.suffixes} else None
+
+
+def texts_of(row: dict[str, Any], wanted: Wanted, where: str) -> tuple[str, ...]:
+    """The texts of a row that this network reads."""
+    from mnemic.data.texts.examples import TextError
+
+    for names in wanted.fields:
         if all(isinstance(row.get(name), str) for name in names):
             return tuple(row[name] for name in names)
-    return None
+    expected = ", or ".join(" and ".join(names) for names in wanted.fields)
+    have = ", ".join(map(str, row)) or "nothing"
+    raise TextError(f"{where}: this network {wanted.said}: expected {expected}; there is {have}")
 
 
 def said_of(
@@ -149,8 +179,6 @@ def said_of(
         counts = zip(found.vectors.tolist(), found.seen, found.total)
         return [{"vector": own, "seen": seen, "total": total} for own, seen, total in counts]
     if kind == "spans":
-        if any(len(unit.texts) != 2 for unit in units):
-            raise ValueError("this network answers questions: give --question TEXT, or JSON lines")
         asked = [(unit.texts[0], unit.texts[1]) for unit in units]
         answers = reader.answer_all(checkpoint, asked, **how)
         return [

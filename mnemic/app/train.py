@@ -86,7 +86,8 @@ def follow(
     recipe: dict[str, Any], folder: Path, *, seed: int, device: str, fresh: bool
 ) -> dict[str, Any]:
     """Train and show how far it is; Ctrl-C saves between two steps."""
-    from mnemic.learn.checkpoint import PROGRESS, locate, read_json
+    from mnemic.learn.checkpoint import PROGRESS, locate
+    from mnemic.learn.disk import read_json
     from mnemic.learn.fit import fit
 
     going = False

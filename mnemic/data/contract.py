@@ -67,7 +67,7 @@ class Questions(Examples, Protocol):
 
 
 class Data(Protocol):
-    """A whole data set: its words, the facts a network is built from, and three sets."""
+    """What training knows of a data set: its words, the facts a network is built from, two sets."""
 
     @property
     def words(self) -> Tokenizer: ...
@@ -83,9 +83,6 @@ class Data(Protocol):
 
     @property
     def validation(self) -> Examples: ...
-
-    @property
-    def test(self) -> Examples: ...
 
     @property
     def made(self) -> tuple[int, ...]: ...  # tasks whose training set came from a generator

@@ -67,7 +67,9 @@ def train(words: Sequence[str]) -> int:
 def line_of(report: Report) -> str:
     """A line of the log, as text."""
     row = report.row or {}
-    held = "" if row["validation"] is None else f"  validation {row['validation']:.1f} %"
+    told = row.get("figures") or {"error": row["validation"]}
+    name, figure = next(iter(told.items()))
+    held = "" if figure is None else f"  validation {name} {figure:.1f} %"
     return (
         f"phase {row['phase']} of {report.phases}  step {report.step} of {report.total}"
         f"  loss {row['loss']:.4f}{held}  {row['seconds']:.1f} s"

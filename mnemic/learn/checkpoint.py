@@ -10,12 +10,9 @@
 Nothing is pickled. A file that is missing, cut short or changed is an error that names it.
 """
 
-import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +23,7 @@ from torch import Tensor, nn
 from mnemic import __version__
 from mnemic.encode.precision import Precision, for_inference
 from mnemic.learn import reader, results, shipped
+from mnemic.learn.disk import CheckpointError, digest, flush, old_of, read_json, replace, write_json
 from mnemic.learn.quantise import quantised, restored
 from mnemic.network import assemble
 from mnemic.recipe import Recipe, listed
@@ -36,10 +34,6 @@ from mnemic.text.windows import Truncation
 FORMAT = 1
 RECIPE, WEIGHTS, TOKENIZER = "recipe.json", "weights.safetensors", "tokenizer.json"
 PROGRESS, STATE, MANIFEST = "progress.json", "progress.safetensors", "manifest.json"
-
-
-class CheckpointError(ValueError):
-    """A checkpoint cannot be read; the message names the file and what is wrong with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,10 +187,12 @@ def locate(folder: Path) -> Path:
             return place
     if str(folder) in shipped.names():
         return shipped.WEIGHTS / folder
-    raise CheckpointError(
-        f"no checkpoint in {str(folder)!r} (no {MANIFEST}); train one with `mnemic train RECIPE "
-        f"--out {folder}`, or use one that came with the package: {listed(shipped.names())}"
-    )
+    why = f"no {MANIFEST}" if folder.is_dir() else "there is no such folder"
+    how = f"train one with `mnemic train RECIPE --out {folder if folder.name else 'DIR'}`"
+    if (folder / "config.json").is_file():
+        why, how = "a Hugging Face folder", f"`mnemic train RECIPE --start {folder}` begins with it"
+    came = f"one that came with mnemic: {listed(shipped.names())}"
+    raise CheckpointError(f"no checkpoint in {str(folder)!r} ({why}); {how}, or use {came}")
 
 
 def check(folder: Path) -> None:
@@ -241,54 +237,6 @@ def fill(network: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
             came, due = tuple(weights[name].shape), tuple(wanted[name].shape)
             raise CheckpointError(f"{path}: {name!r} has shape {came}, its recipe wants {due}")
     network.load_state_dict(dict(weights), strict=False)
-
-
-def replace(beside: Path, folder: Path) -> None:
-    """Put a finished folder in another's place; at every moment one of the two is whole."""
-    old = old_of(folder)
-    if folder.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        os.rename(folder, old)
-    os.rename(beside, folder)
-    flush(folder.parent)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def old_of(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.old")
-
-
-def flush(path: Path) -> None:
-    """Make sure that a file or folder has reached the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def digest(path: Path) -> str:
-    with path.open("rb") as file:
-        whole = sha256()
-        while part := file.read(1 << 20):
-            whole.update(part)
-    return whole.hexdigest()
-
-
-def write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise CheckpointError(f"{path} is missing")
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{path} is no valid JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise CheckpointError(f"{path} holds no table")
-    return value
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

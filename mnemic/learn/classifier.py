@@ -9,6 +9,7 @@ import torch
 
 from mnemic.learn.checkpoint import Checkpoint, load
 from mnemic.learn.fit import fit
+from mnemic.learn.start import with_start
 from mnemic.recipe import ConfigError, Recipe, assignment, override
 from mnemic.recipe import load as load_recipe
 
@@ -17,7 +18,8 @@ class TextClassifier:
     """Learns which class a text belongs to.
 
     ``recipe`` is a name, a path or a whole recipe whose data is of kind ``classes``; ``sets`` are
-    overrides such as ``"train.epochs=3"``. The run goes to ``folder``, or is kept nowhere.
+    overrides such as ``"train.epochs=3"``; ``start`` is a folder with a BERT to begin with, as
+    ``mnemic train --start`` has it. The run goes to ``folder``, or is kept nowhere.
     """
 
     def __init__(
@@ -25,11 +27,12 @@ class TextClassifier:
         recipe: str | Path | Recipe = "bert-classes",
         sets: Sequence[str] = (),
         *,
+        start: str | Path | None = None,
         folder: str | Path | None = None,
         seed: int = 0,
         device: str = "auto",
     ) -> None:
-        self.recipe, self.sets, self.folder = recipe, sets, folder
+        self.recipe, self.sets, self.start, self.folder = recipe, sets, start, folder
         self.seed, self.device = seed, device
         self.checkpoint: Checkpoint | None = None
 
@@ -57,6 +60,8 @@ class TextClassifier:
     def whole(self, folder: Path) -> Recipe:
         """The recipe with the texts' folder; nothing is kept for a test."""
         own = self.recipe if isinstance(self.recipe, dict) else load_recipe(self.recipe)
+        if self.start is not None:
+            own = with_start(own, Path(self.start).expanduser())
         for text in self.sets:
             own = override(own, *assignment(text))
         if own.get("data", {}).get("kind") != "classes":

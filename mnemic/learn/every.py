@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mnemic.learn.checkpoint import write_json
+from mnemic.learn.disk import write_json
 from mnemic.learn.figures import summary_of
 from mnemic.learn.tables import PUBLISHED, BabiTable, save_result
 from mnemic.recipe import ConfigError

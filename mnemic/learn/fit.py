@@ -19,14 +19,8 @@ from torch.nn.parallel import DistributedDataParallel
 from mnemic.data import DATASETS
 from mnemic.data.contract import Data
 from mnemic.learn.calibrate import calibrate
-from mnemic.learn.checkpoint import (
-    Checkpoint,
-    CheckpointError,
-    Progress,
-    load,
-    locate,
-    save,
-)
+from mnemic.learn.checkpoint import Checkpoint, Progress, load, locate, save
+from mnemic.learn.disk import CheckpointError
 from mnemic.learn.draws import dice_of
 from mnemic.learn.evaluate import look
 from mnemic.learn.keep import Best, check_keep

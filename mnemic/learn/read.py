@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from mnemic.data.texts.number import first_tokens
 from mnemic.data.texts.tensors import TextSet
 from mnemic.network import Read, Windows
-from mnemic.respond.merge import Span, best_of_windows, best_spans, mean_windows
+from mnemic.respond.merge import Span, best_of_windows, best_spans
 from mnemic.text.windows import Stretch, owners
 
 AT_ONCE = 16_384  # tokens a batch, with padding: memory and time depend on it, results do not
@@ -51,8 +51,7 @@ def class_scores(network: nn.Module, texts: TextSet) -> Tensor:
         return torch.zeros(0, 1)
     scores = torch.stack(each_window(network, texts, lambda read, _: read.scores))
     counts = (texts.first[1:] - texts.first[:-1]).cpu()
-    owner = torch.arange(len(texts)).repeat_interleave(counts)
-    return mean_windows(scores, owner, len(texts))
+    return torch.segment_reduce(scores, "mean", lengths=counts, axis=0)  # as ``mean_windows``
 
 
 def spans(network: nn.Module, texts: TextSet, longest: int) -> list[Span]:

@@ -17,17 +17,9 @@ import torch
 from mnemic import __version__
 from mnemic.data import DATASETS, TEXTS
 from mnemic.data.stories.tensors import Stories
-from mnemic.learn.checkpoint import (
-    MANIFEST,
-    Checkpoint,
-    Progress,
-    digest,
-    load,
-    read_json,
-    save,
-    write_json,
-)
-from mnemic.learn.checkpoint import replace as replace_folder
+from mnemic.learn.checkpoint import MANIFEST, Checkpoint, Progress, load, save
+from mnemic.learn.disk import digest, read_json, write_json
+from mnemic.learn.disk import replace as replace_folder
 from mnemic.learn.evaluate import mean, task_errors
 from mnemic.learn.judge import figures
 from mnemic.learn.processes import start_processes

@@ -13,22 +13,23 @@ from torch import Tensor, nn
 
 from mnemic.data import TEXTS
 from mnemic.data.contract import Sizes
+from mnemic.encode import WHOLE
 from mnemic.encode.huggingface.read import CONFIG, load_encoder, read_json
 from mnemic.encode.huggingface.shape import parts_of, shape_of_config
 from mnemic.learn.checkpoint import (
     RECIPE,
     WEIGHTS,
-    CheckpointError,
     fill,
     locate,
     read_described,
     read_tensors,
     weights_of,
 )
+from mnemic.learn.disk import CheckpointError
 from mnemic.learn.draws import dice_of
 from mnemic.learn.phase import Phase
 from mnemic.network import assemble, check_parts
-from mnemic.recipe import ConfigError, Recipe, override
+from mnemic.recipe import ConfigError, Recipe, merge, override
 
 ENCODE = "encode."  # before the names of I's weights
 
@@ -54,19 +55,27 @@ def with_start(recipe: Recipe, folder: Path) -> Recipe:
     """The recipe with the encoder and the tokenizer of a folder, which it begins with.
 
     Its width and its ``model.encode`` become those of the folder, a checkpoint of ours or a
-    Hugging Face folder; what the recipe says of dropout stays.
+    Hugging Face folder; what the recipe says of dropout stays. What its ``[started]`` says takes
+    the place of the rest: weights that are already there want a smaller rate than those from dice.
     """
     if (folder / CONFIG).is_file():
         shape = shape_of_config(read_json(folder / CONFIG), folder / CONFIG)
         place, width = folder, shape.width
         encode: Any = {"kind": "transformer", **parts_of(shape)}
     else:
-        place = locate(folder)
+        place = start_of(folder)
         model = read_described(place / RECIPE)["recipe"]["model"]
         width, encode = model["width"], model["encode"]
+        if encode.get("kind") in WHOLE:
+            raise ConfigError(
+                f"{folder} holds a network whose encoder is of kind {encode['kind']!r}, which reads"
+                " the sentences of stories; --start takes one that reads tokens, such as a BERT"
+            )
     encode = own_dropout(encode, recipe["model"].get("encode", {}))
     where = {"kind": "stored", "folder": str(place)}
     given = {"model.width": width, "model.encode": encode, "model.start": str(folder)}
+    own = {key: value for key, value in recipe.items() if key != "started"}
+    recipe = merge(own, recipe.get("started", {}))
     for key, value in (given | {"data.tokenizer": where}).items():
         recipe = override(recipe, key, value)
     return recipe
@@ -83,6 +92,18 @@ def own_dropout(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str,
     return found
 
 
+def start_of(folder: Path) -> Path:
+    """Where the checkpoint is that a run begins with."""
+    try:
+        return locate(folder)
+    except CheckpointError:
+        what = "has neither" if folder.is_dir() else "is no folder: there is neither"
+        raise CheckpointError(
+            f"cannot start from {str(folder)!r}, which {what} the checkpoint of a run nor the "
+            f"{CONFIG} of a Hugging Face folder"
+        ) from None
+
+
 def take_over(encode: nn.Module, folder: Path) -> None:
     """Give an encoder the weights of the one in ``folder``; every name and shape must agree."""
     fill(encode, encoder_weights(folder), folder)
@@ -95,7 +116,7 @@ def encoder_weights(folder: Path) -> dict[str, Tensor]:
     """
     if (folder / CONFIG).is_file():
         return weights_of(load_encoder(folder).encoder)
-    place = locate(folder)
+    place = start_of(folder)
     if not (place / RECIPE).is_file():
         raise CheckpointError(f"{place} holds no network: no {RECIPE}")
     whole = read_tensors(place / WEIGHTS)

@@ -19,7 +19,8 @@ from torch import Tensor
 
 from mnemic import __version__
 from mnemic.data.stories.folder import Size, folder_of
-from mnemic.learn.checkpoint import Checkpoint, Progress, save, write_json
+from mnemic.learn.checkpoint import Checkpoint, Progress, save
+from mnemic.learn.disk import write_json
 from mnemic.learn.evaluate import by_task, mean
 from mnemic.learn.figures import RULES, joint_figures, task_figures
 from mnemic.learn.fit import data_of

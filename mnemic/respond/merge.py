@@ -22,14 +22,15 @@ class Span(NamedTuple):
 
 
 def mean_windows(scores: Tensor, owner: Tensor, count: int) -> Tensor:
-    """Each text's mean (b c) of its windows' scores (w c).
+    """Each text's mean (b c) of its windows' scores (w c), for the few texts of a batch.
 
-    ``owner`` w says whose a window is; a text's windows stand together, and each has at least one.
+    ``owner`` w says whose a window is; each text has at least one, and ``count`` owns padding.
     A mean, not a maximum: a maximum grows with the number of windows, so that long texts would
     lean to whichever class has the loudest window.
     """
-    lengths = owner.bincount(minlength=count)
-    return torch.segment_reduce(scores, "mean", lengths=lengths, axis=0)  # the same bits each time
+    own = owner == torch.arange(count, device=owner.device).unsqueeze(1)  # b w
+    total = (own.unsqueeze(-1) * scores.float()).sum(1)  # no matmul, which might be rounded
+    return total / own.sum(1, keepdim=True)
 
 
 def best_spans(scores: Tensor, longest: int) -> tuple[Tensor, Tensor]:

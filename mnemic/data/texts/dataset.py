@@ -30,7 +30,7 @@ OF_NUMBERS = ("pearson", "spearman")
 
 @dataclass(frozen=True, kw_only=True)
 class ClassFiles:
-    """Texts with classes or ``numbers``: .tsv with a header, or .jsonl with text and label.
+    """Texts with classes or ``numbers``: .tsv or .csv with a header, or .jsonl with text and label.
 
     ``columns`` names others than the usual columns; numbers from 1 are for a file without a
     header, such as CoLA's ``{ text = 4, label = 2 }``. ``metric`` says which weights are best.
@@ -166,4 +166,9 @@ def asked_texts(examples: Sequence[Asked]) -> Iterable[str]:
 def tags_of(examples: Sequence[Tagged]) -> tuple[str, ...]:
     """``O`` first, then all others."""
     tags = {tag for own in examples for tag in own.tags}
+    if tags == {OUTSIDE}:
+        raise TextError(
+            f"all words of the training texts have the tag {OUTSIDE}: there is nothing to learn; "
+            "names are marked with B-… and I-… in the last column"
+        )
     return (OUTSIDE, *sorted(tags - {OUTSIDE}))

