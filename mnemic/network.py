@@ -54,6 +54,7 @@ class Windows(NamedTuple):
     mask: Tensor  # b n, True = a real token
     segments: Tensor  # b n, 1 = of the second text of a pair
     inside: Tensor  # b n, True = a token that an answer may be about, none of the special ones
+    room: int = 0  # that many tokens are no padding, at most; 0: nobody has counted
 
 
 class Row(NamedTuple):
@@ -71,7 +72,7 @@ class Row(NamedTuple):
 class Read(NamedTuple):
     """What a network without a memory makes of its windows."""
 
-    scores: Tensor  # b …, as the response has them
+    scores: Any  # b …, as the response has them
     states: Tensor  # b n d; of a row 1 t d
 
 
@@ -89,15 +90,18 @@ class Reader(nn.Module):
         self.segments = segments  # whether I tells the two texts of a pair apart
 
     def forward(self, inputs: Windows | Row) -> Read:
-        told = {"segments": inputs.segments} if self.segments else {}
+        told: dict[str, Any] = {"segments": inputs.segments} if self.segments else {}
         if isinstance(inputs, Windows):
+            if isinstance(self.encode, TransformerEncoder):
+                told["room"] = inputs.room
             states = self.encode(inputs.tokens, inputs.mask, **told)  # b n d
             scores = self.respond(None, None, states, inputs.inside)
         else:
             states = self.encode(inputs.tokens, inputs.mask, positions=inputs.positions, **told)
             inside = take(inputs.inside[0], inputs.places) & inputs.real  # b n
             scores = self.respond(None, None, take(states[0], inputs.places), inside)
-        return Read(scores.float(), states)  # products may be in half the bits; losses are not
+        # Products may be in half the bits; losses are not.
+        return Read(scores.float() if isinstance(scores, Tensor) else scores, states)
 
 
 class Network(nn.Module):
@@ -198,6 +202,8 @@ def without_memory(model: Mapping[str, Any], given: dict[str, Any]) -> Reader:
         raise ConfigError(
             f"a response of kind {kind!r} needs a memory: add model.memory, or respond with {known}"
         )
+    if isinstance(encode, TransformerEncoder):
+        given["words"] = encode.embeddings.tokens  # for a response that shares them
     respond = build(RESPONSES, model["respond"], **given)
     told_apart = isinstance(encode, TransformerEncoder) and encode.segments > 1
     return Reader(encode, respond, segments=told_apart)

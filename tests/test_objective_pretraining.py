@@ -3,36 +3,30 @@
 Shapes: b batch, n tokens, m places, d width, v vocabulary.
 """
 
-from typing import Any
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from mnemic.data.corpora import Batch
 from mnemic.encode import TransformerEncoder
-from mnemic.network import IGNORE
-from mnemic.objectives import Loss
-from mnemic.objectives.pretraining import PretrainingLoss, asked, next_loss, weighted
+from mnemic.network import IGNORE, Reader
+from mnemic.objectives.masking import TokenMasking, WordMasking
+from mnemic.objectives.pretraining import PretrainingLoss, ask, next_losses
 from mnemic.objectives.unigram import counts_of, unigram_loss
 from mnemic.recipe import ConfigError
-from mnemic.respond.pretraining import PretrainingHeads, Said
+from mnemic.respond.pretraining import PretrainingHeads
 from mnemic.respond.vocabulary import VocabularyHead
 
 V, D = 30, 16
+ROWS = ("tokens", "mask", "segments", "starts", "fixed", "follows", "keys")
 
 
-class Bert(nn.Module):
-    """An encoder and the heads: what a network of pre-training has to be."""
-
-    def __init__(self, pairs: bool = True) -> None:
-        super().__init__()
-        self.encode = TransformerEncoder(D, V, embeddings={"kind": "sum", "segments": 2})
-        words = self.encode.embeddings.tokens
-        self.respond = PretrainingHeads(D, V, words=words, pairs=pairs)
-
-    def forward(self, tokens: Tensor, mask: Tensor, *, segments: Tensor, places: Tensor) -> Said:
-        return self.respond(self.encode(tokens, mask, segments=segments), places)
+def bert(pairs: bool = True) -> Reader:
+    """An encoder and the heads: what a network of pre-training is."""
+    encode = TransformerEncoder(D, V, embeddings={"kind": "sum", "segments": 2})
+    return Reader(
+        encode, PretrainingHeads(D, V, encode.embeddings.tokens, pairs=pairs), segments=True
+    )
 
 
 def batch_of(follows: list[int], n: int = 12) -> Batch:
@@ -83,7 +77,7 @@ def test_gathering_first_changes_nothing() -> None:
 
 
 def test_the_head_is_tied() -> None:
-    network = Bert()
+    network = bert()
     words = network.encode.embeddings.tokens
     assert network.respond.vocabulary.words is words
     assert sum(parameter is words for parameter in network.parameters()) == 1
@@ -101,25 +95,29 @@ def test_word_vectors_may_be_narrower() -> None:
         VocabularyHead(D, V + 1, words=words)
 
 
-def test_only_what_is_asked_is_scored_and_summed() -> None:
-    """The masked loss is the cross-entropy over all scores, at the targets alone."""
-    network, batch = Bert(), batch_of([1, 0, 1, 0])
-    seen: dict[str, Any] = {}
+@pytest.mark.parametrize("room", [0, 46])
+def test_only_what_is_asked_is_scored_and_summed(room: int) -> None:
+    """The masked loss is the cross-entropy over all scores, at the targets alone.
 
-    def spy(tokens: Tensor, mask: Tensor, **rest: Any) -> Said:
-        seen.update(tokens=tokens, mask=mask, **rest)
-        return network(tokens, mask, **rest)
-
-    parts = PretrainingLoss(masking={"kind": "tokens", "rate": 0.5}).parts(spy, batch)  # type: ignore[arg-type]
-    assert 5 < len(seen["places"]) < 35
-    states = network.encode(seen["tokens"], batch.mask, segments=batch.segments)
+    With a room for them, places that are left over are asked for nothing.
+    """
+    network, batch = bert(), batch_of([1, 0, 1, 0])._replace(room=room)
+    asked = ask(batch, TokenMasking(rate=0.5))
+    real = asked.targets != IGNORE
+    places = asked.inputs.inside[real]
+    assert 5 < len(places) < 35
+    assert len(asked.targets) == (46 if room else len(places))
+    assert (asked.inputs.inside[~real] == batch.tokens.numel()).all()
+    states = network.encode(asked.inputs.tokens, batch.mask, segments=batch.segments)
     scores = network.respond.vocabulary(states).flatten(0, 1)  # (b n) v
     wanted = torch.full_like(batch.tokens, IGNORE).flatten()
-    wanted[seen["places"]] = batch.tokens.flatten()[seen["places"]]
+    wanted[places] = batch.tokens.flatten()[places]
     slow = nn.functional.cross_entropy(scores, wanted, ignore_index=IGNORE, reduction="sum")
-    torch.testing.assert_close(parts["mlm"].total, slow)
-    assert parts["mlm"].targets == len(seen["places"])
-    assert not batch.fixed.flatten()[seen["places"]].any()
+    objective = PretrainingLoss(masking={"kind": "tokens", "rate": 0.5})
+    total, targets, _ = objective(network, batch)
+    torch.testing.assert_close(total, slow)
+    assert targets == len(places)
+    assert not batch.fixed.flatten()[places].any()
 
 
 def test_nothing_flows_from_places_that_are_not_asked() -> None:
@@ -128,10 +126,10 @@ def test_nothing_flows_from_places_that_are_not_asked() -> None:
     states = torch.randn(3, 8, D, requires_grad=True)
     targets = torch.full((3, 8), IGNORE)
     targets[0, 2], targets[2, 5] = 9, 11
-    places, words = asked(targets)
+    places, words = (targets != IGNORE).flatten().nonzero().squeeze(1), targets[targets != IGNORE]
     assert places.tolist() == [2, 21]
-    assert words.tolist() == [9, 11]
-    said = heads(states, places)
+    said = heads(None, None, states, places)
+    assert torch.equal(said.words, heads(None, None, states, targets != IGNORE).words)
     nn.functional.cross_entropy(said.words, words, reduction="sum").backward()
     assert states.grad is not None
     flows = states.grad.abs().sum(-1) > 0
@@ -141,38 +139,53 @@ def test_nothing_flows_from_places_that_are_not_asked() -> None:
 def test_next_sentence_scores_are_in_the_published_order() -> None:
     """The first score is for a text that follows; IGNORE is not asked."""
     scores = torch.tensor([[2.0, -1.0], [0.5, 0.1], [3.0, 4.0]])
-    follows = torch.tensor([1, 0, IGNORE])
-    total, targets, _ = next_loss(scores, follows)
-    slow = -scores[0].log_softmax(0)[0] - scores[1].log_softmax(0)[1]
-    torch.testing.assert_close(total, slow)
-    assert targets == 2
-    assert next_loss(scores, torch.full((3,), IGNORE)).total == 0
+    each = next_losses(scores, torch.tensor([1, 0, IGNORE]))
+    slow = [-scores[0].log_softmax(0)[0], -scores[1].log_softmax(0)[1], torch.tensor(0.0)]
+    torch.testing.assert_close(each, torch.stack(slow))
+    with pytest.raises(ConfigError, match=r"set model\.respond\.pairs=true"):
+        next_losses(None, torch.tensor([1]))
 
 
 @pytest.mark.parametrize(("mlm", "nsp"), [(1.0, 1.0), (0.3, 2.0), (1.0, 0.0), (0.0, 0.7)])
-def test_the_dual_objective_is_the_weighted_sum_of_means(mlm: float, nsp: float) -> None:
-    network, batch = Bert(), batch_of([1, 0, 1, 0])
-    objective = PretrainingLoss(mlm=mlm, nsp=nsp, masking={"kind": "words", "rate": 0.4})
-    loss = objective(network, batch, {"memory": torch.ones(1)})
-    each = PretrainingLoss(masking={"kind": "words", "rate": 0.4}).parts(network, batch)
-    means = {name: part.total / part.targets for name, part in each.items()}
-    torch.testing.assert_close(loss.total / loss.targets, mlm * means["mlm"] + nsp * means["nsp"])
-    assert loss.carried == {"memory": torch.ones(1)}
-    assert set(objective.parts(network, batch)) == {
-        name for name, weight in [("mlm", mlm), ("nsp", nsp)] if weight
-    }
+def test_the_dual_objective_is_the_weighted_sum(mlm: float, nsp: float) -> None:
+    """A pair counts by the tokens that are masked in it on average: rate times those there are."""
+    network, batch = bert(), batch_of([1, 0, 1, IGNORE])
+    masking = {"kind": "words", "rate": 0.4}
+    loss = PretrainingLoss(mlm=mlm, nsp=nsp, masking=masking)(network, batch, {"m": torch.ones(1)})
+    words = PretrainingLoss(masking=masking)(network, batch)
+    said = network(ask(batch, WordMasking(rate=0.4)).inputs).scores
+    each = next_losses(said.follows, batch.follows)
+    count = (~batch.fixed).sum(1) * 0.4 if mlm else torch.ones(4)
+    torch.testing.assert_close(loss.total, mlm * words.total + nsp * (count * each).sum())
+    assert loss.targets == (words.targets if mlm else 3)
+    assert loss.carried == {"m": torch.ones(1)}
+
+
+def test_the_losses_of_parts_add_up() -> None:
+    """So that accumulation and many processes train on exactly the same loss."""
+    network, batch = bert(), batch_of([1, 0, 1, 0, 1, 0])
+    objective = PretrainingLoss(nsp=0.7, masking={"kind": "tokens", "rate": 0.4})
+    whole = objective(network, batch)
+    rows = [slice(0, 1), slice(1, 4), slice(4, 6)]
+    apart = [
+        objective(network, batch._replace(**{n: getattr(batch, n)[own] for n in ROWS}))
+        for own in rows
+    ]
+    torch.testing.assert_close(sum(one.total for one in apart), whole.total)
+    assert sum(one.targets for one in apart) == whole.targets
 
 
 def test_every_weight_of_the_network_learns() -> None:
-    network = Bert()
-    loss = PretrainingLoss(masking={"kind": "tokens", "rate": 0.5})(network, batch_of([1, 0, 1]))
+    network = bert()
+    objective = PretrainingLoss(nsp=1.0, masking={"kind": "tokens", "rate": 0.5})
+    loss = objective(network, batch_of([1, 0, 1]))
     (loss.total / loss.targets).backward()
     dead = [name for name, weight in network.named_parameters() if weight.grad is None]
     assert not dead
 
 
 def test_without_pairs_there_is_no_head_for_them() -> None:
-    network, batch = Bert(pairs=False), batch_of([IGNORE, IGNORE])
+    network, batch = bert(pairs=False), batch_of([IGNORE, IGNORE])
     assert not [name for name, _ in network.named_parameters() if "follows" in name]
     loss = PretrainingLoss(nsp=0.0, masking={"kind": "tokens", "rate": 0.5})(network, batch)
     loss.total.backward()
@@ -180,16 +193,16 @@ def test_without_pairs_there_is_no_head_for_them() -> None:
 
 
 def test_a_batch_that_asks_for_nothing_costs_nothing() -> None:
-    network, batch = Bert(), batch_of([IGNORE, IGNORE])
+    network, batch = bert(), batch_of([IGNORE, IGNORE])
     nothing = batch._replace(fixed=torch.ones_like(batch.fixed))
-    loss = PretrainingLoss()(network, nothing)
-    (loss.total / loss.targets).backward()
-    assert loss.total == 0
+    loss = PretrainingLoss(nsp=1.0)(network, nothing)
+    loss.total.backward()
+    assert (loss.total, loss.targets) == (0, 0)
     assert all(torch.isfinite(w.grad).all() for w in network.parameters() if w.grad is not None)
 
 
 def test_padding_changes_nothing() -> None:
-    network, batch = Bert(), batch_of([1, 0, 1])
+    network, batch = bert(), batch_of([1, 0, 1])
     objective = PretrainingLoss(masking={"kind": "tokens", "rate": 0.4})
     wide = batch._replace(
         **{
@@ -210,12 +223,9 @@ def test_weights_are_checked() -> None:
     with pytest.raises(ConfigError, match="the weight nsp is a number from 0 on, not -1"):
         PretrainingLoss(nsp=-1.0)
     with pytest.raises(ConfigError, match="one of the weights mlm, nsp has to be above 0"):
-        PretrainingLoss(mlm=0.0, nsp=0.0)
+        PretrainingLoss(mlm=0.0)
     with pytest.raises(ConfigError, match="no kind 'word' here"):
         PretrainingLoss(masking={"kind": "word"})
-    one = Loss(torch.tensor(1.0), torch.tensor(2))
-    with pytest.raises(ValueError, match="no weight for the loss 'sop'"):
-        weighted({"mlm": one, "sop": one}, {"mlm": 1.0})
 
 
 def test_the_unigram_baseline() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mnemic.encode import Packed, TransformerEncoder, encode_ragged
-from mnemic.encode.packed import alike, attend, plan
+from mnemic.encode.packed import alike, attend, places_of, plan
 from mnemic.encode.packed import padded as padded_attention
 from mnemic.encode.stack import Context
 
@@ -188,3 +188,40 @@ def test_texts_of_like_length_are_padded_together() -> None:
     assert list(alike([2, 3, 4, 5, 9, 10, 11, 30])) == [3, 3, 1, 1]
     assert list(alike([9, 2, 4, 4, 1])) == [1, 3, 1]
     assert list(alike([])) == []
+
+
+@pytest.mark.parametrize("room", [43, 50, 96])
+def test_a_room_that_nobody_counts_changes_nothing(room: int) -> None:
+    """States and gradients are those of the padded batch, however much of the room is spare."""
+    encoder = make()
+    lengths = torch.tensor(LENGTHS)
+    mask = torch.arange(12) < lengths[:, None]
+    dice = torch.Generator().manual_seed(2)
+    tokens, segments = (torch.randint(2, mask.shape, generator=dice) for _ in range(2))
+    whole = encoder.read(tokens, mask, segments, None)
+    within = encoder.read_within(tokens, mask, segments, None, room)
+    torch.testing.assert_close(within, whole)
+    weights = list(encoder.parameters())
+    one, two = (torch.autograd.grad(x.square().sum(), weights) for x in (whole, within))
+    for ours, theirs in zip(one, two):
+        torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
+
+
+@given(st.lists(st.booleans(), max_size=20), st.integers(1, 24))
+def test_places_are_those_of_nonzero(chosen: list[bool], room: int) -> None:
+    flags = torch.tensor(chosen, dtype=torch.bool)
+    found = places_of(flags, room).tolist()
+    true = flags.nonzero().squeeze(1).tolist()[:room]
+    assert found == true + [len(chosen)] * (room - len(true))
+
+
+@pytest.mark.parametrize("room", [43, 44, 96, 200])
+def test_what_is_spare_are_texts_that_are_not_too_long(room: int) -> None:
+    """A kernel computes nothing beyond the longest text it was told of."""
+    mask = torch.arange(12) < torch.tensor(LENGTHS)[:, None]
+    packed = Packed.within(mask, room)
+    edges = packed.edges.tolist()
+    sizes = [end - start for start, end in pairwise(edges)]
+    assert (edges[0], edges[-1], packed.total, packed.longest) == (0, room, room, 12)
+    assert sizes[: len(LENGTHS)] == LENGTHS
+    assert all(0 <= size <= 12 for size in sizes)

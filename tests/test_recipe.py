@@ -325,6 +325,8 @@ KNOWLEDGE = 'data={kind="generated-knowledge", films=20}'
 TOY = ['data={kind="generated", tasks=[1], count=80}', "train.validate=0", "train.keep=last"]
 TOY += ["train.patience=0"]
 FEW = ["data.articles=2", "data.passages=3", "data.length=64", "model.encode.stack.depth=1"]
+SMALL_BERT = ["model.width=16", "model.encode.stack.depth=1", "train.matmul=float32"]
+SMALL_BERT += ['data.tokenizer={kind="wordpiece", vocab=200}', "data.length=32"]
 
 
 def toy(name: str, folder: Path) -> dict[str, Any]:
@@ -336,7 +338,7 @@ def toy(name: str, folder: Path) -> dict[str, Any]:
     if kind in TEXTS:
         numbers = {"numbers": True} if "numbers" in name else {}
         getattr(text_files, kind)(folder, 40, **numbers)
-        few = FEW if kind == "reading" else []
+        few = {"reading": FEW, "corpus": ["train.log=0", *SMALL_BERT]}.get(kind, [])
         return load(name, [f"data.folder={folder}", *TOY[1:], *short, *few])
     known = [KNOWLEDGE] if kind == "knowledge" else []
     return load(name, [*TOY, *known, *short])

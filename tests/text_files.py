@@ -99,4 +99,18 @@ def reading(folder: Path, count: int = 400, seed: int = 0) -> Path:
                 paragraphs.append({"context": text, "qas": [asked | {"answers": answers}]})
             articles.append({"paragraphs": paragraphs})
         write(folder / f"{name}.json", [json.dumps({"data": articles})])
+
+
+FOODS = {"ant": "leaves", "bear": "honey", "cat": "mice", "dog": "bones", "elk": "grass"}
+FOODS |= {"frog": "flies", "goat": "paper", "hare": "carrots"}
+
+
+def corpus(folder: Path, count: int = 300, seed: int = 0) -> Path:
+    """Documents that keep to one place; the kind of animal tells its food."""
+    dice, rows = Random(f"{seed} corpus"), []
+    for _ in range(count):
+        place, animals = dice.choice(PLACES), dice.choices(sorted(FOODS), k=dice.randint(4, 9))
+        said = [f"The {animal} in {place} eats {FOODS[animal]}." for animal in animals]
+        rows.append(json.dumps({"text": " ".join(said)}))
+    write(folder / "corpus.jsonl", rows)
     return folder

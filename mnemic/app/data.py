@@ -1,4 +1,4 @@
-"""``mnemic data``: stories made to order, in the official files' format."""
+"""``mnemic data``: stories made to order, and the sequences that pre-training reads."""
 
 import os
 from enum import StrEnum
@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from mnemic.app.options import AsJson, Seed, task_numbers
+from mnemic.app.options import AsJson, Seed, Sets, task_numbers
 from mnemic.app.progress import Bars
-from mnemic.app.screen import out, print_json
+from mnemic.app.screen import out, print_json, size
 
 if TYPE_CHECKING:
     from mnemic.data.stories.format import Story
 
 OFTEN = 100  # stories between two moves of the bar
 
-app = typer.Typer(help="Make stories to train and test on.", rich_markup_mode="rich")
+app = typer.Typer(help="Make what networks are trained and tested on.", rich_markup_mode="rich")
 
 
 class Split(StrEnum):
@@ -95,6 +95,36 @@ def write(path: Path, task: int, count: int, seed: int, bars: Bars) -> dict[str,
             if told % OFTEN == 0 or asked == count:
                 bars.show(f"task {task}", asked, count)
     return {"questions": asked, "stories": told}
+
+
+@app.command()
+def sequences(
+    recipe: Annotated[str, typer.Argument(help="A recipe of pre-training, or a .toml file.")],
+    texts: Annotated[
+        str, typer.Option("--data", metavar="DIR", help="Folder of .jsonl or .txt files.")
+    ],
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where they go.")],
+    sets: Sets = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a vocabulary and make the sequences of pre-training, once for any number of runs.
+
+    mnemic train RECIPE --data takes the folder as it takes the texts, on other machines too.
+
+    Example: mnemic data sequences bert-pretrain --data texts --out sequences
+    """
+    from mnemic.learn.prepare import prepare
+    from mnemic.recipe import load
+
+    report = prepare(load(recipe, [*(sets or []), f"data.folder={texts}"]), folder)
+    if as_json:
+        print_json(report)
+        return
+    for part, count in report["sequences"].items():
+        text = f"{part:<10}  {count:>11,} sequences  {report['tokens'][part]:>13,} tokens"
+        out().print(text, markup=False)
+    words, room = report["vocabulary"], size(report["bytes"])
+    out().print(f"{folder}  {words:,} pieces, {room}", markup=False, soft_wrap=True)
 
 
 @app.command()

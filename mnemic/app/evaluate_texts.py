@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rich.table import Table
 
-from mnemic.app.screen import out, print_json, warn
+from mnemic.app.screen import figure, out, print_json, warn
 
 if TYPE_CHECKING:
     from mnemic.learn.checkpoint import Checkpoint
@@ -47,8 +47,8 @@ def evaluate_texts(
         return
     table = Table("figure", "%", header_style="bold")
     table.columns[1].justify = "right"
-    for name, figure in report["figures"].items():
-        table.add_row(name, f"{figure:.1f}")
+    for name, value in report["figures"].items():
+        table.add_row(name if name != "loss" else "loss, nats", figure(name, value))
     screen = out()
     screen.print(table)
     screen.print(f"{len(texts)} texts, {seen:,} of {total:,} tokens seen")

@@ -11,6 +11,7 @@ from mnemic.app.screen import out, print_json, size, warn
 
 if TYPE_CHECKING:
     from mnemic.encode import Pretrained
+    from mnemic.respond.pretraining import PretrainingHeads
 
 
 def export(
@@ -37,15 +38,14 @@ def export(
     """Write an encoder for Hugging Face: config.json, model.safetensors, tokenizer.json.
 
     AutoModel.from_pretrained(DIR) and AutoTokenizer.from_pretrained(DIR) then read it and give the
-    same states. A memory, and what answers from it, have no place there and stay behind.
+    same states. A memory, and what answers from it, have no place there and stay behind; the heads
+    of a pre-trained BERT do have one: AutoModelForMaskedLM reads them.
 
     Example: mnemic export runs/reader reader-for-transformers
     """
     from mnemic.encode import save_encoder
 
-    pretrained = find(checkpoint)
-    if family is not None:
-        pretrained = pretrained._replace(family=family)
+    pretrained = find(checkpoint, family)
     save_encoder(folder, pretrained)
     report = {
         "folder": str(folder),
@@ -64,26 +64,55 @@ def export(
         tell(report)
 
 
-def find(checkpoint: Path) -> "Pretrained":
+def find(checkpoint: Path, family: str | None) -> "Pretrained":
     """The encoder of a Hugging Face folder or of a checkpoint of ours."""
     from mnemic.encode import Pretrained, TransformerEncoder, load_encoder
     from mnemic.encode.huggingface import simplest_family
     from mnemic.learn.checkpoint import load
+    from mnemic.respond.pretraining import PretrainingHeads
     from mnemic.text import Subwords
 
     if (checkpoint / "config.json").is_file():
-        return load_encoder(checkpoint)
+        found = load_encoder(checkpoint)
+        return found if family is None else found._replace(family=family)
     loaded = load(checkpoint)
     parts = loaded.network.named_modules()
-    found = {name: part for name, part in parts if isinstance(part, TransformerEncoder)}
-    if len(found) != 1:
+    encoders = [part for _, part in parts if isinstance(part, TransformerEncoder)]
+    if len(encoders) != 1:
         raise ValueError(
-            f"{checkpoint} has {len(found)} Transformer encoders; expected one: `mnemic inspect "
+            f"{checkpoint} has {len(encoders)} Transformer encoders; expected one: `mnemic inspect "
             f"{checkpoint}` shows its parts"
         )
-    encoder = next(iter(found.values()))
     tokenizer = loaded.tokenizer if isinstance(loaded.tokenizer, Subwords) else None
-    return Pretrained(encoder, tokenizer, simplest_family(encoder))
+    name = family or simplest_family(encoders[0])
+    found = Pretrained(encoders[0], tokenizer, name)
+    respond = loaded.network.respond
+    return with_heads(found, respond) if isinstance(respond, PretrainingHeads) else found
+
+
+def with_heads(pretrained: "Pretrained", respond: "PretrainingHeads") -> "Pretrained":
+    """What a network said while it was pre-trained, where the family has a place for it."""
+    from mnemic.encode.huggingface.families import FAMILIES, named_heads
+    from mnemic.encode.huggingface.shape import shape_of
+    from mnemic.learn.checkpoint import weights_of
+
+    family, shape = FAMILIES.get(pretrained.family), shape_of(pretrained.encoder)
+    if family is None or not family.heads:
+        warn(f"a {pretrained.family} has no place for the heads of pre-training; they stay behind")
+        return pretrained
+    if (respond.vocabulary.norm.eps, respond.vocabulary.kind) != (shape.epsilon, shape.activation):
+        raise ValueError(
+            "the head has another epsilon or activation than the encoder, which Hugging Face does "
+            "not know; give model.respond those of model.encode"
+        )
+    return pretrained._replace(
+        pooler=None if respond.follows is None else respond.follows.pool,
+        unused=named_heads(weights_of(respond), family),
+        config={
+            "model_type": pretrained.family,
+            "architectures": [family.masked[respond.follows is not None]],
+        },
+    )
 
 
 def tell(report: dict[str, Any]) -> None:

@@ -49,10 +49,12 @@ def schema(recipe: Recipe) -> list[dict[str, Any]]:
 
 def inner_parts() -> dict[str, Mapping[str, Callable[..., Any]]]:
     """Options that are parts with kinds of their own, wherever a part takes them."""
+    from mnemic.data.corpora.formats import FORMATS
     from mnemic.data.texts.sets import VOCABULARIES
     from mnemic.encode import ATTENTIONS, EMBEDDINGS, POSITIONS, RECURRENTS, STACKS
     from mnemic.memory.match import MATCHES
     from mnemic.memory.update import UPDATES
+    from mnemic.objectives.masking import MASKINGS
 
     return {
         "update": UPDATES,
@@ -63,6 +65,8 @@ def inner_parts() -> dict[str, Mapping[str, Callable[..., Any]]]:
         "stack": STACKS,
         "attention": ATTENTIONS,
         "tokenizer": VOCABULARIES,
+        "format": FORMATS,
+        "masking": MASKINGS,
     }
 
 

@@ -44,6 +44,11 @@ def percent(error: float | None) -> str:
     return "-" if error is None else f"{error:.1f} %"
 
 
+def figure(name: str, value: float) -> str:
+    """One figure of a set of texts: percent, but for losses."""
+    return f"{value:.3f}" if name == "loss" else f"{value:.1f}"
+
+
 def duration(seconds: float) -> str:
     """A time in words: 4.2 s, 3 min 20 s, 2 h 5 min."""
     if seconds < 60:

@@ -9,7 +9,7 @@ import typer
 
 from mnemic.app.options import AsJson, Data, Device, Fresh, Seed, Sets, device_of
 from mnemic.app.progress import Bars
-from mnemic.app.screen import duration, out, percent, print_json, say
+from mnemic.app.screen import duration, figure, out, percent, print_json, say
 from mnemic.learn.stop import patient
 
 FROM_FILES = {  # kind of data → what its files hold, and what can be used in their place
@@ -20,6 +20,7 @@ FROM_FILES = {  # kind of data → what its files hold, and what can be used in 
     "spans": ("SQuAD", "your own of the same form"),
     "reading": ("SQuAD", "your own of the same form"),
     "tags": ("CoNLL", "your own of the same form"),
+    "corpus": ("plain text", "a folder that mnemic data sequences made"),
 }
 
 
@@ -63,7 +64,7 @@ def train(
     if as_json:
         print_json(report)
     else:
-        tell(report)
+        tell(report, whole["data"].get("kind", ""))
 
 
 def with_folder(recipe: dict[str, Any], data: str | None) -> dict[str, Any]:
@@ -135,31 +136,33 @@ def show(bars: Bars, report: Any) -> None:
     brief = f"loss {row['loss']:.3f}" + ("" if held is None else f", error {percent(held)}")
     said = f"validation error {percent(held)}"
     if "figures" in row:
-        name_of, figure = next(iter(row["figures"].items()))
-        said = f"validation {name_of} {figure:.1f}"
-        brief = f"loss {row['loss']:.3f}, {name_of} {figure:.1f}"
+        first, value = next(iter(row["figures"].items()))
+        said = f"validation {first} {figure(first, value)}"
+        brief = f"loss {row['loss']:.3f}, {first} {figure(first, value)}"
     if last or held is not None:
         bars.show(name, report.step, report.total, brief)
         line = f"{name}  step {report.step} of {report.total}  loss {row['loss']:.4f}"
         bars.line(line + ("" if held is None else f"  {said}"))
 
 
-def tell(report: dict[str, Any]) -> None:
+def tell(report: dict[str, Any], kind: str) -> None:
     """What came out, and what to type next."""
     screen, place = out(), shlex.quote(report["out"])
     if report["already_trained"]:
         screen.print("this run was already trained; --fresh trains it anew")
     screen.print(f"checkpoint        {report['checkpoint']}", markup=False, soft_wrap=True)
     if "figures" in report:
-        told = ", ".join(f"{name} {figure:.1f}" for name, figure in report["figures"].items())
+        told = ", ".join(f"{name} {figure(name, own)}" for name, own in report["figures"].items())
         screen.print(f"validation        {told}")
     else:
         screen.print(f"validation error  {percent(report['validation_error'])}")
     screen.print(f"trained           {report['steps']} steps, {duration(report['seconds'])}")
     screen.print("\nnext:", style="dim")
     ask = f'ask --model {place} --story FILE "Where is Mary?"'
-    for line in (
-        f"evaluate --model {place}",
-        f"read --model {place} FILE" if "figures" in report else ask,
-    ):
+    lines = [f"evaluate --model {place}"]
+    lines += [f"read --model {place} FILE" if "figures" in report else ask]
+    if kind == "corpus":
+        tune = f"train bert-classes --start {place} --data DIR --set train.rate=1e-4"
+        lines = [tune, f"export {place} FOLDER"]
+    for line in lines:
         screen.print(f"  mnemic {line}", markup=False, soft_wrap=True)

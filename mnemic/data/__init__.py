@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from mnemic.data.corpora.dataset import CorpusFiles
 from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeFolder
 from mnemic.data.stories.dataset import GeneratedStories, StoryFolder
 from mnemic.data.texts.articles import ArticleFiles
@@ -18,7 +19,8 @@ DATASETS: dict[str, Callable[..., Any]] = {
     "spans": SpanFiles,
     "tags": TagFiles,
     "reading": ArticleFiles,
+    "corpus": CorpusFiles,
 }
 
 # Kinds that are read in windows, without a memory.
-TEXTS = ("classes", "pairs", "spans", "tags", "reading")
+TEXTS = ("classes", "pairs", "spans", "tags", "reading", "corpus")

@@ -22,13 +22,28 @@ ON_CPU, ELSEWHERE = 2048, 65_536
 class Packed(NamedTuple):
     """A mask for a row of texts, shortest first: those of one length are computed in one call."""
 
-    lengths: tuple[int, ...]  # of each text, in the order in which they stand
+    lengths: tuple[int, ...]  # of each text, in the order in which they stand; () if not known here
     edges: Tensor  # b+1, where each begins and the last ends; int32, as GPU kernels want it
+    longest: int  # no text has more tokens
+    total: int  # tokens of all texts
 
     @classmethod
     def of(cls, lengths: Sequence[int], device: torch.device) -> "Packed":
         edges = [0, *accumulate(lengths)]
-        return cls(tuple(lengths), torch.tensor(edges, dtype=torch.int32, device=device))
+        there = torch.tensor(edges, dtype=torch.int32, device=device)
+        return cls(tuple(lengths), there, max(lengths, default=0), edges[-1])
+
+    @classmethod
+    def within(cls, mask: Tensor, room: int) -> "Packed":
+        """For the real tokens of a padded batch (``mask`` b n) in a row of ``room``; none waits.
+
+        What they leave of the room are texts of their own, none longer than n.
+        """
+        width = mask.shape[1]
+        ends = mask.sum(1).cumsum(0)  # b
+        spare = torch.arange(1, -(-room // width) + 1, device=mask.device)
+        edges = torch.cat([ends.new_zeros(1), ends, ends[-1:] + width * spare]).clamp(max=room)
+        return cls((), edges.int(), width, room)
 
     def runs(self) -> Iterator[tuple[int, int]]:
         """Neighbours of one length: that length, and how many they are."""
@@ -41,8 +56,21 @@ class Packed(NamedTuple):
 
     def dense(self) -> Tensor:
         """The same as a mask of every token (row) and every other, 1 t t."""
-        blocks = [torch.ones(length, length, dtype=torch.bool) for length in self.lengths]
-        return torch.block_diag(*blocks).bool().unsqueeze(0).to(self.edges.device)
+        place = torch.arange(self.total, dtype=torch.int32, device=self.edges.device)
+        owner = torch.searchsorted(self.edges, place, right=True)  # t
+        return (owner == owner.unsqueeze(1)).unsqueeze(0)
+
+
+def places_of(chosen: Tensor, room: int) -> Tensor:
+    """Where the flattened ``chosen`` is True, the first ``room`` of them; the rest say its size.
+
+    As ``nonzero``, for which a GPU would have to stop and count.
+    """
+    flat = chosen.flatten()
+    slot = flat.cumsum(0) - 1
+    slot = torch.where(flat & (slot < room), slot, room)
+    places = torch.full((room + 1,), len(flat), device=flat.device)
+    return places.scatter(0, slot, torch.arange(len(flat), device=flat.device))[:room]
 
 
 def plan(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
@@ -70,13 +98,16 @@ def attend(query: Tensor, keys: Tensor, values: Tensor, packed: Packed, rate: fl
     with channels in eights; else those of like length in one call (``padded``). On a CPU neighbours
     of one length share a call: one call for each is as fast, and a mask is never made.
     """
+    if query.is_cuda and not rate and (kernel := kernel_for(query)):
+        q, k, v = (x[0].transpose(0, 1) for x in (query, keys, values))  # t h c
+        mixed = kernel(q, k, v, packed.edges, packed.edges, packed.longest, packed.longest)
+        return mixed.transpose(0, 1).unsqueeze(0)
+    if not packed.lengths:
+        seen = packed.dense().unsqueeze(1)  # 1 1 t t
+        return nn.functional.scaled_dot_product_attention(
+            query, keys, values, attn_mask=seen, dropout_p=rate
+        )
     if query.is_cuda:
-        fits = query.element_size() == 2 and query.shape[-1] % 8 == 0 and not rate
-        if fits and (kernel := varlen(query.device)):
-            q, k, v = (x[0].transpose(0, 1) for x in (query, keys, values))  # t h c
-            longest = max(packed.lengths)
-            mixed = kernel(q, k, v, packed.edges, packed.edges, longest, longest)
-            return mixed.transpose(0, 1).unsqueeze(0)
         return padded(query, keys, values, packed, rate)
     runs = list(packed.runs())
     sizes = [length * count for length, count in runs]
@@ -130,6 +161,18 @@ def alike(lengths: Sequence[int]) -> Iterator[int]:
         yield count
 
 
+def has_kernel(device: torch.device, rate: float) -> bool:
+    """Whether one kernel does all texts now: on a GPU, in half precision, without dropout."""
+    halved = torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda").itemsize == 2
+    return device.type == "cuda" and halved and not rate and varlen(device) is not None
+
+
+def kernel_for(query: Tensor) -> Callable[..., Any] | None:
+    """The kernel that does all texts at once, if it takes such numbers: 1 h t c."""
+    fits = query.element_size() == 2 and query.shape[-1] % 8 == 0
+    return varlen(query.device) if fits else None
+
+
 @cache
 def varlen(device: torch.device) -> Callable[..., Any] | None:
     """torch's kernel for texts of different lengths; None before torch 2.10.
@@ -137,7 +180,7 @@ def varlen(device: torch.device) -> Callable[..., Any] | None:
     It is tried once, with its gradient: not every build and not every GPU can do it.
     """
     try:
-        from torch.nn.attention.varlen import varlen_attn
+        from torch.nn.attention.varlen import varlen_attn  # here: importing it takes seconds
     except ImportError:
         return None
     with torch.inference_mode(False), torch.enable_grad():

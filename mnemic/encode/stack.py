@@ -80,6 +80,12 @@ class EncoderStack(nn.Module):
         blocks: list[Any] = list(self.blocks)
         return all(block.attention.packs for block in blocks)
 
+    @property
+    def drops(self) -> float:
+        """The largest share of attention weights that is dropped now."""
+        blocks: list[Any] = list(self.blocks)
+        return max(block.attention.dropout for block in blocks) if self.training else 0.0
+
     def forward(self, x: Tensor, mask: Tensor | Packed, context: Context | None = None) -> Tensor:
         """``x`` b n d → b n d; ``mask`` b n, or b n n: which query (row) may see which token.
 
@@ -213,7 +219,7 @@ def see(mask: Tensor | Packed, context: Context | None, packs: bool) -> Tensor |
 def real(mask: Tensor | Packed) -> Tensor:
     """Which tokens are no padding, b n; by a mask b n n, those that see or are seen."""
     if isinstance(mask, Packed):
-        return torch.ones(1, sum(mask.lengths), dtype=torch.bool, device=mask.edges.device)
+        return torch.ones(1, mask.total, dtype=torch.bool, device=mask.edges.device)
     return mask if mask.dim() == 2 else mask.any(-1) | mask.any(-2)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.embeddings import EMBEDDINGS
-from mnemic.encode.packed import ON_CPU, Packed, plan
+from mnemic.encode.packed import ON_CPU, Packed, has_kernel, places_of, plan
 from mnemic.encode.stack import STACKS, Context, real
 from mnemic.recipe import build
 
@@ -22,7 +22,8 @@ class TransformerEncoder(nn.Module):
     """Tokens read in both directions at once (Vaswani et al. 2017; as a model, BERT).
 
     On a CPU a padded batch is packed inside, so that nothing is computed on padding. A GPU would
-    have to stop and tell how long the texts are: there ``encode_ragged`` packs them beforehand.
+    have to stop and tell how long the texts are: there ``encode_ragged`` packs them beforehand, or
+    whoever makes the batch says how much ``room`` its tokens need.
     """
 
     def __init__(
@@ -61,15 +62,18 @@ class TransformerEncoder(nn.Module):
         *,
         segments: Tensor | None = None,
         positions: Tensor | None = None,
+        room: int = 0,
     ) -> Tensor:
         """``tokens`` b n → b n d, zeros at padding.
 
         ``mask`` is b n, or b n n where not every token may see the same, or ``Packed`` where
         ``tokens`` is one row of texts, which want their own ``positions``. ``context`` is seen by
-        every token.
+        every token. At most ``room`` tokens are no padding; 0: nobody has counted them.
         """
         if isinstance(mask, Tensor) and context is None and self.packs(mask):
             return self.read_packed(tokens, mask, segments, positions)
+        if isinstance(mask, Tensor) and context is None and room and self.fits(mask):
+            return self.read_within(tokens, mask, segments, positions, room)
         return self.read(tokens, mask, segments, positions, context)
 
     def read(
@@ -109,3 +113,35 @@ class TransformerEncoder(nn.Module):
         states = torch.cat(read)  # t d
         padded = states.new_zeros(*tokens.shape, self.width)
         return padded.index_put((torch.cat(rows), torch.cat(columns)), states)
+
+    def fits(self, mask: Tensor) -> bool:
+        """Whether a GPU's batch with this mask is packed into its room."""
+        return self.stack.packs and mask.dim() == 2 and has_kernel(mask.device, self.stack.drops)
+
+    def read_within(
+        self,
+        tokens: Tensor,
+        mask: Tensor,
+        segments: Tensor | None,
+        positions: Tensor | None,
+        room: int,
+    ) -> Tensor:
+        """As ``read_packed``, in one row of ``room`` tokens, of which nobody waits for the number.
+
+        Tokens beyond the room would be left out.
+        """
+        places = places_of(mask, room)  # t
+        inside = places.clamp(max=mask.numel() - 1)
+        column = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)
+
+        def row(part: Tensor) -> Tensor:
+            return part.flatten().index_select(0, inside).unsqueeze(0)  # 1 t
+
+        states = self.read(
+            row(tokens),
+            Packed.within(mask, room),
+            None if segments is None else row(segments),
+            row(column if positions is None else positions),
+        )
+        padded = states.new_zeros(mask.numel() + 1, self.width)  # the last is for what is spare
+        return padded.index_copy(0, places, states[0])[:-1].unflatten(0, mask.shape)

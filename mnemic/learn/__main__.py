@@ -3,7 +3,8 @@
 A machine that has torch, numpy, tokenizers and safetensors is enough; so is ``torchrun
 --nproc-per-node 2 -m mnemic.learn …``. ``python -m mnemic.learn table babi …`` rebuilds a table,
 with ``--recipe all`` all of them; ``python -m mnemic.learn ship RUN NAME`` puts a trained network
-into the package.
+into the package; ``python -m mnemic.learn prepare RECIPE --data TEXTS --out DIR`` makes the
+sequences of pre-training, so that training can begin at once, elsewhere too, with ``--data DIR``.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from mnemic.learn.every import ALL, every, place_of, save_summary
 from mnemic.learn.fit import Report, fit
+from mnemic.learn.prepare import prepare
 from mnemic.learn.ship import ship
 from mnemic.learn.shipped import WEIGHTS
 from mnemic.learn.start import with_start
@@ -28,7 +30,7 @@ from mnemic.recipe import load
 def main(words: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     try:
-        commands = {"table": table, "ship": ship_run}
+        commands = {"table": table, "ship": ship_run, "prepare": prepare_corpus}
         command = commands.get(words[0]) if words else None
         return command(words[1:]) if command else train(words)
     except (ValueError, OSError) as error:
@@ -68,8 +70,8 @@ def line_of(report: Report) -> str:
     """A line of the log, as text."""
     row = report.row or {}
     told = row.get("figures") or {"error": row["validation"]}
-    name, figure = next(iter(told.items()))
-    held = "" if figure is None else f"  validation {name} {figure:.1f} %"
+    held = ", ".join(f"{name} {number:.4g}" for name, number in told.items() if number is not None)
+    held = f"  validation {held}" if held else ""
     return (
         f"phase {row['phase']} of {report.phases}  step {report.step} of {report.total}"
         f"  loss {row['loss']:.4f}{held}  {row['seconds']:.1f} s"
@@ -116,6 +118,19 @@ def ship_run(words: Sequence[str]) -> int:
     parser.add_argument("--device", default="cpu", help="where it is tested: cpu, cuda or auto")
     parser.add_argument("--into", type=Path, default=WEIGHTS, help="another folder, to try it")
     print(json.dumps(ship(**vars(parser.parse_args(words))), indent=1))
+    return 0
+
+
+def prepare_corpus(words: Sequence[str]) -> int:
+    """The sequences that a recipe pre-trains on, in a folder; what is in it is printed."""
+    parser = argparse.ArgumentParser("python -m mnemic.learn prepare", description=prepare.__doc__)
+    parser.add_argument("recipe", help="such as bert-pretrain")
+    parser.add_argument("--data", required=True, help="folder of .jsonl or .txt files")
+    parser.add_argument("--out", required=True, type=Path, help="folder of the sequences")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="sets")
+    given = parser.parse_args(words)
+    recipe = load(given.recipe, [*given.sets, f"data.folder={given.data}"])
+    print(json.dumps(prepare(recipe, given.out), indent=1))
     return 0
 
 

@@ -28,6 +28,11 @@ class Draw(NamedTuple):
     rolls: Tensor | None  # (runs) b r, None where nothing is rolled
     most: int | None = None  # no example of this bucket is longer
 
+    def part(self, number: int, count: int) -> "Draw":
+        """One of ``count`` parts, each with every ``count``-th example."""
+        rolls = None if self.rolls is None else self.rolls[..., number::count, :]
+        return Draw(self.rows[..., number::count], rolls, self.most)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Draws:

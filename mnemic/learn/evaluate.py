@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.data.contract import Examples, Questions
+from mnemic.data.corpora import CorpusSet
 from mnemic.data.texts.tensors import TextSet
 from mnemic.learn.judge import figures
 
@@ -52,7 +53,7 @@ def look(network: nn.Module, examples: Examples) -> tuple[float, dict[str, float
 
     Of questions their mean error; of texts what their own first figure lacks to 100.
     """
-    if isinstance(examples, TextSet):
+    if isinstance(examples, TextSet | CorpusSet):
         found = figures(network, examples)
         return 100 - next(iter(found.values())), found
     return mean(list(task_errors(network, cast(Questions, examples)).values())), {}

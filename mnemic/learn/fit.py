@@ -94,7 +94,12 @@ class Run:
         self.sums = torch.zeros(2, dtype=torch.float64)  # of loss and norm, in this epoch so far
         self.best = Best()
         before = None if fresh else found(folder, recipe, seed)
+        self.leads = not dist.is_initialized() or dist.get_rank() == 0
+        if not self.leads:
+            dist.barrier()  # the first process makes what is kept on disk, the others read it
         self.data = data_of(recipe)
+        if self.leads and dist.is_initialized():
+            dist.barrier()
         check_phases(self.plan, recipe, self.data.sizes)
         check_keep(self.plan, self.data)
         if before is None:
@@ -108,7 +113,6 @@ class Run:
                     f"the data is not what {folder} was trained on (sizes {self.data.sizes}, "
                     f"then {dict(before.sizes)}); give the same data, or --fresh to start anew"
                 )
-        self.leads = not dist.is_initialized() or dist.get_rank() == 0
         self.log = Log(folder, self.progress.history) if self.leads else None
 
     def train(self, phase: Phase) -> Iterator[Report]:
@@ -142,12 +146,13 @@ class Run:
         self.save(None)
 
     def row(self, phase: Phase, step: Step, epoch: int, total: int) -> dict[str, Any] | None:
-        """Add a step to its epoch; the log's next row if the epoch ends with it."""
+        """Add a step to its row of the log, an epoch or less; the row if it ends with it."""
         self.sums = self.sums + torch.stack([step.loss, step.norm])
-        if step.number % epoch and step.number != total:
+        stride = phase.settings.stride(epoch)
+        if step.number % stride and step.number != total:
             return None
         number = -(-step.number // epoch)
-        loss, norm = (self.sums / (step.number - (number - 1) * epoch)).tolist()
+        loss, norm = (self.sums / (1 + (step.number - 1) % stride)).tolist()
         if not isfinite(loss):
             raise ConfigError(
                 f"the loss is {loss} in epoch {number} of phase {phase.number + 1}: training has "

@@ -1,26 +1,32 @@
-"""The figures of a set of texts, in percent: the one it is judged by first."""
+"""The figures of a set of texts, in percent but for losses: the one it is judged by first."""
 
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
 
+from mnemic.data.corpora import CorpusSet
 from mnemic.data.texts.tensors import TextSet
 from mnemic.learn import metrics
-from mnemic.learn.read import class_scores, spans, tags, vectors
+from mnemic.learn.read import AT_ONCE, class_scores, spans, tags, vectors
 from mnemic.learn.results import DOUBT
+from mnemic.network import IGNORE
+from mnemic.objectives.masking import TokenMasking
+from mnemic.objectives.pretraining import ask, word_loss
 from mnemic.recipe import ConfigError
 from mnemic.respond.merge import Span
 
 Figures = dict[str, float]
 RECALLS = (1, 5)  # how many of the nearest texts are looked at
-AT_ONCE = 1000  # questions that are compared with all texts at once
+COMPARED = 1000  # questions that are compared with all texts at once
 
 
-def figures(network: nn.Module, texts: TextSet) -> Figures:
+def figures(network: nn.Module, texts: TextSet | CorpusSet) -> Figures:
     """Read all texts and compare what is said with what is right."""
     if not len(texts):
         raise ConfigError("there are no texts to judge by")
+    if isinstance(texts, CorpusSet):
+        return of_masked(network, texts)
     found = JUDGES[texts.kind](network, texts)
     main = {texts.metric: found[texts.metric]}
     return {name: 100 * value for name, value in (main | found).items()}
@@ -80,7 +86,7 @@ def recalls(network: nn.Module, texts: TextSet) -> Figures:
     right = torch.tensor(texts.search.right)
     ranks = [
         (scores > scores.gather(1, own.unsqueeze(1))).sum(1)
-        for part, own in zip(asked.split(AT_ONCE), right.split(AT_ONCE))
+        for part, own in zip(asked.split(COMPARED), right.split(COMPARED))
         for scores in [part @ among.mT]
     ]
     rank = torch.cat(ranks)
@@ -110,6 +116,35 @@ def of_tags(network: nn.Module, texts: TextSet) -> Figures:
     said = [[texts.labels[tag] for tag in own.argmax(1).tolist()] for own in tags(network, texts)]
     found = metrics.entity_f1(said, [example.tags for example in texts.examples])
     return {"entity f1": found.f1, "precision": found.precision, "recall": found.recall}
+
+
+@torch.no_grad()
+def of_masked(network: nn.Module, corpus: CorpusSet) -> Figures:
+    """How well hidden words are said, and what follows, where the network says it.
+
+    Whatever a network was trained on, single tokens are hidden here, always the same: recipes can
+    be compared. On a GPU products are in bfloat16.
+    """
+    was, on_gpu = network.training, corpus.device.type == "cuda"
+    network.eval()
+    sums = torch.zeros(5, dtype=torch.float64, device=corpus.device)
+    rows = torch.arange(len(corpus), device=corpus.device)
+    for part in rows.split(max(AT_ONCE // corpus.longest, 1)):
+        batch = corpus.batch(part, compact=not on_gpu)
+        asked = ask(batch, TokenMasking())
+        with torch.autocast(corpus.device.type, torch.bfloat16, enabled=on_gpu):
+            said = network(asked.inputs).scores
+        loss = word_loss(said, asked)
+        told = [loss.total, loss.targets, (said.words.argmax(-1) == asked.targets).sum()]
+        if said.follows is not None:
+            paired = batch.follows != IGNORE
+            right = (said.follows.argmax(-1) == 1 - batch.follows) & paired
+            told += [right.sum(), paired.sum()]
+        sums[: len(told)] += torch.stack(told).double()
+    network.train(was)
+    total, targets, right, followed, paired = sums.tolist()
+    found = {"accuracy": 100 * right / max(targets, 1), "loss": total / max(targets, 1)}
+    return found | ({"follows": 100 * followed / paired} if paired else {})
 
 
 JUDGES: dict[str, Callable[[nn.Module, TextSet], Figures]] = {

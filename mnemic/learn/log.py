@@ -10,7 +10,7 @@ from typing import Any
 
 from mnemic.learn.events import Events
 
-COLUMNS = ("phase", "epoch", "step", "loss", "norm", "rate", "validation", "seconds")
+COLUMNS = ("phase", "epoch", "step", "loss", "norm", "rate", "validation", "seconds", "figures")
 NAME = "log.tsv"
 
 
@@ -35,19 +35,21 @@ class Log:
             for name in ("loss", "norm", "rate", "validation")
             if row[name] is not None
         }
-        self.events.add(
-            int(row["steps"]), {f"train/{name}": float(v) for name, v in numbers.items()}
-        )
+        told = {f"train/{name}": float(value) for name, value in numbers.items()}
+        told |= {f"figures/{name}": value for name, value in row.get("figures", {}).items()}
+        self.events.add(int(row["steps"]), told)
 
     def close(self) -> None:
         self.events.close()
 
 
 def line(row: Mapping[str, Any]) -> str:
-    return "\t".join(spelled(row[name]) for name in COLUMNS)
+    return "\t".join(spelled(row.get(name)) for name in COLUMNS)
 
 
 def spelled(value: Any) -> str:
     if value is None:
         return "-"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {spelled(own)}" for name, own in value.items())
     return f"{value:.6g}" if isinstance(value, float) else str(value)

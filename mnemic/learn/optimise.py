@@ -53,7 +53,8 @@ def adamw(
 
     ``runs`` says that every tensor has a leading axis of runs.
     """
-    return torch.optim.AdamW(parted(parameters, decay, runs), **moments(rate, betas, epsilon))
+    own = parted(parameters, decay, runs)
+    return torch.optim.AdamW(own, **moments(own, rate, betas, epsilon))
 
 
 def adam(
@@ -70,16 +71,23 @@ def adam(
     A penalty of λ‖W‖² is a ``decay`` of 2λ, against a loss that is summed or averaged as
     ``train.reduce`` says. ``runs`` as in ``adamw``.
     """
-    return torch.optim.Adam(parted(parameters, decay, runs), **moments(rate, betas, epsilon))
+    own = parted(parameters, decay, runs)
+    return torch.optim.Adam(own, **moments(own, rate, betas, epsilon))
 
 
 def moments(
-    rate: float | torch.Tensor, betas: tuple[float, float], epsilon: float
+    groups: list[dict[str, Any]],
+    rate: float | torch.Tensor,
+    betas: tuple[float, float],
+    epsilon: float,
 ) -> dict[str, Any]:
-    """What both of them take; a rate that is a tensor is that of a CUDA graph."""
+    """What both of them take; a rate that is a tensor is that of a CUDA graph.
+
+    On a GPU one kernel updates all weights.
+    """
     first, second = betas
-    graph = isinstance(rate, torch.Tensor)
-    held = {"capturable": graph, "fused": graph or None}
+    on_gpu = all(p.is_cuda for group in groups for p in group["params"])
+    held = {"capturable": isinstance(rate, torch.Tensor), "fused": on_gpu or None}
     return {"lr": rate, "betas": (first, second), "eps": epsilon, **held}
 
 

@@ -94,6 +94,8 @@ def train_phase(
         exact = phase.settings.matmul != "tf32"
         torch.set_float32_matmul_precision("highest" if exact else "high")
     objective = build(OBJECTIVES, phase.recipe["objective"])
+    # A wrapper around the same weights, for these steps alone; masks and losses stay as they are.
+    fused = torch.compile(network, dynamic=False) if on_gpu and phase.settings.compile else network
     halved = phase.settings.matmul == "bf16"  # of products alone: weights and sums stay as they are
     compact = not on_gpu  # a GPU would rather have equal shapes than fewer texts
 
@@ -102,7 +104,7 @@ def train_phase(
         with torch.autocast(device.type, torch.bfloat16, enabled=halved):
             if isinstance(network, Many):
                 return network.each(objective, batch, carried)
-            return objective(network, batch, carried)
+            return objective(fused, batch, carried)
 
     return train(
         network,
@@ -119,11 +121,7 @@ def train_phase(
 def share(draw: Draw) -> Draw:
     """This process's part of a batch that all processes have drawn alike."""
     count = processes()
-    if count == 1:
-        return draw
-    rank = torch.distributed.get_rank()
-    rolls = None if draw.rolls is None else draw.rolls[rank::count]
-    return Draw(draw.rows[rank::count], rolls, draw.most)
+    return draw if count == 1 else draw.part(torch.distributed.get_rank(), count)
 
 
 def bare(network: nn.Module) -> Any:

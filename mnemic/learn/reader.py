@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Text = str | tuple[str, str]
 # What each kind of response can be asked, by the name of the method.
-METHODS = {"classes": ("classify", "rate"), "tags": ("tag",), "spans": ("answer",)}
+METHODS = {"classes": ("classify", "rate"), "tags": ("tag",), "spans": ("answer",), "masked": ()}
 
 
 def classify(
@@ -163,8 +163,8 @@ def allowed(checkpoint: "Checkpoint", method: str) -> None:
         )
     kind = checkpoint.recipe["model"]["respond"]["kind"]
     if method not in (*METHODS[kind], "embed"):
-        own = "rate" if kind == "classes" and not checkpoint.labels else METHODS[kind][0]
-        raise ConfigError(f"this network cannot {method}; it can {own} and embed")
+        own = METHODS[kind][kind == "classes" and not checkpoint.labels :][:1]
+        raise ConfigError(f"this network cannot {method}; it can {' and '.join((*own, 'embed'))}")
 
 
 def room_of(checkpoint: "Checkpoint", overlap: int | None, truncation: Truncation | None) -> Room:

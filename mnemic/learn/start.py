@@ -139,7 +139,7 @@ def check_kinds(recipe: Recipe) -> None:
         )
     if kind not in TEXTS:
         return
-    respond = {"pairs": "classes", "reading": "spans"}.get(kind, kind)
+    respond = {"pairs": "classes", "reading": "spans", "corpus": "masked"}.get(kind, kind)
     asked = "numbers" if data.get("labels") == "numbers" else respond
     asked = "reading" if kind == "reading" else asked
     for part, due in (("model.respond", respond), ("objective", asked)):

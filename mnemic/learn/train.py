@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from math import inf
@@ -31,6 +32,7 @@ class TrainSettings:
     epochs: int = 10
     steps: int = 0  # ends a phase early; 0: after its epochs
     batch: int = 32
+    accumulate: int = 1  # parts of a batch that are read one after another, to save memory
     replace: bool = False  # draw each example anew instead of shuffling
     buckets: int = 1  # kinds of batches by length: the more, the less work goes into padding
     rate: float = 1e-3
@@ -40,17 +42,24 @@ class TrainSettings:
     clip: Mapping[str, Any] = field(default_factory=lambda: {"kind": "norm"})
     noise: float = 0.0  # deviation of what is added to the clipped gradient
     matmul: Literal["float32", "tf32", "bf16"] = "float32"  # faster in this order, and less exact
-    validate: int = 5  # epochs between looks at the validation set; 0: never
+    compile: bool = False  # on a GPU: let torch.compile fuse what the network computes
+    log: int = 0  # steps between rows of the log; 0: an epoch
+    validate: int = 5  # rows of the log between looks at the validation set; 0: never
     keep: Literal["last", "best"] = "last"  # best: the weights that did best in those looks
     patience: int = 0  # looks in a row that were no better, after which a phase ends; 0: never
     save: int = 2000  # steps between checkpoints
 
     def __post_init__(self) -> None:
         least = {"epochs": 0, "steps": 0, "batch": 1, "buckets": 1, "validate": 0}
-        least |= {"patience": 0, "save": 1}
+        least |= {"patience": 0, "save": 1, "accumulate": 1, "log": 0}
         for name, number in least.items():
             if getattr(self, name) < number:
                 raise ConfigError(f"train.{name} is at least {number}, not {getattr(self, name)}")
+        if self.batch % self.accumulate:
+            raise ConfigError(
+                f"train.batch = {self.batch} has no {self.accumulate} equal parts "
+                "(train.accumulate): make it a multiple"
+            )
         if self.keep == "best" and not self.validate:
             raise ConfigError('train.keep = "best" needs looks: set train.validate to 1 or more')
         if self.patience and self.keep != "best":
@@ -68,11 +77,15 @@ class TrainSettings:
         whole = self.epochs * epoch
         return min(whole, self.steps) if self.steps else whole
 
+    def stride(self, epoch: int) -> int:
+        """How many steps a row of the log tells of, if an epoch has ``epoch``."""
+        return self.log or epoch
+
     def looks(self, step: int, epoch: int) -> bool:
         """Whether the validation set is looked at after this step of a phase."""
         if not self.validate:
             return False
-        return step % (self.validate * epoch) == 0 or step == self.total(epoch)
+        return step % (self.validate * self.stride(epoch)) == 0 or step == self.total(epoch)
 
 
 class Step(NamedTuple):
@@ -138,21 +151,55 @@ class Advance:
         self.parameters = [p for p in network.parameters() if p.requires_grad]
         self.clip = build(CLIPS, settings.clip)
         self.mean, self.noise = settings.reduce == "mean", settings.noise
+        self.parts = settings.accumulate
 
     def __call__(self, batch: Any, carried: Carried | None) -> Stepped:
-        loss = self.loss_of(self.network, batch, carried)
-        total, count = summed(loss.total.detach()), summed(loss.targets)
-        # Parallel training averages the processes' gradients; here they must add up.
-        scale = processes() / count if self.mean else processes()
         self.optimiser.zero_grad(set_to_none=True)
-        (loss.total * scale).sum().backward()
+        read = self.read_at_once if self.parts == 1 else self.read_in_parts
+        total, count, carried = read(batch, carried)
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         norm = self.clip(gradients, runs=total.dim() > 0)
         if self.noise:
             noise = [torch.randn_like(gradient) for gradient in gradients]
             torch._foreach_add_(gradients, noise, alpha=self.noise)
         self.optimiser.step()
-        return total / count, norm, cut(loss.carried)
+        return total / count, norm, cut(carried)
+
+    def read_at_once(self, batch: Any, carried: Carried | None) -> Stepped:
+        """The loss over all processes, its targets, and what is carried on; leaves gradients."""
+        loss = self.loss_of(self.network, batch, carried)
+        total, count = summed(loss.total.detach()), summed(loss.targets).clamp(min=1)
+        (loss.total * self.scale(count)).sum().backward()
+        return total, count, loss.carried
+
+    def read_in_parts(self, batch: Any, carried: Carried | None) -> Stepped:
+        """The same, part by part: only when all are read it is known what to divide by."""
+        totals, counts = [], []
+        for number in range(self.parts):
+            last = number == self.parts - 1
+            with nullcontext() if last else apart(self.network):
+                part = batch.part(number, self.parts)
+                loss = self.loss_of(self.network, part, carried)
+                loss.total.sum().backward()
+            totals.append(loss.total.detach())
+            counts.append(loss.targets)
+            carried = cut(loss.carried)
+        total = summed(torch.stack(totals).sum(0))
+        count = summed(torch.stack(counts).sum(0)).clamp(min=1)
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        torch._foreach_mul_(gradients, self.scale(count))
+        return total, count, carried
+
+    def scale(self, count: Tensor) -> Any:
+        """Parallel training averages the processes' gradients; here they must add up."""
+        return processes() / count if self.mean else processes()
+
+
+def apart(network: nn.Module) -> Any:
+    """Within it, processes that train together do not tell each other their gradients."""
+    if isinstance(network, nn.parallel.DistributedDataParallel):
+        return network.no_sync()
+    return nullcontext()
 
 
 class Graphed:

@@ -30,6 +30,9 @@ class Corrupted(NamedTuple):
 class Masking(Protocol):
     """Chooses tokens: ``fixed``, ``starts`` and one roll a token, b n → bool b n."""
 
+    @property
+    def rate(self) -> float: ...  # the share that is chosen, on average
+
     def __call__(self, fixed: Tensor, starts: Tensor, roll: Tensor) -> Tensor: ...
 
 

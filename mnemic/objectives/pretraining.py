@@ -4,94 +4,96 @@ Shapes: b batch, n tokens, m places asked for, v vocabulary.
 """
 
 from collections.abc import Mapping
-from math import inf
+from math import ceil, inf, sqrt
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from mnemic.network import IGNORE
+from mnemic.encode.packed import places_of
+from mnemic.network import IGNORE, Windows
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import Carried, Loss
-from mnemic.objectives.masking import MASKINGS, ROLLS, corrupt
+from mnemic.objectives.masking import MASKINGS, ROLLS, Masking, corrupt
 from mnemic.objectives.rolls import rolls
 from mnemic.recipe import ConfigError, build
+from mnemic.respond.pretraining import Said
 
 TOKENS: Mapping[str, Any] = {"kind": "tokens"}
+DOUBT = 10  # how far the places asked for may exceed their mean, in √mean: there is room for them
 
 
 class Asked(NamedTuple):
-    """The places that are asked for, so that nothing is scored anywhere else."""
+    """What a network reads, and the places that are asked for: nothing is scored anywhere else."""
 
-    places: Tensor  # m, in the flattened batch
-    targets: Tensor  # m
+    inputs: Windows  # whose ``inside`` are the places in the flattened batch, m
+    targets: Tensor  # m; IGNORE where there are fewer places than room for them
 
 
 class PretrainingLoss:
     """``mlm`` · mean masked-token loss + ``nsp`` · mean next-sentence loss (Devlin et al. 2019).
 
-    Calls ``network(tokens, mask, segments=, places=)``, which returns ``words`` (m v), the scores
-    at the places alone, and ``follows`` (b 2). A weight of 0 leaves its loss out: such a network
-    need not say it.
+    A weight of 0 leaves its loss out: the network need not say it. Each pair counts by the number
+    of tokens that are masked in it on average, so that the sums of parts of a batch, or of many
+    processes, are the sum of the whole. Where we differ from BERT: long pairs count more.
     """
 
     def __init__(
-        self, *, mlm: float = 1.0, nsp: float = 1.0, masking: Mapping[str, Any] = TOKENS
+        self, *, mlm: float = 1.0, nsp: float = 0.0, masking: Mapping[str, Any] = TOKENS
     ) -> None:
         self.weights = {"mlm": mlm, "nsp": nsp}
         check_weights(self.weights)
         self.masking = build(MASKINGS, masking)
 
     def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
-        return weighted(self.parts(network, batch), self.weights)._replace(carried=carried)
-
-    def parts(self, network: nn.Module, batch: Any) -> dict[str, Loss]:
-        """Each loss by its name, for a log and for evaluation."""
-        dice = rolls(batch.keys, batch.tokens.shape[1], ROLLS)  # r b n
-        chosen = self.masking(batch.fixed, batch.starts, dice[0])
-        inputs, targets = corrupt(
-            batch.tokens, chosen, dice[1:], hidden=batch.hidden, ordinary=batch.ordinary
-        )
-        places, words = asked(targets)
-        said = network(inputs, batch.mask, segments=batch.segments, places=places)
-        losses = {}
-        if self.weights["mlm"]:
-            losses["mlm"] = Loss(*cross_entropy(said.words, words))
-        if self.weights["nsp"]:
-            losses["nsp"] = next_loss(said.follows, batch.follows)
-        return losses
+        asked = ask(batch, self.masking)
+        said = network(asked.inputs).scores
+        mlm, nsp = self.weights["mlm"], self.weights["nsp"]
+        if not nsp:
+            return Loss(mlm * (words := word_loss(said, asked)).total, words.targets, carried)
+        each = next_losses(said.follows, batch.follows)  # b
+        if not mlm:
+            return Loss(nsp * each.sum(), (batch.follows != IGNORE).sum(), carried)
+        words = word_loss(said, asked)
+        share = self.masking.rate * (~batch.fixed).sum(1)  # b
+        return Loss(mlm * words.total + nsp * (share * each).sum(), words.targets, carried)
 
 
-def next_loss(scores: Tensor, follows: Tensor) -> Loss:
-    """Next-sentence prediction: ``scores`` b 2, ``follows`` b.
+def ask(batch: Any, masking: Masking) -> Asked:
+    """Hide tokens of a batch, by the dice that its keys throw."""
+    dice = rolls(batch.keys, batch.tokens.shape[1], ROLLS)  # r b n
+    chosen = masking(batch.fixed, batch.starts, dice[0])
+    inputs, targets = corrupt(
+        batch.tokens, chosen, dice[1:], hidden=batch.hidden, ordinary=batch.ordinary
+    )
+    if batch.room:
+        most = masking.rate * batch.room
+        places = places_of(chosen, min(ceil(most + DOUBT * sqrt(most)), batch.room))
+    else:
+        places = chosen.flatten().nonzero().squeeze(1)
+    beyond = torch.cat([targets.flatten(), targets.new_full((1,), IGNORE)])
+    windows = Windows(inputs, batch.mask, batch.segments, places, batch.room)
+    return Asked(windows, beyond[places])
+
+
+def word_loss(said: Said, asked: Asked) -> Loss:
+    """Masked language modelling, over the places asked for."""
+    return Loss(*cross_entropy(said.words.float(), asked.targets))
+
+
+def next_losses(scores: Tensor | None, follows: Tensor) -> Tensor:
+    """Next-sentence prediction: ``scores`` b 2, ``follows`` b → b, 0 where nothing is asked.
 
     The first score is for a text that follows, as in every published BERT.
     """
-    return Loss(*cross_entropy(scores, torch.where(follows == IGNORE, IGNORE, 1 - follows)))
-
-
-def asked(targets: Tensor) -> Asked:
-    """Where ``targets`` (b n) ask for something, and for what."""
-    flat = targets.flatten()
-    places = (flat != IGNORE).nonzero().squeeze(1)
-    return Asked(places, flat[places])
-
-
-def weighted(losses: Mapping[str, Loss], weights: Mapping[str, float]) -> Loss:
-    """The sum of mean losses, each times the weight of its name.
-
-    It is told as a sum over the targets of the first loss, so that training, which divides by
-    their number, gets the weighted means; over several batches or processes each counts by those
-    targets. A loss that asked for nothing adds nothing.
-    """
-    if unknown := [name for name in losses if name not in weights]:
-        raise ValueError(f"no weight for the loss {unknown[0]!r}; weights: {sorted(weights)}")
-    first = next(iter(losses.values()))
-    targets = first.targets.clamp(min=1)
-    means = [
-        weights[name] * loss.total / loss.targets.clamp(min=1) for name, loss in losses.items()
-    ]
-    return Loss(sum(means[1:], means[0]) * targets, targets)
+    if scores is None:
+        raise ConfigError(
+            "objective.nsp is above 0, but the network does not say what follows: set "
+            "model.respond.pairs=true and a format of pairs, or objective.nsp=0"
+        )
+    right = (1 - follows).clamp(0, 1)  # of IGNORE any
+    lost = -scores.float().log_softmax(-1).gather(-1, right.unsqueeze(-1)).squeeze(-1)
+    return lost * (follows != IGNORE)
 
 
 def check_weights(weights: Mapping[str, float]) -> None:

@@ -7,6 +7,7 @@ from mnemic.respond.classes import Classes
 from mnemic.respond.decoded import DecodedWord
 from mnemic.respond.joined import JoinedWord
 from mnemic.respond.matched import MatchedWord
+from mnemic.respond.pretraining import PretrainingHeads
 from mnemic.respond.relation import Relation
 from mnemic.respond.several import SeveralWords
 from mnemic.respond.spans import Spans
@@ -17,6 +18,7 @@ RESPONSES: dict[str, Callable[..., Any]] = {
     "classes": Classes,
     "decoded": DecodedWord,
     "joined": JoinedWord,
+    "masked": PretrainingHeads,
     "matched": MatchedWord,
     "relation": Relation,
     "several": SeveralWords,
@@ -26,4 +28,4 @@ RESPONSES: dict[str, Callable[..., Any]] = {
 }
 
 # Kinds that answer from the states of a text alone, in networks without a memory.
-WITHOUT_MEMORY = ("classes", "spans", "tags")
+WITHOUT_MEMORY = ("classes", "masked", "spans", "tags")

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
+from mnemic.encode.block import Activation
+from mnemic.encode.pooler import Pooler
+from mnemic.memory import Reading
 from mnemic.respond.vocabulary import VocabularyHead
 
 
@@ -24,15 +27,29 @@ class PretrainingHeads(nn.Module):
     next-sentence prediction.
     """
 
+    tied = False
+
     def __init__(
-        self, width: int, vocab: int, *, words: nn.Parameter | None = None, pairs: bool = True
+        self,
+        width: int,
+        vocab: int,
+        words: nn.Parameter | None = None,
+        *,
+        pairs: bool = False,
+        activation: Activation = "gelu",
+        epsilon: float = 1e-12,
     ) -> None:
         super().__init__()
-        self.vocabulary = VocabularyHead(width, vocab, words=words)
+        self.vocabulary = VocabularyHead(
+            width, vocab, words=words, activation=activation, epsilon=epsilon
+        )
         self.follows = FollowsHead(width) if pairs else None
 
-    def forward(self, states: Tensor, places: Tensor) -> Said:
-        """``states`` b n d, ``places`` m in the flattened batch."""
+    def forward(
+        self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor
+    ) -> Said:
+        """``mask`` b n: which words are asked for; or their places in the flattened batch, m."""
+        places = mask if mask.dim() == 1 else mask.flatten().nonzero().squeeze(1)
         follows = None if self.follows is None else self.follows(states)
         return Said(self.vocabulary(states, places), follows)
 
@@ -42,9 +59,9 @@ class FollowsHead(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.pool = nn.Linear(width, width)
+        self.pool = Pooler(width)
         self.score = nn.Linear(width, 2)
 
     def forward(self, states: Tensor) -> Tensor:
         """``states`` b n d → b 2: it follows, it does not."""
-        return self.score(self.pool(states[:, 0]).tanh())
+        return self.score(self.pool(states))

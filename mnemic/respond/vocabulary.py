@@ -32,16 +32,18 @@ class VocabularyHead(nn.Module):
         self.words = nn.Parameter(own) if words is None else words
         inner = self.words.shape[1]
         self.dense = nn.Linear(width, inner)
-        self.activation = ACTIVATIONS[activation]
+        self.kind, self.activation = activation, ACTIVATIONS[activation]
         self.norm = nn.LayerNorm(inner, eps=epsilon)
         self.bias = nn.Parameter(torch.zeros(vocab))
 
     def forward(self, states: Tensor, places: Tensor | None = None) -> Tensor:
         """``states`` b n d → b n v; with ``places`` (m, in the flattened batch) only there: m v.
 
-        Scores are the largest part of a small BERT's work: 15 % of the places, 15 % of it.
+        Scores are the largest part of a small BERT's work: 15 % of the places, 15 % of it. A place
+        beyond the batch stands for none; what is scored there means nothing.
         """
         if places is not None:
-            states = states.flatten(0, 1).index_select(0, places)  # m d
+            flat = states.flatten(0, 1)
+            states = flat.index_select(0, places.clamp(max=len(flat) - 1))  # m d
         states = self.norm(self.activation(self.dense(states)))
         return nn.functional.linear(states, self.words, self.bias)

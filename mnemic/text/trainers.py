@@ -7,7 +7,8 @@ which can be gone through only once, is held in memory.
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
@@ -131,7 +132,18 @@ def _usable(texts: Iterable[str], coverage: float = 1.0) -> Iterable[str]:
         if allowed < 0:
             break
         rare[ord(letter)] = " "
-    return [text.translate(rare) for text in again]
+    return _Cleared(again, rare)
+
+
+@dataclass(frozen=True)
+class _Cleared:
+    """Texts without some characters, cleared as they are gone through: none is held."""
+
+    texts: Iterable[str]
+    rare: dict[int, str]
+
+    def __iter__(self) -> Iterator[str]:
+        return (text.translate(self.rare) for text in self.texts)
 
 
 def _letters(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:

@@ -1,40 +1,39 @@
 """Plain texts to learn a language from: documents, read lazily, as sequences of tokens.
 
-``Corpus`` reads documents from files and ``tokenised`` makes tokens of them, which ``keep`` can
-put on disk; ``Stream`` deals out sequences without end, from any ``Position`` on; ``Maker`` makes
-them in one of the ``FORMATS``; ``cut`` and ``collate`` make batches.
+``Corpus`` reads documents from files and ``tokenised`` makes tokens of them; ``Maker`` makes
+sequences of these, in one of the ``FORMATS``, and ``Making`` keeps them in a folder, which
+``load_kept`` maps into memory; ``corpus_set`` makes batches. ``CorpusFiles`` is all of that.
 """
 
-from mnemic.data.corpora.batches import Batch, collate, cut
+from mnemic.data.corpora.dataset import CorpusFiles
 from mnemic.data.corpora.document import CorpusError, Document, Place
 from mnemic.data.corpora.formats import FORMATS
 from mnemic.data.corpora.held_out import only, part_of
-from mnemic.data.corpora.kept import Kept, keep
+from mnemic.data.corpora.kept import Kept, Making, Sequences, load_kept
 from mnemic.data.corpora.making import Maker
 from mnemic.data.corpora.reading import Corpus
 from mnemic.data.corpora.sequences import Example, assemble
-from mnemic.data.corpora.stream import Dealt, Position, Stream
-from mnemic.data.corpora.tokens import TokenDocument, Tokens, tokenise, tokenised
+from mnemic.data.corpora.tensors import Batch, CorpusSet, corpus_set
+from mnemic.data.corpora.tokens import Tokens, tokenise, tokenised
 
 __all__ = [
     "FORMATS",
     "Batch",
     "Corpus",
     "CorpusError",
-    "Dealt",
+    "CorpusFiles",
+    "CorpusSet",
     "Document",
     "Example",
     "Kept",
     "Maker",
+    "Making",
     "Place",
-    "Position",
-    "Stream",
-    "TokenDocument",
+    "Sequences",
     "Tokens",
     "assemble",
-    "collate",
-    "cut",
-    "keep",
+    "corpus_set",
+    "load_kept",
     "only",
     "part_of",
     "tokenise",

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mnemic.data.corpora.document import Document, Place
+from mnemic.data.corpora.document import Document
 from mnemic.text import Span, Tokenizer, sentences
 from mnemic.text.whole_words import word_starts
 
@@ -20,23 +20,11 @@ class Tokens(NamedTuple):
     ends: Sequence[int]  # how many tokens there are up to each sentence's end
 
 
-class TokenDocument(NamedTuple):
-    """A document's tokens, and the place behind it."""
-
-    tokens: Tokens
-    after: Place
-
-    @property
-    def size(self) -> int:
-        return len(self.tokens.ids)
-
-
 def tokenised(
     documents: Iterable[Document], tokenizer: Tokenizer, words: FindWords | None = None
-) -> Iterator[TokenDocument]:
+) -> Iterator[Tokens]:
     """The documents as tokens, one by one as they are asked for."""
-    for document in documents:
-        yield TokenDocument(tokenise(document.text, tokenizer, words), document.after)
+    return (tokenise(document.text, tokenizer, words) for document in documents)
 
 
 def tokenise(text: str, tokenizer: Tokenizer, words: FindWords | None = None) -> Tokens:

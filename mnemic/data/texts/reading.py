@@ -182,7 +182,8 @@ class ReadingSet:
         tokens, segments, positions, inside = self.send(told).long().unsqueeze(1)
         read = edges[rank[:count]].unsqueeze(1) + torch.arange(int(sizes[:count].max()))  # b n
         real = read < edges[rank[:count] + 1].unsqueeze(1)
-        mask = Packed(tuple(sizes[order].tolist()), self.send(edges.int()))
+        lengths = tuple(sizes[order].tolist())
+        mask = Packed(lengths, self.send(edges.int()), lengths[-1], len(owner))
         places = self.send(read.clamp(max=len(owner) - 1))
         row = Row(tokens, mask, segments, positions, inside.bool(), places, self.send(real))
         return row, rank

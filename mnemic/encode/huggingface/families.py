@@ -7,6 +7,8 @@ theirs, {} for the number of a layer. What is not named here is neither read nor
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from torch import Tensor
+
 
 class Family(NamedTuple):
     """One kind of model that Hugging Face knows by its ``model_type``."""
@@ -19,6 +21,8 @@ class Family(NamedTuple):
     pooler: str | None = "pooler.dense"
     pad: int = 0
     offset: bool = False  # positions begin after that of padding (RoBERTa)
+    heads: Mapping[str, str] = {}  # of the heads of pre-training, as ``weights``
+    masked: tuple[str, str] = ("", "")  # the classes with a head for masked words, and with both
 
 
 SIZES = {
@@ -99,8 +103,18 @@ ALBERT_DEFAULTS = {
     "groups": 1,
 }
 
+BERT_HEADS = {
+    "vocabulary.dense": "cls.predictions.transform.dense",
+    "vocabulary.norm": "cls.predictions.transform.LayerNorm",
+    "vocabulary.bias": "cls.predictions.bias",
+    "follows.score": "cls.seq_relationship",
+}
+
 FAMILIES = {
-    "bert": Family("BertModel", "bert", SIZES, EMBEDDINGS | LAYER, DEFAULTS),
+    "bert": Family(
+        "BertModel", "bert", SIZES, EMBEDDINGS | LAYER, DEFAULTS,
+        heads=BERT_HEADS, masked=("BertForMaskedLM", "BertForPreTraining"),
+    ),
     "roberta": Family(
         "RobertaModel", "roberta", SIZES, EMBEDDINGS | LAYER, DEFAULTS, pad=1, offset=True
     ),
@@ -127,6 +141,16 @@ ACTIVATIONS = {
     "gelu_fast": "gelu_tanh",
     "relu": "relu",
 }
+
+
+def named_heads(weights: Mapping[str, Tensor], family: Family) -> dict[str, Tensor]:
+    """Weights of the heads of pre-training under Hugging Face's names; none if it has no such."""
+    found = {}
+    for ours, weight in weights.items():
+        for own, theirs in family.heads.items():
+            if ours == own or ours.startswith(f"{own}."):
+                found[theirs + ours.removeprefix(own)] = weight
+    return found
 
 
 def their_name(ours: str, family: Family, block_of: Mapping[str, str]) -> str:
