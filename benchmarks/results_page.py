@@ -4,10 +4,10 @@
 
 `mnemic table … --out DIR` measures; a copy of its DIR/table.json goes to docs/results/NAME.json.
 A table on the page stands between `<!-- rows: NAME NAME -->` (one line a measured table),
-`<!-- networks: NAME NAME -->` (the same as the summary of `mnemic table babi --recipe all`) or
-`<!-- tasks: NAME NAME -->` (one line a bAbI task) and `<!-- end -->`; the words around are free.
-`<!-- tuned: TASK TASK -->` has a line a task that `benchmarks/fine_tuning.py run` measured; copies
-of its files are in docs/results/fine-tuning.
+`<!-- networks: NAME NAME -->` (the same as the summary of `mnemic table babi --recipe all`),
+`<!-- tasks: NAME NAME -->` (one line a bAbI task) or `<!-- words: NAME -->` (`mnemic table words`)
+and `<!-- end -->`; the words around are free. `<!-- tuned: TASK TASK -->` has a line a task that
+`benchmarks/fine_tuning.py run` measured; copies of its files are in docs/results/fine-tuning.
 With `NAME = LABEL` on lines of their own, the rows are labelled. What the runs read is shown as
 soon as one of a table's lines knows it; tables measured earlier have a dash there.
 """
@@ -28,7 +28,8 @@ READ = (  # the head of the columns that say what was read, tasks 1 / 2 / 3
 )
 DOCS = Path(__file__).parents[1] / "docs"
 ALL = 20  # tasks of bAbI
-BLOCK = re.compile(r"(<!-- (rows|networks|tasks|tuned):\s(.*?)\s-->)\n.*?<!-- end -->", re.DOTALL)
+KINDS = "rows|networks|tasks|tuned|words"
+BLOCK = re.compile(rf"(<!-- ({KINDS}):\s(.*?)\s-->)\n.*?<!-- end -->", re.DOTALL)
 
 
 def main() -> None:
@@ -45,7 +46,7 @@ def filled(page: str) -> str:
             lines = tuned([runs_of(name) for name in named], list(named.values()))
             return "\n".join([head, "", *lines, "", "<!-- end -->"])
         tables, labels = [measured(name) for name in named], list(named.values())
-        kinds = {"rows": rows, "networks": networks, "tasks": task_rows}
+        kinds = {"rows": rows, "networks": networks, "tasks": task_rows, "words": word_rows}
         lines = kinds[kind](tables, labels)
         return "\n".join([head, "", *lines, "", "<!-- end -->"])
 
@@ -173,6 +174,47 @@ def task_rows(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterat
             cells.append(f"{paper[task]:.1f}" if task in paper else "–")
             cells += [f"{table['ours'][key][task]:.1f}" for key in ("per_task", "per_task_mean")]
         yield f"| {task} | " + " | ".join(cells) + " |"
+
+
+def word_rows(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
+    """One line a language model; above them what guessing by frequency would give."""
+    heads = "network | perplexity | of known words | weights | words read | seconds | seeds"
+    yield f"| {heads} | hardware |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | --- | --- |"
+    for table in tables:
+        guess, seeds = table["unigram"], len(table["seeds"])
+        yield (
+            f"| word frequencies | {guess['perplexity']:.1f} | {guess['known words']:.1f} | | "
+            f"{table['words']['train']:,} | | | |"
+        )
+        for row in table["rows"]:
+            deviation = f" ± {row['std']:.1f}" if seeds > 1 else ""
+            cells = [
+                f"`{row['recipe']}`",
+                f"**{row['perplexity']:.1f}**{deviation}",
+                f"{row['known words']:.1f}",
+                f"{row['weights']:,}",
+                f"{row['words_read']:,}",
+                f"{row['seconds']:.0f}",
+                "0" if seeds == 1 else f"0–{seeds - 1}",
+                table["hardware"],
+            ]
+            yield "| " + " | ".join(cells) + " |"
+        yield ""
+        yield (
+            f"A vocabulary of {table['vocab']:,}; {guess['unknown %']:.1f} % of the "
+            f"{table['words']['test']:,} words asked for are not in it. "
+            f"`{words_command(table)}`"
+        )
+
+
+def words_command(table: dict[str, Any]) -> str:
+    """What was typed to measure it."""
+    words = ["mnemic", "table", "words", "--data", "DIR"]
+    words += ["--seeds", str(len(table["seeds"]))] if len(table["seeds"]) > 1 else []
+    for text in table["overrides"]:
+        words += ["--set", text]
+    return shlex.join(words)
 
 
 def command(table: dict[str, Any]) -> str:

@@ -21,7 +21,7 @@ from sphinx.util.docutils import SphinxDirective
 FIELD = re.compile(r"^    (\w+): .*?  # (.+)$", re.MULTILINE)
 WIDTH = "84"  # columns of a block on the page
 # By the maker.
-GIVEN = {"width", "vocab", "longest", "tables", "classes", "parameters", "rate", "runs"}
+GIVEN = {"width", "vocab", "words", "longest", "tables", "classes", "parameters", "rate", "runs"}
 LONGEST = 30  # characters of a default that is shown
 TABLES = {  # what a recipe calls it: where its kinds are listed
     "model.encode": "mnemic.encode:ENCODERS",

@@ -55,6 +55,7 @@ class Windows(NamedTuple):
     segments: Tensor  # b n, 1 = of the second text of a pair
     inside: Tensor  # b n, True = a token that an answer may be about, none of the special ones
     room: int = 0  # that many tokens are no padding, at most; 0: nobody has counted
+    said: Tensor | None = None  # b m, an answer in the making, for a response that goes on with it
 
 
 class Row(NamedTuple):
@@ -95,7 +96,8 @@ class Reader(nn.Module):
             if isinstance(self.encode, TransformerEncoder):
                 told["room"] = inputs.room
             states = self.encode(inputs.tokens, inputs.mask, **told)  # b n d
-            scores = self.respond(None, None, states, inputs.inside)
+            said = {} if inputs.said is None else {"said": inputs.said}
+            scores = self.respond(None, None, states, inputs.inside, **said)
         else:
             states = self.encode(inputs.tokens, inputs.mask, positions=inputs.positions, **told)
             inside = take(inputs.inside[0], inputs.places) & inputs.real  # b n
@@ -197,16 +199,26 @@ def without_memory(model: Mapping[str, Any], given: dict[str, Any]) -> Reader:
     kinds = {kind: maker for kind, maker in ENCODERS.items() if kind not in WHOLE}
     encode = build(kinds, model["encode"], **given)
     kind = model["respond"].get("kind")
+    if kind == "next" and looks_ahead(model["encode"]):
+        raise ConfigError(
+            'model.respond.kind = "next" asks for words that this encoder has already read: '
+            'model.encode.kind is "causal", or "recurrent" with directions = "forward"'
+        )
     if kind in RESPONSES and kind not in WITHOUT_MEMORY:
         known = listed(WITHOUT_MEMORY)
         raise ConfigError(
             f"a response of kind {kind!r} needs a memory: add model.memory, or respond with {known}"
         )
-    if isinstance(encode, TransformerEncoder):
-        given["words"] = encode.embeddings.tokens  # for a response that shares them
+    given["words"] = encode.embeddings.tokens  # for responses that share them
     respond = build(RESPONSES, model["respond"], **given)
     told_apart = isinstance(encode, TransformerEncoder) and encode.segments > 1
     return Reader(encode, respond, segments=told_apart)
+
+
+def looks_ahead(encode: Mapping[str, Any]) -> bool:
+    """Whether a state knows of the tokens behind it."""
+    directions = encode.get("recurrent", {}).get("directions", "forward")
+    return encode["kind"] != "causal" and (encode["kind"], directions) != ("recurrent", "forward")
 
 
 def with_memory(model: Mapping[str, Any], given: dict[str, Any]) -> Network:
@@ -245,6 +257,8 @@ def check_parts(network: nn.Module, sizes: Mapping[str, int]) -> None:
     longest = 3 if isinstance(network, Network) else sizes["longest"]
     words = torch.ones(2, longest, dtype=torch.long)
     inputs: Any = Windows(words, words > 0, words, words > 0)
+    if isinstance(network, Reader) and "said" in named(type(network.respond).forward):
+        inputs = inputs._replace(said=words)
     if isinstance(network, Network):
         inputs = Inputs(words, words > 0, torch.tensor([[0, 1]]), torch.tensor([[1]]))
     try:

@@ -9,7 +9,7 @@ from app_runs import run
 from mnemic import __version__
 
 COMMANDS = ["demo", "recipes", "train", "evaluate", "ask", "inspect", "export", "data stories",
-            "data show", "table babi"]  # fmt: skip
+            "data show", "data words", "table babi", "table words"]  # fmt: skip
 HEAVY = ("torch", "numpy", "matplotlib", "tokenizers", "safetensors")
 PROBE = """
 import sys, time

@@ -4,7 +4,8 @@ from datetime import date
 
 import pytest
 
-from mnemic.data.sequences.dates import MONTHS, PHRASES, is_tested, ordinal, pairs, year
+from mnemic.data.contract import Part
+from mnemic.data.sequences.dates import MONTHS, PHRASES, ordinal, pairs, part_of, year
 
 
 @pytest.mark.parametrize(
@@ -35,11 +36,14 @@ def test_every_year_and_every_day_has_words_of_its_own() -> None:
 
 
 def test_no_tested_day_is_trained_on() -> None:
-    train, test = (pairs(part, 3000, seed=1) for part in ("train", "test"))
-    assert not {day for _, day in train} & {day for _, day in test}
-    assert all(is_tested(date.fromisoformat(day)) for _, day in test)
-    share = sum(is_tested(date.fromordinal(700_000 + n)) for n in range(5000)) / 5000
-    assert 0.08 < share < 0.12
+    parts: list[Part] = ["train", "validation", "test"]
+    days = {part: {day for _, day in pairs(part, 3000, seed=1)} for part in parts}
+    for part, own in days.items():
+        assert all(part_of(date.fromisoformat(day)) == part for day in own)
+    assert not days["train"] & (days["validation"] | days["test"])
+    found = [part_of(date.fromordinal(700_000 + n)) for n in range(5000)]
+    assert 0.08 < found.count("test") / 5000 < 0.12
+    assert 0.03 < found.count("validation") / 5000 < 0.07
 
 
 def test_the_words_say_the_digits() -> None:

@@ -10,7 +10,7 @@ import pytest
 import text_files
 from torch import nn
 
-from mnemic.data import TEXTS
+from mnemic.data import RESPONSE_OF
 from mnemic.learn.checkpoint import load as load_checkpoint
 from mnemic.learn.fit import fit
 from mnemic.recipe import (
@@ -335,7 +335,9 @@ def toy(name: str, folder: Path) -> dict[str, Any]:
     short = [f"phases.{n}.train.steps=4" for n in range(len(phases))]
     short += ["train.steps=4", "train.batch=8"]
     kind = load(name)["data"]["kind"]
-    if kind in TEXTS:
+    if kind == "dates":
+        return load(name, ["data.count=80", "data.held=8", "data.tested=8", *TOY[1:], *short])
+    if kind in RESPONSE_OF:
         numbers = {"numbers": True} if "numbers" in name else {}
         getattr(text_files, kind)(folder, 40, **numbers)
         few = {"reading": FEW, "corpus": ["train.log=0", *SMALL_BERT]}.get(kind, [])

@@ -25,7 +25,8 @@ SIZES = {"vocab": 20, "classes": 3, "longest": 12}
 
 
 def network(kind: str, **encode: Any) -> Reader:
-    model = {"width": 8, "encode": ENCODE | encode, "respond": {"kind": kind}}
+    base = {"kind": "causal"} if kind == "next" else ENCODE  # which may not look ahead
+    model = {"width": 8, "encode": base | encode, "respond": {"kind": kind}}
     return assemble(model, SIZES).eval()
 
 
@@ -40,20 +41,34 @@ def windows(count: int = 3, size: int = 7, padding: int = 0) -> Windows:
     return Windows(tokens, *rows)
 
 
+def read_by(kind: str, padding: int = 0, count: int = 3) -> Windows:
+    """Windows, with what was said so far, or the hidden places, for a response that needs it."""
+    own = Windows(*(part[:count] for part in windows(padding=padding)[:4]))
+    if kind == "sequence":
+        return own._replace(said=own.tokens[:, :4])
+    hidden = own.inside.flatten().nonzero().squeeze(1)
+    return own._replace(inside=hidden) if kind == "masked" else own
+
+
+def scores_of(own: Reader, read: Windows) -> Tensor:
+    scores = own(read).scores
+    return scores if isinstance(scores, Tensor) else scores.words
+
+
 @pytest.mark.parametrize("kind", WITHOUT_MEMORY)
 def test_padding_and_neighbours_change_nothing(kind: str) -> None:
     own = network(kind)
-    alone, padded = own(windows()).scores, own(windows(padding=4)).scores
-    cut = {"classes": padded, "spans": padded[..., :8], "tags": padded[:, :7]}[kind]
+    alone, padded = (scores_of(own, read_by(kind, padding)) for padding in (0, 4))
+    cut = {"spans": padded[..., :8], "tags": padded[:, :7], "next": padded[:, :7]}.get(kind, padded)
     torch.testing.assert_close(cut, alone)
-    first = Windows(*(part[:1] for part in windows()))
-    torch.testing.assert_close(own(first).scores, alone[:1])
+    first = scores_of(own, read_by(kind, count=1))
+    torch.testing.assert_close(first, alone[: len(first)])
 
 
 @pytest.mark.parametrize("kind", WITHOUT_MEMORY)
 def test_every_weight_learns(kind: str) -> None:
     own = network(kind)
-    scores = own(windows()).scores
+    scores = scores_of(own, read_by(kind))
     scores.masked_fill(scores < -1e30, 0).square().sum().backward()
     assert not [name for name, p in own.named_parameters() if p.grad is None]
 

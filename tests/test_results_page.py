@@ -14,6 +14,8 @@ import results_page  # noqa: E402
 
 PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
 NAMES = sorted(path.stem for path in (ROOT / "docs" / "results").glob("*.json"))
+BABI = [name for name in NAMES if results_page.measured(name)["table"] == "babi"]
+WORDS = [name for name in NAMES if results_page.measured(name)["table"] == "words"]
 
 
 def test_the_page_is_written_from_the_measured_tables() -> None:
@@ -27,7 +29,18 @@ def test_every_measured_table_is_on_the_page(name: str) -> None:
     assert name in shown
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", WORDS)
+def test_a_table_of_language_models_adds_up(name: str) -> None:
+    table = results_page.measured(name)
+    for row in table["rows"]:
+        runs = [run["test"]["perplexity"] for run in row["runs"]]
+        assert row["perplexity"] == pytest.approx(sum(runs) / len(runs))
+        assert len(runs) == len(table["seeds"])
+        assert row["words_read"] == table["rows"][0]["words_read"]  # or they could not be compared
+        assert row["unknown %"] == pytest.approx(table["unigram"]["unknown %"])
+
+
+@pytest.mark.parametrize("name", BABI)
 def test_a_measured_table_adds_up(name: str) -> None:
     table = json.loads((ROOT / "docs" / "results" / f"{name}.json").read_text(encoding="utf-8"))
     ours = table["ours"]
@@ -72,3 +85,22 @@ def test_an_old_number_on_the_page_is_noticed() -> None:
     stale = PAGE.replace(found[0], found[0].replace("| 0", "| 9", 1))
     assert stale != PAGE
     assert results_page.filled(stale) == PAGE
+
+
+def test_language_models_stand_below_guessing_by_frequency() -> None:
+    figures = {"perplexity": 99.5, "known words": 120.0, "unknown %": 8.0}
+    same = {"std": 0.0, "weights": 1234, "words_read": 50_000, "seconds": 61.0}
+    table = {
+        "unigram": figures | {"perplexity": 700.0},
+        "rows": [figures | same | {"recipe": "lstm-words"}],
+        "seeds": [0],
+        "words": {"train": 90_000, "test": 8_000},
+        "vocab": 20_000,
+        "overrides": ["train.epochs=1"],
+        "hardware": "NVIDIA H200",
+    }
+    head, rule, guess, ours, _, said = results_page.word_rows([table], [""])
+    assert guess.startswith("| word frequencies | 700.0 | 120.0 |")
+    assert ours == "| `lstm-words` | **99.5** | 120.0 | 1,234 | 50,000 | 61 | 0 | NVIDIA H200 |"
+    assert len({line.count("|") for line in (head, rule, guess, ours)}) == 1
+    assert "`mnemic table words --data DIR --set train.epochs=1`" in said

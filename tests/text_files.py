@@ -114,3 +114,24 @@ def corpus(folder: Path, count: int = 300, seed: int = 0) -> Path:
         rows.append(json.dumps({"text": " ".join(said)}))
     write(folder / "corpus.jsonl", rows)
     return folder
+
+
+def words(folder: Path, count: int = 40, seed: int = 0) -> Path:
+    """Running text in which each word tells the next but one in five, and rare words are many."""
+    for name, size in (("train", count), ("valid", 10)):
+        dice = Random(f"{seed} {name}")
+        rows = []
+        for number in range(size):
+            said = [dice.choice(FILLER)]
+            for place in range(dice.randrange(30, 90)):
+                after = (
+                    FILLER[(FILLER.index(said[-1]) + 1) % len(FILLER)]
+                    if said[-1] in FILLER
+                    else "the"
+                )
+                said.append(after if dice.random() < 0.8 else dice.choice(FILLER))
+                if place % 20 == 19:
+                    said.append(f"{name}{number}")  # which no other document has
+            rows.append(json.dumps({"text": " ".join(said).capitalize() + "."}))
+        write(folder / f"{name}.jsonl", rows)
+    return folder

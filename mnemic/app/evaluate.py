@@ -26,14 +26,14 @@ def evaluate(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Test a trained network: the error of each task, or the figures of a set of texts.
+    """Test a trained network: the error of each task, or the figures of texts; perplexity.
 
     The questions are those of the checkpoint's own recipe; --data puts another folder in its place.
 
     Example: mnemic evaluate --model runs/memn2n --data babi --tasks 1-3
     """
     from mnemic.app.evaluate_texts import evaluate_texts
-    from mnemic.data import TEXTS
+    from mnemic.data import RESPONSE_OF
     from mnemic.learn.checkpoint import load
     from mnemic.learn.evaluate import mean
     from mnemic.learn.figures import FAILED
@@ -42,7 +42,7 @@ def evaluate(
     source = dict(checkpoint.recipe["data"])
     if data is not None:
         source = from_folder(source, data)
-    if source["kind"] in TEXTS:
+    if source["kind"] in RESPONSE_OF:  # without a memory
         evaluate_texts(checkpoint, source, str(model), split.value, device_of(device), as_json)
         return
     found = test(checkpoint, source, split, tasks or ["all"], device_of(device))
@@ -96,6 +96,7 @@ def from_folder(source: dict[str, Any], folder: str) -> dict[str, Any]:
     shared = {  # kind of generated data → the kind in files, and what both take
         "generated": ("stories", ("tasks", "sentences", "validation")),
         "generated-knowledge": ("knowledge", ("validation", "slots", "common")),
+        "dates": ("sequences", ("tokenizer", "length")),
     }
     if source["kind"] not in shared:
         return {**source, "folder": folder}

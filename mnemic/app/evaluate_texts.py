@@ -1,4 +1,4 @@
-"""``mnemic evaluate`` for texts that are read in windows: the figures of their kind."""
+"""``mnemic evaluate`` for texts that are read without a memory: the figures of their kind."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,24 +20,26 @@ def evaluate_texts(
 ) -> None:
     """Read every text of the split, and print how good what was said is."""
     from mnemic.data import DATASETS
-    from mnemic.learn.judge import figures
+    from mnemic.data.words.tensors import WordSet
+    from mnemic.learn.evaluate import look
     from mnemic.recipe import ConfigError, build
 
     texts = build(DATASETS, source).asked(split, checkpoint.tokenizer, checkpoint.labels)
     if not len(texts):
         raise ConfigError(f"the {split} split of this data has no texts")
     notes = [] if checkpoint.progress.done else ["this network is not trained to the end"]
-    if strange := texts.unknown:
+    running = isinstance(texts, WordSet)
+    if (strange := texts.unknown) and not running:  # which has a figure for it
         notes.append(f"{strange} of {len(texts)} labels were not in training; they count as wrong")
     for note in notes:
         warn(note)
-    seen, total = texts.count.sum(0).tolist()
+    seen, total = (texts.asked,) * 2 if running else texts.count.sum(0).tolist()
     report = {
         "model": model,
         "data": source,
         "split": split,
-        "texts": len(texts),
-        "figures": figures(checkpoint.network.to(device), texts.to(device)),
+        **({} if running else {"texts": len(texts)}),
+        "figures": look(checkpoint.network.to(device), texts.to(device))[1],
         "seen": seen,
         "total": total,
         "notes": notes,
@@ -45,10 +47,13 @@ def evaluate_texts(
     if as_json:
         print_json(report)
         return
-    table = Table("figure", "%", header_style="bold")
+    table = Table("figure", "" if running else "%", header_style="bold")
     table.columns[1].justify = "right"
     for name, value in report["figures"].items():
         table.add_row(name if name != "loss" else "loss, nats", figure(name, value))
     screen = out()
     screen.print(table)
-    screen.print(f"{len(texts)} texts, {seen:,} of {total:,} tokens seen")
+    if running:
+        screen.print(f"{total:,} words asked for, each from {texts.length} words at most")
+    else:
+        screen.print(f"{len(texts)} texts, {seen:,} of {total:,} tokens seen")

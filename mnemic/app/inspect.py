@@ -140,9 +140,9 @@ def log_table(log: list[dict[str, Any]]) -> Table:
     )
     for row in log:
         numbers = (str(row[name]) for name in ("phase", "epoch", "step"))
-        table.add_row(
-            *numbers, f"{row['loss']:.4f}", f"{row['rate']:g}", percent(row["validation"])
-        )
+        running = row.get("figures", {}).get("perplexity")
+        held = percent(row["validation"]) if running is None else f"perplexity {running:.1f}"
+        table.add_row(*numbers, f"{row['loss']:.4f}", f"{row['rate']:g}", held)
     for column in table.columns:
         column.justify = "right"
     return table

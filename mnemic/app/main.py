@@ -14,7 +14,19 @@ from typing import Annotated, Any
 import typer
 
 from mnemic import __version__
-from mnemic.app import ask, data, demo, evaluate, export, inspect, read, recipes, table, train
+from mnemic.app import (
+    ask,
+    data,
+    demo,
+    evaluate,
+    export,
+    inspect,
+    read,
+    recipes,
+    table,
+    train,
+    words,
+)
 from mnemic.app.screen import print_json, say
 
 MISTAKE, STOPPED = 2, 130
@@ -38,6 +50,8 @@ for command in (
     export.export,
 ):
     app.command()(command)
+data.app.command("words")(words.make_words)
+table.app.command()(words.words)
 app.add_typer(data.app, name="data")
 app.add_typer(table.app, name="table")
 

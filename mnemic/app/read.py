@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from mnemic.app.options import Device, Model, device_of
+from mnemic.app.options import Device, Model, Seed, device_of
 from mnemic.app.progress import Bars
 from mnemic.app.screen import warn
 
@@ -76,11 +76,20 @@ def read(
             show_default="as trained",
         ),
     ] = None,
+    beams: Annotated[
+        int, typer.Option("--beams", min=1, help="Answers that are thought of at once; 1: greedy.")
+    ] = 1,
+    words: Annotated[
+        int, typer.Option("--words", min=0, help="Go on with each text for so many words.")
+    ] = 0,
+    seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
     """Read texts with a trained network: classes, numbers, entities or answers as JSON lines.
 
     Every line says how many tokens were seen of how many; offsets count characters of the text.
+
+    A language model says how likely each text is (its perplexity), or with --words goes on with it.
 
     Example: mnemic read --model runs/bert-classes reviews.txt
 
@@ -98,10 +107,11 @@ def read(
         for unit in units_of(name, wanted_of(checkpoint, embed), question, whole=whole, jsonl=jsonl)
     ]
     how = {"overlap": overlap, "truncation": truncation}
+    speech = {"beams": beams, "words": words, "seed": seed}
     with Bars("texts") as bars:
         for start in range(0, len(units), AT_ONCE):
             part = units[start : start + AT_ONCE]
-            for unit, said in zip(part, said_of(checkpoint, part, embed, how)):
+            for unit, said in zip(part, said_of(checkpoint, part, embed, how, speech)):
                 place = {"file": unit.file} | ({"line": unit.line} if unit.line else {})
                 print(json.dumps(place | said, ensure_ascii=False), flush=True)
             bars.show("reading", min(start + AT_ONCE, len(units)), len(units))
@@ -168,12 +178,23 @@ def texts_of(row: dict[str, Any], wanted: Wanted, where: str) -> tuple[str, ...]
 
 
 def said_of(
-    checkpoint: "Checkpoint", units: Sequence[Unit], embed: bool, how: dict[str, Any]
+    checkpoint: "Checkpoint",
+    units: Sequence[Unit],
+    embed: bool,
+    how: dict[str, Any],
+    speech: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """What the network says, as plain values; what is quoted stands beside its offsets."""
+    from mnemic.app.speech import speech_of
     from mnemic.learn import reader
 
     kind = checkpoint.recipe["model"]["respond"]["kind"]
+    if kind in reader.OTHERS and not embed:
+        if any(value is not None for value in how.values()):
+            raise ValueError(
+                "this network reads each text whole: leave out --overlap, --truncation"
+            )
+        return speech_of(checkpoint, [unit.texts[-1] for unit in units], **speech)
     if embed:
         found = reader.embed(checkpoint, [unit.texts[-1] for unit in units], **how)
         counts = zip(found.vectors.tolist(), found.seen, found.total)

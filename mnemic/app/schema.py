@@ -9,6 +9,7 @@ from mnemic.recipe import Recipe, hints, listed, named, spoken
 
 # Facts that are handed to a part by its maker, so that a recipe does not set them.
 MODEL = {"width", "vocab", "longest", "tables", "words", "hops", "spelled", "unseen", "classes"}
+MODEL |= {"cross"}  # whether a stack looks at a source
 TEXTS = {"texts", "extra"}  # what a vocabulary is learnt from
 OPTIMISER = {"parameters", "rate", "runs"}
 NESTED = {"optimiser", "schedule", "clip"}  # parts of [train], which have rows of their own
@@ -51,7 +52,7 @@ def inner_parts() -> dict[str, Mapping[str, Callable[..., Any]]]:
     """Options that are parts with kinds of their own, wherever a part takes them."""
     from mnemic.data.corpora.formats import FORMATS
     from mnemic.data.texts.sets import VOCABULARIES
-    from mnemic.encode import ATTENTIONS, EMBEDDINGS, POSITIONS, RECURRENTS, STACKS
+    from mnemic.encode import ATTENTIONS, DECODERS, EMBEDDINGS, POSITIONS, RECURRENTS, STACKS
     from mnemic.memory.match import MATCHES
     from mnemic.memory.update import UPDATES
     from mnemic.objectives.masking import MASKINGS
@@ -63,6 +64,7 @@ def inner_parts() -> dict[str, Mapping[str, Callable[..., Any]]]:
         "embeddings": EMBEDDINGS,
         "positions": POSITIONS,
         "stack": STACKS,
+        "decoder": DECODERS,
         "attention": ATTENTIONS,
         "tokenizer": VOCABULARIES,
         "format": FORMATS,
@@ -103,7 +105,9 @@ def part(
     for key in sorted(own.keys() & inner.keys()):
         given = TEXTS if key == "tokenizer" else MODEL
         default = defaults.get(key, own[key].default)
-        yield from kind(f"{name}.{key}", inner[key], spec.get(key, {}), given, default)
+        only_back = key == "stack" and default["kind"] in inner["decoder"]  # of a causal encoder
+        table = inner["decoder" if only_back else key]
+        yield from kind(f"{name}.{key}", table, spec.get(key, {}), given, default)
 
 
 def made(maker: Callable[..., Any]) -> dict[str, Any]:

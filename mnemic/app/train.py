@@ -21,6 +21,8 @@ FROM_FILES = {  # kind of data → what its files hold, and what can be used in 
     "reading": ("SQuAD", "your own of the same form"),
     "tags": ("CoNLL", "your own of the same form"),
     "corpus": ("plain text", "a folder that mnemic data sequences made"),
+    "words": ("text", "your own .jsonl or .txt files"),
+    "sequences": ("text", "dates that are made with --set data.kind=dates"),
 }
 
 

@@ -5,9 +5,11 @@ from typing import Any
 
 from mnemic.data.corpora.dataset import CorpusFiles
 from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeFolder
+from mnemic.data.sequences.dataset import GeneratedDates, SequenceFiles
 from mnemic.data.stories.dataset import GeneratedStories, StoryFolder
 from mnemic.data.texts.articles import ArticleFiles
 from mnemic.data.texts.dataset import ClassFiles, PairFiles, SpanFiles, TagFiles
+from mnemic.data.words.dataset import WordFiles
 
 DATASETS: dict[str, Callable[..., Any]] = {
     "stories": StoryFolder,
@@ -20,7 +22,23 @@ DATASETS: dict[str, Callable[..., Any]] = {
     "tags": TagFiles,
     "reading": ArticleFiles,
     "corpus": CorpusFiles,
+    "words": WordFiles,
+    "sequences": SequenceFiles,
+    "dates": GeneratedDates,
 }
 
 # Kinds that are read in windows, without a memory.
 TEXTS = ("classes", "pairs", "spans", "tags", "reading", "corpus")
+
+# All kinds that are read without a memory, each with the kind of response that it needs.
+RESPONSE_OF = {
+    "classes": "classes",
+    "pairs": "classes",
+    "spans": "spans",
+    "tags": "tags",
+    "reading": "spans",
+    "corpus": "masked",
+    "words": "next",
+    "sequences": "sequence",
+    "dates": "sequence",
+}

@@ -2,9 +2,10 @@
 
 A machine that has torch, numpy, tokenizers and safetensors is enough; so is ``torchrun
 --nproc-per-node 2 -m mnemic.learn …``. ``python -m mnemic.learn table babi …`` rebuilds a table,
-with ``--recipe all`` all of them; ``python -m mnemic.learn ship RUN NAME`` puts a trained network
-into the package; ``python -m mnemic.learn prepare RECIPE --data TEXTS --out DIR`` makes the
-sequences of pre-training, so that training can begin at once, elsewhere too, with ``--data DIR``.
+with ``--recipe all`` all of them, ``table words …`` compares language models; ``python -m
+mnemic.learn ship RUN NAME`` puts a trained network into the package; ``python -m mnemic.learn
+prepare RECIPE --data TEXTS --out DIR`` makes the sequences of pre-training, so that training can
+begin at once, elsewhere too, with ``--data DIR``.
 """
 
 import argparse
@@ -24,6 +25,10 @@ from mnemic.learn.shipped import WEIGHTS
 from mnemic.learn.start import with_start
 from mnemic.learn.stop import patient
 from mnemic.learn.tables import BabiTable, rebuild, save_result
+from mnemic.learn.words_table import RECIPES as WORD_RECIPES
+from mnemic.learn.words_table import WordsTable
+from mnemic.learn.words_table import rebuild as rebuild_words
+from mnemic.learn.words_table import save_result as save_words
 from mnemic.recipe import load
 
 
@@ -79,8 +84,10 @@ def line_of(report: Report) -> str:
 
 
 def table(words: Sequence[str]) -> int:
+    if words and words[0] == "words":
+        return words_table(words[1:])
     parser = argparse.ArgumentParser("python -m mnemic.learn table")
-    parser.add_argument("table", choices=["babi"])
+    parser.add_argument("table", choices=["babi", "words"])
     parser.add_argument("--recipe", required=True, help="a name, or all: every published table")
     parser.add_argument("--data", required=True)
     parser.add_argument("--size", choices=["1k", "10k"], default="1k")
@@ -105,6 +112,34 @@ def table(words: Sequence[str]) -> int:
         watch(one, place)
         whole = save_summary(tables[:number], given.out)
     print(json.dumps(whole, indent=1))
+    return 0
+
+
+def words_table(words: Sequence[str]) -> int:
+    """Language models on the same words, with a line an epoch; the table is printed as JSON."""
+    parser = argparse.ArgumentParser("python -m mnemic.learn table words")
+    parser.add_argument("--data", required=True, help="documents, or what mnemic data words made")
+    parser.add_argument("--recipes", nargs="+", default=WORD_RECIPES)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="sets")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", required=True, type=Path)
+    given = vars(parser.parse_args(words))
+    folder = given.pop("out")
+    asked = WordsTable(**given)
+    with patient() as stopped, closing(rebuild_words(asked, folder)) as steps:
+        for name, seed, _, report in steps:
+            if report.row is not None:
+                held = report.row.get("figures", {}).get("perplexity", float("nan"))
+                print(
+                    f"{name} seed {seed}  step {report.step} of {report.total}  loss "
+                    f"{report.row['loss']:.4f}  validation perplexity {held:.1f}",
+                    file=sys.stderr,
+                    flush=True,
+                )
+            if stopped():
+                raise KeyboardInterrupt
+    print(json.dumps(save_words(asked, folder), indent=1))
     return 0
 
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from mnemic import __version__
 from mnemic.encode.precision import Precision, for_inference
-from mnemic.learn import reader, results, shipped
+from mnemic.learn import reader, results, say, shipped
 from mnemic.learn.disk import CheckpointError, digest, flush, old_of, read_json, replace, write_json
 from mnemic.learn.quantise import quantised, restored
 from mnemic.network import assemble
@@ -58,6 +58,9 @@ class Checkpoint:
     progress: Progress
     state: Mapping[str, Tensor]  # of the optimiser, of dropout's dice, carried
     labels: tuple[str, ...] = ()  # what answers are called, in the order of their scores
+
+    # As ``classify`` and the others below, of ``learn.say``: networks that speak.
+    say, go_on, measure = say.say, say.go_on, say.measure
 
     def classify(
         self,

@@ -11,8 +11,11 @@ from torch import Tensor, nn
 
 from mnemic.data.contract import Examples, Questions
 from mnemic.data.corpora import CorpusSet
+from mnemic.data.sequences.tensors import SequenceSet
 from mnemic.data.texts.tensors import TextSet
+from mnemic.data.words.tensors import WordSet
 from mnemic.learn.judge import figures
+from mnemic.learn.perplexity import language_figures
 
 AT_ONCE = 500  # questions a batch: memory, not results, depends on it
 
@@ -51,9 +54,13 @@ def judged(
 def look(network: nn.Module, examples: Examples) -> tuple[float, dict[str, float]]:
     """The error in percent that tells which weights are best, and the figures behind it.
 
-    Of questions their mean error; of texts what their own first figure lacks to 100.
+    Of questions their mean error; of texts what their own first figure lacks to 100; of running
+    text the perplexity, which is no percentage.
     """
-    if isinstance(examples, TextSet | CorpusSet):
+    if isinstance(examples, WordSet):
+        found = language_figures(network, examples)
+        return found["perplexity"], found
+    if isinstance(examples, TextSet | CorpusSet | SequenceSet):
         found = figures(network, examples)
         return 100 - next(iter(found.values())), found
     return mean(list(task_errors(network, cast(Questions, examples)).values())), {}

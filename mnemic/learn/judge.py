@@ -1,15 +1,19 @@
 """The figures of a set of texts, in percent but for losses: the one it is judged by first."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import nn
 
 from mnemic.data.corpora import CorpusSet
+from mnemic.data.sequences.tensors import SequenceSet
 from mnemic.data.texts.tensors import TextSet
 from mnemic.learn import metrics
 from mnemic.learn.read import AT_ONCE, class_scores, spans, tags, vectors
 from mnemic.learn.results import DOUBT
+from mnemic.learn.say import spoken
 from mnemic.network import IGNORE
 from mnemic.objectives.masking import TokenMasking
 from mnemic.objectives.pretraining import ask, word_loss
@@ -19,9 +23,10 @@ from mnemic.respond.merge import Span
 Figures = dict[str, float]
 RECALLS = (1, 5)  # how many of the nearest texts are looked at
 COMPARED = 1000  # questions that are compared with all texts at once
+BEAMS = 4  # of the beam search that stands beside the likeliest word each time
 
 
-def figures(network: nn.Module, texts: TextSet | CorpusSet) -> Figures:
+def figures(network: nn.Module, texts: TextSet | CorpusSet | SequenceSet) -> Figures:
     """Read all texts and compare what is said with what is right."""
     if not len(texts):
         raise ConfigError("there are no texts to judge by")
@@ -147,9 +152,21 @@ def of_masked(network: nn.Module, corpus: CorpusSet) -> Figures:
     return found | ({"follows": 100 * followed / paired} if paired else {})
 
 
-JUDGES: dict[str, Callable[[nn.Module, TextSet], Figures]] = {
+def of_sequences(network: nn.Module, texts: SequenceSet) -> Figures:
+    """How many answers are right to the last letter, by two ways of speaking."""
+    ends = texts.answer.begins.tolist()
+    answers = [texts.tokenizer.decode(texts.answer.ids[a:b].tolist()) for a, b in pairwise(ends)]
+    said = {beams: [own[0][0] for own in spoken(network, texts, beams)] for beams in (1, BEAMS)}
+    return {
+        "exact": metrics.accuracy(said[1], answers),
+        f"exact, {BEAMS} beams": metrics.accuracy(said[BEAMS], answers),
+    }
+
+
+JUDGES: dict[str, Callable[[nn.Module, Any], Figures]] = {
     "classes": of_classes,
     "numbers": of_numbers,
+    "sequences": of_sequences,
     "spans": of_spans,
     "tags": of_tags,
     "reading": of_reading,

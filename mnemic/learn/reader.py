@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Text = str | tuple[str, str]
 # What each kind of response can be asked, by the name of the method.
 METHODS = {"classes": ("classify", "rate"), "tags": ("tag",), "spans": ("answer",), "masked": ()}
+OTHERS = {"next": "go_on and measure", "sequence": "say"}  # of ``learn.say``
 
 
 def classify(
@@ -157,11 +158,13 @@ def embed(
 
 def allowed(checkpoint: "Checkpoint", method: str) -> None:
     """Whether a network can be asked this; an error that says what it can."""
+    kind = checkpoint.recipe["model"]["respond"]["kind"]
+    if kind in OTHERS:
+        raise ConfigError(f"this network cannot {method}; it can {OTHERS[kind]}")
     if checkpoint.recipe["data"].get("kind") not in TEXTS:
         raise ConfigError(
             "this network answers questions about stories: use `mnemic ask`, or mnemic.ask_story"
         )
-    kind = checkpoint.recipe["model"]["respond"]["kind"]
     if method not in (*METHODS[kind], "embed"):
         own = METHODS[kind][kind == "classes" and not checkpoint.labels :][:1]
         raise ConfigError(f"this network cannot {method}; it can {' and '.join((*own, 'embed'))}")

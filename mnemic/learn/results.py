@@ -74,6 +74,27 @@ class Answered:
 
 
 @dataclass(frozen=True)
+class Spoken:
+    """What was said of a text, or after it."""
+
+    text: str
+    score: float  # log-probability of the whole of it
+    ranked: tuple[tuple[str, float], ...]  # all that were thought of, best first
+    seen: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How likely a text is to a language model; None where there is no word to ask for."""
+
+    perplexity: float | None  # unknown words are one word of the vocabulary
+    known: float | None  # perplexity of the words that the vocabulary has
+    unknown: int  # words that it does not have
+    total: int
+
+
+@dataclass(frozen=True)
 class Embedded:
     """Texts as vectors of length 1."""
 

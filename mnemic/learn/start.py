@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.data import TEXTS
+from mnemic.data import RESPONSE_OF
 from mnemic.data.contract import Sizes
 from mnemic.encode import WHOLE
 from mnemic.encode.huggingface.read import CONFIG, load_encoder, read_json
@@ -131,17 +131,18 @@ def check_kinds(recipe: Recipe) -> None:
     """Whether data, response and objective are of the same kind."""
     model, data = recipe["model"], recipe["data"]
     kind, has_memory = data.get("kind"), "memory" in model
-    if (kind in TEXTS) == has_memory:
+    if (kind in RESPONSE_OF) == has_memory:
         raise ConfigError(
             f"data of kind {kind!r} is read in windows, without a memory: leave model.memory out"
             if has_memory
             else f"data of kind {kind!r} needs a memory: add model.memory, such as memn2n"
         )
-    if kind not in TEXTS:
+    if kind not in RESPONSE_OF:
         return
-    respond = {"pairs": "classes", "reading": "spans", "corpus": "masked"}.get(kind, kind)
-    asked = "numbers" if data.get("labels") == "numbers" else respond
-    asked = "reading" if kind == "reading" else asked
+    respond = RESPONSE_OF[kind]
+    asked = {"reading": "reading"}.get(kind, {"sequence": "next"}.get(respond, respond))
+    if data.get("labels") == "numbers":
+        asked = "numbers"
     for part, due in (("model.respond", respond), ("objective", asked)):
         own = model["respond"] if part == "model.respond" else recipe["objective"]
         if own.get("kind") != due:

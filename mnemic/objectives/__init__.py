@@ -9,6 +9,7 @@ from mnemic.objectives.classes import ClassLoss, NumberLoss
 from mnemic.objectives.contract import Carried as Carried
 from mnemic.objectives.contract import Loss as Loss
 from mnemic.objectives.facts import AnswerAndFacts, AnswerAndGates
+from mnemic.objectives.next import NextLoss
 from mnemic.objectives.pretraining import PretrainingLoss
 from mnemic.objectives.ranking import RankingLoss
 from mnemic.objectives.reading import ReadingLoss
@@ -22,6 +23,7 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "answer+gates": AnswerAndGates,
     "classes": ClassLoss,
     "masked": PretrainingLoss,
+    "next": NextLoss,
     "numbers": NumberLoss,
     "ranking": RankingLoss,
     "reading": ReadingLoss,

@@ -7,8 +7,10 @@ from mnemic.respond.classes import Classes
 from mnemic.respond.decoded import DecodedWord
 from mnemic.respond.joined import JoinedWord
 from mnemic.respond.matched import MatchedWord
+from mnemic.respond.next import NextWord
 from mnemic.respond.pretraining import PretrainingHeads
 from mnemic.respond.relation import Relation
+from mnemic.respond.sequence import SpokenSequence
 from mnemic.respond.several import SeveralWords
 from mnemic.respond.spans import Spans
 from mnemic.respond.tags import Tags
@@ -20,7 +22,9 @@ RESPONSES: dict[str, Callable[..., Any]] = {
     "joined": JoinedWord,
     "masked": PretrainingHeads,
     "matched": MatchedWord,
+    "next": NextWord,
     "relation": Relation,
+    "sequence": SpokenSequence,
     "several": SeveralWords,
     "spans": Spans,
     "tags": Tags,
@@ -28,4 +32,4 @@ RESPONSES: dict[str, Callable[..., Any]] = {
 }
 
 # Kinds that answer from the states of a text alone, in networks without a memory.
-WITHOUT_MEMORY = ("classes", "masked", "spans", "tags")
+WITHOUT_MEMORY = ("classes", "masked", "next", "sequence", "spans", "tags")

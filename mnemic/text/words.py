@@ -77,13 +77,25 @@ class Words:
         self._items = _items_among(self.words[2:])
 
     @classmethod
-    def of(cls, texts: Iterable[str], extra: Iterable[str] = ()) -> "Words":
-        """The vocabulary of these texts and of ``extra`` items that are never split."""
+    def of(cls, texts: Iterable[str], extra: Iterable[str] = (), *, vocab: int = 0) -> "Words":
+        """The vocabulary of these texts and of ``extra`` items that are never split.
+
+        With ``vocab`` it has at most so many entries: of the words only the commonest, of equally
+        common ones the first by the alphabet.
+        """
         entries = {fold(item.strip()) for item in extra}
         items = _items_among(entries)
+        counts: Counter[str] = Counter()
         for text in texts:
-            entries.update(found.word for found in _find(text, items))
-        return cls([PAD, UNKNOWN, *sorted(entries)])
+            counts.update(_words_in(text, items))
+        room = len(counts)
+        if vocab:
+            room = vocab - 2 - len(entries)
+            if room < 1:
+                least = 3 + len(entries)
+                raise ValueError(f"vocab = {vocab} has no room for a word; ask for {least} or more")
+        common = sorted(counts.keys() - entries, key=lambda word: (-counts[word], word))[:room]
+        return cls([PAD, UNKNOWN, *sorted(entries.union(common))])
 
     def __len__(self) -> int:
         return len(self.words)
@@ -118,7 +130,10 @@ class Words:
         return encoded
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        return [self.encode(text).ids for text in texts]
+        number = self._ids.get
+        return [
+            [number(word, self.unknown) for word in _words_in(text, self._items)] for text in texts
+        ]
 
     def frame(self, *, pair: bool = False) -> Frame:
         """Nothing: no special tokens are ever added."""
@@ -166,6 +181,13 @@ def _find(text: str, items: Items) -> Iterator[Found]:
                 break
         yield found
         place, reached = place + count, found.end
+
+
+def _words_in(text: str, items: Items) -> Iterator[str]:
+    """As ``_find``, without places: three times as fast where there are no items."""
+    if items.entries:
+        return (found.word for found in _find(text, items))
+    return map(fold, _WORD.findall(text))
 
 
 def _stretch(text: str, words: list[Found], shape: Shape) -> Found:

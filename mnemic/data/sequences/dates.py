@@ -1,7 +1,7 @@
 """Dates in words and in digits: ``the third of march nineteen eighty four`` → ``1984-03-03``.
 
 A generated task for sequence-to-sequence networks. A tenth of all days, chosen by a hash, is kept
-for the test, so that no tested date was ever seen, in whatever words.
+for the test and a twentieth for validation, so that no such date was ever seen, in whatever words.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,9 +9,8 @@ from datetime import date, timedelta
 from hashlib import sha256
 from itertools import islice
 from random import Random
-from typing import Literal
 
-Part = Literal["train", "test"]
+from mnemic.data.contract import Part
 
 FIRST, LAST = date(1900, 1, 1), date(2099, 12, 31)
 SMALL = [
@@ -88,13 +87,16 @@ def endless(part: Part, seed: int) -> Iterator[tuple[str, str]]:
     days = (LAST - FIRST).days + 1
     while True:
         day = FIRST + timedelta(dice.randrange(days))
-        if is_tested(day) == (part == "test"):
+        if part_of(day) == part:
             yield dice.choice(PHRASES)(day), day.isoformat()
 
 
-def is_tested(day: date) -> bool:
-    """Whether a day belongs to the test, on every machine alike."""
-    return sha256(day.isoformat().encode()).digest()[0] < 26
+def part_of(day: date) -> Part:
+    """The part a day belongs to, on every machine alike."""
+    number = sha256(day.isoformat().encode()).digest()[0]
+    if number < 26:
+        return "test"
+    return "validation" if number < 39 else "train"
 
 
 def of_the(day: date) -> str:

@@ -64,7 +64,7 @@ class Manner(NamedTuple):
     read: Callable[[Path], list[Any]]  # the examples of a file
     texts: Callable[[Sequence[Any]], Iterable[str]]  # what a vocabulary is learnt from
     labels: Callable[[Sequence[Any]], tuple[str, ...]]  # those that can be learnt
-    number: Callable[[Sequence[Any], Tokenizer, Sequence[str]], TextSet]
+    number: Callable[[Sequence[Any], Tokenizer, Sequence[str]], Any]  # a set of this kind
     outputs: int = 0  # how many classes there are without labels: 1, where numbers are learnt
     together: Callable[[Any], Hashable] | None = None  # examples that a split must not part
 

@@ -1,0 +1,1 @@
+"""Running text as words, for language models: read, cut into equal stretches, kept on disk."""
