@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from mnemic.learn.checkpoint import Checkpoint, load
     from mnemic.learn.classifier import TextClassifier
     from mnemic.learn.fit import fit
-    from mnemic.memory import Memory, Reading, Written
+    from mnemic.memory import Reading, Written
     from mnemic.network import Network, assemble
     from mnemic.recipe import ConfigError
     from mnemic.recipe import load as load_recipe
+    from mnemic.store import Memory
 
 __version__ = "0.1.0"
 
@@ -43,9 +44,10 @@ _HOMES = {
     "mnemic.learn.checkpoint": ["Checkpoint", "load"],
     "mnemic.learn.classifier": ["TextClassifier"],
     "mnemic.learn.fit": ["fit"],
-    "mnemic.memory": ["Memory", "Reading", "Written"],
+    "mnemic.memory": ["Reading", "Written"],
     "mnemic.network": ["Network", "assemble"],
     "mnemic.recipe": ["ConfigError", "load_recipe"],
+    "mnemic.store": ["Memory"],
 }
 _OTHERWISE = {"load_recipe": "load"}  # what its home calls it
 

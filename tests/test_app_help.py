@@ -9,7 +9,9 @@ from app_runs import run
 from mnemic import __version__
 
 COMMANDS = ["demo", "recipes", "train", "evaluate", "ask", "inspect", "export", "data stories",
-            "data show", "data words", "table babi", "table words"]  # fmt: skip
+            "data show", "data words", "table babi", "table words", "remember", "search", "forget",
+            "update", "memories", "history", "stats", "check", "reindex", "export-memory",
+            "import-memory"]  # fmt: skip
 HEAVY = ("torch", "numpy", "matplotlib", "tokenizers", "safetensors")
 PROBE = """
 import sys, time
@@ -21,7 +23,7 @@ print(time.perf_counter() - began, *sorted(sys.modules), file=sys.stderr)
 
 
 def test_help_loads_nothing_heavy_and_is_quick() -> None:
-    for words in (["--help"], ["train", "--help"], ["--version"], ["recipes"]):
+    for words in (["--help"], ["train", "--help"], ["remember", "--help"], ["recipes"]):
         done = subprocess.run(
             [sys.executable, "-c", PROBE, *words], capture_output=True, text=True, check=True
         )

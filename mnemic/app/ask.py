@@ -1,15 +1,20 @@
-"""``mnemic ask``: an answer, and the sentences it was read from."""
+"""``mnemic ask``: an answer, and the sentences it was read from.
+
+Without a network it is the lasting memory that is asked; with one, a story or a knowledge base.
+"""
 
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from mnemic.app.evidence import tell
-from mnemic.app.options import AsJson, Model
+from mnemic.app.lasting import Where
+from mnemic.app.options import MODEL, AsJson
 from mnemic.app.plot import check, draw
+from mnemic.app.recall import ask_many, ask_memory
 from mnemic.app.screen import out, print_json, warn
 
 if TYPE_CHECKING:
@@ -17,44 +22,100 @@ if TYPE_CHECKING:
     from mnemic.learn.checkpoint import Checkpoint
 
 SHOWN = 8  # sentences, unless all are asked for
+MEMORY = {"rich_help_panel": "Of the lasting memory"}
+NETWORK = {"rich_help_panel": "Of a trained network"}
+Network: TypeAlias = Annotated[
+    Path | None, typer.Option("--model", metavar="DIR", help=MODEL, **NETWORK)
+]
 
 
 def ask(
-    question: Annotated[str, typer.Argument(help="What to ask, in the words of the stories.")],
-    model: Model,
+    question: Annotated[str | None, typer.Argument(help="What to ask.")] = None,
+    memory: Where = None,
+    hops: Annotated[
+        int,
+        typer.Option(
+            "--hops", help="How often to read; a second time, with what was found.", **MEMORY
+        ),
+    ] = 1,
+    passages: Annotated[
+        int, typer.Option("--passages", help="How many to read closely, each hop.", **MEMORY)
+    ] = 5,
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            "--questions", metavar="FILE", help="Many questions, one a line; JSON lines.", **MEMORY
+        ),
+    ] = None,
+    model: Network = None,
     story: Annotated[
         str | None,
         typer.Option(
-            "--story", metavar="FILE", help="The story, a sentence a line; - is standard input."
+            "--story",
+            metavar="FILE",
+            help="The story, a sentence a line; - is standard input.",
+            **NETWORK,
         ),
     ] = None,
     sentence: Annotated[
         list[str] | None,
-        typer.Option("--sentence", help="Tell the story here, sentence by sentence; repeated."),
+        typer.Option(
+            "--sentence", help="Tell the story here, sentence by sentence; repeated.", **NETWORK
+        ),
     ] = None,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw what was read: out.png, .svg or .pdf."),
+        typer.Option(
+            "--plot", metavar="FILE", help="Draw what was read: out.png, .svg or .pdf.", **NETWORK
+        ),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help=f"Show all sentences, not the {SHOWN} most read.")
+        bool, typer.Option("--all", help="Show all sentences, not only the most read.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Ask a trained network about a story; see the answer and what was read at each hop.
+    """Ask what is remembered, or with --model a network about a story; see what was read.
 
-    Example: mnemic ask --model runs/memn2n --story story.txt "Where is the milk?"
+    Example: mnemic ask "When does the contract end?"
+
+    About a story: mnemic ask --model runs/memn2n --story story.txt "Where is the milk?"
 
     By a network that came with the package: mnemic ask --model entnet-babi --story FILE QUESTION
 
     From a knowledge base, without a story: mnemic ask --model runs/kv "who directed [The Bat]"
     """
+    if model is not None:
+        if question is None:
+            raise ValueError("no question: give it in quotes, such as 'Where is the milk?'")
+        ask_network(question, model, story, sentence or [], plot, everything, as_json)
+        return
+    if story is not None or sentence or plot is not None:
+        raise ValueError("a story is read by a trained network: give --model DIR")
+    how = {"hops": hops, "passages": passages}
+    if questions is not None:
+        ask_many(questions, memory, how)
+    elif question is None:
+        raise ValueError("no question: give it in quotes, or a file of them: --questions FILE")
+    else:
+        ask_memory(question, memory, how, everything=everything, as_json=as_json)
+
+
+def ask_network(
+    question: str,
+    model: Path,
+    story: str | None,
+    sentence: list[str],
+    plot: Path | None,
+    everything: bool,
+    as_json: bool,
+) -> None:
+    """Ask a trained network about a story, or about the base it knows."""
     from mnemic.ask import knows_base
     from mnemic.learn.checkpoint import load
 
     if plot is not None:
         check(plot)
-    sentences = [*(told(story) if story is not None else ()), *(sentence or [])]
+    sentences = [*(told(story) if story is not None else ()), *sentence]
     checkpoint = load(model)
     if story is None and not sentence and not knows_base(checkpoint):
         raise ValueError("no story: give --story FILE, --story - or --sentence TEXT")

@@ -8,7 +8,7 @@ Anything else is a fault of ours and keeps its traceback.
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -20,11 +20,16 @@ from mnemic.app import (
     demo,
     evaluate,
     export,
+    forget,
     inspect,
+    memories,
     read,
+    recall,
     recipes,
+    remember,
     table,
     train,
+    upkeep,
     words,
 )
 from mnemic.app.screen import print_json, say
@@ -39,21 +44,36 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
-for command in (
+DOCUMENTS: tuple[Callable[..., None], ...] = (
+    remember.remember,
+    ask.ask,
+    recall.search,
+    forget.forget,
+    remember.update,
+    memories.memories,
+    memories.history,
+    memories.stats,
+    upkeep.check,
+    upkeep.reindex,
+    upkeep.export_memory,
+    upkeep.import_memory,
+)
+NETWORKS: tuple[Callable[..., None], ...] = (
     demo.demo,
     recipes.recipes,
     train.train,
     evaluate.evaluate,
-    ask.ask,
     read.read,
     inspect.inspect,
     export.export,
-):
-    app.command()(command)
+)
+for panel, commands in (("Your documents", DOCUMENTS), ("Networks", NETWORKS)):
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
 data.app.command("words")(words.make_words)
 table.app.command()(words.words)
-app.add_typer(data.app, name="data")
-app.add_typer(table.app, name="table")
+app.add_typer(data.app, name="data", rich_help_panel="Networks")
+app.add_typer(table.app, name="table", rich_help_panel="Networks")
 
 
 def show_version(asked: bool) -> None:
@@ -75,9 +95,9 @@ def options(
 ) -> None:
     """Language models with an explicit memory: train them, ask them, see what they read.
 
-    Start here: mnemic demo
+    Your documents: mnemic remember FOLDER, then mnemic ask "…"
 
-    Then: mnemic recipes, mnemic train --help
+    Memory networks: mnemic demo, mnemic recipes, mnemic train --help
     """
 
 

@@ -10,15 +10,11 @@ from mnemic.learn import shipped
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print JSON and nothing else; a mistake is {error: …}.")
 ]
-Model: TypeAlias = Annotated[
-    Path,
-    typer.Option(
-        "--model",
-        metavar="DIR",
-        help="A run's folder, a checkpoint, or a network that came with the package: "
-        f"{', '.join(shipped.names())}.",
-    ),
-]
+MODEL = (
+    "A run's folder, a checkpoint, or a network that came with the package: "
+    f"{', '.join(shipped.names())}."
+)
+Model: TypeAlias = Annotated[Path, typer.Option("--model", metavar="DIR", help=MODEL)]
 Data: TypeAlias = Annotated[
     str | None,
     typer.Option(

@@ -1,0 +1,124 @@
+"""``mnemic search``, and what ``mnemic ask`` says from the lasting memory."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from mnemic.app.evidence import cell
+from mnemic.app.lasting import Where, memory_at, place
+from mnemic.app.options import AsJson
+from mnemic.app.progress import Bars
+from mnemic.app.screen import out, print_json, visible, warn
+
+if TYPE_CHECKING:
+    from mnemic.store import Answer
+
+SHOWN = 5  # sentences of evidence, and passages of a search
+CUT = 240  # characters of a passage on the screen
+
+
+def ask_memory(
+    question: str, where: str | None, how: dict[str, Any], *, everything: bool, as_json: bool
+) -> None:
+    """Answer one question on the screen."""
+    with memory_at(where) as lasting:
+        answer = lasting.ask(question, **how)
+    for note in answer.notes:
+        warn(note)
+    if as_json:
+        print_json(report(answer))
+    else:
+        tell(answer, len(answer.evidence) if everything else SHOWN)
+
+
+def ask_many(file: Path, where: str | None, how: dict[str, Any]) -> None:
+    """Answer a file of questions, one a line, a line of JSON each."""
+    questions = list(lines(file))
+    with memory_at(where) as lasting, Bars("questions") as bars:
+        for number, question in enumerate(questions):
+            print(json.dumps(report(lasting.ask(question, **how)), ensure_ascii=False), flush=True)
+            bars.show("asking", number + 1, len(questions))
+
+
+def lines(file: Path) -> Iterator[str]:
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if line.strip():
+            yield line
+
+
+def report(answer: "Answer") -> dict[str, Any]:
+    """An answer as plain values; each sentence beside its offsets, its passage left out."""
+    told = asdict(answer) | {"answer": answer.text or None}
+    evidence = []
+    for one, own in zip(answer.evidence, told["evidence"]):
+        own.pop("passage")
+        evidence.append({"sentence": one.sentence} | own)
+    told["evidence"] = evidence
+    return {key: told[key] for key in ("question", "answer", *told) if key != "text"}
+
+
+def tell(answer: "Answer", most: int) -> None:
+    screen = out()
+    screen.print(f"[dim]question[/]  {escape(visible(answer.question))}")
+    if not answer.found:
+        screen.print("[dim]answer[/]    [bold]none[/]: nothing in the memory supports one")
+    else:
+        best = answer.evidence[0]
+        where = escape(visible(place(best.name, best.page, best.line)))
+        screen.print(f"[dim]answer[/]    [bold]{escape(visible(answer.text))}[/]")
+        screen.print(f"[dim]from[/]      {where} [dim](document {best.document})[/]")
+    if answer.evidence:
+        screen.print(evidence_table(answer, most))
+    screen.print(
+        f"read {answer.read} of {answer.looked} passages sentence by sentence", style="dim"
+    )
+
+
+def evidence_table(answer: "Answer", most: int) -> Table:
+    """The best sentences, and how much each hop read of the passages they are from."""
+    table = Table("id", "place", "sentence", header_style="bold")
+    table.columns[0].justify = "right"
+    for hop in range(answer.hops):
+        table.add_column(f"hop {hop + 1}", justify="right", min_width=5)
+    for one in answer.evidence[:most]:
+        where = Text(visible(place(one.name, one.page, one.line)), style="dim")
+        sentence = Text(visible(one.sentence))
+        table.add_row(str(one.document), where, sentence, *map(cell, one.weights))
+    return table
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="Words, or a question.")],
+    most: Annotated[int, typer.Option("--most", help="How many passages to show.")] = SHOWN,
+    memory: Where = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find passages in the lasting memory, by their words and by their meaning.
+
+    Example: mnemic search "terms of notice" --most 3
+    """
+    if most < 1:
+        raise ValueError(f"--most is at least 1, not {most}")
+    with memory_at(memory) as lasting:
+        hits = lasting.search(query, most)
+    if as_json:
+        found = [
+            hit._asdict() | {"sentences": [one._asdict() for one in hit.sentences]} for hit in hits
+        ]
+        print_json({"query": query, "found": found})
+        return
+    screen = out()
+    for hit in hits:
+        where = place(hit.name, hit.page, hit.sentences[0].line)
+        screen.print(f"[bold]{hit.document}[/]  {escape(visible(where))}  [dim]{hit.weight:.2f}[/]")
+        text = " ".join(visible(hit.text).split())
+        screen.print(f"  {text[:CUT]}{'…' if len(text) > CUT else ''}", markup=False, style="dim")
+    if not hits:
+        screen.print("nothing found")

@@ -1,0 +1,36 @@
+"""The lasting memory: a person's documents as slots with text, vectors, provenance and history.
+
+``Memory`` has the verbs. It knows a model only as ``Embedder`` (texts → vectors) and ``Reader``
+(question and passages → spans), and an engine only as ``Store``.
+"""
+
+from collections.abc import Callable
+
+from mnemic.store.asking import Answer, Asking, Evidence, Reader, Span
+from mnemic.store.contract import Document, Store, StoreError
+from mnemic.store.embed import Embedder, HashedNgrams
+from mnemic.store.forgetting import Forgotten
+from mnemic.store.memory import Hit, Memory
+from mnemic.store.remembering import Step
+from mnemic.store.sqlite import SQLiteStore
+
+ENGINES: dict[str, Callable[..., Store]] = {"sqlite": SQLiteStore}
+
+__all__ = [
+    "ENGINES",
+    "Answer",
+    "Asking",
+    "Document",
+    "Embedder",
+    "Evidence",
+    "Forgotten",
+    "HashedNgrams",
+    "Hit",
+    "Memory",
+    "Reader",
+    "SQLiteStore",
+    "Span",
+    "Step",
+    "Store",
+    "StoreError",
+]

@@ -1,0 +1,90 @@
+"""Read a memory with a query: by its words and by its vectors, mixed.
+
+BM25 and cosine are measured in deviations from their mean over all slots, so that they can be
+added; a slot without a word of the query has a BM25 of 0.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import exp
+from typing import NamedTuple
+
+from mnemic.store.contract import Store
+from mnemic.store.embed import Embedder
+
+CANDIDATES = 200  # slots that each way of looking brings in
+FLAT = 1e-9  # a deviation that is none
+
+
+class Hop(NamedTuple):
+    """What one read found. The weights of all candidates add up to 1; they are the evidence."""
+
+    query: str
+    scores: dict[int, float]  # slot → mixed score
+    weights: dict[int, float]
+    looked: int  # how many slots were looked at
+
+    def best(self, most: int) -> list[int]:
+        """The slots that were read most, most read first."""
+        return sorted(self.scores, key=lambda slot: (-self.scores[slot], slot))[:most]
+
+
+class Scale(NamedTuple):
+    """Scores of some slots, and how those of all slots are spread."""
+
+    scores: Mapping[int, float]
+    mean: float
+    deviation: float
+    share: float  # of the mixed score
+
+    def of(self, slot: int) -> float:
+        return self.share * (self.scores.get(slot, 0.0) - self.mean) / max(self.deviation, FLAT)
+
+
+def read(
+    store: Store,
+    embedder: Embedder | None,
+    query: str,
+    *,
+    lexical: float | None = None,
+    besides: Sequence[int] = (),
+) -> Hop:
+    """Look at every slot but ``besides``; the weights are the softmax of the mixed scores.
+
+    ``lexical`` is the share of BM25 in them: what suits the embedder, unless told.
+    """
+    words = share(embedder, lexical)
+    looked = store.size()
+    matched = dict(store.match(query, CANDIDATES))
+    scales = [Scale(matched, *spread(list(matched.values()), looked), words)]
+    numbers = set(matched)
+    if embedder is not None:
+        vector = embedder.embed([query])[0]
+        near = store.nearest(vector, CANDIDATES)
+        numbers |= {one.slot for one in near.best}
+        order = sorted(numbers)
+        products = dict(zip(order, (store.vectors(order) @ vector).tolist()))
+        scales.append(Scale(products, near.mean, near.deviation, 1 - words))
+    chosen = sorted(numbers.difference(besides))
+    scores = {slot: sum(scale.of(slot) for scale in scales) for slot in chosen}
+    return Hop(query, scores, softmax(scores), looked)
+
+
+def share(embedder: Embedder | None, lexical: float | None) -> float:
+    """How much words count, beside vectors."""
+    if embedder is None:
+        return 1.0
+    return embedder.lexical if lexical is None else lexical
+
+
+def spread(scores: Sequence[float], count: int) -> tuple[float, float]:
+    """Mean and deviation of ``count`` scores, of which all but these are 0."""
+    mean = sum(scores) / max(count, 1)
+    squares = sum(score * score for score in scores) / max(count, 1)
+    return mean, max(squares - mean * mean, 0.0) ** 0.5
+
+
+def softmax(scores: Mapping[int, float]) -> dict[int, float]:
+    top = max(scores.values(), default=0.0)
+    grown = {key: exp(score - top) for key, score in scores.items()}
+    total = sum(grown.values())
+    return {key: value / total for key, value in grown.items()}

@@ -1,0 +1,33 @@
+"""Files to passages with provenance: where in which file each sentence stands.
+
+``Parser().read(path, kind)`` reads a file, in a process of its own, into pieces; ``passages`` makes
+passages of whole sentences out of them. ``readers.READERS`` has the kinds, one file a kind.
+"""
+
+from mnemic.text.documents.capped import USUAL, Limits, Parser
+from mnemic.text.documents.folder import Found, find_files
+from mnemic.text.documents.kinds import SUFFIXES, kind_of
+from mnemic.text.documents.passages import TOKENS, Measure, Passage, Sentence, passages
+from mnemic.text.documents.piece import Anchor, DocumentError, Note, Part, Piece, Title, storable
+
+__all__ = [
+    "SUFFIXES",
+    "TOKENS",
+    "USUAL",
+    "Anchor",
+    "DocumentError",
+    "Found",
+    "Limits",
+    "Measure",
+    "Note",
+    "Parser",
+    "Part",
+    "Passage",
+    "Piece",
+    "Sentence",
+    "Title",
+    "find_files",
+    "kind_of",
+    "passages",
+    "storable",
+]

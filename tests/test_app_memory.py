@@ -1,0 +1,176 @@
+"""The commands of the lasting memory, as a person types them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from app_runs import run
+from document_files import pdf
+
+
+@pytest.fixture(autouse=True)
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A person's folder with a few files, and no memory yet."""
+    monkeypatch.setenv("MNEMIC_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("MNEMIC_MEMORY", raising=False)
+    folder = tmp_path / "desk"
+    (folder / "papers").mkdir(parents=True)
+    (folder / "papers" / "lease.txt").write_text(
+        "The lease ends on 30 June. The rent is 700 euros.\n", encoding="utf-8"
+    )
+    (folder / "papers" / "trip.md").write_text(
+        "# Trip\n\nThe train to Bern leaves at nine.\n", encoding="utf-8"
+    )
+    pdf(folder / "papers" / "bill.pdf", ["The plumber was paid 90 euros.", ""])
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def remember(*words: object) -> None:
+    done = run("remember", *words, "--embedder", "hashed-ngrams")
+    assert done.code == 0, done.err
+
+
+def refused(*words: object, stdin: str = "") -> str:
+    done = run(*words, stdin=stdin)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.splitlines()[-1].startswith("error: ")
+    return done.err
+
+
+def test_remember_ask_forget() -> None:
+    done = run("remember", "papers", "--embedder", "hashed-ngrams")
+    assert done.out.splitlines()[0] == "files: 3 new; 3 new passages"
+    assert "warning: papers/bill.pdf: page 2 has no text layer" in done.err
+    answer = run("ask", "When does the lease end?")
+    assert "The lease ends on 30 June." in answer.out
+    assert "from      papers/lease.txt, line 1 (document 2)" in answer.out
+    page = run("ask", "What did the plumber cost?").out
+    assert "papers/bill.pdf, page 1 (document 1)" in page
+    again = run("remember", "papers", "--json").json
+    assert again["files"] == {"unchanged": 3}
+    gone = run("forget", "2", "--verify")
+    assert gone.out.splitlines() == [
+        "forgotten: 2  papers/lease.txt",
+        "verified: no trace is left in the files of the memory",
+    ]
+    assert "lease" not in run("ask", "When does the lease end?", "--json").json["answer"]
+
+
+def test_answers_for_programs(desk: Path) -> None:
+    remember("papers")
+    told = run("ask", "--json", "--hops", "2", "When does the train leave?").json
+    assert told["answer"] == "The train to Bern leaves at nine."
+    first = told["evidence"][0]
+    assert first["name"] == str(desk / "papers" / "trip.md")
+    assert (first["line"], first["sentence"]) == (3, told["answer"])
+    assert len(first["weights"]) == told["hops"] == 2
+    (desk / "questions.txt").write_text("What is the rent?\n\nWho was paid?\n", encoding="utf-8")
+    many = run("ask", "--questions", "questions.txt")
+    answers = [json.loads(line)["answer"] for line in many.out.splitlines()]
+    assert answers == ["The rent is 700 euros.", "The plumber was paid 90 euros."]
+    found = run("search", "euros", "--most", "2", "--json").json["found"]
+    assert {Path(hit["name"]).name for hit in found} == {"bill.pdf", "lease.txt"}
+    assert "papers/trip.md" in run("search", "train to Bern").out
+
+
+def test_forgetting_by_words_asks_first() -> None:
+    remember("papers")
+    asked = ("forget", "--about", "euros")
+    refused_line = refused(*asked, stdin="n\n")
+    assert "papers/bill.pdf" in refused_line
+    assert "nothing was forgotten" in refused_line
+    assert "nothing was forgotten" in refused(*asked)  # nobody there
+    assert len(run("memories", "--json").json["documents"]) == 3
+    done = run(*asked, "--yes", "--json").json
+    assert [Path(one["name"]).name for one in done["forgotten"]] == ["bill.pdf", "lease.txt"]
+    assert "no document has all of these words" in refused("forget", "--about", "zebra euros")
+    assert "nothing to forget" in refused("forget")
+
+
+def test_notes_updates_and_their_history(desk: Path) -> None:
+    remember("--note", "The meeting is on Monday.")
+    done = run("update", "1", "--note", "The meeting is on Friday.")
+    assert done.out == "document 2 supersedes 1\n"
+    assert "on Friday" in run("ask", "When is the meeting?").out
+    assert [one["id"] for one in run("memories", "--json").json["documents"]] == [2]
+    assert "(no longer read)" in run("memories", "--all").out
+    told = run("history", "2", "--json").json
+    assert [one["id"] for one in told["versions"]] == [1, 2]
+    assert "superseded" in run("history", "1").out
+    remember("papers/lease.txt")
+    assert run("update", "papers/lease.txt").out == "document 3 is as it was\n"
+
+
+def test_several_memories(desk: Path) -> None:
+    remember("papers/lease.txt")
+    remember("papers/trip.md", "--memory", "work")
+    remember("papers/bill.pdf", "--here")
+    assert (desk / ".mnemic" / "memory.db").is_file()
+    os.chdir(desk / "papers")
+    told = run("stats", "--json").json
+    assert (told["memory"], told["documents"]) == (str(desk / ".mnemic" / "memory.db"), 1)
+    assert set(told["others"]) == {"default", "work"}
+    assert run("memories", "--memory", "work", "--json").json["documents"][0]["title"] == "Trip"
+    assert "two memories" in refused("remember", ".", "--here", "--memory", "work")
+
+
+def test_upkeep(desk: Path) -> None:
+    remember("papers", "--memory", "notes.db")
+    own = ("--memory", "notes.db")
+    assert run("check", *own).out == "notes.db is sound\n"
+    assert run("reindex", "--embedder", "none", *own).out == "0 vectors by none\n"
+    assert run("reindex", "--embedder", "hashed-ngrams", *own).out == "3 vectors by hashed-ngrams\n"
+    assert "embedder   hashed-ngrams" in run("stats", *own).out
+    assert run("export-memory", "all.jsonl", *own).out == "3 documents written to all.jsonl\n"
+    there = ("import-memory", "all.jsonl", "--memory", "new.db", "--embedder", "none")
+    assert run(*there).out == "3 documents in new.db\n"
+    assert run("check", "--memory", "new.db", "--json").json["faults"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["ask", "Who?"], "begin one: mnemic remember FILE_OR_FOLDER"),
+        (["stats"], "there is no memory"),
+        (["remember"], "nothing to remember: give files"),
+        (["remember", "nowhere"], "there is no file or folder nowhere"),
+        (["remember", "papers", "--embedder", "bert"], "no embedder 'bert'"),
+        (["ask"], "no question: give it in quotes"),
+        (["ask", "--story", "x", "Who?"], "give --model DIR"),
+        (["ask", "--model", "entnet-babi"], "no question"),
+        (["search", "x", "--most", "0"], "--most is at least 1"),
+        (["import-memory", "papers/trip.md", "--memory", "x.db"], "line 1"),
+        (["stats", "--memory", "papers/trip.md"], "no SQLite file"),
+    ],
+)
+def test_mistakes(words: list[str], said: str) -> None:
+    assert said in refused(*words)
+
+
+BLOCKED = """
+import socket, sys
+class Refused(socket.socket):
+    def __init__(self, *_, **__):
+        raise AssertionError("a socket was opened")
+socket.socket = Refused
+from mnemic.app.main import main
+for words in (["remember", "papers"], ["ask", "When does the lease end?"], ["search", "rent"],
+              ["forget", "papers/lease.txt", "--verify"], ["stats"], ["check"]):
+    assert main(words) == 0, words
+"""
+
+
+def test_the_whole_flow_with_sockets_blocked() -> None:
+    """With the embedder a new memory gets here: MiniLM, if it is installed."""
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.replace("warning: ", "")) == (
+        0,
+        "papers/bill.pdf: page 2 has no text layer\n",
+    )
+    assert "The lease ends on 30 June." in done.stdout
