@@ -7,7 +7,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mnemic.ask import Answer, Evidence, ask_story
+    from mnemic.ask import (
+        Answer,
+        Evidence,
+        Recollection,
+        Remembered,
+        ask_story,
+        load_memory,
+        recollect,
+        remember,
+    )
     from mnemic.data.stories.format import read_story
     from mnemic.learn.checkpoint import Checkpoint, load
     from mnemic.learn.classifier import TextClassifier
@@ -28,18 +37,32 @@ __all__ = [
     "Memory",
     "Network",
     "Reading",
+    "Recollection",
+    "Remembered",
     "TextClassifier",
     "Written",
     "ask_story",
     "assemble",
     "fit",
     "load",
+    "load_memory",
     "load_recipe",
     "read_story",
+    "recollect",
+    "remember",
 ]
 
 _HOMES = {
-    "mnemic.ask": ["Answer", "Evidence", "ask_story"],
+    "mnemic.ask": [
+        "Answer",
+        "Evidence",
+        "Recollection",
+        "Remembered",
+        "ask_story",
+        "load_memory",
+        "recollect",
+        "remember",
+    ],
     "mnemic.data.stories.format": ["read_story"],
     "mnemic.learn.checkpoint": ["Checkpoint", "load"],
     "mnemic.learn.classifier": ["TextClassifier"],

@@ -30,7 +30,10 @@ class Case(NamedTuple):
     appends: bool = False  # one input a slot, in order; the oldest leave
     shares: bool = True  # what a hop reads of all slots is one in all at most
     hard: bool = False  # a hop reads one slot and no other: the scores alone can be taught
+    piecewise: bool = True  # where a text is cut between writes changes nothing
 
+
+PLAIN = {"kind": "gru", "fused": False, "inner": 4}  # a controller that runs under vmap
 
 CASES = {
     "memn2n": Case({"kind": "memn2n", "hops": 3}, 3, appends=True),
@@ -53,6 +56,17 @@ CASES = {
     ),
     "memn2n, one gate": Case(
         {"kind": "memn2n", "update": {"kind": "gated", "shared": True}}, 3, appends=True
+    ),
+    "bert-mass": Case({"kind": "bert-mass", "controller": PLAIN}, 2, piecewise=False),
+    "bert-mass, all slots": Case(
+        {"kind": "bert-mass", "spread": 8, "hops": 1, "heads": 2, "controller": PLAIN},
+        1,
+        heads=2,
+        piecewise=False,
+    ),
+    "keeps": Case({"kind": "keeps", "controller": PLAIN}, 3),
+    "keeps, no times": Case(
+        {"kind": "keeps", "hops": 1, "time": False, "heads": 2, "controller": PLAIN}, 1, heads=2
     ),
     "entnet": Case({"kind": "entnet"}, 1),
     "entnet, no biases": Case({"kind": "entnet", "bias": False}, 1),
@@ -229,7 +243,7 @@ def test_queries_do_not_see_each_other(name: str) -> None:
         same(one.weights[:, :, :, 0], whole.weights[:, :, :, number])
 
 
-@EVERY
+@pytest.mark.parametrize("name", [n for n, case in CASES.items() if case.piecewise])
 @pytest.mark.parametrize("cut", [0, 1, 4, 7, 12])
 def test_written_in_two_pieces_is_written_at_once(name: str, cut: int) -> None:
     """Also when more is told than there is room for, and with padding at the cut."""

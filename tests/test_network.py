@@ -286,7 +286,7 @@ def test_every_weight_of_a_whole_network_gets_a_gradient() -> None:
     ("change", "says"),
     [
         ({"depth": 3}, r"\[model\] does not take 'depth'; it takes width, encode"),
-        ({"memory": None}, r"a part is a table such as \{ kind = \"dmn\" \}, not None"),
+        ({"memory": None}, r"a part is a table such as \{ kind = \"bert-mass\" \}, not None"),
         ({"width": 0}, "model.width is a whole number from 1 on, not 0"),
         ({"width": True}, "model.width is a whole number from 1 on, not True"),
     ],

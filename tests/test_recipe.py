@@ -10,7 +10,7 @@ import pytest
 import text_files
 from torch import nn
 
-from mnemic.data import RESPONSE_OF
+from mnemic.data import LONG, RESPONSE_OF
 from mnemic.learn.checkpoint import load as load_checkpoint
 from mnemic.learn.fit import fit
 from mnemic.recipe import (
@@ -327,6 +327,9 @@ TOY += ["train.patience=0"]
 FEW = ["data.articles=2", "data.passages=3", "data.length=64", "model.encode.stack.depth=1"]
 SMALL_BERT = ["model.width=16", "model.encode.stack.depth=1", "train.matmul=float32"]
 SMALL_BERT += ['data.tokenizer={kind="wordpiece", vocab=200}', "data.length=32"]
+SEGMENTS = ["data.count=60", "data.length=24", "data.segments=2", "model.width=32"]
+SEGMENTS += ['data.tokenizer={kind="wordpiece", vocab=600}', 'train.matmul="float32"']
+LITTLE = ["segments=2", "batch=4"]
 
 
 def toy(name: str, folder: Path) -> dict[str, Any]:
@@ -342,6 +345,11 @@ def toy(name: str, folder: Path) -> dict[str, Any]:
         getattr(text_files, kind)(folder, 40, **numbers)
         few = {"reading": FEW, "corpus": ["train.log=0", *SMALL_BERT]}.get(kind, [])
         return load(name, [f"data.folder={folder}", *TOY[1:], *short, *few])
+    if kind in LONG:
+        short += [f"phases.{n}.train.{key}" for n in range(len(phases)) for key in LITTLE]
+        if kind == "long-stories":
+            short += ["data.tasks=[1]", "model.encode.stack.depth=1"]
+        return load(name, [*TOY[1:], *SEGMENTS, *short])
     known = [KNOWLEDGE] if kind == "knowledge" else []
     return load(name, [*TOY, *known, *short])
 

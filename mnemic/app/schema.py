@@ -10,6 +10,7 @@ from mnemic.recipe import Recipe, hints, listed, named, spoken
 # Facts that are handed to a part by its maker, so that a recipe does not set them.
 MODEL = {"width", "vocab", "longest", "tables", "words", "hops", "spelled", "unseen", "classes"}
 MODEL |= {"cross"}  # whether a stack looks at a source
+CARRIED = {"encode", "memory", "respond", "mass"}  # the parts that are wrapped
 TEXTS = {"texts", "extra"}  # what a vocabulary is learnt from
 OPTIMISER = {"parameters", "rate", "runs"}
 NESTED = {"optimiser", "schedule", "clip"}  # parts of [train], which have rows of their own
@@ -19,17 +20,20 @@ def schema(recipe: Recipe) -> list[dict[str, Any]]:
     """One row an option of the kinds that ``recipe`` uses: what it takes, default, value here."""
     from mnemic.data import DATASETS
     from mnemic.encode import ENCODERS, FUSIONS, WHOLE
+    from mnemic.encode.masked_layer import MaskedLayer
     from mnemic.learn.clip import CLIPS
     from mnemic.learn.optimise import OPTIMISERS
     from mnemic.learn.schedule import SCHEDULES
     from mnemic.learn.train import TrainSettings
     from mnemic.memory import MEMORIES
+    from mnemic.network.carrier import Carrier
     from mnemic.objectives import OBJECTIVES
     from mnemic.respond import RESPONSES
 
     model = recipe.get("model", {})
     settings = vars(TrainSettings()) | recipe.get("train", {})
-    memory = "memory" in model  # with one, texts are encoded as a whole; without, their tokens
+    # With a memory texts are encoded as a whole; without, or where it is carried, their tokens.
+    memory = "memory" in model and "carry" not in model
     whole = {name: maker for name, maker in ENCODERS.items() if (name in WHOLE) == memory}
     return [
         row("model.width", int, model),
@@ -39,6 +43,8 @@ def schema(recipe: Recipe) -> list[dict[str, Any]]:
         *kind("model.fuse", FUSIONS, model.get("fuse", {}), MODEL),
         *kind("model.memory", MEMORIES, model.get("memory", {}), MODEL - {"hops"}),
         *kind("model.respond", RESPONSES, model.get("respond", {}), MODEL),
+        *(part("model.carry", Carrier, model["carry"], CARRIED, {}) if "carry" in model else ()),
+        *(part("model.mass", MaskedLayer, model["mass"], MODEL, {}) if "mass" in model else ()),
         *kind("data", DATASETS, recipe.get("data", {}), set()),
         *kind("objective", OBJECTIVES, recipe.get("objective", {}), set()),
         *part("train", TrainSettings, recipe.get("train", {}), NESTED, vars(TrainSettings())),
@@ -53,6 +59,7 @@ def inner_parts() -> dict[str, Mapping[str, Callable[..., Any]]]:
     from mnemic.data.corpora.formats import FORMATS
     from mnemic.data.texts.sets import VOCABULARIES
     from mnemic.encode import ATTENTIONS, DECODERS, EMBEDDINGS, POSITIONS, RECURRENTS, STACKS
+    from mnemic.memory.controller import CONTROLLERS
     from mnemic.memory.match import MATCHES
     from mnemic.memory.update import UPDATES
     from mnemic.objectives.masking import MASKINGS
@@ -60,6 +67,7 @@ def inner_parts() -> dict[str, Mapping[str, Callable[..., Any]]]:
     return {
         "update": UPDATES,
         "match": MATCHES,
+        "controller": CONTROLLERS,
         "recurrent": RECURRENTS,
         "embeddings": EMBEDDINGS,
         "positions": POSITIONS,

@@ -74,6 +74,8 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
         raise StoryError(
             "this network reads texts: use `mnemic read`, or its classify, tag, answer or embed"
         )
+    if "carry" in checkpoint.recipe["model"]:
+        raise StoryError("this network reads long texts: use mnemic.remember and mnemic.recollect")
     assert isinstance(words, Words)
     example = Example(tuple(sentences), question, "", (), 0)
     unseen = checkpoint.sizes.get("unseen", 0)

@@ -16,6 +16,7 @@ from torch import Tensor
 from mnemic.text import Tokenizer, Words
 
 Part = Literal["train", "validation", "test"]
+PARTS: tuple[Part, ...] = ("train", "validation", "test")
 Sizes = dict[str, Any]  # facts a network is built from: whole numbers, or lists of them
 
 

@@ -77,9 +77,10 @@ def line_of(report: Report) -> str:
     told = row.get("figures") or {"error": row["validation"]}
     held = ", ".join(f"{name} {number:.4g}" for name, number in told.items() if number is not None)
     held = f"  validation {held}" if held else ""
+    parts = "".join(f"  {name} {own:.4f}" for name, own in row.get("losses", {}).items())
     return (
         f"phase {row['phase']} of {report.phases}  step {report.step} of {report.total}"
-        f"  loss {row['loss']:.4f}{held}  {row['seconds']:.1f} s"
+        f"  loss {row['loss']:.4f}{parts}{held}  {row['seconds']:.1f} s"
     )
 
 

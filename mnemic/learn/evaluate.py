@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from mnemic.data.contract import Examples, Questions
 from mnemic.data.corpora import CorpusSet
+from mnemic.data.long.tensors import LongSet
 from mnemic.data.sequences.tensors import SequenceSet
 from mnemic.data.texts.tensors import TextSet
 from mnemic.data.words.tensors import WordSet
@@ -68,6 +69,10 @@ def look(network: nn.Module, examples: Examples) -> tuple[float, dict[str, float
 
 def task_errors(network: nn.Module, questions: Questions) -> dict[int, float]:
     """The error of each task in percent, for one network."""
+    if isinstance(questions, LongSet):
+        from mnemic.learn.recall import recall_errors
+
+        return recall_errors(network, questions)
     rows = torch.arange(len(questions), device=questions.device)
     return by_task(wrong(network, questions, rows), questions.task)
 

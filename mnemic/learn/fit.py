@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from mnemic.data import DATASETS
-from mnemic.data.contract import Data
+from mnemic.data.contract import Data, Examples
+from mnemic.data.long.tensors import LongSet
 from mnemic.learn.calibrate import calibrate
 from mnemic.learn.checkpoint import Checkpoint, Progress, load, locate, save
 from mnemic.learn.disk import CheckpointError
@@ -37,7 +38,7 @@ from mnemic.recipe import ConfigError, Recipe, build
 
 __all__ = ["Report", "Run", "data_of", "fit", "new_network", "same_weights"]
 
-CARRIED = "carried."  # before the names of what steps hand on
+CARRIED, PARTS = "carried.", "parts."  # before the names of what steps hand on, and of losses
 
 
 class Report(NamedTuple):
@@ -92,6 +93,7 @@ class Run:
         self.plan = phases(recipe)
         self.carried: Carried | None = None
         self.sums = torch.zeros(2, dtype=torch.float64)  # of loss and norm, in this epoch so far
+        self.parts: dict[str, Tensor] = {}  # the same of each loss by name, where there are several
         self.best = Best()
         before = None if fresh else found(folder, recipe, seed)
         self.leads = not dist.is_initialized() or dist.get_rank() == 0
@@ -119,7 +121,7 @@ class Run:
         """One phase, from where it stands to its end."""
         network = same_weights(phase.recipe["model"], self.data.sizes, self.network)
         self.network = network = network.to(self.device)
-        stories = self.data.train.to(self.device)
+        stories = self.examples(phase)
         pools = [torch.arange(len(stories))]
         trained: nn.Module = DistributedDataParallel(network) if dist.is_initialized() else network
         optimiser = optimiser_of(trained, phase.settings)
@@ -145,14 +147,24 @@ class Run:
         self.progress = Progress(phase=phase.number + 1, history=self.progress.history)
         self.save(None)
 
+    def examples(self, phase: Phase) -> Examples:
+        """What the phase trains on: documents as long as it says, where they can be of any."""
+        own = self.data.train
+        if phase.settings.segments and isinstance(own, LongSet):
+            own = own.upto(phase.settings.segments)
+        return own.to(self.device)
+
     def row(self, phase: Phase, step: Step, epoch: int, total: int) -> dict[str, Any] | None:
         """Add a step to its row of the log, an epoch or less; the row if it ends with it."""
         self.sums = self.sums + torch.stack([step.loss, step.norm])
+        for name, part in (step.parts or {}).items():
+            self.parts[name] = self.parts.get(name, torch.zeros_like(part)) + part
         stride = phase.settings.stride(epoch)
         if step.number % stride and step.number != total:
             return None
         number = -(-step.number // epoch)
-        loss, norm = (self.sums / (1 + (step.number - 1) % stride)).tolist()
+        count = 1 + (step.number - 1) % stride
+        loss, norm = (self.sums / count).tolist()
         if not isfinite(loss):
             raise ConfigError(
                 f"the loss is {loss} in epoch {number} of phase {phase.number + 1}: training has "
@@ -175,7 +187,9 @@ class Run:
             "validation": validation,
             "seconds": round(now - self.began, 2),
         } | ({"figures": figures} if figures else {})
-        self.sums, self.began = torch.zeros_like(self.sums), now
+        if self.parts:
+            row["losses"] = {name: float(part) / count for name, part in self.parts.items()}
+        self.sums, self.began, self.parts = torch.zeros_like(self.sums), now, {}
         return row
 
     def after(self, phase: Phase, step: int, row: dict[str, Any] | None) -> Progress:
@@ -195,7 +209,8 @@ class Run:
     def restore(self, optimiser: torch.optim.Optimizer) -> None:
         """Go on as saved: optimiser, sums, what is carried, best weights, dice of dropout."""
         restore_optimiser(optimiser, self.state)
-        self.carried = carried_of(self.state, self.device)
+        self.carried = named_by(CARRIED, self.state, self.device) or None
+        self.parts = named_by(PARTS, self.state, self.device)
         self.best = Best.restored(self.state, self.device)
         self.sums = self.state.get("sums", torch.zeros_like(self.sums)).to(self.device)
         if "dice" in self.state:
@@ -211,8 +226,8 @@ class Run:
         if optimiser is not None:  # in the middle of a phase
             state = {"dice": torch.get_rng_state(), "sums": self.sums.cpu()}
             state |= optimiser_state(optimiser) | self.best.state()
-            carried = {} if self.carried is None else self.carried
-            state |= {f"{CARRIED}{name}": part.cpu() for name, part in carried.items()}
+            state |= {f"{CARRIED}{name}": part.cpu() for name, part in (self.carried or {}).items()}
+            state |= {f"{PARTS}{name}": part.cpu() for name, part in self.parts.items()}
         checkpoint = Checkpoint(
             recipe=self.recipe,
             seed=self.seed,
@@ -244,10 +259,10 @@ class Run:
             self.log.close()
 
 
-def carried_of(state: Mapping[str, Tensor], device: torch.device) -> Carried | None:
-    """What a checkpoint holds of the state that steps hand on."""
-    own = {name: part for name, part in state.items() if name.startswith(CARRIED)}
-    return {name.removeprefix(CARRIED): part.to(device) for name, part in own.items()} or None
+def named_by(start: str, state: Mapping[str, Tensor], device: torch.device) -> Carried:
+    """What a checkpoint holds of the state whose names begin so."""
+    own = {name: part for name, part in state.items() if name.startswith(start)}
+    return {name.removeprefix(start): part.to(device) for name, part in own.items()}
 
 
 def found(folder: Path, recipe: Recipe, seed: int) -> Checkpoint | None:

@@ -37,6 +37,7 @@ class Log:
         }
         told = {f"train/{name}": float(value) for name, value in numbers.items()}
         told |= {f"figures/{name}": value for name, value in row.get("figures", {}).items()}
+        told |= {f"losses/{name}": value for name, value in row.get("losses", {}).items()}
         self.events.add(int(row["steps"]), told)
 
     def close(self) -> None:

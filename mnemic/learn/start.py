@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.data import RESPONSE_OF
+from mnemic.data import LONG, RESPONSE_OF
 from mnemic.data.contract import Sizes
 from mnemic.encode import WHOLE
 from mnemic.encode.huggingface.read import CONFIG, load_encoder, read_json
@@ -29,7 +29,7 @@ from mnemic.learn.disk import CheckpointError
 from mnemic.learn.draws import dice_of
 from mnemic.learn.phase import Phase
 from mnemic.network import assemble, check_parts
-from mnemic.recipe import ConfigError, Recipe, merge, override
+from mnemic.recipe import ConfigError, Recipe, listed, merge, override
 
 ENCODE = "encode."  # before the names of I's weights
 
@@ -131,6 +131,14 @@ def check_kinds(recipe: Recipe) -> None:
     """Whether data, response and objective are of the same kind."""
     model, data = recipe["model"], recipe["data"]
     kind, has_memory = data.get("kind"), "memory" in model
+    if (kind in LONG) != ("carry" in model):
+        raise ConfigError(
+            f"data of kind {kind!r} is read in segments: add model.carry, as in recipe bert-mass"
+            if kind in LONG
+            else f"model.carry reads in segments: data.kind is {listed(LONG)}, not {kind!r}"
+        )
+    if kind in LONG:
+        return
     if (kind in RESPONSE_OF) == has_memory:
         raise ConfigError(
             f"data of kind {kind!r} is read in windows, without a memory: leave model.memory out"
@@ -162,6 +170,8 @@ def check_phases(plan: Sequence[Phase], recipe: Recipe, sizes: Sizes) -> None:
     """The parts fit; a phase may use the recipe's weights otherwise, but not other weights."""
     check_parts(new_network(recipe["model"], sizes, 0), sizes)
     for phase in plan:
+        if phase.settings.segments and recipe["data"].get("kind") not in LONG:
+            raise ConfigError(f"train.segments is for data of kind {listed(LONG)}; leave it out")
         if phase.recipe["model"] == recipe["model"]:
             continue
         models = (recipe["model"], phase.recipe["model"])

@@ -21,7 +21,6 @@ from mnemic.objectives import Carried, Loss
 from mnemic.recipe import ConfigError, build
 
 LossOf = Callable[[nn.Module, Any, Carried | None], Loss]
-Stepped = tuple[Tensor, Tensor, Carried | None]  # loss, norm of the gradient, carried
 EAGER = 3  # steps taken before a CUDA graph is captured: kernels and allocator must be warm
 
 
@@ -34,6 +33,7 @@ class TrainSettings:
     batch: int = 32
     accumulate: int = 1  # parts of a batch that are read one after another, to save memory
     replace: bool = False  # draw each example anew instead of shuffling
+    segments: int = 0  # of the longest documents of this phase; 0: as long as the data says
     buckets: int = 1  # kinds of batches by length: the more, the less work goes into padding
     rate: float = 1e-3
     reduce: Literal["mean", "sum"] = "mean"  # sum: the step grows with the batch
@@ -51,7 +51,7 @@ class TrainSettings:
 
     def __post_init__(self) -> None:
         least = {"epochs": 0, "steps": 0, "batch": 1, "buckets": 1, "validate": 0}
-        least |= {"patience": 0, "save": 1, "accumulate": 1, "log": 0}
+        least |= {"patience": 0, "save": 1, "accumulate": 1, "log": 0, "segments": 0}
         for name, number in least.items():
             if getattr(self, name) < number:
                 raise ConfigError(f"train.{name} is at least {number}, not {getattr(self, name)}")
@@ -96,6 +96,16 @@ class Step(NamedTuple):
     norm: Tensor  # of the whole gradient, before clipping
     rate: float
     carried: Carried | None  # what the next step would be handed
+    parts: Carried | None = None  # the mean of each loss by name, where there are several
+
+
+class Stepped(NamedTuple):
+    """What an optimiser step gives back."""
+
+    loss: Tensor
+    norm: Tensor  # of the gradient
+    carried: Carried | None
+    parts: Carried | None = None
 
 
 def train(
@@ -124,8 +134,8 @@ def train(
     for number, batch in enumerate(islice(batches, max(total - start, 0)), start=start):
         now = settings.rate * schedule(number, epoch, total)
         set_rate(optimiser, now)
-        loss, norm, carried = advance(batch, carried)
-        yield Step(number + 1, loss, norm, now, carried)
+        loss, norm, carried, parts = advance(batch, carried)
+        yield Step(number + 1, loss, norm, now, carried, parts)
 
 
 def optimiser_of(
@@ -155,24 +165,24 @@ class Advance:
 
     def __call__(self, batch: Any, carried: Carried | None) -> Stepped:
         self.optimiser.zero_grad(set_to_none=True)
-        read = self.read_at_once if self.parts == 1 else self.read_in_parts
-        total, count, carried = read(batch, carried)
+        way = self.read_at_once if self.parts == 1 else self.read_in_parts
+        read = way(batch, carried)
         gradients = [p.grad for p in self.parameters if p.grad is not None]
-        norm = self.clip(gradients, runs=total.dim() > 0)
+        norm = self.clip(gradients, runs=read.total.dim() > 0)
         if self.noise:
             noise = [torch.randn_like(gradient) for gradient in gradients]
             torch._foreach_add_(gradients, noise, alpha=self.noise)
         self.optimiser.step()
-        return total / count, norm, cut(carried)
+        return Stepped(read.total / read.targets, norm, cut(read.carried), read.parts)
 
-    def read_at_once(self, batch: Any, carried: Carried | None) -> Stepped:
-        """The loss over all processes, its targets, and what is carried on; leaves gradients."""
+    def read_at_once(self, batch: Any, carried: Carried | None) -> Loss:
+        """The loss over all processes; leaves gradients."""
         loss = self.loss_of(self.network, batch, carried)
         total, count = summed(loss.total.detach()), summed(loss.targets).clamp(min=1)
         (loss.total * self.scale(count)).sum().backward()
-        return total, count, loss.carried
+        return Loss(total, count, loss.carried, loss.parts)
 
-    def read_in_parts(self, batch: Any, carried: Carried | None) -> Stepped:
+    def read_in_parts(self, batch: Any, carried: Carried | None) -> Loss:
         """The same, part by part: only when all are read it is known what to divide by."""
         totals, counts = [], []
         for number in range(self.parts):
@@ -188,7 +198,7 @@ class Advance:
         count = summed(torch.stack(counts).sum(0)).clamp(min=1)
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         torch._foreach_mul_(gradients, self.scale(count))
-        return total, count, carried
+        return Loss(total, count, carried)
 
     def scale(self, count: Tensor) -> Any:
         """Parallel training averages the processes' gradients; here they must add up."""
@@ -229,14 +239,14 @@ class Graphed:
         graph, kept, loss, norm = self.recorded[shape]
         tree_map(lambda new, old: old.copy_(new) if isinstance(new, Tensor) else None, batch, kept)
         graph.replay()
-        return loss.clone(), norm.clone(), None
+        return Stepped(loss.clone(), norm.clone(), None)
 
     def record(self, batch: Any) -> "Recorded":
         kept = tree_map(lambda part: part.clone() if isinstance(part, Tensor) else part, batch)
         self.advance.optimiser.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.pool):
-            loss, norm, _ = self.advance(kept, None)
+            loss, norm, *_ = self.advance(kept, None)
         return Recorded(graph, kept, loss, norm)
 
 

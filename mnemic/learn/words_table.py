@@ -18,7 +18,8 @@ from mnemic import __version__
 from mnemic.data import DATASETS
 from mnemic.data.words.dataset import WordFiles
 from mnemic.data.words.kept import ABOUT, is_kept
-from mnemic.learn.checkpoint import digest, load, weights_of, write_json
+from mnemic.learn.checkpoint import load, weights_of
+from mnemic.learn.disk import digest, write_json
 from mnemic.learn.figures import spread
 from mnemic.learn.fit import Report, fit
 from mnemic.learn.lock import lock

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from mnemic.memory.bert_mass import BertMass
 from mnemic.memory.clusters import ClusterHash
 from mnemic.memory.contract import Memory as Memory
 from mnemic.memory.contract import Reading as Reading
@@ -10,6 +11,7 @@ from mnemic.memory.contract import Written as Written
 from mnemic.memory.dmn import DMN, LayeredDMN, SummedDMN
 from mnemic.memory.dmn_plus import DMNPlus
 from mnemic.memory.entnet import EntNet
+from mnemic.memory.keeps import Keeps
 from mnemic.memory.kv import KeyValue
 from mnemic.memory.memn2n import MemN2N
 from mnemic.memory.memnn import MemNN
@@ -17,11 +19,13 @@ from mnemic.memory.select import KeyHash
 from mnemic.memory.wmn import WMN
 
 MEMORIES: dict[str, Callable[..., Any]] = {
+    "bert-mass": BertMass,
     "dmn": DMN,
     "dmn-layers": LayeredDMN,
     "dmn-plus": DMNPlus,
     "dmn-sum": SummedDMN,
     "entnet": EntNet,
+    "keeps": Keeps,
     "key-value": KeyValue,
     "memn2n": MemN2N,
     "memnn": MemNN,

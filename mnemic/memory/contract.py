@@ -14,6 +14,7 @@ class Written(NamedTuple):
     state: Any  # the memory's own NamedTuple
     weights: Tensor  # b n s, how much of input n is in slot s
     gates: Tensor | None = None  # b n s, how far slot s opened for input n, where slots have gates
+    stored: Tensor | None = None  # b n, log-odds of being worth storing, where a controller judges
 
     @property
     def entered(self) -> Tensor:

@@ -5,6 +5,7 @@ from typing import Any
 
 from mnemic.objectives.answer import AnswerLoss
 from mnemic.objectives.answers import AnswersLoss
+from mnemic.objectives.bert_mass import BertMassLoss, NextWordLoss
 from mnemic.objectives.classes import ClassLoss, NumberLoss
 from mnemic.objectives.contract import Carried as Carried
 from mnemic.objectives.contract import Loss as Loss
@@ -21,9 +22,11 @@ OBJECTIVES: dict[str, Callable[..., Any]] = {
     "answers": AnswersLoss,
     "answer+facts": AnswerAndFacts,
     "answer+gates": AnswerAndGates,
+    "bert-mass": BertMassLoss,
     "classes": ClassLoss,
     "masked": PretrainingLoss,
     "next": NextLoss,
+    "next-word": NextWordLoss,
     "numbers": NumberLoss,
     "ranking": RankingLoss,
     "reading": ReadingLoss,

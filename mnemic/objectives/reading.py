@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mnemic.network import Row
 from mnemic.objectives.answer import cross_entropy
-from mnemic.objectives.contract import Carried, Loss
+from mnemic.objectives.contract import Carried, Loss, weighted
 from mnemic.objectives.pretraining import check_weights
 from mnemic.recipe import ConfigError
 
@@ -39,11 +39,7 @@ class ReadingLoss:
         self.temperature, self.smooth = temperature, smooth
 
     def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
-        """The weighted sum of the means, told as a sum over the windows that were read."""
-        parts = self.parts(network, batch)
-        means = [self.weights[name] * own.total / own.targets for name, own in parts.items()]
-        targets = parts["spans"].targets
-        return Loss(torch.stack(means).sum() * targets, targets, carried)
+        return weighted(self.parts(network, batch), self.weights)._replace(carried=carried)
 
     def parts(self, network: nn.Module, batch: Any) -> dict[str, Loss]:
         """Each loss by its name."""

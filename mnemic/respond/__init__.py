@@ -8,6 +8,7 @@ from mnemic.respond.decoded import DecodedWord
 from mnemic.respond.joined import JoinedWord
 from mnemic.respond.matched import MatchedWord
 from mnemic.respond.next import NextWord
+from mnemic.respond.predictor import Predictor
 from mnemic.respond.pretraining import PretrainingHeads
 from mnemic.respond.relation import Relation
 from mnemic.respond.sequence import SpokenSequence
@@ -23,6 +24,7 @@ RESPONSES: dict[str, Callable[..., Any]] = {
     "masked": PretrainingHeads,
     "matched": MatchedWord,
     "next": NextWord,
+    "predictor": Predictor,
     "relation": Relation,
     "sequence": SpokenSequence,
     "several": SeveralWords,

@@ -1,7 +1,8 @@
-"""The words of a running text, as the annotators of named entities split it.
+"""Plain rules: the words of a running text, and where its sentences end.
 
-A Chinese character is a word; so is a name with its ``@`` or ``#``, what an apostrophe joins to
-one (``'s``), and every other mark by itself.
+Words are split as the annotators of named entities do it: a Chinese character is a word; so is a
+name with its ``@`` or ``#``, what an apostrophe joins to one (``'s``), and every other mark by
+itself.
 """
 
 import re
@@ -10,8 +11,18 @@ from mnemic.text.chinese import HAN
 
 _INNER = f"[^\\W{HAN}]+"  # letters, digits and underscores, but no Chinese
 _WORD = re.compile(f"[{HAN}]|[@#]?{_INNER}(?:[-.]{_INNER})*|['’]{_INNER}|[^\\w\\s]")
+_END = re.compile(r"[.!?][\"'”’)]*(?=\s|$)")
 
 
 def words_of(text: str) -> list[tuple[int, int]]:
     """Where each word stands, half open; blanks belong to none."""
     return [found.span() for found in _WORD.finditer(text)]
+
+
+def ends_of(text: str) -> list[int]:
+    """Where sentences end by the plainest rule: behind . ! or ? and its quotes, before a blank.
+
+    ``mnemic.text.sentences`` knows abbreviations, too; this is for texts of millions of words, and
+    needs no other package.
+    """
+    return [found.end() for found in _END.finditer(text)]

@@ -11,7 +11,8 @@ from typing import Any
 
 from mnemic.encode.attention.full import FullAttention
 from mnemic.encode.attention.heads import Heads, Kept
+from mnemic.encode.attention.masked import MaskedAttention
 
-ATTENTIONS: dict[str, Callable[..., Any]] = {"full": FullAttention}
+ATTENTIONS: dict[str, Callable[..., Any]] = {"full": FullAttention, "masked": MaskedAttention}
 
-__all__ = ["ATTENTIONS", "FullAttention", "Heads", "Kept"]
+__all__ = ["ATTENTIONS", "FullAttention", "Heads", "Kept", "MaskedAttention"]

@@ -1,7 +1,6 @@
 """Input → Generalization → Output → Response, joined in one ``forward``.
 
 Shapes: u texts, w words, b batch, n inputs, m queries, s slots, d width.
-``Reader``, a network without a memory, reads windows: b windows, n tokens.
 """
 
 from collections.abc import Mapping
@@ -11,16 +10,25 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode import ENCODERS, FUSIONS, WHOLE, TransformerEncoder
-from mnemic.encode.packed import Packed
+from mnemic.encode.masked_layer import MaskedLayer
 from mnemic.encode.segment import SEGMENTERS
 from mnemic.memory import MEMORIES, Reading, Written
 from mnemic.memory.slots import slots_of
-from mnemic.recipe import ConfigError, build, fits, listed, named
+from mnemic.network.carrier import Carrier
+from mnemic.network.reader import Read as Read
+from mnemic.network.reader import Reader as Reader
+from mnemic.network.reader import Row as Row
+from mnemic.network.reader import Windows as Windows
+from mnemic.network.reader import take as take
+from mnemic.network.segments import IGNORE as IGNORE
+from mnemic.network.segments import Segments
+from mnemic.recipe import ConfigError, build, fill, fits, listed, named
 from mnemic.respond import RESPONSES, WITHOUT_MEMORY
 
-IGNORE = -100  # a target that is not asked for
 PARTS = ("width", "encode", "respond")
-EXTRA = ("memory", "ask", "fuse", "segment", "start")  # what only some networks have
+# What only some networks have.
+EXTRA = ("memory", "ask", "fuse", "segment", "start", "carry", "mass")
+ALONE = ("ask", "fuse", "segment")  # parts of networks that carry no memory across segments
 
 
 class Inputs(NamedTuple):
@@ -45,65 +53,6 @@ class Output(NamedTuple):
     reading: Reading
     written: Written
     segments: Tensor | None = None  # b n, how badly sentences can be told apart, while learning to
-
-
-class Windows(NamedTuple):
-    """What a network without a memory reads: windows of texts, each by itself."""
-
-    tokens: Tensor  # b n, ids
-    mask: Tensor  # b n, True = a real token
-    segments: Tensor  # b n, 1 = of the second text of a pair
-    inside: Tensor  # b n, True = a token that an answer may be about, none of the special ones
-    room: int = 0  # that many tokens are no padding, at most; 0: nobody has counted
-    said: Tensor | None = None  # b m, an answer in the making, for a response that goes on with it
-
-
-class Row(NamedTuple):
-    """Windows one after another in one row, so that nothing is padded; R answers about some."""
-
-    tokens: Tensor  # 1 t, ids
-    mask: Packed  # where each window ends
-    segments: Tensor  # 1 t
-    positions: Tensor  # 1 t, counted from the first token of each window
-    inside: Tensor  # 1 t
-    places: Tensor  # b n, where in the row the tokens stand of the windows that R answers about
-    real: Tensor  # b n, True = of that window
-
-
-class Read(NamedTuple):
-    """What a network without a memory makes of its windows."""
-
-    scores: Any  # b …, as the response has them
-    states: Tensor  # b n d; of a row 1 t d
-
-
-class Reader(nn.Module):
-    """A network without a memory: I and R alone, such as a plain BERT.
-
-    R is handed no query and no reading, and as its mask which states it may answer about.
-    """
-
-    rolls = 0  # nothing is drawn while training but dropout
-
-    def __init__(self, encode: nn.Module, respond: nn.Module, *, segments: bool = False) -> None:
-        super().__init__()
-        self.encode, self.respond = encode, respond
-        self.segments = segments  # whether I tells the two texts of a pair apart
-
-    def forward(self, inputs: Windows | Row) -> Read:
-        told: dict[str, Any] = {"segments": inputs.segments} if self.segments else {}
-        if isinstance(inputs, Windows):
-            if isinstance(self.encode, TransformerEncoder):
-                told["room"] = inputs.room
-            states = self.encode(inputs.tokens, inputs.mask, **told)  # b n d
-            said = {} if inputs.said is None else {"said": inputs.said}
-            scores = self.respond(None, None, states, inputs.inside, **said)
-        else:
-            states = self.encode(inputs.tokens, inputs.mask, positions=inputs.positions, **told)
-            inside = take(inputs.inside[0], inputs.places) & inputs.real  # b n
-            scores = self.respond(None, None, take(states[0], inputs.places), inside)
-        # Products may be in half the bits; losses are not.
-        return Read(scores.float() if isinstance(scores, Tensor) else scores, states)
 
 
 class Network(nn.Module):
@@ -179,18 +128,15 @@ class Network(nn.Module):
         return states.unflatten(0, rows.shape), cut.mask.any(-1), cut.shares
 
 
-def take(states: Tensor, rows: Tensor) -> Tensor:
-    """``states[rows]`` (u … → b n …), by the kind of indexing whose gradient is fastest."""
-    return states.index_select(0, rows.flatten()).unflatten(0, rows.shape)
-
-
 def assemble(model: Mapping[str, Any], sizes: Mapping[str, Any]) -> Any:
     """Make the network a recipe's ``[model]`` describes; ``sizes`` are facts of the data.
 
-    A ``Network``, or without a ``memory`` a ``Reader``.
+    A ``Network``, or without a ``memory`` a ``Reader``; with ``carry`` a ``Carrier``.
     """
     check_model(model)
     given = {"width": model["width"], **sizes}
+    if "carry" in model:
+        return carrying(model, given)
     return with_memory(model, given) if "memory" in model else without_memory(model, given)
 
 
@@ -251,6 +197,22 @@ def with_memory(model: Mapping[str, Any], given: dict[str, Any]) -> Network:
     return Network(encode, memory, respond, ask=ask, fuse=fuse, segment=segment)
 
 
+def carrying(model: Mapping[str, Any], given: dict[str, Any]) -> Carrier:
+    """A network that reads in segments: an encoder of tokens, wrapped; its word vectors shared."""
+    if wrong := [key for key in ALONE if key in model]:
+        raise ConfigError(f"model.carry and model.{wrong[0]} do not go together; leave one out")
+    kinds = {kind: maker for kind, maker in ENCODERS.items() if kind not in WHOLE}
+    encode = build(kinds, model["encode"], **given)
+    memory = build(MEMORIES, model["memory"], **given) if "memory" in model else None
+    words = encode.embeddings.tokens
+    respond = build({"predictor": RESPONSES["predictor"]}, model["respond"], words=words, **given)
+    mass = None
+    if "mass" in model:
+        mass = fill(MaskedLayer, model["mass"], name="mass", **given)
+    parts = {"encode": encode, "memory": memory, "respond": respond, "mass": mass}
+    return fill(Carrier, model["carry"], name="carry", **parts)
+
+
 @torch.no_grad()
 def check_parts(network: nn.Module, sizes: Mapping[str, int]) -> None:
     """Let a new network read a little, so that parts that do not fit are noticed at once."""
@@ -259,7 +221,10 @@ def check_parts(network: nn.Module, sizes: Mapping[str, int]) -> None:
     inputs: Any = Windows(words, words > 0, words, words > 0)
     if isinstance(network, Reader) and "said" in named(type(network.respond).forward):
         inputs = inputs._replace(said=words)
-    if isinstance(network, Network):
+    if isinstance(network, Carrier):
+        each = words.unsqueeze(1)  # b 1 n
+        inputs = Segments(each, each > 0, each > 0, words, words > 0, words, sentences=each)
+    elif isinstance(network, Network):
         inputs = Inputs(words, words > 0, torch.tensor([[0, 1]]), torch.tensor([[1]]))
     try:
         network.eval()(inputs)

@@ -1,0 +1,1 @@
+"""Long texts: facts hidden among background, and documents to be read segment by segment."""

@@ -1,0 +1,69 @@
+"""Hide the sentences of a story among background, in their order, and cut it all into segments.
+
+Everything is an iterator: a sample of ten million tokens is never held as a whole.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from random import Random
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+Where = Literal["anywhere", "first"]
+
+
+class Piece(NamedTuple):
+    """A sentence, or a stretch of one that is longer than a segment."""
+
+    ids: np.ndarray
+    fact: int = -1  # which sentence of the story; -1 = background
+
+
+def hide(
+    story: Sequence[np.ndarray],
+    background: Iterable[np.ndarray],
+    length: int,
+    dice: Random,
+    *,
+    where: Where = "anywhere",
+) -> Iterator[Piece]:
+    """The story's sentences among background: about ``length`` tokens in all, never fewer than it.
+
+    Where the sentences stand is drawn evenly over the whole length, or all come first; background
+    follows the last.
+    """
+    room = max(length - sum(len(sentence) for sentence in story), 0)
+    last = room if where == "anywhere" else 0
+    spots = sorted(dice.random() * last for _ in story)
+    others = iter(background)
+    told = 0
+    for number, sentence in enumerate(story):
+        while told < spots[number]:
+            other = next(others)
+            told += len(other)
+            yield Piece(other)
+        yield Piece(sentence, number)
+    while told < room:
+        other = next(others)
+        told += len(other)
+        yield Piece(other)
+
+
+def cut(pieces: Iterable[Piece], room: int) -> Iterator[list[Piece]]:
+    """Segments of at most ``room`` tokens; only a sentence longer than that is cut within.
+
+    Without a piece there is one empty segment.
+    """
+    held: list[Piece] = []
+    size = 0
+    some = False
+    for piece in pieces:
+        for start in range(0, len(piece.ids), room):
+            part = Piece(piece.ids[start : start + room], piece.fact)
+            if size + len(part.ids) > room:
+                yield held
+                some, held, size = True, [], 0
+            held.append(part)
+            size += len(part.ids)
+    if held or not some:
+        yield held

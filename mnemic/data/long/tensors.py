@@ -1,0 +1,270 @@
+"""Long documents as batches, made when they are drawn: nothing is stored but the stories.
+
+Shapes: b documents, s segments, n tokens of a segment, q tokens of a question, w words of an
+answer.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
+from random import Random
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mnemic.data.long.background import Background
+from mnemic.data.long.hide import Piece, Where, cut, hide
+from mnemic.network.segments import IGNORE, Segments
+from mnemic.recipe import ConfigError
+from mnemic.text import Subwords
+
+FULL = 0.93  # how full segments are on average, since sentences stay whole
+CPU = torch.device("cpu")
+Asks = Literal["question", "masked", "next"]
+
+
+class Batch(NamedTuple):
+    """What a network reads, what it should say, and what the losses of its memory need."""
+
+    inputs: Segments
+    answers: Tensor  # b w, ids; IGNORE behind the end
+    needed: Tensor  # b s n, True = a token of a sentence that proves the answer
+    marked: Tensor  # b, whether such sentences are known
+    follows: Tensor  # b, 1 = the question is how the document goes on; IGNORE = it is none
+    starts: Tensor  # b s n, True = a word begins
+    keys: Tensor  # b, what the dice of masking depend on
+    hidden: Tensor  # the id that hides a token
+    ordinary: Tensor  # ids that may stand in for one
+
+
+class Asked(NamedTuple):
+    """A story in tokens, with its question and answer."""
+
+    story: tuple[np.ndarray, ...]
+    question: np.ndarray
+    answer: np.ndarray
+    facts: frozenset[int]
+    task: int
+
+
+class Document(NamedTuple):
+    """One sample: a stream of segments, and what is asked at its end."""
+
+    segments: Iterator[list[Piece]]
+    asked: Asked
+    follows: int = IGNORE
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongSet:
+    """Documents of about ``segments`` segments each; while training, of 1 to so many.
+
+    ``rolls`` of a batch are dice: with them an example has other background each time it is drawn.
+    """
+
+    examples: Sequence[Asked]
+    background: Background
+    tokenizer: Subwords
+    length: int  # tokens of a segment, special ones too
+    segments: int
+    asks: Asks = "question"
+    where: Where = "anywhere"  # the story stands, in the document
+    seed: int = 0
+    place: torch.device = CPU
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    @property
+    def device(self) -> torch.device:
+        return self.place
+
+    @property
+    def task(self) -> Tensor:
+        return torch.tensor([own.task for own in self.examples])
+
+    @property
+    def lengths(self) -> Tensor:
+        """How many tokens each story has, without background."""
+        return torch.tensor([sum(map(len, own.story)) for own in self.examples])
+
+    @property
+    def rolls(self) -> int:
+        """One for each example: by it background is drawn anew."""
+        return 1
+
+    @property
+    def unknown(self) -> int:
+        return 0
+
+    @property
+    def room(self) -> int:
+        """How many tokens of a text a segment has room for, between its special ones."""
+        return self.length - 2
+
+    def to(self, device: torch.device | str) -> "LongSet":
+        return replace(self, place=torch.device(device))
+
+    def upto(self, segments: int) -> "LongSet":
+        """The same examples in longer or shorter documents."""
+        return replace(self, segments=segments)
+
+    def document(self, row: int, roll: float | None = None) -> Document:
+        """One sample; ``roll`` draws it anew, with a length between one segment and all."""
+        dice = Random(f"{self.seed}/{row}/{roll}")
+        asked = self.examples[row]
+        count = self.segments if roll is None else dice.randint(1, self.segments)
+        if self.asks != "question":
+            return self.stretch(count, dice)
+        length = int(count * self.room * FULL)
+        others = self.background.read(dice)
+        pieces = hide(asked.story, others, length, dice, where=self.where)
+        return Document(cut(pieces, self.room), asked)
+
+    def stretch(self, count: int, dice: Random) -> Document:
+        """A stretch of one text, and behind it how it goes on, or how another one does."""
+        cuts = {True: self.some(count + 1, dice), False: self.some(1, dice)}
+        *kept, after = cuts[True] if len(cuts[True]) > 1 else [*cuts[True], []]
+        follows = dice.random() < 0.5
+        ids = [piece.ids for piece in (after if follows else cuts[False][0])]
+        words = np.concatenate(ids) if ids else np.zeros(0, dtype=np.int32)
+        none = np.zeros(0, dtype=np.int32)
+        asked = Asked((), words[: self.room], none, frozenset(), 0)
+        return Document(iter(kept), asked, int(follows) if ids else IGNORE)
+
+    def some(self, count: int, dice: Random) -> list[list[Piece]]:
+        """Up to ``count`` segments of one text, from a place that leaves room for them if any."""
+        novel = dice.randrange(len(self.background))
+        first, end = self.background.novels[novel : novel + 2]
+        tokens = self.background.begins[end] - self.background.begins[first]
+        spare = max(1 - count * self.room / max(int(tokens), 1), 0)
+        start = int(dice.random() * spare * self.background.size(novel))
+        pieces = (Piece(own) for own in self.background.novel(novel, start))
+        return list(islice(cut(pieces, self.room), count))
+
+    def batch(
+        self,
+        rows: Tensor,
+        rolls: Tensor | None = None,
+        *,
+        compact: bool = True,
+        most: int | None = None,
+    ) -> Batch:
+        """The documents in ``rows`` (b), whole, each as long as it is."""
+        numbers = rows.tolist()
+        dice = [None] * len(numbers) if rolls is None else rolls.flatten().tolist()
+        documents = [self.document(*one) for one in zip(numbers, dice)]
+        whole = [list(own.segments) for own in documents]
+        keys = [hash_of(self.seed, *one) for one in zip(numbers, dice)]
+        return self.assembled(documents, whole, keys)
+
+    def stream(self, rows: Sequence[int], at_once: int) -> Iterator[Batch]:
+        """The same documents ``at_once`` segments at a time; what ended is padding from then on."""
+        documents = [self.document(row) for row in rows]
+        keys = [hash_of(self.seed, row, None) for row in rows]
+        while True:
+            part = [list(islice(own.segments, at_once)) for own in documents]
+            if not any(part):
+                return
+            yield self.assembled(documents, part, keys)
+
+    def assembled(
+        self, documents: Sequence[Document], whole: Sequence[list[list[Piece]]], keys: list[int]
+    ) -> Batch:
+        """Segments as tensors, with what is asked of their documents."""
+        parts = filled(documents, whole, self.tokenizer, self.length)
+        words = len(max((own.asked.answer for own in documents), key=len)) + 1
+        answers = padded([ended(own.asked.answer, self.tokenizer.sep) for own in documents], words)
+        framed = [framed_by(own.asked.question, self.tokenizer) for own in documents]
+        question = padded(framed, max(len(own) for own in framed))
+        tokens, sentences, needed, answer, asked = (
+            torch.from_numpy(part).to(self.place) for part in (*parts, answers, question)
+        )
+        inside = sentences >= 0
+        edge = (tokens == self.tokenizer.cls) | (tokens == self.tokenizer.sep)
+        inputs = Segments(
+            tokens, inside | edge, inside, asked.clamp(min=0), asked >= 0, answer.clamp(min=0),
+            sentences=sentences,
+        )  # fmt: skip
+        table = word_starts(self.tokenizer).to(self.place)
+        said = torch.tensor([len(own.asked.answer) > 0 for own in documents], device=self.place)
+        return Batch(
+            inputs=inputs,
+            answers=torch.where((answer >= 0) & said.unsqueeze(1), answer, IGNORE),
+            needed=needed,
+            marked=torch.tensor([bool(own.asked.facts) for own in documents], device=self.place),
+            follows=torch.tensor([own.follows for own in documents], device=self.place),
+            starts=table[tokens],
+            keys=torch.tensor(keys, device=self.place),
+            hidden=torch.tensor(self.tokenizer.mask, device=self.place),
+            ordinary=ordinary(self.tokenizer).to(self.place),
+        )
+
+
+def filled(
+    documents: Sequence[Document],
+    whole: Sequence[list[list[Piece]]],
+    words: Subwords,
+    length: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Tokens, sentence numbers (-1: none) and what is needed, b s n each."""
+    shape = (len(whole), max(max(len(own) for own in whole), 1), length)
+    tokens = np.full(shape, words.pad, dtype=np.int64)
+    sentences = np.full(shape, -1, dtype=np.int64)
+    needed = np.zeros(shape, dtype=bool)
+    for row, (document, segments) in enumerate(zip(documents, whole)):
+        for column, pieces in enumerate(segments):
+            tokens[row, column, 0] = words.cls
+            place = 1
+            for number, (ids, fact) in enumerate(pieces):
+                behind = place + len(ids)
+                tokens[row, column, place:behind] = ids
+                sentences[row, column, place:behind] = number
+                needed[row, column, place:behind] = fact in document.asked.facts
+                place = behind
+            tokens[row, column, place] = words.sep
+    return tokens, sentences, needed
+
+
+def padded(rows: Sequence[np.ndarray], width: int) -> np.ndarray:
+    """Rows of ids as one table, -1 behind the short ones."""
+    table = np.full((len(rows), width), -1, dtype=np.int64)
+    for number, row in enumerate(rows):
+        table[number, : len(row)] = row
+    return table
+
+
+def framed_by(ids: np.ndarray, words: Subwords) -> np.ndarray:
+    return np.concatenate([[words.cls], ids, [words.sep]])
+
+
+def ended(ids: np.ndarray, end: int) -> np.ndarray:
+    return np.concatenate([ids, [end]])
+
+
+@lru_cache(maxsize=4)
+def word_starts(words: Subwords) -> Tensor:
+    """Which ids begin a word: all but those that go on within one."""
+    return torch.tensor([not piece.startswith("##") for piece in words.pieces])
+
+
+@lru_cache(maxsize=4)
+def ordinary(words: Subwords) -> Tensor:
+    """All ids that stand for text."""
+    return torch.tensor([n for n in range(len(words)) if n not in words.specials])
+
+
+def hash_of(*purpose: object) -> int:
+    """A number of 62 bits for an example and its dice."""
+    return Random("/".join(str(part) for part in purpose)).getrandbits(62)
+
+
+def check_length(length: int, segments: int) -> None:
+    if length < 8 or segments < 1:
+        raise ConfigError(
+            f"data.length is at least 8 tokens and data.segments at least 1, not {length} and "
+            f"{segments}"
+        )

@@ -1,0 +1,83 @@
+"""How often a network that carries a memory is wrong about long documents.
+
+An answer is right if all its words are, said one after another: then each was right after the right
+ones before it, so that scoring them all at once tells.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from mnemic.data.long.tensors import Batch, LongSet
+from mnemic.learn.evaluate import by_task
+from mnemic.network.carrier import Carrier
+from mnemic.network.segments import IGNORE, Recalled, Segments
+from mnemic.objectives.bert_mass import BertMassLoss, next_words
+
+TOKENS = 65_536  # of a batch: memory, not results, depends on it
+
+
+def recall_errors(network: nn.Module, documents: LongSet) -> dict[int, float]:
+    """The error of each task in percent; of documents, of their masked or next words (task 0)."""
+    rows = range(len(documents))
+    at_once = max(TOKENS // (documents.length * (documents.segments + 1)), 1)
+    if documents.asks != "question":
+        return {0: word_error(network, documents, at_once)}
+    found = [
+        wrong(network, documents, rows[first : first + at_once])
+        for first in range(0, len(rows), at_once)
+    ]
+    return by_task(torch.cat(found), documents.task)
+
+
+@torch.no_grad()
+def wrong(network: nn.Module, documents: LongSet, rows: Sequence[int], at_once: int = 64) -> Tensor:
+    """True where an answer is not right, for documents of any length, read piece by piece."""
+    reader, was = carrier_of(network), network.training
+    network.eval()
+    state = None
+    for batch in documents.stream(rows, at_once):
+        encoded = reader.encoded(batch.inputs)
+        if state is None:
+            state = reader.empty(len(rows), encoded.units[:, 0])
+        state, _, _ = reader.carry(state, encoded)
+    said = reader.answer(state, batch.inputs)
+    network.train(was)
+    return ~right(said, batch.answers).cpu()
+
+
+def right(said: Recalled, answers: Tensor) -> Tensor:
+    """Whether all words of each answer are the likeliest, b."""
+    best = torch.cat([said.scores, said.rest], 1).argmax(-1)  # b w
+    return ((best == answers) | (answers == IGNORE)).all(1)
+
+
+@torch.no_grad()
+def word_error(network: nn.Module, documents: LongSet, at_once: int) -> float:
+    """Percent of the asked words of documents that are not the likeliest."""
+    was = network.training
+    network.eval()
+    missed = asked = 0
+    for batch in in_batches(documents, at_once):
+        inputs, words = asked_words(batch, documents)
+        said = network(inputs).words.argmax(-1)
+        missed, asked = missed + int((said != words).sum()), asked + len(words)
+    network.train(was)
+    return 100 * missed / max(asked, 1)
+
+
+def asked_words(batch: Batch, documents: LongSet) -> tuple[Segments, Tensor]:
+    """What a network reads where words of documents are asked for, and these words."""
+    return next_words(batch) if documents.asks == "next" else BertMassLoss(mlm=1.0).hidden(batch)
+
+
+def in_batches(documents: LongSet, at_once: int) -> Iterator[Batch]:
+    for rows in torch.arange(len(documents)).split(at_once):
+        yield documents.batch(rows)
+
+
+def carrier_of(network: nn.Module) -> Carrier:
+    bare = network.module if isinstance(network, nn.parallel.DistributedDataParallel) else network
+    assert isinstance(bare, Carrier)
+    return bare

@@ -1,0 +1,260 @@
+"""A network that reads a text segment by segment and carries a memory on: BERT-MASS.
+
+Any encoder of tokens can be wrapped: each segment is encoded by itself, all of a batch at once;
+only the memory goes through the segments one after another.
+
+Shapes: b documents, s segments, n tokens of a segment, p units of a segment, m places asked for,
+q tokens of a question, l lessons of a segment, d width.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map
+
+from mnemic.encode.masked_layer import MaskedLayer, Places, places_of
+from mnemic.encode.transformer import TransformerEncoder
+from mnemic.memory import Reading
+from mnemic.network.segments import IGNORE, Lesson, Recalled, Segments, any_of, units_of
+from mnemic.respond.classes import mean_of
+
+Unit = Literal["tokens", "sentences"]
+Tokens = Literal["controller", "masked"]
+
+
+class Encoded(NamedTuple):
+    """The segments of a batch after I, ready to be written one after another."""
+
+    units: Tensor  # b s p d
+    seen: Tensor  # b s p
+    only: Tensor | None  # b s p, what may be written, if not all
+    asking: Tensor | None  # b s m d, the states of hidden tokens
+    places: Places | None  # of (b s) m
+
+
+class Carrier(nn.Module):
+    """Encode, masked attention, write, read, answer, with the memory carried across segments.
+
+    ``truncate``: the answer's gradient reaches the writes of so many last segments of each
+    document (0: of all). ``lasts=False`` empties the memory before every segment: what the same
+    weights know without it. ``unit`` is what a slot is written from; ``tokens`` whether the
+    controller chooses among all tokens or among the masked ones alone. ``query`` is the question's
+    first state or the mean of all. ``lessons`` units of each segment show whether the write worked.
+    """
+
+    rolls = 0  # nothing is drawn while training but dropout
+
+    def __init__(
+        self,
+        encode: Any,
+        memory: Any,
+        respond: Any,
+        mass: MaskedLayer | None = None,
+        *,
+        truncate: int = 0,
+        lasts: bool = True,
+        unit: Unit = "tokens",
+        tokens: Tokens = "controller",
+        query: Literal["first", "mean"] = "mean",
+        lessons: int = 4,
+    ) -> None:
+        super().__init__()
+        self.encode, self.memory, self.respond, self.mass = encode, memory, respond, mass
+        self.truncate, self.lasts, self.unit, self.tokens = truncate, lasts, unit, tokens
+        self.query, self.lessons = query, lessons
+
+    def forward(self, inputs: Segments, *, lessons: bool = False) -> Recalled:
+        """Read whole documents and answer. ``lessons`` adds what the losses of writing need."""
+        encoded = self.encoded(inputs)
+        state = self.empty(len(inputs.tokens), encoded.units[:, 0])
+        state, found, told = self.carry(state, encoded, inputs if lessons else None)
+        words = None
+        if encoded.asking is not None and encoded.places is not None:
+            rows, real = encoded.asking.flatten(0, 1), encoded.places.real  # (b s) m d
+            read = rows.new_zeros(rows.shape) if found is None else found.flatten(0, 1)
+            words = self.respond.vocabulary(self.respond.known(rows[real], read[real]))  # p v
+        return self.answer(state, inputs)._replace(words=words, lessons=tuple(told))
+
+    def empty(self, batch: int, like: Tensor) -> Any:
+        """A memory in which nothing was written yet; ``like`` is b p d."""
+        return None if self.memory is None else self.memory.empty(batch, like.unsqueeze(2))
+
+    def encoded(self, inputs: Segments) -> Encoded:
+        """I for all segments of all documents at once; those that are empty cost nothing."""
+        batch, count, length = inputs.tokens.shape
+        mask = inputs.mask.flatten(0, 1)  # (b s) n
+        real = mask.any(1)
+        rows = real.nonzero().squeeze(1)
+        states = self.encode(inputs.tokens.flatten(0, 1)[rows], mask[rows])  # r n d
+        states = states.to(self.respond.vocabulary.words.dtype)  # what is carried stays exact
+        whole = states.new_zeros(batch * count, length, states.shape[-1])
+        whole = whole.index_copy(0, rows, states)  # (b s) n d
+        asking = places = only = None
+        if inputs.hidden is not None:
+            places = places_of(inputs.hidden.flatten(0, 1))
+            asking = self.masked(whole, mask, places).unflatten(0, (batch, count))
+        seen = inputs.inside.flatten(0, 1)
+        if self.tokens == "masked":
+            only = seen.new_zeros(seen.shape) if inputs.hidden is None else inputs.hidden
+            only = only.view(batch * count, length)
+        if self.unit == "sentences":
+            whole, seen, only = self.pooled(whole, inputs, only)
+        shape = (batch, count)
+        units, seen = whole.unflatten(0, shape), seen.unflatten(0, shape)
+        only = None if only is None else only.unflatten(0, shape)
+        return Encoded(units, seen, only, asking, places)
+
+    def masked(self, states: Tensor, mask: Tensor, places: Places) -> Tensor:
+        """The states of the hidden tokens, after MASS where there is one: (b s) m d."""
+        return places.take(states) if self.mass is None else self.mass(states, mask, places)
+
+    def pooled(
+        self, states: Tensor, inputs: Segments, only: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        if inputs.sentences is None:
+            raise ValueError("carry.unit = 'sentences' needs to know where sentences are")
+        own, count = inputs.sentences.flatten(0, 1), sentences_in(inputs)
+        seen = any_of(own >= 0, own, count)
+        only = None if only is None else any_of(only, own, count)
+        return units_of(states, own, count), seen, only
+
+    def carry(
+        self, state: Any, encoded: Encoded, taught: Segments | None = None
+    ) -> tuple[Any, Tensor | None, list[Lesson]]:
+        """Go on from ``state``: read for the hidden tokens, then write, segment by segment.
+
+        The memory after the last one, what was found for the hidden tokens (b s m d), and lessons
+        if something is ``taught``. A document that has ended leaves its memory as it is.
+        """
+        if self.memory is None:
+            return None, None, []
+        last = encoded.seen.any(-1).sum(1) - 1  # b
+        found: list[Tensor] = []
+        lessons: list[Lesson] = []
+        for number in range(encoded.units.shape[1]):
+            units, seen = encoded.units[:, number], encoded.seen[:, number]  # b p d, b p
+            if not self.lasts and number:
+                state = chosen(seen.any(1), self.empty(len(units), units), state)
+            if encoded.asking is not None:
+                found.append(self.read(state, encoded.asking[:, number]).found)
+            only = None if encoded.only is None else encoded.only[:, number]
+            written = self.memory.write(state, units.unsqueeze(2), seen, only)
+            if taught is not None:
+                lessons.append(self.lesson(state, written, units, seen, taught, number))
+            state = written.state
+            if self.truncate:
+                left = last - number
+                state = cut((left > 0) & (left % self.truncate == 0), state)
+        return state, torch.stack(found, 1) if found else None, lessons
+
+    def lesson(
+        self, before: Any, written: Any, units: Tensor, seen: Tensor, inputs: Segments, number: int
+    ) -> Lesson:
+        """Ask the memory for some of what was just written: those that went in most."""
+        told = Lesson(before, written, seen)
+        amount = written.entered.detach().sum(-1)  # b p
+        count = min(self.lessons, amount.shape[1])
+        if not count:
+            return told
+        most, which = amount.topk(count, dim=1)  # b l
+        asked = units.gather(1, which.unsqueeze(-1).expand(-1, -1, units.shape[-1]))
+        recall = self.read(written.state, asked)
+        put = written.weights.gather(
+            1, which.unsqueeze(-1).expand(-1, -1, written.weights.shape[-1])
+        )
+        real = (most > 0) & (put.sum(-1) > 0)
+        slots = torch.where(real, put.argmax(-1), -1)
+        targets = tokens_of(inputs, number, which, self.unit).masked_fill(
+            ~real.unsqueeze(-1), IGNORE
+        )
+        words = self.respond.vocabulary(self.respond.norm(recall.found.to(units.dtype)))
+        return told._replace(recall=recall, slots=slots, words=words, targets=targets)
+
+    def answer(self, state: Any, inputs: Segments) -> Recalled:
+        """What is said to the question, from memory alone."""
+        query, reading, begin = self.asked(state, inputs)
+        return Recalled(
+            scores=self.respond.vocabulary(begin),
+            rest=self.respond.rest(begin.squeeze(1), inputs.words),
+            follows=self.respond.follows(self.respond.known(query, reading.found)),
+            reading=reading,
+            state=state,
+            words=None,
+            lessons=(),
+        )
+
+    def asked(self, state: Any, inputs: Segments) -> tuple[Tensor, Reading, Tensor]:
+        """The question's query, what it found, and what the first word is said from, b 1 d each.
+
+        ``respond.saying`` of the last goes on from here, for ``mnemic.respond.generate``.
+        """
+        told = {"segments": torch.ones_like(inputs.question)} if self.tells_apart else {}
+        states = self.encode(inputs.question, inputs.asked, **told)  # b q d
+        mean = mean_of(states, inputs.asked)
+        query = (states[:, 0] if self.query == "first" and states.shape[1] else mean).unsqueeze(1)
+        reading = self.read(state, query)
+        return query, reading, self.respond.begin(query, reading, states, inputs.asked)
+
+    @property
+    def tells_apart(self) -> bool:
+        """Whether I has segment embeddings: texts are in the first, questions in the second."""
+        return isinstance(self.encode, TransformerEncoder) and self.encode.segments > 1
+
+    def embed(self, tokens: Tensor, mask: Tensor, inside: Tensor) -> Tensor:
+        """Each text as one vector of length 1, b d: the mean of its own tokens' states.
+
+        After MASS, where there is one, each token asked about by itself: b n of all three.
+        """
+        places = places_of(inside)
+        states = self.masked(self.encode(tokens, mask), mask, places)
+        return nn.functional.normalize(mean_of(states, places.real), dim=-1)
+
+    def read(self, state: Any, query: Tensor) -> Reading:
+        """O, with ``query`` b m d; without a memory nothing is found."""
+        if self.memory is None:
+            none = query.new_zeros(len(query), 1, 1, query.shape[1], 0)
+            return Reading(torch.zeros_like(query), none, none)
+        return self.memory.read(state, query.unsqueeze(2))
+
+
+def sentences_in(inputs: Segments) -> int:
+    """How many sentences the segment that has most of them has."""
+    assert inputs.sentences is not None
+    return int(inputs.sentences.max()) + 1 if inputs.sentences.numel() else 0
+
+
+def tokens_of(inputs: Segments, number: int, which: Tensor, unit: Unit) -> Tensor:
+    """The tokens of some units (b l) of a segment, b l j; IGNORE behind and for none."""
+    ids, inside = inputs.tokens[:, number], inputs.inside[:, number]  # b n
+    if unit == "tokens" or inputs.sentences is None:
+        return ids.gather(1, which).masked_fill(~inside.gather(1, which), IGNORE).unsqueeze(-1)
+    own = (inputs.sentences[:, number].unsqueeze(1) == which.unsqueeze(2)) & inside.unsqueeze(1)
+    return ids.unsqueeze(1).masked_fill(~own, IGNORE)  # b l n
+
+
+def cut(rows: Tensor, state: Any) -> Any:
+    """The state, from which no gradient goes back in these rows (b)."""
+    return chosen(rows, tree_map(lambda part: part.detach(), state), state)
+
+
+def chosen(rows: Tensor, first: Any, second: Any) -> Any:
+    """One state in these rows (b), the other elsewhere; both as wide as the wider one."""
+
+    def pick(one: Tensor, other: Tensor) -> Tensor:
+        one, other = same_slots([one, other])
+        return torch.where(rows.view(-1, *[1] * (one.dim() - 1)), one, other)
+
+    return type(second)(*(pick(one, other) for one, other in zip(first, second)))
+
+
+def same_slots(parts: Sequence[Tensor]) -> list[Tensor]:
+    """Parts of states with as many slots (axis 1), zeros behind those that had fewer."""
+    if parts[0].dim() < 2 or parts[0].shape[1] == parts[1].shape[1]:
+        return list(parts)
+    most = max(part.shape[1] for part in parts)
+    return [
+        torch.cat([part, part.new_zeros(len(part), most - part.shape[1], *part.shape[2:])], 1)
+        for part in parts
+    ]

@@ -1,0 +1,84 @@
+"""What a network that carries a memory reads, and what it tells of it.
+
+Shapes: b documents, s segments of the longest, n tokens of a segment, p units of a segment,
+q tokens of a question, w words of an answer, l lessons of a segment, d width, v vocabulary.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mnemic.memory import Reading, Written
+
+IGNORE = -100  # a target that is not asked for
+
+
+class Segments(NamedTuple):
+    """Documents cut into segments, and a question of each; a shorter one has empty segments behind.
+
+    Where nothing is asked, ``question`` has no column.
+    """
+
+    tokens: Tensor  # b s n, ids
+    mask: Tensor  # b s n, True = a real token
+    inside: Tensor  # b s n, True = a token of the text, none of the special ones
+    question: Tensor  # b q, ids
+    asked: Tensor  # b q, True = a real token
+    words: Tensor  # b w, the answer's ids: those before a word are read when it is scored
+    hidden: Tensor | None = None  # b s n, True = the token is asked for; MASS asks no other
+    sentences: Tensor | None = None  # b s n, which sentence of its segment a token is in; -1: none
+
+    def only(self, first: int, end: int) -> "Segments":
+        """Some of the segments, with the whole question."""
+        cut = {
+            name: part[:, first:end]
+            for name, part in self._asdict().items()
+            if part is not None and part.dim() == 3
+        }
+        return self._replace(**cut)
+
+
+class Lesson(NamedTuple):
+    """What the write of one segment can be judged by."""
+
+    before: Any  # the memory's state, b …
+    written: Written  # weights b p s
+    seen: Tensor  # b p, which units are real
+    recall: Reading | None = None  # what some written units find in memory: found b l d
+    slots: Tensor | None = None  # b l, the slot that holds most of each; -1 = none
+    words: Tensor | None = None  # b l v, scores of the words that were found
+    targets: Tensor | None = None  # b l j, the tokens of each; IGNORE behind
+
+
+class Recalled(NamedTuple):
+    """Scores of the answer, and everything that shows how it came about."""
+
+    scores: Tensor  # b 1 v, of the first word
+    rest: Tensor  # b w-1 v, of the others, each after those before it
+    follows: Tensor  # b 2, whether the question is how the document goes on
+    reading: Reading  # of the question
+    state: Any  # the memory after the last segment
+    words: Tensor | None  # p v, at the hidden tokens, in their order
+    lessons: tuple[Lesson, ...]  # one a segment
+
+
+def units_of(values: Tensor, sentences: Tensor, count: int) -> Tensor:
+    """The mean of ``values`` (b n d) over the tokens of each sentence: b p d, zeros for none."""
+    here = sentences.clamp(min=0)
+    real = (sentences >= 0).to(values.dtype)
+    size = values.new_zeros(values.shape[0], count).scatter_add(1, here, real)
+    wide = here.unsqueeze(-1).expand_as(values)
+    total = values.new_zeros(values.shape[0], count, values.shape[-1])
+    total = total.scatter_add(1, wide, values * real.unsqueeze(-1))
+    return total / size.clamp(min=1).unsqueeze(-1)
+
+
+def any_of(flags: Tensor, sentences: Tensor, count: int) -> Tensor:
+    """Which sentences (b p) have a token whose flag (b n) is set."""
+    here, real = sentences.clamp(min=0), (sentences >= 0) & flags
+    return (
+        flags.new_zeros(flags.shape[0], count, dtype=torch.long)
+        .scatter_add(1, here, real.long())
+        .bool()
+    )

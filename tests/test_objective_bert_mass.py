@@ -1,0 +1,263 @@
+"""The seven losses of BERT-MASS by name: each is what its formula says; a weight may be 0."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from mnemic.data import DATASETS
+from mnemic.data.long.tensors import Batch
+from mnemic.memory.controller import entropy
+from mnemic.network import assemble
+from mnemic.network.carrier import Carrier
+from mnemic.network.segments import IGNORE, Recalled
+from mnemic.objectives import OBJECTIVES
+from mnemic.objectives.bert_mass import (
+    BertMassLoss,
+    controller_loss,
+    gold_slots,
+    needed_units,
+    read_loss,
+    read_units,
+    write_loss,
+)
+from mnemic.recipe import ConfigError, build
+
+NAMES = ("pred", "seq", "ctrl", "write", "read", "mlm", "nsp")
+ALL = dict.fromkeys(NAMES, 1.0)
+LITTLE = {
+    "length": 24,
+    "segments": 3,
+    "count": 60,
+    "tokenizer": {"kind": "wordpiece", "vocab": 400},
+}
+
+
+@pytest.fixture(scope="module")
+def sets() -> dict[str, Any]:
+    kinds = ("long-keys", "documents", "long-copies")
+    return {kind: build(DATASETS, {"kind": kind, **LITTLE}).data() for kind in kinds}
+
+
+def make(sets: dict[str, Any], kind: str = "bert-mass", unit: str = "tokens") -> Carrier:
+    torch.manual_seed(0)
+    model = {
+        "width": 16,
+        "encode": {"kind": "transformer", "stack": {"kind": "encoder", "depth": 1}},
+        "memory": {"kind": kind, "slots": 20},
+        "mass": {},
+        "respond": {"kind": "predictor"},
+        "carry": {"unit": unit},
+    }
+    return assemble(model, sets["long-keys"].sizes)
+
+
+def drawn(sets: dict[str, Any], kind: str = "long-keys") -> Batch:
+    return sets[kind].train.batch(torch.arange(4), torch.linspace(0, 0.9, 4).unsqueeze(1))
+
+
+def recalled(network: Carrier, batch: Batch) -> tuple[Recalled, Tensor, Tensor]:
+    """The output with its lessons, what is needed and what is real, b u."""
+    output = network(batch.inputs, lessons=True)
+    needed = needed_units(output.lessons, batch.needed, batch.inputs)
+    return output, needed, torch.cat([lesson.seen for lesson in output.lessons], 1)
+
+
+@pytest.mark.parametrize("kind", ["bert-mass", "keeps"])
+@pytest.mark.parametrize("unit", ["tokens", "sentences"])
+def test_all_seven_have_names_and_every_weight_learns(
+    sets: dict[str, Any], kind: str, unit: str
+) -> None:
+    network = make(sets, kind, unit)
+    stories, texts = drawn(sets, "long-copies"), drawn(sets, "documents")
+    first = BertMassLoss(**ALL)(network, stories)
+    assert first.parts is not None
+    assert set(first.parts) == set(NAMES)
+    assert all(part.isfinite() for part in first.parts.values())
+    second = BertMassLoss(**ALL)(network, texts)
+    (first.total / first.targets + second.total / second.targets).backward()
+    dead = [name for name, weight in network.named_parameters() if weight.grad is None]
+    assert not dead
+    assert all(weight.grad.isfinite().all() for weight in network.parameters())  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_weight_of_zero_leaves_its_loss_out(sets: dict[str, Any], name: str) -> None:
+    network, batch = make(sets), drawn(sets)
+    found = BertMassLoss(**(ALL | {name: 0.0})).parts(network, batch)
+    assert set(found) == set(NAMES) - {name}
+
+
+def test_the_total_is_the_weighted_sum_of_the_means(sets: dict[str, Any]) -> None:
+    network, batch = make(sets), drawn(sets)
+    weights = dict(zip(NAMES, (1.0, 0.5, 0.25, 2.0, 0.1, 0.3, 0.7)))
+    loss = BertMassLoss(**weights)(network, batch)
+    assert loss.parts is not None
+    wanted = sum(weight * loss.parts[name] for name, weight in weights.items())
+    torch.testing.assert_close(loss.total / loss.targets, wanted)
+
+
+def test_first_word_and_rest(sets: dict[str, Any]) -> None:
+    network, batch = make(sets), drawn(sets, "long-copies")
+    found = BertMassLoss().parts(network, batch)
+    output = network(batch.inputs)
+    assert batch.answers.shape == (4, 4)  # three words and the end
+    first = torch.nn.functional.cross_entropy(output.scores[:, 0], batch.answers[:, 0])
+    rest = torch.nn.functional.cross_entropy(
+        output.rest.flatten(0, 1), batch.answers[:, 1:].flatten()
+    )
+    torch.testing.assert_close(found["pred"].total / found["pred"].targets, first)
+    torch.testing.assert_close(found["seq"].total / found["seq"].targets, rest)
+
+
+def test_the_controller_is_taught_the_supporting_facts(sets: dict[str, Any]) -> None:
+    """−log p(u*|s) + β H(u), with u* the tokens of the marked sentence."""
+    network, batch = make(sets), drawn(sets)
+    output, needed, seen = recalled(network, batch)
+    loss = controller_loss(output, needed, batch.marked, 0.5)
+    total = torch.zeros(())
+    for number, lesson in enumerate(output.lessons):
+        for row, column in lesson.seen.nonzero().tolist():
+            odds = lesson.written.stored[row, column]
+            u = torch.sigmoid(odds)
+            wanted = batch.needed[row, number, column]
+            total = total - (u if wanted else 1 - u).log() + 0.5 * entropy(odds)
+    torch.testing.assert_close(loss.total, total, rtol=1e-4, atol=1e-4)
+    assert int(loss.targets) == int(seen.sum())
+
+
+def test_without_marks_it_is_taught_what_was_read_above_average(sets: dict[str, Any]) -> None:
+    network, batch = make(sets, "keeps"), drawn(sets)
+    output, _, seen = recalled(network, batch)
+    wanted = read_units(output, seen)
+    weight = output.reading.weights.mean((1, 2, 3))
+    for row in range(4):
+        mask, sources = output.state.mask[row], output.state.sources[row]
+        above = mask & (weight[row] > weight[row].sum() / mask.sum())
+        assert 0 < int(above.sum()) < int(mask.sum())
+        real = seen[row].nonzero().flatten()  # the u-th unit that is real has number u
+        assert wanted[row].nonzero().flatten().tolist() == real[sources[above].sort()[0]].tolist()
+    none = torch.zeros_like(batch.marked)
+    loss = controller_loss(output, torch.zeros_like(wanted), none, 0.0)
+    odds = torch.cat([lesson.written.stored for lesson in output.lessons], 1)
+    slow = torch.nn.functional.binary_cross_entropy_with_logits(odds[seen], wanted[seen].float())
+    torch.testing.assert_close(loss.total / loss.targets, slow)
+    assert not wanted.requires_grad
+
+
+def test_write_asks_for_the_tokens_and_for_little_movement(sets: dict[str, Any]) -> None:
+    network, batch = make(sets), drawn(sets)
+    output, _, _ = recalled(network, batch)
+    plain, moving = write_loss(output.lessons, 0.0), write_loss(output.lessons, 1.0)
+    said, count = torch.zeros(()), 0
+    for number, lesson in enumerate(output.lessons):
+        assert lesson.targets is not None
+        for row, one in (lesson.targets[..., 0] != IGNORE).nonzero().tolist():
+            word = lesson.targets[row, one, 0]
+            assert word in batch.inputs.tokens[row, number]
+            said = said - lesson.words[row, one].log_softmax(-1)[word]
+            count += 1
+    torch.testing.assert_close(plain.total, said)
+    assert int(plain.targets) == count
+    moved = sum(
+        (lesson.written.state.slots - lesson.before.slots).square().sum(-1).mean(1).sum()
+        for lesson in output.lessons
+    )
+    torch.testing.assert_close(moving.total - plain.total, moved, rtol=1e-4, atol=1e-4)
+
+
+def test_the_words_of_a_written_token_come_from_memory_alone(sets: dict[str, Any]) -> None:
+    """With empty slots nothing can be told of it, whatever the token was."""
+    network, batch = make(sets).eval(), drawn(sets)
+    with torch.no_grad():
+        network.memory.value.weight.zero_()
+        network.memory.value.bias.zero_()
+    words = network(batch.inputs, lessons=True).lessons[0].words
+    assert (words - words[:1, :1]).abs().max() < 1e-5
+
+
+def test_read_asks_for_the_slots_that_hold_the_facts(sets: dict[str, Any]) -> None:
+    network, batch = make(sets), drawn(sets)
+    output, needed, seen = recalled(network, batch)
+    gold, held = gold_slots(output, needed, seen)
+    loss = read_loss(output, needed, batch.marked)
+    total = torch.zeros(())
+    for row in range(4):
+        numbers = {
+            int((seen[row, : place + 1]).sum()) - 1
+            for place in needed[row].nonzero().flatten().tolist()
+        }
+        for slot in range(20):
+            share = sum(
+                float(part)
+                for source, part in zip(
+                    output.state.sources[row, slot].tolist(), output.state.shares[row, slot]
+                )
+                if source in numbers
+            )
+            assert share == pytest.approx(float(gold[row, slot]), abs=1e-6)
+        if held[row]:
+            hops = [(own.mean(0)[0] @ gold[row]).log() for own in output.reading.weights[row]]
+            total = total - torch.stack(hops).mean()
+    torch.testing.assert_close(loss.total, total)
+    assert int(loss.targets) == int(held.sum()) > 0
+
+
+def test_without_marks_what_was_written_finds_its_own_slot(sets: dict[str, Any]) -> None:
+    network, batch = make(sets), drawn(sets, "documents")
+    output, needed, _ = recalled(network, batch)
+    assert not batch.marked.any()
+    loss = read_loss(output, needed, batch.marked)
+    total, count = torch.zeros(()), 0
+    for lesson in output.lessons:
+        assert lesson.slots is not None
+        assert lesson.recall is not None
+        for row, one in (lesson.slots >= 0).nonzero().tolist():
+            hops = lesson.recall.weights[row, :, :, one].mean(1)[:, lesson.slots[row, one]]
+            total, count = total - hops.log().mean(), count + 1
+    torch.testing.assert_close(loss.total, total, rtol=1e-4, atol=1e-4)
+    assert int(loss.targets) == count > 0
+
+
+def test_masked_words_and_what_follows(sets: dict[str, Any]) -> None:
+    network, batch = make(sets), drawn(sets, "documents")
+    found = BertMassLoss(pred=0, seq=0, mlm=1, nsp=1).parts(network, batch)
+    inputs, words = BertMassLoss(mlm=1).hidden(batch)
+    assert inputs.hidden is not None
+    assert not (inputs.hidden & ~inputs.inside).any()
+    assert torch.equal(batch.inputs.tokens[inputs.hidden], words)
+    output = network(inputs)
+    slow = torch.nn.functional.cross_entropy(output.words, words)
+    torch.testing.assert_close(found["mlm"].total / found["mlm"].targets, slow)
+    follows = torch.nn.functional.cross_entropy(output.follows, 1 - batch.follows)
+    torch.testing.assert_close(found["nsp"].total / found["nsp"].targets, follows)
+    again, _ = BertMassLoss(mlm=1).hidden(batch)
+    assert torch.equal(again.tokens, inputs.tokens)
+
+
+def test_what_proves_an_answer_is_never_hidden(sets: dict[str, Any]) -> None:
+    batch = drawn(sets)
+    for seed in range(20):
+        inputs, _ = BertMassLoss(mlm=1).hidden(batch._replace(keys=batch.keys + seed))
+        assert inputs.hidden is not None
+        assert not (inputs.hidden & batch.needed).any()
+        assert torch.equal(inputs.tokens[batch.needed], batch.inputs.tokens[batch.needed])
+
+
+def test_the_next_word_is_asked_of_every_token_that_has_one(sets: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    model = {"width": 16, "encode": {"kind": "recurrent"}, "respond": {"kind": "predictor"}}
+    model |= {"carry": {}, "memory": {"kind": "bert-mass"}}
+    network, batch = assemble(model, sets["documents"].sizes), drawn(sets, "documents")
+    loss = build(OBJECTIVES, {"kind": "next-word"})(network, batch)
+    mask = batch.inputs.mask
+    assert int(loss.targets) == int((mask[..., 1:] & mask[..., :-1]).sum())
+    assert float(loss.total.detach() / loss.targets) == pytest.approx(6.0, rel=0.5)  # log 400
+
+
+def test_weights_are_checked() -> None:
+    with pytest.raises(ConfigError, match="one of the weights"):
+        BertMassLoss(pred=0, seq=0)
+    with pytest.raises(ConfigError, match="the weight ctrl is a number from 0 on"):
+        BertMassLoss(ctrl=-1)
