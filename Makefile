@@ -25,8 +25,8 @@ demo: $(VENV)/ready-plot ## set up, train a memory network on stories, ask it, s
 	@echo "(mnemic is $(BIN)/mnemic; \`source $(BIN)/activate\` puts it on the path.)"
 
 test: $(VENV)/ready-test ## set up and run the tests
-	@echo "test: pytest"
-	@$(BIN)/python -m pytest
+	@echo "test: pytest, on all cores"
+	@$(BIN)/python -m pytest -n auto --dist loadfile
 
 slow: $(VENV)/ready-test ## run the long proofs
 	@echo "slow: pytest -m slow"

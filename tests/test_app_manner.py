@@ -27,6 +27,7 @@ RECIPES = {
     "dmn": "dmn",
     "dmn-layers": "dmn",
     "dmn-plus": "dmn-plus",
+    "dmn-sum": "dmn",
     "entnet": "entnet",
     "memn2n": "gated-memn2n",
     "memnn": "memnn-am-ng-nl",
@@ -52,8 +53,9 @@ def shown(answer: Answer) -> str:
 
 
 def test_every_memory_has_a_manner() -> None:
-    assert set(MANNERS) == set(MEMORIES)
-    assert set(RECIPES) == set(MEMORIES) - {"key-value"}  # which reads facts: test_ask_base
+    carried = {"bert-mass", "keeps"}  # whose evidence is of texts: test_ask_memory
+    assert set(MANNERS) == set(MEMORIES) - carried
+    assert set(RECIPES) == set(MANNERS) - {"key-value"}  # which reads facts: test_ask_base
 
 
 @pytest.mark.parametrize("kind", RECIPES)

@@ -20,6 +20,7 @@ from tensorboard.backend.event_processing.event_file_loader import EventFileLoad
 from torch import Tensor, nn
 
 from mnemic.learn import checkpoint as checkpoints
+from mnemic.learn import disk
 from mnemic.learn.__main__ import main
 from mnemic.learn.checkpoint import Checkpoint, Progress, load, save, weights_of
 from mnemic.learn.disk import CheckpointError, digest, old_of
@@ -253,7 +254,7 @@ def deadly(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
     for home, name in [
         (checkpoints, "write_json"), (checkpoints, "save_file"), (checkpoints, "flush"),
-        (checkpoints.os, "rename"), (checkpoints.shutil, "rmtree"), (Path, "mkdir"),
+        (os, "rename"), (shutil, "rmtree"), (Path, "mkdir"), (disk, "flush"),
     ]:  # fmt: skip
         monkeypatch.setattr(home, name, mortal(getattr(home, name)))
 
@@ -310,11 +311,10 @@ def test_what_is_put_in_place_has_reached_the_disk(
 ) -> None:
     """Every file and the folder itself are flushed before the rename that makes them count."""
     done: list[str] = []
-    flush, rename = checkpoints.flush, os.rename
-    monkeypatch.setattr(checkpoints, "flush", lambda p: (done.append(f"flush {p.name}"), flush(p)))
-    monkeypatch.setattr(
-        checkpoints.os, "rename", lambda a, b: (done.append("rename"), rename(a, b))
-    )
+    flush, rename = disk.flush, os.rename
+    for home in (checkpoints, disk):
+        monkeypatch.setattr(home, "flush", lambda p: (done.append(f"flush {p.name}"), flush(p)))
+    monkeypatch.setattr(os, "rename", lambda a, b: (done.append("rename"), rename(a, b)))
     save(tmp_path / "checkpoint", some())
     before = done[: done.index("rename")]
     assert set(before) == {f"flush {name}" for name in (*FILES, ".checkpoint.new")}

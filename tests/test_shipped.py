@@ -74,7 +74,7 @@ def test_a_name_is_enough_to_ask(tmp_path: Path) -> None:
     assert "entnet-babi" in " ".join(run("ask", "--help").out.split())
     wrong = run("ask", "--model", "entnet-bab", "--sentence", STORY[0], "Where is Mary?")
     assert wrong.code == 2
-    assert "came with the package: entnet-babi" in wrong.err
+    assert "came with mnemic: entnet-babi" in wrong.err
 
 
 def test_a_folder_of_the_same_name_comes_first(

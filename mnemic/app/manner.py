@@ -37,6 +37,7 @@ MANNERS: Mapping[str, Manner] = {
     "dmn-plus": Manner(
         "pass {}", "How far the gate of each sentence opened in each pass; a column adds up to 1."
     ),
+    "dmn-sum": Manner("pass {}", SHARES.replace("at each hop", "in each pass")),
     "entnet": Manner(
         "read",
         "What is left of each sentence in the slots that were read; the column adds up to 1.",
