@@ -304,7 +304,9 @@ def test_a_tiny_dmn_is_taught_which_sentence_to_read() -> None:
     """Two facts: the first pass of a strongly supervised DMN finds who had the thing last."""
     made = 'data={kind="generated", tasks=[2], count=1500, sentences=12}'
     short = ["train.rate=0.003", "model.width=32", "model.memory.passes=2", "phases=[{}]"]
-    recipe = load("dmn", [made, *short, "train.epochs=4", "train.keep=last", *FUSED])
+    short += ["train.batch=32", "train.buckets=1", 'train.schedule={kind="constant"}']
+    short += ["train.epochs=4", "train.keep=last", "train.patience=0"]
+    recipe = load("dmn", [made, *short, *FUSED])
     data: Any = data_of(recipe)
     hits = {}
     for facts in (0.0, 1.0):

@@ -154,8 +154,8 @@ class LayeredDMN(nn.Module):
 class SummedDMN(nn.Module):
     """As ``DMN``, but an episode is a weighted sum: ``e^i = Σ_t softmax(G)_t c_t``.
 
-    What the paper's experiments on bAbI use, where facts are marked: the scores are then taught
-    as they are read, by one softmax over the facts.
+    The soft attention that Xiong et al. 2016 (section 3.2) set beside a GRU of gates. Scores that
+    are taught by one softmax over the facts are then read as they are taught.
     """
 
     tables, rolls, ties = 1, 0, False
