@@ -1,9 +1,11 @@
 """What every test can rely on: one thread, and the same dice whatever ran before."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
+from learn_runs import finish, small
 
 
 @pytest.fixture(autouse=True)
@@ -13,3 +15,11 @@ def steady() -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         yield
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nothing disturbed; do not change it."""
+    torch.set_num_threads(1)
+    return finish(small(), tmp_path_factory.mktemp("finished") / "run")
