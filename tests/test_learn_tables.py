@@ -18,7 +18,7 @@ from mnemic.learn.checkpoint import load
 from mnemic.learn.evaluate import task_errors
 from mnemic.learn.figures import RULES
 from mnemic.learn.fit import data_of, fit
-from mnemic.learn.tables import BabiTable, kept, rebuild, result, save_result
+from mnemic.learn.tables import BabiTable, Clock, kept, rebuild, result, save_result
 
 TASKS = [1, 6]
 # Three steps a phase: what is tested is the table, not the learning.
@@ -282,6 +282,24 @@ def test_a_table_stopped_in_the_middle_of_a_run_goes_on_there(
     for name, row in kept(stopped).items():
         assert {**row, "seconds": 0} == {**kept(whole)[name], "seconds": 0}
     assert not list((stopped / "going").iterdir())
+
+
+def test_the_time_of_a_stopped_table_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a run, a night, the other half: the night is no training."""
+    now = [100.0]
+    monkeypatch.setattr("mnemic.learn.tables.time.monotonic", lambda: now[0])
+    clock = Clock(tmp_path / "going" / "seconds.json")
+    now[0] += 7
+    assert clock.lap() == 7
+    now[0] += 5
+    clock.stop()
+    now[0] += 30_000
+    again = Clock(tmp_path / "going" / "seconds.json")
+    now[0] += 2
+    assert again.lap() == 7
+    assert not list((tmp_path / "going").iterdir())
 
 
 def test_joint_runs_use_the_joint_recipe_and_all_tasks(stories: Path) -> None:

@@ -20,7 +20,7 @@ from torch import Tensor
 from mnemic import __version__
 from mnemic.data.stories.folder import Size, folder_of
 from mnemic.learn.checkpoint import Checkpoint, Progress, save
-from mnemic.learn.disk import write_json
+from mnemic.learn.disk import read_json, write_json
 from mnemic.learn.evaluate import by_task, mean
 from mnemic.learn.figures import RULES, joint_figures, task_figures
 from mnemic.learn.fit import data_of
@@ -106,13 +106,17 @@ class Going(NamedTuple):
 def rebuild(table: BabiTable, folder: Path) -> Generator[Going, None, None]:
     """Train what is missing of the table, into ``folder``; ``result`` then reads it."""
     with lock(folder):
-        device, clock = torch.device(table.device), Clock()
+        device, clock = torch.device(table.device), Clock(folder / "going" / "seconds.json")
         lanes = table.lanes or (LANES if device.type == "cuda" else 1)
         rule = table.published().get("selection", "train")
         trainings = (
             train_group(folder, group, device, rule, clock) for group in missing(table, folder)
         )
-        yield from side_by_side(trainings, lanes=lanes, device=device)
+        try:
+            yield from side_by_side(trainings, lanes=lanes, device=device)
+        except GeneratorExit:
+            clock.stop()
+            raise
 
 
 def missing(table: BabiTable, folder: Path) -> list[Group]:
@@ -175,15 +179,26 @@ def train_group(
 
 
 class Clock:
-    """Laps add up to the whole time, also where what they time runs side by side."""
+    """Laps add up to the whole time, also where what they time runs side by side.
 
-    def __init__(self) -> None:
-        self.last = time.monotonic()
+    What a table that was stopped had spent on runs that it did not finish is kept in ``path``.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        spent = read_json(path)["seconds"] if path.is_file() else 0.0
+        path.unlink(missing_ok=True)
+        self.last = time.monotonic() - spent
 
     def lap(self) -> float:
         """Seconds since the lap before."""
         before, self.last = self.last, time.monotonic()
         return self.last - before
+
+    def stop(self) -> None:
+        """Keep the seconds since the last lap for the next time."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(self.path, {"seconds": self.lap()})
 
 
 def test(
