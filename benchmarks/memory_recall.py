@@ -3,11 +3,12 @@
     python benchmarks/memory_recall.py SQUAD --memory squad.db [--embedder minilm]
         [--questions 1000] [--lexical 0.3] [--learnt]
 
-SQUAD is a folder with train-v1.1.json.gz and dev-v1.1.json.gz. The memory holds every paragraph of
-both, one a record; it is made once and kept. Questions are drawn from dev, with dice that always
-fall alike; --learnt draws them from train instead, which is where a share is to be chosen. A
-question is answered by rank k if one of the first k passages is part of its paragraph. ``sentence``
-is how often the sentence that ``ask`` quotes without a reader holds a right answer.
+SQUAD is a folder with train-v1.1.json.gz and dev-v1.1.json.gz. The memory, a file or an address,
+holds every paragraph of both, one a record; it is made once and kept. Questions are drawn from dev,
+with dice that always fall alike; --learnt draws them from train instead, which is where a share is
+to be chosen. A question is answered by rank k if one of the first k passages is part of its
+paragraph. ``sentence`` is how often the sentence that ``ask`` quotes without a reader holds a right
+answer.
 """
 
 import argparse
@@ -44,8 +45,9 @@ def flat(text: str) -> str:
 
 
 def fill(memory: Memory, paragraphs: list[str]) -> None:
-    """Remember every paragraph, as a record of one file beside the memory."""
-    records = memory.path.with_suffix(".jsonl")
+    """Remember every paragraph, as a record of one file beside the memory, or here."""
+    own = memory.path if isinstance(memory.path, Path) else Path("squad")
+    records = own.with_suffix(".jsonl")
     if not records.exists():
         lines = (json.dumps({"text": text}) + "\n" for text in paragraphs)
         records.write_text("".join(lines), encoding="utf-8")
@@ -83,7 +85,7 @@ def main() -> None:
     how = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=how)
     parser.add_argument("squad", type=Path)
-    parser.add_argument("--memory", type=Path, required=True)
+    parser.add_argument("--memory", required=True)
     parser.add_argument("--embedder", default=None)
     parser.add_argument("--questions", type=int, default=1000)
     parser.add_argument("--lexical", type=float, default=None)

@@ -1,11 +1,13 @@
-"""What every test can rely on: one thread, and the same dice whatever ran before."""
+"""What every test can rely on: one thread, the same dice whatever ran before, and a server."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 import torch
 from learn_runs import finish, small
+from postgres_server import server
 
 
 @pytest.fixture(autouse=True)
@@ -23,3 +25,17 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that nothing disturbed; do not change it."""
     torch.set_num_threads(1)
     return finish(small(), tmp_path_factory.mktemp("finished") / "run")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """A PostgreSQL server, started when a test first asks for it; the address of its database."""
+    with server() as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def new_address(postgres: str) -> Callable[[], str]:
+    """Gives an address of a memory that is not there yet."""
+    numbers = count()
+    return lambda: f"{postgres}#memory{next(numbers)}"

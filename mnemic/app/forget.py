@@ -53,6 +53,8 @@ def forget(
             "another process reads this memory, so that its journal still holds traces; they go "
             "with the next `mnemic check` after it has ended"
         )
+    if done.beyond:
+        warn(done.beyond)
     if as_json:
         told = [{"id": one.id, "name": one.name} for one in done.documents]
         print_json({"forgotten": told, "scrubbed": done.scrubbed, "remains": done.remains})

@@ -13,9 +13,9 @@ Where: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--memory",
-        metavar="PATH|NAME",
+        metavar="PATH|NAME|ADDRESS",
         envvar="MNEMIC_MEMORY",
-        help="Which memory: a file such as notes.db, or a name such as work.",
+        help="Which memory: a file such as notes.db, a name such as work, or postgresql://…",
         show_default="the one of this project (.mnemic), or your own",
     ),
 ]

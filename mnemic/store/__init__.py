@@ -11,10 +11,11 @@ from mnemic.store.contract import Document, Store, StoreError
 from mnemic.store.embed import Embedder, HashedNgrams
 from mnemic.store.forgetting import Forgotten
 from mnemic.store.memory import Hit, Memory
+from mnemic.store.postgres import PostgresStore
 from mnemic.store.remembering import Step
 from mnemic.store.sqlite import SQLiteStore
 
-ENGINES: dict[str, Callable[..., Store]] = {"sqlite": SQLiteStore}
+ENGINES: dict[str, Callable[..., Store]] = {"sqlite": SQLiteStore, "postgresql": PostgresStore}
 
 __all__ = [
     "ENGINES",
@@ -27,6 +28,7 @@ __all__ = [
     "HashedNgrams",
     "Hit",
     "Memory",
+    "PostgresStore",
     "Reader",
     "SQLiteStore",
     "Span",

@@ -25,6 +25,13 @@ class StoreError(ValueError):
     """The memory cannot do this; the message says why, and what to do."""
 
 
+class RaceError(StoreError):
+    """Another process changed the same at the same moment, and this change was taken back whole.
+
+    Only an engine with several writers raises it; look again, and do what is still to be done.
+    """
+
+
 class Model(NamedTuple):
     """The embedder whose vectors a memory holds."""
 
@@ -133,7 +140,7 @@ class Store(Protocol):
     def close(self) -> None: ...
 
     def writing(self) -> AbstractContextManager[None]:
-        """Be the one who writes; ``StoreError`` if another process is."""
+        """Be one who writes; of an engine with one writer ``StoreError`` if another process is."""
 
     def change(self) -> AbstractContextManager[None]:
         """Make a change that is there whole, for good, after the block, or not at all."""
@@ -142,7 +149,10 @@ class Store(Protocol):
         """Whose vectors these are; None: the memory is read by its words alone."""
 
     def begun(self) -> bool:
-        """Whether that has been said by ``set_model``; a memory is made in two steps."""
+        """Whether that has been said by ``set_model``; a memory is made in two steps.
+
+        Asked within a change, no other process says it before the change has ended.
+        """
 
     def set_model(self, model: Model | None) -> None:
         """Say whose vectors follow; those that are there are dropped."""
@@ -180,7 +190,13 @@ class Store(Protocol):
         """Whether a process ended after it erased and before it scrubbed."""
 
     def remains(self, traces: Sequence[bytes]) -> list[bytes]:
-        """Which of these are anywhere in what the engine keeps, beside what it remembers."""
+        """Which of these are anywhere in what the engine keeps, beside what it remembers.
+
+        ``StoreError`` if that cannot be looked for here, even if no trace is given.
+        """
+
+    def beyond(self) -> str:
+        """Where traces of the erased may be that ``scrub`` cannot reach; empty: nowhere."""
 
     def document(self, number: int) -> Document | None: ...
 

@@ -15,10 +15,13 @@ class Forgotten(NamedTuple):
     documents: tuple[Document, ...]
     scrubbed: bool  # False: another process still reads, so that the journal could not be emptied
     remains: tuple[str, ...] | None  # traces that were found; None: nobody looked
+    beyond: str = ""  # where traces may be that the engine cannot reach
 
 
 def forget(store: Store, numbers: Sequence[int], *, verify: bool) -> Forgotten:
     """Erase documents with their older versions, then clear indexes and journals of them."""
+    if verify:
+        store.remains([])  # whether it can be looked for at all, before anything is erased
     chosen = {one.id: one for number in numbers for one in with_versions(store, number)}
     traces = [trace for one in chosen.values() for trace in traces_in(store, one)] if verify else []
     with store.writing():
@@ -27,7 +30,7 @@ def forget(store: Store, numbers: Sequence[int], *, verify: bool) -> Forgotten:
         scrubbed = store.scrub()
     left = store.remains(traces) if verify else None
     told = None if left is None else tuple(one.decode("utf-8", "replace") for one in left)
-    return Forgotten(tuple(chosen.values()), scrubbed, told)
+    return Forgotten(tuple(chosen.values()), scrubbed, told, store.beyond())
 
 
 def with_versions(store: Store, number: int) -> list[Document]:

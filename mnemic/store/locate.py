@@ -1,13 +1,15 @@
 """Which memory is meant: a path, a name, the one of this project, or the person's own.
 
 ``mnemic remember`` in a folder below one with a ``.mnemic`` folder uses the memory in it, as git
-finds ``.git``. Otherwise memories lie in ``$MNEMIC_HOME``, usually ``~/.local/share/mnemic``.
+finds ``.git``. An address such as ``postgresql://host/database#name`` is a memory on a server.
+Otherwise memories lie in ``$MNEMIC_HOME``, usually ``~/.local/share/mnemic``.
 """
 
 import os
 from pathlib import Path
 
 from mnemic.store.contract import StoreError
+from mnemic.store.postgres_address import Address, address_of, is_address
 
 PROJECT = Path(".mnemic", "memory.db")
 ENDINGS = (".db", ".sqlite", ".sqlite3")
@@ -22,12 +24,14 @@ def home() -> Path:
     return Path(data).expanduser() / "mnemic"
 
 
-def locate(memory: str | Path | None = None, start: Path | None = None) -> Path:
-    """The file of a memory. A path has a slash or an ending such as .db; all else is a name."""
+def locate(memory: str | Path | None = None, start: Path | None = None) -> Path | Address:
+    """Where a memory is. A path has a slash or an ending such as .db; all else is a name."""
     if memory is None:
         memory = os.environ.get("MNEMIC_MEMORY") or None
     if memory is None:
         return project(start or Path.cwd()) or home() / f"{OWN}.db"
+    if isinstance(memory, str) and is_address(memory):
+        return address_of(memory)
     path = Path(memory).expanduser()
     if isinstance(memory, Path) or os.sep in memory or path.suffix in ENDINGS:
         return path

@@ -22,6 +22,9 @@ from mnemic.store.contract import Counts, Document, Event, Model, Store, StoreEr
 from mnemic.store.embed import Embedder, usual
 from mnemic.store.forgetting import Forgotten, forget
 from mnemic.store.locate import locate
+from mnemic.store.postgres import PostgresStore
+from mnemic.store.postgres_address import Address
+from mnemic.store.racing import retried
 from mnemic.store.reading import read
 from mnemic.store.reindexing import reindex
 from mnemic.store.remembering import NOTE, Remembering, Step, remember_note
@@ -44,11 +47,12 @@ class Hit(NamedTuple):
 
 
 class Memory:
-    """A memory in a file, made when something is first remembered.
+    """A memory in a file or on a server, made when something is first remembered.
 
-    ``memory`` is a path, a name, or None for the project's or the person's own. ``embedder`` (one,
-    or the name of one) is for a new memory; one that is there has its own and refuses others:
-    ``reindex`` changes it. ``reader`` answers from passages; without one an answer is a sentence.
+    ``memory`` is a path, a name, an address such as postgresql://host/database#name, or None for
+    the project's or the person's own. ``embedder`` (one, or the name of one) is for a new memory;
+    one that is there has its own and refuses others: ``reindex`` changes it. ``reader`` answers
+    from passages; without one an answer is a sentence.
     """
 
     def __init__(
@@ -74,7 +78,7 @@ class Memory:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file; the next use opens it again."""
+        """Let go of the file or the server; the next use opens it again."""
         if "store" in self.__dict__:
             self.store.close()
             del self.store
@@ -82,7 +86,7 @@ class Memory:
 
     @cached_property
     def store(self) -> Store:
-        return SQLiteStore(self.path, create=False)
+        return opened(self.path, create=False)
 
     @cached_property
     def embedder(self) -> Embedder | None:
@@ -101,12 +105,15 @@ class Memory:
 
     def begin(self) -> None:
         """Make the memory, unless it is there."""
-        if not self.path.exists():
-            self.store = SQLiteStore(self.path)
+        there = self.path.exists() if isinstance(self.path, Path) else "store" in self.__dict__
+        if not there:
+            self.store = opened(self.path, create=True)
         if self.store.begun():
             return
         found = chosen(usual() if self.wanted is None else self.wanted)
         with self.store.writing(), self.store.change():
+            if self.store.begun():  # another process was quicker
+                return
             self.store.set_model(found.model if found else None)
         self.embedder = found
 
@@ -142,7 +149,8 @@ class Memory:
     def write_note(self, text: str, title: str, previous: Document | None) -> int:
         self.begin()
         with self.store.writing():
-            return remember_note(self.store, self.embedder, text, title, previous)
+            told = (self.store, self.embedder, text, title, previous)
+            return retried(lambda: remember_note(*told))
 
     def update(self, target: int | str | Path, text: str | None = None) -> int:
         """Supersede a document by ``text``, or by what its file says now; the new one's id.
@@ -267,6 +275,13 @@ class Memory:
         self.begin()
         with self.store.writing():
             yield from exchange.read(self.store, self.embedder, Path(path))
+
+
+def opened(place: Path | Address, *, create: bool) -> Store:
+    """The engine of a place."""
+    if isinstance(place, Address):
+        return PostgresStore(place, create=create)
+    return SQLiteStore(place, create=create)
 
 
 def chosen(wanted: str | Embedder) -> Embedder | None:

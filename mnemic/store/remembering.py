@@ -3,14 +3,15 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from mnemic.store.contract import Document, Draft, Passages, Place, Store, StoreError
+from mnemic.store.contract import Document, Draft, Passages, Place, RaceError, Store, StoreError
 from mnemic.store.embed import Embedder, HashedNgrams
 from mnemic.store.lexical import check_chinese
+from mnemic.store.racing import resumed, retried
 from mnemic.text.documents import (
     Anchor,
     DocumentError,
@@ -76,16 +77,17 @@ class Remembering:
         for path in files:
             before = self.done
             try:
-                stat = path.stat()
-                yield from self.file(path, stat)
-                self.done = before + stat.st_size
+                size = path.stat().st_size
+                yield from resumed(partial(self.file, path))
+                self.done = before + size
             except (DocumentError, OSError) as error:
                 reason = error.strerror if isinstance(error, OSError) else None
                 yield self.step(path, "broken", notes=(reason or str(error),))
         yield from self.flush()
 
-    def file(self, path: Path, stat: os.stat_result) -> Iterator[Step]:
+    def file(self, path: Path) -> Iterator[Step]:
         """Remember one file, if it is not as it was."""
+        stat = path.stat()
         if not str(path).isascii() and storable(str(path)) != str(path):
             raise DocumentError("its name is no unicode text; give it another one")
         known = self.store.place(str(path))
@@ -176,16 +178,33 @@ class Remembering:
         if not waiting:
             return
         held = [passage for one in waiting for passage in one.passages]
-        every = with_vectors(held, self.embedder)
-        pairs, numbers = iter(every), []
+        pairs = iter(with_vectors(held, self.embedder))
+        every = [(one, [next(pairs) for _ in one.passages]) for one in waiting]
+        try:
+            yield from self.write(every)
+        except RaceError:  # another process remembers the same: one by one, each after a new look
+            for one, own in every:
+                yield retried(partial(self.write_alone, one, own))
+
+    def write(self, every: Sequence[tuple[Read, Passages]]) -> list[Step]:
+        """Write files with their passages in one change."""
+        steps = []
         with self.store.change():
-            for one in waiting:
-                own = [next(pairs) for _ in one.passages]
-                numbers.append(self.store.add(one.draft, own))
-                self.store.put(placed(one.path, numbers[-1], one.stat), "")
-        for one, number in zip(waiting, numbers):
-            outcome: Outcome = "new" if one.draft.previous is None else "changed"
-            yield self.step(one.path, outcome, number, len(one.passages), one.draft.notes)
+            for one, own in every:
+                number = self.store.add(one.draft, own)
+                self.store.put(placed(one.path, number, one.stat), "")
+                outcome: Outcome = "new" if one.draft.previous is None else "changed"
+                count, notes = len(one.passages), one.draft.notes
+                steps.append(self.step(one.path, outcome, number, count, notes))
+        return steps
+
+    def write_alone(self, one: Read, own: Passages) -> Step:
+        """Write a file, unless another process has written the same just now."""
+        known, twin = self.store.place(str(one.path)), self.store.equal(one.draft.digest)
+        if twin is not None:
+            return self.found_again(one.path, one.stat, known, twin)
+        draft = one.draft._replace(previous=known.document if known else None)
+        return self.write([(one._replace(draft=draft), own)])[0]
 
     def check_still(self, path: Path, before: os.stat_result) -> None:
         now = path.stat()
@@ -201,9 +220,12 @@ class Remembering:
             if any(place.path.startswith(root) for root in roots) and not Path(place.path).exists()
         ]
         for place in lost:
-            with self.store.change():
-                self.store.remove(place.path)
+            retried(partial(self.leave, place.path))
             yield self.step(Path(place.path), "gone", place.document)
+
+    def leave(self, path: str) -> None:
+        with self.store.change():
+            self.store.remove(path)
 
     def step(
         self,

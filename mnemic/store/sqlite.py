@@ -163,8 +163,11 @@ class SQLiteStore:
         return self.connection.value("SELECT 1 FROM facts WHERE name = 'remains'") is not None
 
     def remains(self, traces: Sequence[bytes]) -> list[bytes]:
-        found = scan(self.files(), traces)
+        found = scan(self.files(), traces) if traces else []
         return [trace for trace in found if not held(self.connection, trace)]
+
+    def beyond(self) -> str:
+        return ""
 
     def tell(self, event: Event) -> None:
         self.connection.execute(
