@@ -34,6 +34,9 @@ Target: TypeAlias = Annotated[
 
 
 def memory_at(where: str | None, embedder: str | None = None) -> "Memory":
+    # Threads that wait for work should sleep: texts are short, and on a busy machine torch's
+    # threads take more time from each other, spinning, than the whole answer needs.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from mnemic.store import Memory
 
     return Memory(where, embedder=embedder)

@@ -22,6 +22,7 @@ from mnemic.app import (
     export,
     forget,
     inspect,
+    mcp,
     memories,
     read,
     recall,
@@ -57,6 +58,7 @@ DOCUMENTS: tuple[Callable[..., None], ...] = (
     upkeep.reindex,
     upkeep.export_memory,
     upkeep.import_memory,
+    mcp.mcp,
 )
 NETWORKS: tuple[Callable[..., None], ...] = (
     demo.demo,

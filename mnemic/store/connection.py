@@ -107,6 +107,10 @@ class Connection:
         found = self.rows(sql, values)
         return found[0][0] if found else None
 
+    def state(self) -> tuple[int, int]:
+        """Two numbers, one of which is another after any change, by others or by ourselves."""
+        return self.value("PRAGMA data_version"), self.raw.total_changes
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All that happens in the block, for good, or nothing of it."""
@@ -118,6 +122,18 @@ class Connection:
             if self.raw.in_transaction:  # a full disk may have ended it already
                 self.raw.execute("ROLLBACK")
             raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """See one state of the memory throughout the block, whatever others write meanwhile."""
+        if self.raw.in_transaction:
+            yield
+            return
+        self.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self.execute("COMMIT")
 
     @contextmanager
     def worded(self) -> Iterator[None]:

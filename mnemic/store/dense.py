@@ -3,7 +3,7 @@
 Shapes: n slots, d width.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mnemic.store.contract import Nearest, Scored, Vectors
 
 STORED = numpy.dtype("<f2")  # as they lie on the disk: half the room, the same neighbours
-KEPT = 400_000_000  # bytes of vectors that are kept in memory between two searches
+KEPT = 1_000_000_000  # bytes of vectors that are kept in memory between two searches
 
 
 class Block(NamedTuple):
@@ -62,34 +62,35 @@ def best_of(scores: Vectors, most: int) -> NDArray[numpy.int64]:
 
 
 class Kept:
-    """Blocks of vectors that stay in memory as long as the table is as it was, if they fit."""
+    """Vectors that stay in memory as long as the table is as it was, if they fit."""
 
     def __init__(self) -> None:
         self.state: object = None  # of the table when it was read
-        self.blocks: list[Block] = []
+        self.block: Block | None = None
 
-    def read(self, state: object, fresh: Iterator[Block]) -> Iterator[Block]:
-        """The blocks; from memory if they were read in this ``state``, else ``fresh`` ones."""
-        if state is not None and state == self.state:
-            yield from self.blocks
-            return
-        self.state, self.blocks = None, []
-        kept: list[Block] | None = []
-        size = 0
-        for block in fresh:
-            size += block.vectors.nbytes
-            if size > KEPT:
-                kept = None
-            if kept is not None:
-                kept.append(block)
-            yield block
-        if kept is not None:
-            self.state, self.blocks = state, merged(kept)
+    def read(
+        self, state: object, width: int, count: Callable[[], int], fresh: Iterable[Block]
+    ) -> Iterable[Block]:
+        """All vectors: those that were read in this ``state``, else ``fresh`` ones.
+
+        No state: a change is under way, which may yet be taken back.
+        """
+        if self.block is not None and state is not None and state == self.state:
+            return [self.block]
+        self.state = self.block = None  # before the new ones are made: there is room for one
+        slots = count()
+        if slots * width * numpy.dtype(numpy.float32).itemsize > KEPT:
+            return fresh
+        self.state, self.block = state, whole(fresh, slots, width)
+        return [self.block]
 
 
-def merged(blocks: list[Block]) -> list[Block]:
-    """The same as one block: one product is quicker than many."""
-    if not blocks:
-        return []
-    slots = numpy.concatenate([block.slots for block in blocks])
-    return [Block(slots, numpy.concatenate([block.vectors for block in blocks]))]
+def whole(blocks: Iterable[Block], count: int, width: int) -> Block:
+    """The same as one block, written into place: one product is quicker than many."""
+    found = Block(numpy.empty(count, numpy.int64), numpy.empty((count, width), numpy.float32))
+    end = 0
+    for block in blocks:
+        start, end = end, end + len(block.slots)
+        found.slots[start:end], found.vectors[start:end] = block
+    assert end == count, "the table was read in one state"
+    return found

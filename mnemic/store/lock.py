@@ -17,7 +17,7 @@ PATIENCE = 1.0  # seconds
 
 
 @contextmanager
-def sole_writer(memory: Path) -> Iterator[None]:
+def sole_writer(memory: Path, patience: float = PATIENCE) -> Iterator[None]:
     """Be the only one who writes into ``memory``; readers are not kept out.
 
     The lock is a file beside the memory that stays: removing it would let two writers lock two
@@ -31,7 +31,7 @@ def sole_writer(memory: Path) -> Iterator[None]:
             f"{memory} cannot be written: {error.strerror}: {path}; reading it still works"
         ) from None
     try:
-        if not taken(held):
+        if not taken(held, patience):
             writer = os.read(held, 32).decode("ascii", "replace").strip()
             raise StoreError(
                 f"another process ({writer}) is writing into {memory}; wait for it to end "
@@ -45,9 +45,9 @@ def sole_writer(memory: Path) -> Iterator[None]:
         os.close(held)
 
 
-def taken(file: int) -> bool:
+def taken(file: int, patience: float) -> bool:
     """Take the lock; a moment's patience, for what a writer that was killed had just started."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + patience
     while fcntl is not None:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -10,7 +10,7 @@ Remember is write, ask is read and respond; what it holds lies in a ``Store`` an
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -131,7 +131,7 @@ class Memory:
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
         limits: Limits = USUAL,
-    ) -> Iterator[Step]:
+    ) -> Generator[Step, None, None]:
         """As ``remember``, step by step. Stopped and begun again, it goes on where it was."""
         found = find_files(paths, include=include, exclude=exclude)
         folders = [os.path.abspath(path) for path in paths if os.path.isdir(path)]

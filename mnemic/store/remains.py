@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from mnemic.store.codes import rounded
 from mnemic.store.contract import Document, Slot, Vectors
 from mnemic.store.dense import pack
 
@@ -46,12 +47,19 @@ def traces_of(document: Document, slots: Sequence[Slot], vectors: Vectors) -> li
     found += spread(text, TEXTS)
     # A term of the index is stored without what it shares with the term before, and stemmed.
     found += [word[2:8].encode() for word in spread(sorted(words), WORDS)]
-    return found + [trace for vector in spread(vectors, TEXTS) if (trace := stretch(pack(vector)))]
+    some = spread(vectors, TEXTS)
+    stored = [pack(vector) for vector in some]
+    codes = [rounded(vector[None])[1].tobytes() for vector in some]
+    return found + [trace for row in stored + codes if (trace := stretch(row))]
 
 
 def stretch(stored: bytes) -> bytes:
-    """Some bytes of a stored vector, from where it is not 0; nothing if they say too little."""
-    found = stored[len(stored) - len(stored.lstrip(b"\0")) :][: 4 * LENGTH]
+    """Some bytes of a vector or its code, from where it is not 0; none if they say too little."""
+    found = stored.lstrip(b"\0")
+    size = 4 * LENGTH
+    while size < len(found) and size - found[:size].count(0) < LONG:  # of a short text, mostly 0
+        size *= 2
+    found = found[:size]
     return found if len(found) - found.count(0) >= LONG else b""
 
 

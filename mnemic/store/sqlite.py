@@ -6,6 +6,7 @@ The journal is a write-ahead log, so readers are never kept waiting and see whol
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy
@@ -27,8 +28,10 @@ from mnemic.store.contract import (
     StoreError,
     Vectors,
 )
-from mnemic.store.dense import Block, Kept, pack, search, unpack
+from mnemic.store.dense import Kept, pack, search, unpack
+from mnemic.store.large import Large, renew, vector_blocks, vector_count
 from mnemic.store.lock import sole_writer
+from mnemic.store.matching import RANKED, match
 from mnemic.store.remains import scan
 from mnemic.store.rows import DOCUMENT, READ, as_document, chain, count, now, read_slots
 from mnemic.store.scrub import held, scrub
@@ -44,6 +47,7 @@ class SQLiteStore:
         self.path = Path(path).expanduser()
         self.connection = Connection(self.path, create=create)
         self.kept = Kept()
+        self.large = Large(self.connection)
         self.sized: tuple[object, int] = (None, 0)  # how many slots there were, and when
         self.locked = False
 
@@ -83,6 +87,7 @@ class SQLiteStore:
 
     def set_model(self, model: Model | None) -> None:
         self.connection.execute("DELETE FROM vectors")
+        renew(self.connection)
         told = json.dumps(None if model is None else model._asdict())
         self.connection.execute("INSERT OR REPLACE INTO facts VALUES ('model', ?)", (told,))
 
@@ -153,9 +158,11 @@ class SQLiteStore:
         for document in documents:
             slots.unindex(self.connection, document)
             self.connection.execute("DELETE FROM documents WHERE id = ?", (document,))
+        renew(self.connection)
         self.connection.execute("INSERT OR REPLACE INTO facts VALUES ('remains', '')")
 
     def scrub(self) -> bool:
+        self.large.drop()
         return scrub(self.connection)
 
     def unscrubbed(self) -> bool:
@@ -164,7 +171,9 @@ class SQLiteStore:
 
     def remains(self, traces: Sequence[bytes]) -> list[bytes]:
         found = scan(self.files(), traces) if traces else []
-        return [trace for trace in found if not held(self.connection, trace)]
+        left = [trace for trace in found if not held(self.connection, trace)]
+        coded = self.large.coded(left) if left else set()
+        return [trace for trace in left if trace not in coded]
 
     def beyond(self) -> str:
         return ""
@@ -238,28 +247,28 @@ class SQLiteStore:
             yield block
 
     def give(self, numbers: Sequence[int], vectors: Vectors) -> None:
+        renew(self.connection)
         rows = [(number, pack(vector)) for number, vector in zip(numbers, vectors)]
         self.connection.many("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
 
     def match(self, text: str, most: int, *, every: bool = False) -> list[Scored]:
         if not (words := lexical.words_of(text)):
             return []
-        sql = "SELECT rowid, -rank FROM lexicon WHERE lexicon MATCH ? ORDER BY rank LIMIT ?"
-        query = lexical.query(words, every=every)
-        return [Scored(*row) for row in self.connection.rows(sql, (query, most))]
+        if every:
+            rows = self.connection.rows(RANKED, (lexical.query(words, every=True), most))
+            return [Scored(*row) for row in rows]
+        return match(self.connection, words, most, self.size())
 
     def nearest(self, vector: Vectors, most: int) -> Nearest:
-        blocks = self.kept.read(self.state(), self.vector_blocks(len(vector)))
-        return search(blocks, vector, most)
-
-    def state(self) -> tuple[int, int]:
-        """Two numbers, one of which is another after any change, by others or by ourselves."""
-        return self.connection.value("PRAGMA data_version"), self.connection.raw.total_changes
-
-    def vector_blocks(self, width: int) -> Iterator[Block]:
-        for rows in self.connection.blocks("SELECT passage, vector FROM vectors ORDER BY passage"):
-            numbers = numpy.array([row[0] for row in rows], numpy.int64)
-            yield Block(numbers, unpack((row[1] for row in rows), width))
+        if self.large.suits(self.size()):
+            return self.large.nearest(vector, most, self.size())
+        connection, width = self.connection, len(vector)
+        changing = connection.raw.in_transaction
+        with connection.snapshot():
+            state = None if changing else connection.state()
+            fresh = vector_blocks(connection, width)
+            blocks = self.kept.read(state, width, partial(vector_count, connection), fresh)
+            return search(blocks, vector, most)
 
     def vectors(self, numbers: Sequence[int]) -> Vectors:
         model = self.model()
@@ -270,7 +279,7 @@ class SQLiteStore:
         return unpack((found.get(number, nothing) for number in numbers), width)
 
     def size(self) -> int:
-        state = self.state()
+        state = self.connection.state()
         if self.sized[0] != state:
             self.sized = (state, self.connection.value("SELECT count(*) FROM lexicon_docsize"))
         return self.sized[1]
@@ -279,9 +288,9 @@ class SQLiteStore:
         return count(self.connection, sum(path.stat().st_size for path in self.files()))
 
     def files(self) -> list[Path]:
-        """The file and what lies beside it: the journal and its index."""
+        """The file and what lies beside it: the journal with its index, and the cache."""
         beside = [self.path.with_name(f"{self.path.name}{end}") for end in ("-wal", "-shm")]
-        return [path for path in (self.path, *beside) if path.exists()]
+        return [path for path in (self.path, *beside, *self.large.files()) if path.exists()]
 
     def check(self) -> list[str]:
         return faults(self.connection, self.model())
