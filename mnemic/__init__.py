@@ -7,20 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mnemic.ask import (
-        Answer,
-        Evidence,
-        Recollection,
-        Remembered,
-        ask_story,
-        load_memory,
-        recollect,
-        remember,
-    )
+    from mnemic.ask import Answer, Evidence, ask_story
     from mnemic.data.stories.format import read_story
     from mnemic.learn.checkpoint import Checkpoint, load
     from mnemic.learn.classifier import TextClassifier
     from mnemic.learn.fit import fit
+    from mnemic.learn.state import State
     from mnemic.memory import Reading, Written
     from mnemic.network import Network, assemble
     from mnemic.recipe import ConfigError
@@ -37,36 +29,24 @@ __all__ = [
     "Memory",
     "Network",
     "Reading",
-    "Recollection",
-    "Remembered",
+    "State",
     "TextClassifier",
     "Written",
     "ask_story",
     "assemble",
     "fit",
     "load",
-    "load_memory",
     "load_recipe",
     "read_story",
-    "recollect",
-    "remember",
 ]
 
 _HOMES = {
-    "mnemic.ask": [
-        "Answer",
-        "Evidence",
-        "Recollection",
-        "Remembered",
-        "ask_story",
-        "load_memory",
-        "recollect",
-        "remember",
-    ],
+    "mnemic.ask": ["Answer", "Evidence", "ask_story"],
     "mnemic.data.stories.format": ["read_story"],
     "mnemic.learn.checkpoint": ["Checkpoint", "load"],
     "mnemic.learn.classifier": ["TextClassifier"],
     "mnemic.learn.fit": ["fit"],
+    "mnemic.learn.state": ["State"],
     "mnemic.memory": ["Reading", "Written"],
     "mnemic.network": ["Network", "assemble"],
     "mnemic.recipe": ["ConfigError", "load_recipe"],

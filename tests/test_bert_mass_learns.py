@@ -10,19 +10,13 @@ import pytest
 import torch
 from app_runs import run
 
-from mnemic.ask.recollection import (
-    MemoryFileError,
-    Remembered,
-    load_memory,
-    recollect,
-    remember,
-)
 from mnemic.data.long.recall import THINGS
 from mnemic.encode import Pretrained, save_encoder
 from mnemic.learn.checkpoint import Checkpoint, load, weights_of
 from mnemic.learn.evaluate import task_errors
 from mnemic.learn.fit import data_of, fit
 from mnemic.learn.start import encoder_weights, with_start
+from mnemic.learn.state import LOOKS, State, StateError, thinned
 from mnemic.network.carrier import Carrier
 from mnemic.objectives.unigram import counts_of, unigram_loss
 from mnemic.recipe import ConfigError, Recipe
@@ -78,77 +72,148 @@ def told() -> str:
     return f"  felix has the lantern . {BACK}"
 
 
+FACT = "felix has the lantern ."
+ASKED = "what does felix have ?"
+
+
 def test_a_text_is_remembered_with_evidence_and_can_be_forgotten(trained: Path) -> None:
     model, text = load(trained), told()
-    memory = remember(model, text)
-    assert memory.tokens == len(model.tokenizer.encode(text, special=False).ids)
-    assert memory.characters == len(text)
-    answer = recollect(model, memory, "what does felix have ?")
-    assert answer.text == "lantern"
+    state = model.remember(text)
+    tokens = len(model.tokenizer.encode(text, special=False).ids)
+    assert (state.seen, state.total, state.characters) == (tokens, tokens, len(text))
+    answer = model.ask(state, ASKED)
+    assert (answer.text, answer.seen, answer.total) == ("lantern", tokens, tokens)
     assert answer.probability > 0.5
     first = text.index("felix")
     best = answer.evidence[0]
-    assert first <= best.start < best.end <= first + len("felix has the lantern .")
-    forgotten = memory.forget(model, first, first + len("felix has the lantern ."))
-    after = recollect(model, forgotten, "what does felix have ?", most=1000)
+    assert first <= best.start < best.end <= first + len(FACT)
+    forgotten = state.forget(first, first + len(FACT))
+    after = model.ask(forgotten, ASKED)
     assert after.text != "lantern" or after.probability < 0.5 * answer.probability
     touched = [own for own in after.evidence if own.start < first + 23 and own.end > first]
     assert not touched
-    assert memory.forget(model, len(text) + 5, len(text) + 9) is memory
+    assert forgotten.filled < state.filled
+    assert state.forget(len(text) + 5, len(text) + 9) is state
+
+
+def test_an_answer_says_which_slots_it_read_and_what_was_written_there(trained: Path) -> None:
+    """Slots and evidence are two views of one reading; clearing what was cited changes it."""
+    model = load(trained)
+    state = model.remember(told())
+    answer = model.ask(state, ASKED)
+    sources, shares = state.memory.origins
+    for slot in answer.slots:
+        real = [int(n) for n, part in zip(sources[0, slot.number], shares[0, slot.number]) if part]
+        spans = {tuple(state.spans[number].tolist()) for number in real if number >= 0}
+        assert {(one.start, one.end) for one in slot.sources} <= spans
+    assert 0.9 < sum(slot.weight for slot in answer.slots) <= 1.001
+    told_of = sum(slot.weight * one.weight for slot in answer.slots for one in slot.sources)
+    assert abs(sum(one.weight for one in answer.evidence) - told_of) < 0.02
+
+
+def test_what_was_thought_of_every_unit_and_held_by_every_slot_is_told(trained: Path) -> None:
+    model = load(trained)
+    state = model.remember(told())
+    assert len(state.worth) == len(state.spans) == int(state.memory.told)
+    assert ((state.worth > 0) & (state.worth < 1)).all()
+    assert state.history.shape == (state.segments, 16)
+    sources, shares = state.memory.origins
+    most = sources.gather(-1, shares.argmax(-1, keepdim=True))[0, :, 0].tolist()
+    assert state.history[-1, : len(most)].tolist() == most
+    inside = state.forget(2, 2 + len(FACT)).history
+    gone = (state.spans[:, 0] < 25) & (state.spans[:, 1] > 2)
+    assert not set(inside[inside >= 0].tolist()) & set(gone.nonzero().flatten().tolist())
+
+
+def test_looks_at_the_slots_stay_few_and_evenly_apart() -> None:
+    looks, stride = torch.arange(1, LOOKS + 2).unsqueeze(1), 1
+    looks, stride = thinned(looks, stride)
+    assert (stride, len(looks)) == (2, LOOKS // 2)
+    assert (looks % stride == 0).all()
 
 
 def test_a_memory_survives_the_disk_and_is_read_on(trained: Path, tmp_path: Path) -> None:
     model = load(trained)
-    first = remember(model, told())
+    first = model.remember(told())
     first.save(tmp_path / "notes.mem")
-    back = load_memory(tmp_path / "notes.mem")
+    back = model.load_state(tmp_path / "notes.mem")
     assert [f.name for f in tmp_path.iterdir()] == ["notes.mem"]
-    for name, part in first.state._asdict().items():
-        assert torch.equal(part, getattr(back.state, name))
-    assert dataclasses.replace(back, state=0, spans=0) == dataclasses.replace(  # type: ignore[arg-type]
-        first, state=0, spans=0
-    )
-    both = remember(model, BACK, back)
-    assert both.tokens == remember(model, BACK).tokens + first.tokens
+    for name, part in first.memory._asdict().items():
+        assert torch.equal(part, getattr(back.memory, name))
+    for name in ("spans", "worth", "history"):
+        assert torch.equal(getattr(first, name), getattr(back, name))
+    bare = {"memory": 0, "spans": 0, "worth": 0, "history": 0}
+    assert dataclasses.replace(back, **bare) == dataclasses.replace(first, **bare)  # type: ignore[arg-type]
+    both = model.remember(BACK, back)
+    assert both.seen == both.total == model.remember(BACK).seen + first.seen
+    assert both.segments == len(both.history) == model.remember(BACK).segments + first.segments
     assert int(both.spans[-1, 1]) == len((told() + BACK).rstrip())
-    whole = remember(model, told())
-    assert torch.equal(whole.state.slots, first.state.slots)
-    answer = recollect(model, both, "what does felix have ?")
+    assert torch.equal(model.remember(told()).memory.slots, first.memory.slots)
+    answer = model.ask(both, ASKED)
     assert answer.text == "lantern"
     quoted = (told() + BACK)[answer.evidence[0].start : answer.evidence[0].end]
-    assert quoted in "felix has the lantern ."
+    assert quoted in FACT
 
 
-def test_the_command_line_reads_a_text_and_keeps_the_memory(trained: Path, tmp_path: Path) -> None:
+def test_the_command_line_reads_a_text_and_asks_the_memory(trained: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(told(), encoding="utf-8")
-    asked = ("ask", "--model", trained, "what does felix have ?", "--state", tmp_path / "notes.mem")
-    first = run(*asked, "--story", tmp_path / "text.txt", "--json").json
-    assert first["answer"] == "lantern"
-    assert first["evidence"][0]["text"] in "felix has the lantern ."
-    assert first["tokens"] == remember(load(trained), told()).tokens
-    again = run(*asked).out
-    assert "lantern" in again
-    assert f"read: all {first['tokens']} tokens" in again
-    nothing = run("ask", "--model", trained, "what does felix have ?")
-    assert (nothing.code, nothing.err.count("\n")) == (2, 1)
-    assert "nothing is remembered" in nothing.err
+    kept, tokens = tmp_path / "notes.mem", load(trained).remember(told()).seen
+    into = ("read", "--model", trained, "--state", kept, "--device", "cpu", tmp_path / "text.txt")
+    first = run(*into).json
+    assert (first["seen"], first["total"], first["remembered"]) == (tokens, tokens, tokens)
+    assert 0 < first["filled"] <= first["slots"] == 16
+    asked = run("ask", "--state", kept, ASKED, "--json", "--plot", tmp_path / "memory.svg").json
+    assert asked["answer"] == "lantern"
+    best = asked["evidence"][0]
+    assert told()[best["start"] : best["end"]] in FACT
+    assert asked["slots"][0]["sources"]
+    assert asked["notes"] == []
+    assert "worth storing" in (tmp_path / "memory.svg").read_text(encoding="utf-8")
+    before = kept.read_bytes()
+    told_of = run("ask", "--model", trained, "--state", kept, ASKED).out
+    assert f"read: {tokens} of {tokens} tokens" in told_of
+    assert kept.read_bytes() == before  # asking changes nothing
+    again = run(*into).json
+    assert (again["seen"], again["remembered"]) == (tokens, 2 * tokens)
+    assert run(*into, "--fresh").json["remembered"] == tokens
+    quoted = run("ask", "--model", trained, ASKED, "--sentence", told(), "--json").json
+    assert quoted["evidence"][0]["text"] in FACT
+
+
+def test_the_command_line_says_what_is_missing(trained: Path, tmp_path: Path) -> None:
+    model, none = ("--model", trained), tmp_path / "none.mem"
+    load(trained).remember(told()).save(tmp_path / "notes.mem")
+    for words, said in (
+        (("ask", *model, ASKED), "nothing is remembered"),
+        (("ask", "--state", none, ASKED), "there is no memory"),
+        (("ask", "--state", tmp_path / "notes.mem", ASKED), "give --model DIR"),
+        (("ask", *model, "--state", none, "--sentence", "a", ASKED), "one too many"),
+        (("read", *model, "--device", "cpu", tmp_path / "text.txt"), "give --state FILE"),
+    ):
+        got = run(*words)
+        assert (got.code, got.err.count("\n")) == (2, 1), words
+        assert said in got.err
 
 
 def test_a_memory_of_another_network_is_refused(trained: Path, tmp_path: Path) -> None:
     model, other = load(trained), load(trained)
     with torch.no_grad():
         next(other.network.parameters()).add_(1.0)
-    memory = remember(model, told())
-    with pytest.raises(MemoryFileError, match="another network"):
-        recollect(other, memory, "what does felix have ?")
-    with pytest.raises(MemoryFileError, match="another network"):
-        remember(other, told(), memory)
+    state = model.remember(told())
+    state.save(tmp_path / "notes.mem")
+    for use in (
+        lambda: other.ask(state, ASKED),
+        lambda: other.remember(told(), state),
+        lambda: other.load_state(tmp_path / "notes.mem"),
+    ):
+        with pytest.raises(StateError, match="another network"):
+            use()
     (tmp_path / "broken.mem").write_bytes(b"no memory")
-    with pytest.raises(MemoryFileError, match="is no memory"):
-        load_memory(tmp_path / "broken.mem")
-    with pytest.raises(MemoryFileError, match="there is no memory"):
-        load_memory(tmp_path / "none.mem")
-    assert isinstance(memory, Remembered)
+    with pytest.raises(StateError, match="is no memory"):
+        model.load_state(tmp_path / "broken.mem")
+    with pytest.raises(StateError, match="there is no memory"):
+        model.load_state(tmp_path / "none.mem")
+    assert isinstance(state, State)
 
 
 @pytest.mark.parametrize("name", ["mass", "mann"])

@@ -240,7 +240,7 @@ def test_forgetting_clears_every_slot_a_token_went_into(room: int) -> None:
         state = written.state
         entered.append(written.gates[0] > 0)  # 6 s
     inside = torch.cat(entered)  # 24 s
-    after = memory.forget(state, 7, 9)
+    after = state.forget(7, 9)
     gone = inside[7:9].any(0)
     assert gone.any()
     assert (after.slots[0, gone] == 0).all()
@@ -257,7 +257,7 @@ def test_forgetting_clears_every_slot_a_token_went_into(room: int) -> None:
 def test_a_kept_sentence_is_forgotten_alone() -> None:
     memory, states = keeping(), texts(1, 4)
     state = memory.write(memory.empty(1, states), states, full(1, 4)).state
-    after = memory.forget(state, 1, 2)
+    after = state.forget(1, 2)
     assert after.mask.tolist() == [[True, False, True, True]]
     assert (after.slots[0, 1] == 0).all()
     assert torch.equal(after.slots[0, [0, 2, 3]], state.slots[0, [0, 2, 3]])

@@ -15,7 +15,7 @@ from mnemic.app.lasting import Where
 from mnemic.app.options import MODEL, AsJson
 from mnemic.app.plot import check, draw
 from mnemic.app.recall import ask_many, ask_memory
-from mnemic.app.recollect import ask_state, carries, text_of
+from mnemic.app.recollect import ask_state, carries
 from mnemic.app.screen import out, print_json, warn
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def ask(
         typer.Option(
             "--state",
             metavar="FILE",
-            help="Go on with this memory, and keep what is read in it.",
+            help="Ask the memory that mnemic read --state made of a text.",
             **NETWORK,
         ),
     ] = None,
@@ -94,19 +94,20 @@ def ask(
 
     From a knowledge base, without a story: mnemic ask --model runs/kv "who directed [The Bat]"
 
-    About a text of any length: mnemic ask --model runs/keeps --story FILE --state MEMORY QUESTION
+    From a text of any length: mnemic read --model DIR --state MEMORY FILE, then
+    mnemic ask --state MEMORY QUESTION
     """
-    if model is not None:
+    if model is not None or state is not None:
         if question is None:
             raise ValueError("no question: give it in quotes, such as 'Where is the milk?'")
-        if carries(model):
-            ask_state(model, question, text_of(story, sentence or []), state, as_json)
+        if model is None or carries(model):
+            ask_state(model, question, (story, sentence or []), state, plot, as_json)
             return
         if state is not None:
             raise ValueError("this network carries no memory; --state is for bert-mass and keeps")
         ask_network(question, model, story, sentence or [], plot, everything, as_json)
         return
-    if story is not None or sentence or state is not None or plot is not None:
+    if story is not None or sentence or plot is not None:
         raise ValueError("a story is read by a trained network: give --model DIR")
     how = {"hops": hops, "passages": passages}
     if questions is not None:

@@ -4,6 +4,7 @@ Of a memory that rewrites its slots a second panel shows when each slot opened.
 """
 
 import warnings
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import wrap
@@ -65,12 +66,17 @@ def draw(answer: "Answer", question: str, path: Path) -> list[str]:
 
     Returns what should be said: characters, for example, that no font here has.
     """
+    return saved(lambda: Picture(answer, question), path)
+
+
+def saved(make: Callable[[], Any], path: Path) -> list[str]:
+    """Make a picture in the page's fonts and save it; what should be said of it."""
     import matplotlib
 
     style: Any = {"font.family": fonts(), "svg.fonttype": "none"}
     with warnings.catch_warnings(record=True) as heard, matplotlib.rc_context(style):
         warnings.simplefilter("always")
-        Picture(answer, question).save(path)
+        make().save(path)
     said = [str(warning.message) for warning in heard]
     other = [text for text in said if not text.startswith("Glyph")]
     return other if other == said else [*other, NO_FONT]

@@ -11,13 +11,13 @@ import typer
 
 from mnemic.app.options import Device, Model, Seed, device_of
 from mnemic.app.progress import Bars
+from mnemic.app.recollect import TYPED, read_into
 from mnemic.app.screen import warn
 
 if TYPE_CHECKING:
     from mnemic.learn.checkpoint import Checkpoint
 
 AT_ONCE = 256  # texts between two moves of the bar
-TYPED = "-"  # standard input
 
 
 class Unit(NamedTuple):
@@ -82,6 +82,15 @@ def read(
     words: Annotated[
         int, typer.Option("--words", min=0, help="Go on with each text for so many words.")
     ] = 0,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state", metavar="FILE", help="Read whole files into this memory, or go on with it."
+        ),
+    ] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Begin the memory of --state anew.")
+    ] = False,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
@@ -94,6 +103,8 @@ def read(
     Example: mnemic read --model runs/bert-classes reviews.txt
 
     From a pipe: echo "a lovely film" | mnemic read --model runs/bert-classes
+
+    A text of any length into a memory: mnemic read --model runs/keeps --state notes.mem novel.txt
     """  # fmt: skip
     from mnemic.learn.checkpoint import load
 
@@ -101,6 +112,9 @@ def read(
     checkpoint.network.to(device_of(device))
     if not checkpoint.progress.done:
         warn("this network is not trained to the end")
+    if state is not None or remembers(checkpoint):
+        read_into(checkpoint, model, files or [TYPED], state, fresh=fresh)
+        return
     units = [
         unit
         for name in files or [TYPED]
@@ -115,6 +129,11 @@ def read(
                 place = {"file": unit.file} | ({"line": unit.line} if unit.line else {})
                 print(json.dumps(place | said, ensure_ascii=False), flush=True)
             bars.show("reading", min(start + AT_ONCE, len(units)), len(units))
+
+
+def remembers(checkpoint: "Checkpoint") -> bool:
+    """Whether a network reads into a memory that is asked afterwards."""
+    return checkpoint.recipe["model"]["respond"]["kind"] == "predictor"
 
 
 def wanted_of(checkpoint: "Checkpoint", embed: bool) -> Wanted:
@@ -203,18 +222,28 @@ def said_of(
         asked = [(unit.texts[0], unit.texts[1]) for unit in units]
         answers = reader.answer_all(checkpoint, asked, **how)
         return [
-            {"answer": own.quote(text) if own.found else None} | asdict(own)
+            {"answer": own.quote(text) if own.found else None} | plain(own)
             for own, (_, text) in zip(answers, asked)
         ]
     if kind == "tags":
         texts = [unit.texts[-1] for unit in units]
         return [
-            asdict(own)
-            | {"entities": [{"text": one.quote(text)} | asdict(one) for one in own.entities]}
+            plain(own)
+            | {"entities": [{"text": one.quote(text)} | plain(one) for one in own.entities]}
             for own, text in zip(reader.tag(checkpoint, texts, **how), texts)
         ]
     both: list[Any] = [unit.texts if len(unit.texts) > 1 else unit.texts[0] for unit in units]
     if not checkpoint.labels:
-        return [asdict(own) for own in reader.rate(checkpoint, both, **how)]
+        return [plain(own) for own in reader.rate(checkpoint, both, **how)]
     said = reader.classify(checkpoint, both, **how)
-    return [asdict(own) | {"ranked": dict(own.ranked)} for own in said]
+    return [plain(own) | {"ranked": dict(own.ranked)} for own in said]
+
+
+def plain(own: Any) -> dict[str, Any]:
+    """A result as plain values; the slots that were read are told where there is a memory."""
+    found = asdict(own)
+    slots = found.pop("slots", ())
+    told = [
+        one._asdict() | {"sources": [source._asdict() for source in one.sources]} for one in slots
+    ]
+    return found | ({"slots": told} if told else {})

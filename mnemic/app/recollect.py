@@ -1,17 +1,24 @@
-"""``mnemic ask`` for networks that carry a memory: a text of any length, or a memory on disk."""
+"""``mnemic read --state`` and ``mnemic ask --state``: a text of any length, read into a memory."""
 
+import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mnemic.app.screen import out, print_json, visible
+from mnemic.app.plot import check
+from mnemic.app.screen import out, print_json, visible, warn
 
 if TYPE_CHECKING:
-    from mnemic.ask import Recollection
+    from mnemic.learn.checkpoint import Checkpoint
+    from mnemic.learn.results import Recollected
+    from mnemic.learn.state import State
+
+TYPED = "-"  # standard input
 
 
 def carries(model: Path) -> bool:
-    """Whether a checkpoint's network carries a memory; False for one that cannot be read."""
+    """Whether a checkpoint's network answers from a memory; False for one that cannot be read."""
     from mnemic.learn.checkpoint import RECIPE, locate, read_described
     from mnemic.learn.disk import CheckpointError
 
@@ -19,63 +26,136 @@ def carries(model: Path) -> bool:
         recipe = read_described(locate(model) / RECIPE)["recipe"]
     except CheckpointError:  # whoever loads it says what is wrong
         return False
-    return "carry" in recipe.get("model", {})
+    return recipe["model"].get("respond", {}).get("kind") == "predictor"
 
 
-def ask_state(model: Path, question: str, text: str, state: Path | None, as_json: bool) -> None:
-    """Read ``text`` into the memory, answer from it, and keep it in ``state``."""
-    from mnemic.ask import load_memory, recollect, remember
+def read_into(
+    checkpoint: "Checkpoint", model: Path, files: list[str], path: Path | None, *, fresh: bool
+) -> None:
+    """Read files into the memory at ``path``, one after another; a line of JSON a file."""
+    if path is None:
+        raise ValueError("this network reads into a memory: give --state FILE, then ask it")
+    state = checkpoint.load_state(path) if path.is_file() and not fresh else None
+    for name in files:
+        before = (0, 0) if state is None else (state.seen, state.total)
+        state = replace(checkpoint.remember(text_of(name), state), origin=origin_of(model))
+        state.save(path)
+        told = {
+            "file": name,
+            "seen": state.seen - before[0],
+            "total": state.total - before[1],
+            "state": str(path),
+            "filled": state.filled,
+            "slots": checkpoint.network.memory.slots,
+            "remembered": state.seen,
+        }
+        print(json.dumps(told, ensure_ascii=False), flush=True)
+
+
+def ask_state(
+    model: Path | None,
+    question: str,
+    story: tuple[str | None, list[str]],
+    path: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Answer from the memory at ``path``, or from a story that is read for this question alone."""
     from mnemic.learn.checkpoint import load
+    from mnemic.learn.state import read_state
 
-    before = load_memory(state) if state is not None and state.is_file() else None
-    if before is None and not text:
-        raise ValueError("nothing is remembered: give a text with --story FILE or --sentence TEXT")
+    if plot is not None:
+        check(plot)
+    text = "\n".join([*([] if story[0] is None else [text_of(story[0])]), *story[1]])
+    if path is not None and text:
+        raise ValueError(
+            f"--state and a story are one too many: read it first, mnemic read --state {path} FILE"
+        )
+    if path is None and not text:
+        raise ValueError("nothing is remembered: give --state FILE, --story FILE or --sentence")
+    if model is None:
+        assert path is not None
+        model = made_by(read_state(path), path)
     checkpoint = load(model)
-    memory = before if not text and before is not None else remember(checkpoint, text, before)
-    answer = recollect(checkpoint, memory, question)
-    if state is not None and text:
-        memory.save(state)
+    if not checkpoint.progress.done:
+        warn("this network is not trained to the end")
+    state = checkpoint.remember(text) if path is None else checkpoint.load_state(path)
+    answer = checkpoint.ask(state, question)
+    if not as_json:
+        tell(answer, state, question, text)
+    said = [] if plot is None else drawn(state, answer, question, plot)
     if as_json:
-        print_json(report(answer, question, text if before is None else ""))
-    else:
-        tell(answer, question, text if before is None else "")
+        print_json(
+            report(answer, question, text)
+            | {"filled": state.filled, "notes": said, "plot": None if plot is None else str(plot)}
+        )
+    elif plot is not None:
+        out().print(f"drawn: {plot}", markup=False, soft_wrap=True)
 
 
-def report(answer: "Recollection", question: str, text: str) -> dict[str, Any]:
-    """Evidence is offsets; the words too, where the whole text is at hand."""
+def drawn(state: "State", answer: "Recollected", question: str, plot: Path) -> list[str]:
+    """Draw the memory; what should be said of the picture is said, and returned."""
+    from mnemic.app.plot_state import draw
+
+    said = draw(state, answer, question, plot)
+    for note in said:
+        warn(note)
+    return said
+
+
+def made_by(state: "State", path: Path) -> Path:
+    """Where the network is that a memory came from."""
+    if not state.origin:
+        raise ValueError(f"{path} does not say where its network is: give --model DIR")
+    return Path(state.origin)
+
+
+def origin_of(model: Path) -> str:
+    """A folder by its whole path; the name of a network that came with the package as it is."""
+    return str(model.absolute()) if model.is_dir() else str(model)
+
+
+def report(answer: "Recollected", question: str, text: str) -> dict[str, Any]:
+    """Evidence is offsets; the words too, where the text is at hand."""
+
+    def quoted(one: Any) -> dict[str, Any]:
+        return one._asdict() | ({"text": text[one.start : one.end]} if text else {})
+
     return {
         "question": question,
         "answer": answer.text,
         "probability": answer.probability,
-        "evidence": [
-            one._asdict() | ({"text": text[one.start : one.end]} if text else {})
-            for one in answer.evidence
+        "evidence": [quoted(one) for one in answer.evidence],
+        "slots": [
+            own._asdict() | {"sources": [quoted(one) for one in own.sources]}
+            for own in answer.slots
         ],
-        "tokens": answer.tokens,
+        "seen": answer.seen,
+        "total": answer.total,
     }
 
 
-def tell(answer: "Recollection", question: str, text: str) -> None:
+def tell(answer: "Recollected", state: "State", question: str, text: str, most: int = 5) -> None:
     console = out()
     console.print(
         f"{visible(question)}\n{visible(answer.text)}  ({100 * answer.probability:.0f} %)",
         markup=False,
     )
-    for one in answer.evidence:
+    for one in answer.evidence[:most]:
         quoted = f"  {visible(text[one.start : one.end])}" if text else ""
         place = f"characters {one.start} to {one.end}"
         console.print(f"  {100 * one.weight:5.1f} %  {place}{quoted}", markup=False)
-    console.print(f"read: all {answer.tokens} tokens", markup=False)
+    console.print(
+        f"read: {answer.seen} of {answer.total} tokens; {state.filled} slots are filled",
+        markup=False,
+    )
 
 
-def text_of(story: str | None, sentences: list[str]) -> str:
-    """A file as it is, or standard input, and what was told beside it."""
-    parts = []
-    if story == "-":
-        parts.append(sys.stdin.buffer.read().decode("utf-8"))
-    elif story is not None:
-        path = Path(story)
-        if not path.is_file():
-            raise ValueError(f"there is no file {story}; give the path of a text")
-        parts.append(path.read_text(encoding="utf-8"))
-    return "\n".join([*parts, *sentences])
+def text_of(name: str) -> str:
+    """A file as it is, or standard input."""
+    if name == TYPED:
+        return sys.stdin.buffer.read().decode("utf-8")
+    path = Path(name)
+    if not path.is_file():
+        raise ValueError(f"there is no file {name}; give the path of a text")
+    return path.read_text(encoding="utf-8")

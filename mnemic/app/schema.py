@@ -10,7 +10,7 @@ from mnemic.recipe import Recipe, hints, listed, named, spoken
 # Facts that are handed to a part by its maker, so that a recipe does not set them.
 MODEL = {"width", "vocab", "longest", "tables", "words", "hops", "spelled", "unseen", "classes"}
 MODEL |= {"cross"}  # whether a stack looks at a source
-CARRIED = {"encode", "memory", "respond", "mass"}  # the parts that are wrapped
+CARRIED = {"encode", "memory", "respond", "mass", "segments"}  # the parts that are wrapped
 TEXTS = {"texts", "extra"}  # what a vocabulary is learnt from
 OPTIMISER = {"parameters", "rate", "runs"}
 NESTED = {"optimiser", "schedule", "clip"}  # parts of [train], which have rows of their own
@@ -27,10 +27,13 @@ def schema(recipe: Recipe) -> list[dict[str, Any]]:
     from mnemic.learn.train import TrainSettings
     from mnemic.memory import MEMORIES
     from mnemic.network.carrier import Carrier
+    from mnemic.network.memory_reader import MemoryReader
     from mnemic.objectives import OBJECTIVES
     from mnemic.respond import RESPONSES
 
     model = recipe.get("model", {})
+    words = model.get("respond", {}).get("kind") == "predictor"
+    carrier = Carrier if words else MemoryReader
     settings = vars(TrainSettings()) | recipe.get("train", {})
     # With a memory texts are encoded as a whole; without, or where it is carried, their tokens.
     memory = "memory" in model and "carry" not in model
@@ -43,7 +46,7 @@ def schema(recipe: Recipe) -> list[dict[str, Any]]:
         *kind("model.fuse", FUSIONS, model.get("fuse", {}), MODEL),
         *kind("model.memory", MEMORIES, model.get("memory", {}), MODEL - {"hops"}),
         *kind("model.respond", RESPONSES, model.get("respond", {}), MODEL),
-        *(part("model.carry", Carrier, model["carry"], CARRIED, {}) if "carry" in model else ()),
+        *(part("model.carry", carrier, model["carry"], CARRIED, {}) if "carry" in model else ()),
         *(part("model.mass", MaskedLayer, model["mass"], MODEL, {}) if "mass" in model else ()),
         *kind("data", DATASETS, recipe.get("data", {}), set()),
         *kind("objective", OBJECTIVES, recipe.get("objective", {}), set()),

@@ -70,12 +70,13 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
     if not question.strip():
         raise StoryError("the question is empty; ask for example 'Where is the milk?'")
     words = checkpoint.tokenizer
-    if "memory" not in checkpoint.recipe["model"]:
+    model = checkpoint.recipe["model"]
+    if model["respond"]["kind"] == "predictor":
+        raise StoryError("this network reads long texts: use its remember, and ask what it returns")
+    if "memory" not in model or "carry" in model:
         raise StoryError(
             "this network reads texts: use `mnemic read`, or its classify, tag, answer or embed"
         )
-    if "carry" in checkpoint.recipe["model"]:
-        raise StoryError("this network reads long texts: use mnemic.remember and mnemic.recollect")
     assert isinstance(words, Words)
     example = Example(tuple(sentences), question, "", (), 0)
     unseen = checkpoint.sizes.get("unseen", 0)

@@ -37,7 +37,10 @@ LONG = ("long-stories", "long-keys", "long-copies", "documents")  # kinds that a
 # Kinds that are read in windows, without a memory.
 TEXTS = ("classes", "pairs", "spans", "tags", "reading", "corpus")
 
-# All kinds that are read without a memory, each with the kind of response that it needs.
+# Those whose windows can also be read in turn, with a memory: model.carry.
+IN_TURN = ("classes", "spans", "tags")
+
+# All kinds that can be read without a memory, each with the kind of response that it needs.
 RESPONSE_OF = {
     "classes": "classes",
     "pairs": "classes",

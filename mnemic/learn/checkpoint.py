@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from mnemic import __version__
 from mnemic.encode.precision import Precision, for_inference
-from mnemic.learn import reader, results, say, shipped
+from mnemic.learn import reader, recollect, results, say, shipped
 from mnemic.learn.disk import CheckpointError, digest, flush, old_of, read_json, replace, write_json
 from mnemic.learn.quantise import quantised, restored
 from mnemic.network import assemble
@@ -61,6 +61,8 @@ class Checkpoint:
 
     # As ``classify`` and the others below, of ``learn.say``: networks that speak.
     say, go_on, measure = say.say, say.go_on, say.measure
+    # Those of ``learn.recollect``: networks that carry a memory through a text.
+    remember, ask, load_state = recollect.remember, recollect.ask, recollect.load_state
 
     def classify(
         self,

@@ -1,17 +1,20 @@
-"""Let a network without a memory read texts: windows by length, then put together text by text.
+"""Let a network read texts: windows by length, or in turn; then put together text by text.
 
 Shapes: e texts, w windows, n tokens, c classes or tags, d width.
 """
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from mnemic.data.texts.number import first_tokens
-from mnemic.data.texts.tensors import TextSet
+from mnemic.data.texts.tensors import TextSet, documents_of
+from mnemic.learn.slots import Watch
 from mnemic.network import Read, Windows
+from mnemic.network.memory_reader import InTurn, MemoryReader
 from mnemic.respond.merge import Span, best_of_windows, best_spans
 from mnemic.text.windows import Stretch, owners
 
@@ -20,48 +23,86 @@ AT_ONCE = 16_384  # tokens a batch, with padding: memory and time depend on it, 
 
 @torch.no_grad()
 def each_window(
-    network: nn.Module, texts: TextSet, take: Callable[[Read, Windows], Tensor]
+    network: nn.Module,
+    texts: TextSet,
+    take: Callable[[Any, Windows], Tensor],
+    watch: Watch | None = None,
 ) -> list[Tensor]:
-    """What ``take`` (w …) keeps of every window, in the order of the windows."""
+    """What ``take`` (w …) keeps of every window, in the order of the windows.
+
+    Where a memory goes along, ``watch`` is told which windows were read, and what of the memory.
+    """
     was = network.training
     network.eval()
+    read_all: Any = windows_in_turn if isinstance(network, MemoryReader) else by_length
     found: list[Tensor | None] = [None] * (len(texts.begins) - 1)
-    for chosen in by_length(texts):
-        inputs, _ = texts.windows(chosen)
-        for window, own in zip(chosen.tolist(), take(network(inputs), inputs).float().cpu()):
+    for chosen, inputs, read in read_all(network, texts):
+        for window, own in zip(chosen.tolist(), take(read, inputs).float().cpu()):
             found[window] = own
+        if watch is not None and isinstance(read, InTurn) and read.looked is not None:
+            watch(chosen.tolist(), read.looked)
     network.train(was)
     return [own for own in found if own is not None]
 
 
-def by_length(texts: TextSet) -> Iterator[Tensor]:
-    """All windows in batches of like length, the longest first."""
+def by_length(network: nn.Module, texts: TextSet) -> Iterator[tuple[Tensor, Windows, Read]]:
+    """All windows in batches of like length, the longest first, and what was read in them."""
     lengths = texts.begins[1:] - texts.begins[:-1]
     order = lengths.argsort(descending=True, stable=True)
     start, sizes = 0, lengths[order].tolist()
     while start < len(sizes):
         count = max(AT_ONCE // max(sizes[start], 1), 1)
-        yield order[start : start + count]
+        chosen = order[start : start + count]
+        inputs, _ = texts.windows(chosen)
+        yield chosen, inputs, network(inputs)
         start += count
 
 
-def class_scores(network: nn.Module, texts: TextSet) -> Tensor:
+def windows_in_turn(network: nn.Module, texts: TextSet) -> Iterator[tuple[Tensor, Windows, InTurn]]:
+    """Texts of like length together, stretch by stretch, with the memory of what came before."""
+    first, counts = texts.first[:-1], texts.first.diff()
+    order = counts.argsort(descending=True, stable=True)
+    width = max(int(texts.begins.diff().max()), 1)
+    start = 0
+    while start < len(order):
+        most = int(counts[order[start]])
+        rows = order[start : start + max(AT_ONCE // (width * most), 1)]
+        carried = None
+        for begin in range(0, most, max(AT_ONCE // width, 1)):
+            left = (counts[rows] - begin).clamp(min=0, max=max(AT_ONCE // width, 1))
+            documents = documents_of(left)
+            table = (first[rows] + begin).unsqueeze(1) + torch.arange(
+                documents.shape[1], device=rows.device
+            )
+            chosen = table[documents >= 0]
+            inputs = texts.windows(chosen)[0]._replace(documents=documents)
+            read = network(inputs, carried)
+            carried = read.carried
+            yield chosen, inputs, read
+        start += len(rows)
+
+
+def class_scores(network: nn.Module, texts: TextSet, watch: Watch | None = None) -> Tensor:
     """Each text's scores of the classes, or its number: e c."""
     if not len(texts):
         return torch.zeros(0, 1)
-    scores = torch.stack(each_window(network, texts, lambda read, _: read.scores))
+    scores = torch.stack(each_window(network, texts, lambda read, _: read.scores, watch))
+    if isinstance(network, MemoryReader):
+        return scores[texts.first[1:].cpu() - 1]  # the last one knows the whole text
     counts = (texts.first[1:] - texts.first[:-1]).cpu()
     return torch.segment_reduce(scores, "mean", lengths=counts, axis=0)  # as ``mean_windows``
 
 
-def spans(network: nn.Module, texts: TextSet, longest: int) -> list[Span]:
+def spans(
+    network: nn.Module, texts: TextSet, longest: int, watch: Watch | None = None
+) -> list[Span]:
     """Each question's best answer; its tokens are counted from the text's first one."""
 
-    def best(read: Read, _: Windows) -> Tensor:
+    def best(read: Any, _: Windows) -> Tensor:
         ends, none = best_spans(read.scores, longest)
         return torch.cat([ends, none.unsqueeze(1)], 1)  # w 4
 
-    windows = each_window(network, texts, best)
+    windows = each_window(network, texts, best, watch)
     place, held, first = (own.tolist() for own in (texts.place, texts.held, texts.first))
     found = []
     for start, end in pairwise(first):
@@ -72,9 +113,9 @@ def spans(network: nn.Module, texts: TextSet, longest: int) -> list[Span]:
     return found
 
 
-def tags(network: nn.Module, texts: TextSet) -> list[Tensor]:
+def tags(network: nn.Module, texts: TextSet, watch: Watch | None = None) -> list[Tensor]:
     """Each text's scores of the tags, word by word; a word without a token is ``O``: n c."""
-    windows = each_window(network, texts, lambda read, _: read.scores)  # n c each
+    windows = each_window(network, texts, lambda read, _: read.scores, watch)  # n c each
     place, held, first = (own.tolist() for own in (texts.place, texts.held, texts.first))
     found = []
     for number, example in enumerate(texts.examples):
@@ -102,7 +143,7 @@ def vectors(network: nn.Module, texts: TextSet) -> Tensor:
     A token that is in two windows counts twice. A text without tokens is all zeros.
     """
 
-    def total(read: Read, inputs: Windows) -> Tensor:
+    def total(read: Any, inputs: Windows) -> Tensor:
         return (read.states * inputs.inside.unsqueeze(-1)).sum(1)
 
     if not len(texts):

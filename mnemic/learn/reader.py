@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from mnemic.data import DATASETS, TEXTS
 from mnemic.data.texts.examples import Asked, Labelled, Tagged
-from mnemic.data.texts.number import asked_set, labelled_set, tagged_set
+from mnemic.data.texts.number import asked_set, first_tokens, labelled_set, tagged_set
 from mnemic.data.texts.tensors import TextSet
 from mnemic.learn import results
 from mnemic.learn.metrics import entities
 from mnemic.learn.read import class_scores, spans, tags, vectors
+from mnemic.learn.slots import Looks
 from mnemic.recipe import ConfigError, build
 from mnemic.text import Room
 from mnemic.text.split import words_of
@@ -41,12 +42,13 @@ def classify(
     if not checkpoint.labels:
         raise ConfigError("this network gives numbers, not classes; use rate")
     own = labelled(checkpoint, texts, room_of(checkpoint, overlap, truncation))
-    found = []
-    chances = class_scores(checkpoint.network, own).softmax(1)
-    for chance, (seen, total) in zip(chances, own.count.tolist()):
+    found, looks = [], Looks(own)
+    chances = class_scores(checkpoint.network, own, looks.watch).softmax(1)
+    for number, (chance, (seen, total)) in enumerate(zip(chances, own.count.tolist())):
         order = chance.argsort(descending=True).tolist()
-        ranked = tuple((checkpoint.labels[number], float(chance[number])) for number in order)
-        found.append(results.Classified(*ranked[0], ranked, seen, total))
+        ranked = tuple((checkpoint.labels[label], float(chance[label])) for label in order)
+        slots = looks.of_text(number)
+        found.append(results.Classified(*ranked[0], ranked, seen, total, slots))
     return found
 
 
@@ -62,8 +64,12 @@ def rate(
     if checkpoint.labels:
         raise ConfigError("this network gives classes, not numbers; use classify")
     own = labelled(checkpoint, texts, room_of(checkpoint, overlap, truncation))
-    numbers = class_scores(checkpoint.network, own).squeeze(1).tolist()
-    return [results.Rated(number, *count) for number, count in zip(numbers, own.count.tolist())]
+    looks = Looks(own)
+    numbers = class_scores(checkpoint.network, own, looks.watch).squeeze(1).tolist()
+    return [
+        results.Rated(rated, seen, total, looks.of_text(number))
+        for number, (rated, (seen, total)) in enumerate(zip(numbers, own.count.tolist()))
+    ]
 
 
 def tag(
@@ -78,21 +84,23 @@ def tag(
     room = room_of(checkpoint, overlap, truncation)
     examples = [Tagged(text, tuple(words_of(text)), ()) for text in strings(texts)]
     own = tagged_set(examples, checkpoint.tokenizer, room, labels=checkpoint.labels)
-    found = []
-    said = tags(checkpoint.network, placed(own, checkpoint))
-    for example, scores, (seen, total) in zip(examples, said, own.count.tolist()):
+    found, looks = [], Looks(own)
+    said = tags(checkpoint.network, placed(own, checkpoint), looks.watch)
+    for number, (example, scores) in enumerate(zip(examples, said)):
+        tokens = first_tokens(own.offsets(number), example.words)
         chance, best = scores.softmax(1).max(1)
-        sure, names = chance.tolist(), [checkpoint.labels[number] for number in best.tolist()]
+        sure, names = chance.tolist(), [checkpoint.labels[label] for label in best.tolist()]
         named = tuple(
             results.Entity(
                 one.kind,
                 example.words[one.first][0],
                 example.words[one.last][1],
                 min(sure[one.first : one.last + 1]),
+                looks.of_token(number, tokens[one.first] or 0),
             )
             for one in entities(names)
         )
-        found.append(results.Tagged(named, seen, total))
+        found.append(results.Tagged(named, *own.count[number].tolist()))
     return found
 
 
@@ -127,15 +135,16 @@ def answer_all(
         raise ConfigError("the question is empty; ask for example 'Who wrote it?'")
     own = asked_set(examples, checkpoint.tokenizer, room)
     longest = checkpoint.network.respond.longest
-    found = []
-    said = spans(checkpoint.network, placed(own, checkpoint), longest)
+    found, looks = [], Looks(own)
+    said = spans(checkpoint.network, placed(own, checkpoint), longest, looks.watch)
     for number, (span, (seen, total)) in enumerate(zip(said, own.count.tolist())):
         offsets = own.offsets(number)
         if not offsets:  # nothing to answer with
             found.append(results.Answered(0, 0, 0.0, 1.0, seen, total))
             continue
         start, end = offsets[span.first][0], offsets[span.last][1]
-        found.append(results.Answered(start, end, exp(span.score), span.none, seen, total))
+        slots = looks.of_token(number, span.first)
+        found.append(results.Answered(start, end, exp(span.score), span.none, seen, total, slots))
     return found
 
 
@@ -173,6 +182,11 @@ def allowed(checkpoint: "Checkpoint", method: str) -> None:
 def room_of(checkpoint: "Checkpoint", overlap: int | None, truncation: Truncation | None) -> Room:
     """How texts are read: as in training, unless told otherwise."""
     files = build(DATASETS, checkpoint.recipe["data"])
+    if "carry" in checkpoint.recipe["model"] and (overlap, truncation) != (None, None):
+        raise ConfigError(
+            "this network reads all of a text, with a memory across its segments: leave out "
+            "overlap and truncation"
+        )
     shared = files.overlap if overlap is None else overlap
     return Room(files.length, shared, truncation or files.truncation).check()
 

@@ -1,14 +1,43 @@
 """What a network says of a text: small values with offsets into the string as it was given.
 
 Each says how many tokens were ``seen`` of the ``total``: fewer only where ``truncation="first"``
-was asked for.
+was asked for. Networks with a memory say which slots an answer read, and what was written there.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from torch import Tensor
 
 DOUBT = 0.5  # from this probability of "no answer" on, there is none
+
+
+class Source(NamedTuple):
+    """A stretch of what was read, and how much of it there is in what it is told of."""
+
+    start: int  # offsets into the text, half open
+    end: int
+    weight: float
+
+
+class Slot(NamedTuple):
+    """A slot of the memory that an answer read."""
+
+    number: int
+    weight: float  # how much of the reading was of this slot
+    sources: tuple[Source, ...]  # what was written there, largest share first
+
+
+@dataclass(frozen=True)
+class Recollected:
+    """An answer from memory alone, with where it was read."""
+
+    text: str
+    probability: float
+    evidence: tuple[Source, ...]  # most read first
+    slots: tuple[Slot, ...]  # most read first
+    seen: int
+    total: int
 
 
 @dataclass(frozen=True)
@@ -20,6 +49,7 @@ class Classified:
     ranked: tuple[tuple[str, float], ...]  # every class with its probability, best first
     seen: int
     total: int
+    slots: tuple[Slot, ...] = ()  # read of the memory, most first, where there is one
 
 
 @dataclass(frozen=True)
@@ -29,6 +59,7 @@ class Rated:
     number: float
     seen: int
     total: int
+    slots: tuple[Slot, ...] = ()  # read of the memory, most first, where there is one
 
 
 @dataclass(frozen=True)
@@ -39,6 +70,7 @@ class Entity:
     start: int  # offsets into the text, half open
     end: int
     probability: float  # of its least sure word's tag
+    slots: tuple[Slot, ...] = ()  # that its first word read of the memory, where there is one
 
     def quote(self, text: str) -> str:
         return text[self.start : self.end]
@@ -63,6 +95,7 @@ class Answered:
     no_answer: float  # probability that the text holds none
     seen: int
     total: int
+    slots: tuple[Slot, ...] = ()  # read of the memory, most first, where there is one
 
     @property
     def found(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.data import LONG, RESPONSE_OF
+from mnemic.data import IN_TURN, LONG, RESPONSE_OF
 from mnemic.data.contract import Sizes
 from mnemic.encode import WHOLE
 from mnemic.encode.huggingface.read import CONFIG, load_encoder, read_json
@@ -131,15 +131,19 @@ def check_kinds(recipe: Recipe) -> None:
     """Whether data, response and objective are of the same kind."""
     model, data = recipe["model"], recipe["data"]
     kind, has_memory = data.get("kind"), "memory" in model
-    if (kind in LONG) != ("carry" in model):
+    carries = "carry" in model
+    if kind in LONG and not carries:
         raise ConfigError(
             f"data of kind {kind!r} is read in segments: add model.carry, as in recipe bert-mass"
-            if kind in LONG
-            else f"model.carry reads in segments: data.kind is {listed(LONG)}, not {kind!r}"
         )
+    if carries and kind not in LONG + IN_TURN:
+        known = listed(LONG + IN_TURN)
+        raise ConfigError(f"model.carry reads in segments: data.kind is {known}, not {kind!r}")
     if kind in LONG:
         return
-    if (kind in RESPONSE_OF) == has_memory:
+    if carries:
+        check_in_turn(data)
+    elif (kind in RESPONSE_OF) == has_memory:
         raise ConfigError(
             f"data of kind {kind!r} is read in windows, without a memory: leave model.memory out"
             if has_memory
@@ -157,6 +161,15 @@ def check_kinds(recipe: Recipe) -> None:
             raise ConfigError(
                 f"{part}.kind is {own.get('kind')!r}, but data of kind {kind!r} needs {due!r}"
             )
+
+
+def check_in_turn(data: Mapping[str, Any]) -> None:
+    """A memory reads each token once, and all of them."""
+    if data.get("overlap") != 0 or data.get("truncation", "windows") != "windows":
+        raise ConfigError(
+            "model.carry reads a text in segments that do not overlap, all of it: set "
+            'data.overlap=0, and leave data.truncation out or "windows"'
+        )
 
 
 def same_weights(model: dict[str, Any], sizes: Sizes, network: nn.Module) -> Any:

@@ -29,6 +29,26 @@ class Blended(NamedTuple):
     hidden: Tensor  # b 1 c, the controller's
     told: Tensor  # b, how many inputs were ever written or passed over
 
+    @property
+    def origins(self) -> tuple[Tensor, Tensor]:
+        """The sources of each slot (-1: none) and their shares of it, b s r each."""
+        return self.sources, self.shares
+
+    def forget(self, first: int, end: int) -> "Blended":
+        """Clear every slot that an input from ``first`` to below ``end`` went into.
+
+        The controller, whose state has read them too, begins anew. Exact forgetting is reading
+        again without them.
+        """
+        kept = Sources(self.sources, self.shares, self.lost)
+        gone = kept.hold(first, end)  # b s
+        return self._replace(
+            slots=self.slots.masked_fill(gone.unsqueeze(-1), 0.0),
+            mask=self.mask & ~gone,
+            **cleared(kept, gone)._asdict(),
+            hidden=torch.zeros_like(self.hidden),
+        )
+
 
 class BertMass(nn.Module):
     """Write what the controller chooses to the slots it resembles; read over several hops.
@@ -149,18 +169,3 @@ class BertMass(nn.Module):
     ) -> Reading:
         """``query``: b m 1 d. ``follow`` (gold slots) is not used: reads are soft."""
         return self.hops(state.slots, state.mask, query[:, :, 0])
-
-    def forget(self, state: Blended, first: int, end: int) -> Blended:
-        """Clear every slot that an input from ``first`` to below ``end`` went into.
-
-        The controller, whose state has read them too, begins anew. Exact forgetting is reading
-        again without them.
-        """
-        kept = Sources(state.sources, state.shares, state.lost)
-        gone = kept.hold(first, end)  # b s
-        return state._replace(
-            slots=state.slots.masked_fill(gone.unsqueeze(-1), 0.0),
-            mask=state.mask & ~gone,
-            **cleared(kept, gone)._asdict(),
-            hidden=torch.zeros_like(state.hidden),
-        )

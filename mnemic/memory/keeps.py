@@ -27,6 +27,23 @@ class Chosen(NamedTuple):
     hidden: Tensor  # b 1 c, the controller's
     told: Tensor  # b
 
+    @property
+    def origins(self) -> tuple[Tensor, Tensor]:
+        """The one source of each slot (-1: none) and its share of it, which is all: b s 1 each."""
+        sources = torch.where(self.mask, self.sources, -1).unsqueeze(-1)
+        return sources, (sources >= 0).to(self.slots.dtype)
+
+    def forget(self, first: int, end: int) -> "Chosen":
+        """Clear the slots of the inputs from ``first`` to below ``end``; reset the controller."""
+        gone = (self.sources >= first) & (self.sources < end)
+        return self._replace(
+            slots=self.slots.masked_fill(gone.unsqueeze(-1), 0.0),
+            mask=self.mask & ~gone,
+            odds=self.odds.masked_fill(gone, 0.0),
+            sources=self.sources.masked_fill(gone, -1),
+            hidden=torch.zeros_like(self.hidden),
+        )
+
 
 class Keeps(nn.Module):
     """Keep the ``slots`` inputs of highest u as they are; read them with log u added.
@@ -112,17 +129,6 @@ class Keeps(nn.Module):
             contents = contents + self.time(waves.to(contents.dtype))
         worth = nn.functional.logsigmoid(state.odds.float())
         return self.hops(contents, state.mask, query[:, :, 0], worth)
-
-    def forget(self, state: Chosen, first: int, end: int) -> Chosen:
-        """Clear the slots of the inputs from ``first`` to below ``end``; reset the controller."""
-        gone = (state.sources >= first) & (state.sources < end)
-        return state._replace(
-            slots=state.slots.masked_fill(gone.unsqueeze(-1), 0.0),
-            mask=state.mask & ~gone,
-            odds=state.odds.masked_fill(gone, 0.0),
-            sources=state.sources.masked_fill(gone, -1),
-            hidden=torch.zeros_like(state.hidden),
-        )
 
 
 def best(mask: Tensor, odds: Tensor, most: int) -> Tensor:

@@ -15,6 +15,7 @@ from mnemic.encode.segment import SEGMENTERS
 from mnemic.memory import MEMORIES, Reading, Written
 from mnemic.memory.slots import slots_of
 from mnemic.network.carrier import Carrier
+from mnemic.network.memory_reader import MemoryReader
 from mnemic.network.reader import Read as Read
 from mnemic.network.reader import Reader as Reader
 from mnemic.network.reader import Row as Row
@@ -29,6 +30,7 @@ PARTS = ("width", "encode", "respond")
 # What only some networks have.
 EXTRA = ("memory", "ask", "fuse", "segment", "start", "carry", "mass")
 ALONE = ("ask", "fuse", "segment")  # parts of networks that carry no memory across segments
+CARRIED = ("predictor", "classes", "spans", "tags")  # responses of networks that do
 
 
 class Inputs(NamedTuple):
@@ -131,7 +133,8 @@ class Network(nn.Module):
 def assemble(model: Mapping[str, Any], sizes: Mapping[str, Any]) -> Any:
     """Make the network a recipe's ``[model]`` describes; ``sizes`` are facts of the data.
 
-    A ``Network``, or without a ``memory`` a ``Reader``; with ``carry`` a ``Carrier``.
+    A ``Network``, or without a ``memory`` a ``Reader``; with ``carry`` a ``Carrier``, or, where it
+    answers with classes, tags or spans, a ``MemoryReader``.
     """
     check_model(model)
     given = {"width": model["width"], **sizes}
@@ -197,19 +200,29 @@ def with_memory(model: Mapping[str, Any], given: dict[str, Any]) -> Network:
     return Network(encode, memory, respond, ask=ask, fuse=fuse, segment=segment)
 
 
-def carrying(model: Mapping[str, Any], given: dict[str, Any]) -> Carrier:
-    """A network that reads in segments: an encoder of tokens, wrapped; its word vectors shared."""
+def carrying(model: Mapping[str, Any], given: dict[str, Any]) -> Carrier | MemoryReader:
+    """A network that reads in segments: an encoder of tokens, wrapped; its word vectors shared.
+
+    It answers with words from memory alone, or of the text itself with classes, tags or spans.
+    """
     if wrong := [key for key in ALONE if key in model]:
         raise ConfigError(f"model.carry and model.{wrong[0]} do not go together; leave one out")
     kinds = {kind: maker for kind, maker in ENCODERS.items() if kind not in WHOLE}
     encode = build(kinds, model["encode"], **given)
     memory = build(MEMORIES, model["memory"], **given) if "memory" in model else None
-    words = encode.embeddings.tokens
-    respond = build({"predictor": RESPONSES["predictor"]}, model["respond"], words=words, **given)
-    mass = None
+    given["words"] = encode.embeddings.tokens
+    kinds = {kind: RESPONSES[kind] for kind in CARRIED}
+    parts = {"encode": encode, "memory": memory, "respond": build(kinds, model["respond"], **given)}
+    if model["respond"]["kind"] != "predictor":
+        if memory is None or "mass" in model:
+            raise ConfigError(
+                f"model.carry with model.respond.kind = {model['respond']['kind']!r} needs "
+                "model.memory, and takes no model.mass"
+            )
+        parts["segments"] = isinstance(encode, TransformerEncoder) and encode.segments > 1
+        return fill(MemoryReader, model["carry"], name="carry", **parts)
     if "mass" in model:
-        mass = fill(MaskedLayer, model["mass"], name="mass", **given)
-    parts = {"encode": encode, "memory": memory, "respond": respond, "mass": mass}
+        parts["mass"] = fill(MaskedLayer, model["mass"], name="mass", **given)
     return fill(Carrier, model["carry"], name="carry", **parts)
 
 
@@ -219,6 +232,8 @@ def check_parts(network: nn.Module, sizes: Mapping[str, int]) -> None:
     longest = 3 if isinstance(network, Network) else sizes["longest"]
     words = torch.ones(2, longest, dtype=torch.long)
     inputs: Any = Windows(words, words > 0, words, words > 0)
+    if isinstance(network, MemoryReader):
+        inputs = inputs._replace(documents=torch.tensor([[0, 1]]))
     if isinstance(network, Reader) and "said" in named(type(network.respond).forward):
         inputs = inputs._replace(said=words)
     if isinstance(network, Carrier):

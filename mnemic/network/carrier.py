@@ -7,17 +7,17 @@ Shapes: b documents, s segments, n tokens of a segment, p units of a segment, m 
 q tokens of a question, l lessons of a segment, d width.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
 
 from mnemic.encode.masked_layer import MaskedLayer, Places, places_of
 from mnemic.encode.transformer import TransformerEncoder
 from mnemic.memory import Reading
 from mnemic.network.segments import IGNORE, Lesson, Recalled, Segments, any_of, units_of
+from mnemic.network.walk import Step, Told, walk
 from mnemic.respond.classes import mean_of
 
 Unit = Literal["tokens", "sentences"]
@@ -130,30 +130,25 @@ class Carrier(nn.Module):
         """
         if self.memory is None:
             return None, None, []
-        last = encoded.seen.any(-1).sum(1) - 1  # b
         found: list[Tensor] = []
         lessons: list[Lesson] = []
-        for number in range(encoded.units.shape[1]):
-            units, seen = encoded.units[:, number], encoded.seen[:, number]  # b p d, b p
-            if not self.lasts and number:
-                state = chosen(seen.any(1), self.empty(len(units), units), state)
-            if encoded.asking is not None:
-                found.append(self.read(state, encoded.asking[:, number]).found)
-            only = None if encoded.only is None else encoded.only[:, number]
-            written = self.memory.write(state, units.unsqueeze(2), seen, only)
+        for number, step in enumerate(self.steps(state, encoded)):
+            if step.reading is not None:
+                found.append(step.reading.found)
             if taught is not None:
-                lessons.append(self.lesson(state, written, units, seen, taught, number))
-            state = written.state
-            if self.truncate:
-                left = last - number
-                state = cut((left > 0) & (left % self.truncate == 0), state)
+                lessons.append(self.lesson(step, encoded, taught, number))
+            state = step.state
         return state, torch.stack(found, 1) if found else None, lessons
 
-    def lesson(
-        self, before: Any, written: Any, units: Tensor, seen: Tensor, inputs: Segments, number: int
-    ) -> Lesson:
+    def steps(self, state: Any, encoded: Encoded) -> Iterator[Step]:
+        """What happens in each segment, one after another, from ``state`` on."""
+        told = Told(encoded.units, encoded.seen, encoded.only, encoded.asking)
+        return walk(self.memory, state, told, truncate=self.truncate, lasts=self.lasts)
+
+    def lesson(self, step: Step, encoded: Encoded, inputs: Segments, number: int) -> Lesson:
         """Ask the memory for some of what was just written: those that went in most."""
-        told = Lesson(before, written, seen)
+        written, units = step.written, encoded.units[:, number]  # b p d
+        told = Lesson(step.before, written, encoded.seen[:, number])
         amount = written.entered.detach().sum(-1)  # b p
         count = min(self.lessons, amount.shape[1])
         if not count:
@@ -232,29 +227,3 @@ def tokens_of(inputs: Segments, number: int, which: Tensor, unit: Unit) -> Tenso
         return ids.gather(1, which).masked_fill(~inside.gather(1, which), IGNORE).unsqueeze(-1)
     own = (inputs.sentences[:, number].unsqueeze(1) == which.unsqueeze(2)) & inside.unsqueeze(1)
     return ids.unsqueeze(1).masked_fill(~own, IGNORE)  # b l n
-
-
-def cut(rows: Tensor, state: Any) -> Any:
-    """The state, from which no gradient goes back in these rows (b)."""
-    return chosen(rows, tree_map(lambda part: part.detach(), state), state)
-
-
-def chosen(rows: Tensor, first: Any, second: Any) -> Any:
-    """One state in these rows (b), the other elsewhere; both as wide as the wider one."""
-
-    def pick(one: Tensor, other: Tensor) -> Tensor:
-        one, other = same_slots([one, other])
-        return torch.where(rows.view(-1, *[1] * (one.dim() - 1)), one, other)
-
-    return type(second)(*(pick(one, other) for one, other in zip(first, second)))
-
-
-def same_slots(parts: Sequence[Tensor]) -> list[Tensor]:
-    """Parts of states with as many slots (axis 1), zeros behind those that had fewer."""
-    if parts[0].dim() < 2 or parts[0].shape[1] == parts[1].shape[1]:
-        return list(parts)
-    most = max(part.shape[1] for part in parts)
-    return [
-        torch.cat([part, part.new_zeros(len(part), most - part.shape[1], *part.shape[2:])], 1)
-        for part in parts
-    ]

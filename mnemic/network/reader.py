@@ -1,6 +1,6 @@
 """A network without a memory: I and R alone, over windows of texts.
 
-Shapes: b windows, n tokens, t tokens of all windows, d width.
+Shapes: b windows, n tokens, t tokens of all windows, e texts, s windows of the longest, d width.
 """
 
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ class Windows(NamedTuple):
     inside: Tensor  # b n, True = a token that an answer may be about, none of the special ones
     room: int = 0  # that many tokens are no padding, at most; 0: nobody has counted
     said: Tensor | None = None  # b m, an answer in the making, for a response that goes on with it
+    documents: Tensor | None = None  # e s, the windows of each text in their order; -1 = none
 
 
 class Row(NamedTuple):

@@ -167,7 +167,7 @@ def judged(lesson: Lesson) -> Tensor:
 def read_units(output: Recalled, seen: Tensor) -> Tensor:
     """Units (b u) in slots that the question weighed above average: they turned out needed."""
     weight = output.reading.weights.mean((1, 2, 3))  # b a
-    mask, (sources, _) = output.state.mask, origins(output.state)  # b a, b a r
+    mask, (sources, _) = output.state.mask, output.state.origins  # b a, b a r
     mean = weight.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)
     above = (weight > mean) & mask
     wanted = torch.where(above.unsqueeze(-1), sources, -1).flatten(1)  # b (a r)
@@ -182,14 +182,6 @@ def units_numbered(numbers: Tensor, values: Tensor, seen: Tensor) -> Tensor:
     spot = torch.where(numbers >= 0, numbers, count).clamp(max=count)
     by_number = room.scatter_add(1, spot, values.long())[:, :count] > 0
     return by_number.gather(1, order.clamp(min=0)) & seen
-
-
-def origins(state: Any) -> tuple[Tensor, Tensor]:
-    """Sources and shares of each slot, b a r, whether its content is blended or whole."""
-    if isinstance(state, Blended):
-        return state.sources, state.shares
-    sources = torch.where(state.mask, state.sources, -1).unsqueeze(-1)
-    return sources, (sources >= 0).to(state.slots.dtype)
 
 
 def write_loss(lessons: Sequence[Lesson], gamma: float) -> Loss:
@@ -234,7 +226,7 @@ def read_loss(output: Recalled, needed: Tensor, marked: Tensor) -> Loss:
 @torch.no_grad()
 def gold_slots(output: Recalled, needed: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
     """How much of each slot (b a) is of needed units (b u), and whether there is any (b)."""
-    sources, shares = origins(output.state)  # b a r
+    sources, shares = output.state.origins  # b a r
     order = seen.long().cumsum(1) - 1
     room = seen.new_zeros(len(seen), seen.shape[1] + 1, dtype=torch.long)
     spot = torch.where(seen, order, seen.shape[1])

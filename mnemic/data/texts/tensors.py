@@ -126,6 +126,7 @@ class TextSet:
         before = (self.first[rows] - ends + counts)[owner.clamp(max=len(rows) - 1)]
         windows = torch.where(real, before + place, 0)
         inputs, places = self.windows(windows, real, width)
+        inputs = inputs._replace(documents=documents_of(counts, each))
         if self.kind in ("classes", "numbers"):
             targets = self.targets[rows]
         elif self.kind == "spans":
@@ -168,6 +169,13 @@ class TextSet:
             part[places].long().masked_fill(~mask, 0) for part in (self.tokens, self.segments)
         )
         return Windows(ids, mask, segments, self.inside[places] & mask), places
+
+
+def documents_of(counts: Tensor, most: int = 0) -> Tensor:
+    """The windows of each text (b s), of so many windows each (b); ``most`` 0: as they need."""
+    column = torch.arange(most or int(counts.max()), device=counts.device)
+    numbers = (counts.cumsum(0) - counts).unsqueeze(1) + column
+    return numbers.masked_fill(column >= counts.unsqueeze(1), -1)
 
 
 def text_set(

@@ -1,0 +1,183 @@
+"""Read a text of any length into a state, go on with it, and answer from it alone.
+
+Shapes: b documents (1), s slots, k hops, h heads, p units of a segment.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+
+from mnemic.data.long.hide import Piece, cut
+from mnemic.data.long.tensors import Asked, Document, filled, framed_by
+from mnemic.learn.results import Recollected
+from mnemic.learn.slots import evidence_of, slots_read
+from mnemic.learn.state import State, StateError, fingerprint, read_state, thinned
+from mnemic.network.carrier import Carrier
+from mnemic.network.segments import Segments
+from mnemic.respond.generate import greedy
+from mnemic.text.split import ends_of
+
+if TYPE_CHECKING:
+    from mnemic.learn.checkpoint import Checkpoint
+
+AT_ONCE = 64  # segments that are encoded together
+LONGEST = 8  # tokens of an answer
+
+
+def remember(checkpoint: "Checkpoint", text: str, state: State | None = None) -> State:
+    """Read ``text``, all of it; with ``state``, after what is already remembered."""
+    network, room = carrier_of(checkpoint), checkpoint.sizes["longest"] - 2
+    before = empty_state(checkpoint, network) if state is None else checked(state, network)
+    pieces, spans = units(text, checkpoint.tokenizer, network.unit, room)
+    after = read_on(checkpoint, network, before, cut(pieces, room))
+    where = torch.tensor(spans, dtype=torch.long).view(-1, 2) + before.characters
+    return replace(
+        after,
+        spans=torch.cat([before.spans, where]),
+        characters=before.characters + len(text),
+        total=before.total + sum(len(piece.ids) for piece in pieces),
+    )
+
+
+@torch.no_grad()
+def ask(checkpoint: "Checkpoint", state: State, question: str) -> Recollected:
+    """Answer from memory alone; the evidence says which stretches of the text it read."""
+    network, words = carrier_of(checkpoint), checkpoint.tokenizer
+    checked(state, network)
+    if not question.strip():
+        raise ValueError("the question is empty; ask for example 'Where is Mary?'")
+    network.eval()
+    inputs = segments_of(checkpoint, [[]], question)
+    memory = placed(state.memory, network)
+    _, reading, begin = network.asked(memory, inputs)
+    device = begin.device
+    start = torch.tensor([words.cls], device=device)  # type: ignore[attr-defined]
+    end = words.sep  # type: ignore[attr-defined]
+    saying = network.respond.saying(begin.squeeze(1))
+    said = greedy(network.respond.step, saying, start, end=end, most=LONGEST)
+    text = words.decode([word for word in said.words[0, 0].tolist() if word != end])
+    sources, shares = state.memory.origins  # 1 s r
+    read = reading.weights.mean((1, 2, 3))[0].cpu()  # b k h 1 s → s
+    slots = slots_read(read, sources[0], shares[0], state.spans.tolist())
+    chance = float(said.scores[0, 0].exp())
+    return Recollected(text, chance, evidence_of(slots), slots, state.seen, state.total)
+
+
+def load_state(checkpoint: "Checkpoint", path: str | Path) -> State:
+    """What ``State.save`` wrote; one of another network is refused."""
+    return checked(read_state(path), carrier_of(checkpoint))
+
+
+def empty_state(checkpoint: "Checkpoint", network: Carrier) -> State:
+    """Before anything was read."""
+    words = network.encode.embeddings.tokens
+    like = torch.zeros(1, 0, network.encode.width, dtype=words.dtype)
+    return State(
+        kind=checkpoint.recipe["model"]["memory"]["kind"],
+        network=fingerprint(network),
+        memory=network.empty(1, like),
+        spans=torch.zeros(0, 2, dtype=torch.long),
+        worth=torch.zeros(0),
+        history=torch.zeros(0, network.memory.slots, dtype=torch.int32),
+    )
+
+
+@torch.no_grad()
+def read_on(
+    checkpoint: "Checkpoint", network: Carrier, state: State, segments: Iterator[list[Piece]]
+) -> State:
+    """The state after some more segments, a few of which are encoded at a time."""
+    network.eval()
+    memory, worth, looks = placed(state.memory, network), [state.worth], [state.history]
+    stride, count, seen = state.stride, state.segments, state.seen
+    while (part := list(islice(segments, AT_ONCE))) and any(part):
+        inputs = segments_of(checkpoint, part)
+        encoded = network.encoded(inputs)
+        for number, step in enumerate(network.steps(memory, encoded)):
+            memory, count = step.state, count + 1
+            if step.written.stored is not None:
+                worth.append(step.written.stored[encoded.seen[:, number]].sigmoid().float().cpu())
+            if count % stride == 0:
+                looks.append(held(memory, network.memory.slots))
+        seen += int(inputs.inside.sum())
+        every, stride = thinned(torch.cat(looks), stride)
+        looks = [every]
+    return replace(
+        state, memory=placed(memory, None), worth=torch.cat(worth), history=torch.cat(looks),
+        stride=stride, segments=count, seen=seen,
+    )  # fmt: skip
+
+
+def held(memory: Any, slots: int) -> Tensor:
+    """The unit that each slot holds most of, 1 s; -1 = none."""
+    sources, shares = memory.origins  # 1 s r
+    most = sources.gather(-1, shares.argmax(-1, keepdim=True)).squeeze(-1).to("cpu", torch.int32)
+    return torch.cat([most, most.new_full((1, slots - most.shape[1]), -1)], 1)
+
+
+def units(text: str, words: Any, unit: str, room: int) -> tuple[list[Piece], list[tuple[int, int]]]:
+    """A text's sentences in tokens, and where each unit, token or sentence, stands in it."""
+    encoded = words.encode(text, special=False)
+    ids, offsets = np.array(encoded.ids, dtype=np.int32), encoded.offsets
+    begins = np.array([start for start, _ in offsets], dtype=np.int64)
+    cuts = [0, *np.searchsorted(begins, ends_of(text)).tolist(), len(ids)]
+    pieces, spans = [], []
+    for first, end in pairwise(cuts):
+        for start in range(first, end, room):
+            stop = min(start + room, end)
+            pieces.append(Piece(ids[start:stop]))
+            spans.append((offsets[start][0], offsets[stop - 1][1]))
+    return pieces, (list(offsets) if unit == "tokens" else spans)
+
+
+def segments_of(
+    checkpoint: "Checkpoint", part: Sequence[list[Piece]], question: str = ""
+) -> Segments:
+    """Some segments of one document, and a question, where the network is."""
+    words: Any = checkpoint.tokenizer
+    asked = framed_by(np.array(words.encode(question, special=False).ids, dtype=np.int64), words)
+    none = np.zeros(0, dtype=np.int64)
+    document = Document(iter(()), Asked((), none, none, frozenset(), 0))
+    found = filled([document], [list(part)], words, checkpoint.sizes["longest"])
+    device = device_of(checkpoint.network)
+    tokens, sentences, _ = (torch.from_numpy(one).to(device) for one in found)
+    inside = sentences >= 0
+    query = torch.from_numpy(asked).long().unsqueeze(0).to(device)
+    edge = (tokens == words.cls) | (tokens == words.sep)
+    empty = query[:, :0]
+    return Segments(
+        tokens, inside | edge, inside, query, query >= 0, empty, sentences=sentences
+    )  # fmt: skip
+
+
+def carrier_of(checkpoint: "Checkpoint") -> Carrier:
+    network = checkpoint.network
+    if not isinstance(network, Carrier) or network.memory is None:
+        raise ValueError(
+            "this network reads no text into a memory that can be asked; train one with the recipe "
+            "bert-mass or keeps"
+        )
+    return network
+
+
+def checked(state: State, network: Carrier) -> State:
+    if state.network != fingerprint(network):
+        raise StateError("this memory was written by another network; read the text again")
+    return state
+
+
+def placed(memory: Any, network: Carrier | None) -> Any:
+    """The memory's tensors where the network is, or without one on the CPU."""
+    device = torch.device("cpu") if network is None else device_of(network)
+    return tree_map(lambda part: part.to(device), memory)
+
+
+def device_of(network: Any) -> torch.device:
+    return next(network.parameters()).device
