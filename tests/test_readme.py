@@ -6,6 +6,7 @@ otherwise. Commands that are only shown, in blocks marked ``console`` or within 
 the documentation, must exist.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -81,9 +82,11 @@ def test_every_block_that_can_run_runs_and_prints_what_is_shown(tmp_path: Path) 
 
 
 def test_every_block_is_marked() -> None:
-    known = {"bash", "python", "text", "console", "toml", ""}  # no mark: a drawing
-    strange = {block.mark for page in PAGES for block in blocks(page)} - known
+    known = {"bash", "python", "text", "console", "toml", "json", ""}  # no mark: a drawing
+    every = [block for page in PAGES for block in blocks(page)]
+    strange = {block.mark for block in every} - known
     assert not strange, f"a test cannot tell what to do with blocks marked {sorted(strange)}"
+    assert all(json.loads(block.text) for block in every if block.mark == "json")
     commands = re.compile(r"^\s*(\$|make|mnemic|pip)\s", re.MULTILINE)
     for page in PAGES:
         assert not [b for b in blocks(page) if not b.mark and commands.search(b.text)], page.name
