@@ -1,5 +1,6 @@
 """Train many runs of one recipe, each with its seed and its tasks, as one program."""
 
+import time
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +21,8 @@ from mnemic.learn.start import new_network, same_weights
 from mnemic.learn.train import Step, optimiser_of
 from mnemic.network import Network
 from mnemic.recipe import Recipe
+
+SAVE_AFTER = 60.0  # seconds, at the next look at the clock
 
 
 class Watched(NamedTuple):
@@ -50,7 +53,8 @@ def fit_many(
 
     On a GPU the step is recorded once a phase and replayed as a CUDA graph. Dropout has the dice
     of the first seed, which all runs share: only there a run is not what it would be alone.
-    ``going`` is a file for what stands when the generator is closed; the next call goes on there.
+    ``going`` is a file for what stands when the generator is closed, and once a minute before, at
+    the end of an epoch; the next call goes on there.
     """
     plan = phases(recipe)
     check_keep(plan, data)
@@ -69,6 +73,13 @@ def fit_many(
         best = Best.restored(saved, device)
         torch.manual_seed(dice_of(seeds[0], "dropout").initial_seed())
         steps = train_phase(phase, group, stories, draws, optimiser=optimiser, start=start)
+
+        def stand(done: int) -> None:
+            if going is not None:
+                where = {"phase": torch.tensor(phase.number), "step": torch.tensor(done)}
+                store(going, group, optimiser, where | best.state())
+
+        last = time.monotonic()
         try:
             for step in () if best.stale(settings.patience) else steps:
                 start = step.number
@@ -78,10 +89,11 @@ def fit_many(
                 yield Watched(phase, len(plan), step, step.number if stale else total)
                 if stale:
                     break
+                if start % draws.epoch == 0 and time.monotonic() - last > SAVE_AFTER:
+                    stand(start)
+                    last = time.monotonic()
         except GeneratorExit:
-            if going is not None:
-                where = {"phase": torch.tensor(phase.number), "step": torch.tensor(start)}
-                store(going, group, optimiser, where | best.state())
+            stand(start)
             raise
         best.put_back(group)
         if isinstance(group, Many):
