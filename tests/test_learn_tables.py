@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -282,6 +283,24 @@ def test_a_table_stopped_in_the_middle_of_a_run_goes_on_there(
     for name, row in kept(stopped).items():
         assert {**row, "seconds": 0} == {**kept(whole)[name], "seconds": 0}
     assert not list((stopped / "going").iterdir())
+
+
+def test_a_table_that_was_killed_goes_on_at_its_last_save(
+    stories: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody closes it: what stands on the disk in the middle of a run is all there is."""
+    monkeypatch.setattr("mnemic.learn.fit_many.SAVE_AFTER", 0.0)
+    table = table_of(stories, joint=True, sets=[*SHORT, "train.batch=32", "train.steps=9"])
+    whole, killed, left = tmp_path / "whole", tmp_path / "killed", tmp_path / "left"
+    steps = trained(table, whole)
+    going = rebuild(table, killed)
+    for _ in range(steps - 2):
+        next(going)
+    copytree(killed, left)
+    going.close()
+    assert 2 <= trained(table, left) < steps // 2
+    for name, row in kept(left).items():
+        assert {**row, "seconds": 0} == {**kept(whole)[name], "seconds": 0}
 
 
 def test_the_time_of_a_stopped_table_counts(

@@ -5,7 +5,7 @@ from story_solver import solve
 
 from mnemic.data.stories.dataset import GeneratedStories, make
 from mnemic.data.stories.format import Example, StoryError
-from mnemic.data.stories.retell import retold
+from mnemic.data.stories.retell import retold, retold_by_task
 
 PEOPLE = ["mary", "john", "sandra", "daniel"]
 PLACES = ["bathroom", "bedroom", "garden", "hallway", "kitchen", "office"]
@@ -41,6 +41,21 @@ def test_training_alone_is_retold() -> None:
     assert (len(plain.train), len(more.train)) == (18, 90)
     assert len(more.validation) == len(plain.validation)
     assert len(more.test) == len(plain.test)
+
+
+def test_each_task_has_names_of_its_own() -> None:
+    alike = {str(task): ALIKE[task] for task in (2, 19)}
+    alone = {task: GeneratedStories(count=20, tasks=[task]) for task in (1, 2, 19)}
+    data = GeneratedStories(count=20, tasks=[19, 1, 2], retold=4, alike=alike).data()
+    assert data.train.task.tolist() == [1] * 18 + [2] * 90 + [19] * 90
+    told = [own for source in alone.values() for own in source.told(source.tasks[0], "train")[:18]]
+    again = retold_by_task(told, alike, 4, seed=0)
+    for task in (2, 19):
+        own = [example for example in told if example.task == task]
+        expected = retold(own, ALIKE[task], 4, seed=0)
+        assert [example for example in again if example.task == task] == expected
+    with pytest.raises(StoryError, match=r"groups for task '3', which is not in data\.tasks"):
+        retold_by_task(told, {"3": ALIKE[3]}, 1, seed=0)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Generator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,13 +74,8 @@ def fit_many(
         best = Best.restored(saved, device)
         torch.manual_seed(dice_of(seeds[0], "dropout").initial_seed())
         steps = train_phase(phase, group, stories, draws, optimiser=optimiser, start=start)
-
-        def stand(done: int) -> None:
-            if going is not None:
-                where = {"phase": torch.tensor(phase.number), "step": torch.tensor(done)}
-                store(going, group, optimiser, where | best.state())
-
-        last = time.monotonic()
+        saving = partial(store, going, group, optimiser) if going is not None else None
+        saved_at = time.monotonic()
         try:
             for step in () if best.stale(settings.patience) else steps:
                 start = step.number
@@ -89,11 +85,13 @@ def fit_many(
                 yield Watched(phase, len(plan), step, step.number if stale else total)
                 if stale:
                     break
-                if start % draws.epoch == 0 and time.monotonic() - last > SAVE_AFTER:
-                    stand(start)
-                    last = time.monotonic()
+                due = start % draws.epoch == 0 and time.monotonic() - saved_at > SAVE_AFTER
+                if saving and due:
+                    saving(where(phase, start) | best.state())
+                    saved_at = time.monotonic()
         except GeneratorExit:
-            stand(start)
+            if saving:
+                saving(where(phase, start) | best.state())
             raise
         best.put_back(group)
         if isinstance(group, Many):
@@ -103,6 +101,11 @@ def fit_many(
         saved, start = {}, 0
     if going is not None:
         going.unlink(missing_ok=True)
+
+
+def where(phase: Phase, step: int) -> dict[str, Tensor]:
+    """How far a training is, as tensors for its file."""
+    return {"phase": torch.tensor(phase.number), "step": torch.tensor(step)}
 
 
 def store(

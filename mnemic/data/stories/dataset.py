@@ -12,7 +12,7 @@ from mnemic.data.contract import Part, Sizes
 from mnemic.data.stories.folder import TASKS, Size, Split, folder_of, load, path_of
 from mnemic.data.stories.format import Example, StoryError, examples
 from mnemic.data.stories.generate import generate
-from mnemic.data.stories.retell import Alike, retold
+from mnemic.data.stories.retell import Alike, ByTask, retold, retold_by_task
 from mnemic.data.stories.tensors import Stories, spelled, tensors, vocabulary
 from mnemic.text import Words
 
@@ -40,7 +40,7 @@ class Source(Protocol):
     def retold(self) -> int: ...  # how often each training question comes again, renamed
 
     @property
-    def alike(self) -> Alike: ...  # which words may then stand for each other
+    def alike(self) -> Alike | ByTask: ...  # which words may then stand for each other
 
     @property
     def seed(self) -> int: ...
@@ -65,7 +65,7 @@ class StoryFolder:
     unseen: int = 0  # ids for words that training never met; 0: such words are left out
     validation: float = 0.1
     retold: int = 0  # how often each training question comes again, with words exchanged
-    alike: Alike = ()  # groups of words that may then stand for each other
+    alike: Alike | ByTask = ()  # groups of words that may then stand for each other, or by task
     missing: Literal["error", "generate"] = "error"
     trained_on: Literal["official", "generated"] = "official"
     seed: int = 0
@@ -107,7 +107,7 @@ class GeneratedStories:
     unseen: int = 0  # ids for words that training never met; 0: such words are left out
     validation: float = 0.1
     retold: int = 0  # how often each training question comes again, with words exchanged
-    alike: Alike = ()  # groups of words that may then stand for each other
+    alike: Alike | ByTask = ()  # groups of words that may then stand for each other, or by task
     seed: int = 0
 
     @property
@@ -177,6 +177,8 @@ def questions(source: Source, part: Part, tasks: Sequence[int] | None = None) ->
         cut = len(own) - round(source.validation * len(own))
         found += {"test": own, "train": own[:cut], "validation": own[cut:]}[part]
     if part == "train" and (source.retold or source.alike):
+        if isinstance(source.alike, Mapping):
+            return retold_by_task(found, source.alike, source.retold, seed=source.seed)
         found = retold(found, source.alike, source.retold, seed=source.seed)
     return found
 

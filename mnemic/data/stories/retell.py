@@ -8,6 +8,7 @@ from random import Random
 from mnemic.data.stories.format import Example, StoryError
 
 Alike = Sequence[Sequence[str]]  # groups of words; those of a group can stand for each other
+ByTask = Mapping[str, Alike]  # groups for some tasks, by their numbers; the others are told once
 WORD = re.compile(r"([^\W\d_]+)")
 
 
@@ -24,6 +25,22 @@ def retold(told: Sequence[Example], alike: Alike, times: int, *, seed: int) -> l
         for example, drawn in zip(list(told) * times, draws(alike, dice), strict=False)
     ]
     return [*told, *again]
+
+
+def retold_by_task(
+    told: Sequence[Example], alike: ByTask, times: int, *, seed: int
+) -> list[Example]:
+    """As `retold`, each task with groups of its own; a task that has none is told once."""
+    tasks = {str(example.task) for example in told}
+    if strange := [task for task in alike if task not in tasks]:
+        raise StoryError(
+            f"data.alike has groups for task {strange[0]!r}, which is not in data.tasks"
+        )
+    whole: list[Example] = []
+    for task in sorted(tasks, key=int):
+        own = [example for example in told if str(example.task) == task]
+        whole += retold(own, alike[task], times, seed=seed) if task in alike else own
+    return whole
 
 
 def draws(alike: Alike, dice: Random) -> Iterator[Mapping[str, str]]:
