@@ -60,11 +60,7 @@ class BertMassLoss:
         self.masking = build(MASKINGS, masking)
 
     def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
-        losses = self.parts(network, batch)
-        means = {
-            name: (loss.total / loss.targets.clamp(min=1)).detach() for name, loss in losses.items()
-        }
-        return weighted(losses, self.weights)._replace(carried=carried, parts=means)
+        return weighted(self.parts(network, batch), self.weights)._replace(carried=carried)
 
     def parts(self, network: nn.Module, batch: Any) -> dict[str, Loss]:
         """Each loss by its name; those of weight 0 are not there."""

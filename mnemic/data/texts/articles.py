@@ -33,7 +33,7 @@ class ArticleFiles:
     are read with a text that is not theirs, of which a share is from ``elsewhere``, the rest from
     the same article. Texts are found among ``passages`` of each of ``articles`` a batch, with
     ``asked`` questions each. A judged set has every question twice, with its own text and with
-    another of the same article; those of ``tested`` are searched among all texts there are.
+    another of the same article; its own texts are searched for among those learnt, too.
     """
 
     folder: str
@@ -86,7 +86,7 @@ class ArticleFiles:
     def asked(self, part: Part, words: Tokenizer, labels: Sequence[str] = ()) -> TextSet:
         """Every question with its own text and with a wrong one, and the texts to search in."""
         articles = self.told(part)
-        more = self.told("train") + self.told("validation") if part == "test" else []
+        more = self.told("train") + (self.told("validation") if part == "test" else [])
         return judged_set(articles, words, room_of(self), more)
 
 
