@@ -7,8 +7,10 @@ FOLDER keeps a memory of each size, made once. Slots are --length sentences of -
 with ``text``), else sentences of made-up words, as frequent as words are (Zipf). Their vectors are
 drawn: a thousand clusters, so that there is something to find. A query is a few words of one slot,
 and a vector near that of another. ``recall`` is the share of what sorting all vectors finds that
-``nearest`` finds, too. ``remember`` is the whole way of a text file into a new memory. One line of
-JSON each.
+``nearest`` finds, too. ``answer`` is the whole way from a question to a span: the question is
+embedded by the shipped reader's network (and then given its drawn vector), five passages are read.
+``remember`` is the whole way of a text file into a new memory, ``cold`` a whole ``mnemic ask`` of
+it, in a process of its own, the best of three and the worst. One line of JSON each.
 """
 
 import argparse
@@ -16,6 +18,8 @@ import json
 import lzma
 import random
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -26,9 +30,12 @@ from typing import Any, NamedTuple
 import numpy
 
 from mnemic import Memory
-from mnemic.store import SQLiteStore
+from mnemic.store import Asking, Embedder, SQLiteStore
+from mnemic.store.asking import ask
 from mnemic.store.contract import Draft, Model, Vectors
+from mnemic.store.embed import embedder
 from mnemic.store.large import vector_blocks
+from mnemic.store.reader import reader_of
 from mnemic.store.reading import CANDIDATES, read
 from mnemic.text.documents import Passage, Sentence
 from mnemic.text.sentences import sentences as split
@@ -59,6 +66,18 @@ class Drawn:
 
     def embed(self, texts: Any) -> Vectors:
         return numpy.stack([self.vector for _ in texts])
+
+
+class Paid(Drawn):
+    """The same, but a question takes the time that it takes the shipped reader's network."""
+
+    def __init__(self, real: Embedder, model: Model, vector: Vectors) -> None:
+        super().__init__(model, vector)
+        self.real = real
+
+    def embed(self, texts: Any) -> Vectors:
+        self.real.embed(texts)
+        return super().embed(texts)
 
 
 def sentences(texts: Path | None) -> Iterator[str]:
@@ -174,11 +193,19 @@ def measure(path: Path, model: Model, size: int, given: argparse.Namespace) -> d
         told["dense"][f"recall@{most}"] = round(sum(same) / (len(queries) * most), 4)
     told["bm25"], _ = timed(lambda one: store.match(one.text, CANDIDATES), queries)
     told["hybrid"], _ = timed(lambda one: read(store, Drawn(model, one.vector), one.text), queries)
+    network, reader = embedder("reader"), reader_of("reader")
+    assert network is not None
+
+    def answer(one: Query) -> Any:
+        return ask(store, Paid(network, model, one.vector), reader, one.text, Asking())
+
+    answer(queries[0])  # which loads it
+    told["answer"], _ = timed(answer, queries)
     store.close()
     return told
 
 
-def remember(texts: Path | None, embedder: str) -> dict[str, Any]:
+def remember(texts: Path | None, name: str) -> dict[str, Any]:
     """Sentences remembered a second: parsed, split, embedded, stored, indexed."""
     with tempfile.TemporaryDirectory() as folder:
         own, size = [], 0
@@ -188,13 +215,23 @@ def remember(texts: Path | None, embedder: str) -> dict[str, Any]:
                 break
         file = Path(folder, "texts.txt")
         file.write_text("\n".join(own), encoding="utf-8")
-        with Memory(Path(folder, "memory.db"), embedder=embedder) as memory:
+        with Memory(Path(folder, "memory.db"), embedder=name) as memory:
             began = time.perf_counter()
             memory.remember(file)
             spent = time.perf_counter() - began
             counts = memory.stats()
+        times = sorted(cold(memory.path, " ".join(own[-1].split()[:ASKED])) for _ in range(3))
     rate = round(counts.sentences / spent)
-    return {"remember": embedder, "sentences": counts.sentences, "sentences_per_s": rate}
+    told = {"remember": name, "sentences": counts.sentences, "sentences_per_s": rate}
+    return told | {"passages": counts.passages, "cold": {"best_s": times[0], "worst_s": times[-1]}}
+
+
+def cold(memory: object, question: str) -> float:
+    """How long ``mnemic ask`` takes, with all that is to be loaded."""
+    began = time.perf_counter()
+    words = [sys.executable, "-m", "mnemic", "ask", "--json", "--memory", str(memory), question]
+    subprocess.run(words, check=True, capture_output=True)
+    return round(time.perf_counter() - began, 2)
 
 
 def main() -> None:

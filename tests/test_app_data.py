@@ -1,4 +1,4 @@
-"""Recipes, stories, tables and the demonstration from the command line."""
+"""Recipes, stories and tables from the command line."""
 
 import tomllib
 from collections.abc import Iterator
@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app_runs import QUICK, TINY, run, sets
+from app_runs import run, sets
 
 from mnemic import recipe
-from mnemic.app import demo, table
+from mnemic.app import table
 from mnemic.app.toml import toml_of
 from mnemic.data.stories.folder import load
 
@@ -208,25 +208,3 @@ class Pressed:
 
     def __exit__(self, *error: object) -> None:
         pass
-
-
-def test_the_demonstration_trains_once_and_shows_evidence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With fewer tasks and steps than the real one, so its answers may be wrong (exit code 1)."""
-    monkeypatch.setattr(demo, "SETS", (*TINY, *QUICK, "train.epochs=2"))
-    monkeypatch.setattr(demo, "ASKED", demo.ASKED[:1])
-    first = run("demo", "--out", tmp_path / "demo")
-    assert first.code == (1 if "wrong:" in first.out else 0)
-    assert "Trained in" in first.out
-    assert "Mary travelled to the office." in first.out
-    again = run("demo", "--out", tmp_path / "demo", "--json")
-    assert again.json["trained"]["already_trained"]
-    assert again.json["answers"][0]["question"] == "Where is Mary?"
-
-
-@pytest.mark.slow
-def test_the_demonstration_answers_right(tmp_path: Path) -> None:
-    done = run("demo", "--out", tmp_path / "demo", "--json")
-    assert done.code == 0
-    assert all(answer["right"] for answer in done.json["answers"])

@@ -98,12 +98,13 @@ def test_remember_ask_update_forget(client: Client, tmp_path: Path) -> None:
     first = client.use("remember", text="The key is under the mat. 钥匙。", title="Key")["document"]
     assert client.use("remember", text="The key is under the mat. 钥匙。")["document"] == first
     answer = client.use("ask", question="Where is the key?", hops=2)
-    assert answer["answer"] == "The key is under the mat."
+    assert "mat" in answer["answer"]
+    assert answer["ranked"][0]["evidence"]["sentence"] == "The key is under the mat."
     assert answer["evidence"][0]["document"] == first
     (hit,) = client.use("search", query="key", most=1)["found"]
     assert (hit["document"], hit["name"]) == (first, "Key")
     second = client.use("update", document=first, text="The key is in the drawer.")["document"]
-    assert client.use("ask", question="Where is the key?")["answer"] == "The key is in the drawer."
+    assert "drawer" in client.use("ask", question="Where is the key?")["answer"]
     assert [one["id"] for one in client.use("list")["documents"]] == [second]
     gone = client.use("forget", documents=[second], verify=True)
     assert [one["document"] for one in gone["forgotten"]] == [first, second]

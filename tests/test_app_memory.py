@@ -29,6 +29,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+SENTENCE = ("--reader", "none")
+
+
 def remember(*words: object) -> None:
     done = run("remember", *words, "--embedder", "hashed-ngrams")
     assert done.code == 0, done.err
@@ -46,8 +49,9 @@ def test_remember_ask_forget() -> None:
     assert done.out.splitlines()[0] == "files: 3 new; 3 new passages"
     assert "warning: papers/bill.pdf: page 2 has no text layer" in done.err
     answer = run("ask", "When does the lease end?")
+    assert "answer      30 June\nconfidence  0." in answer.out
+    assert "from        papers/lease.txt, line 1 (document 2)" in answer.out
     assert "The lease ends on 30 June." in answer.out
-    assert "from      papers/lease.txt, line 1 (document 2)" in answer.out
     page = run("ask", "What did the plumber cost?").out
     assert "papers/bill.pdf, page 1 (document 1)" in page
     again = run("remember", "papers", "--json").json
@@ -57,21 +61,31 @@ def test_remember_ask_forget() -> None:
         "forgotten: 2  papers/lease.txt",
         "verified: no trace is left in the files of the memory",
     ]
-    assert "lease" not in run("ask", "When does the lease end?", "--json").json["answer"]
+    none = run("ask", "When does the lease end?")
+    assert "answer      none: nothing in the memory supports one" in none.out
 
 
 def test_answers_for_programs(desk: Path) -> None:
     remember("papers")
-    told = run("ask", "--json", "--hops", "2", "When does the train leave?").json
+    told = run("ask", "--json", "--hops", "2", "When does the train leave?", *SENTENCE).json
     assert told["answer"] == "The train to Bern leaves at nine."
     first = told["evidence"][0]
     assert first["name"] == str(desk / "papers" / "trip.md")
     assert (first["line"], first["sentence"]) == (3, told["answer"])
     assert len(first["weights"]) == told["hops"] == 2
     (desk / "questions.txt").write_text("What is the rent?\n\nWho was paid?\n", encoding="utf-8")
-    many = run("ask", "--questions", "questions.txt")
+    many = run("ask", "--questions", "questions.txt", *SENTENCE)
     answers = [json.loads(line)["answer"] for line in many.out.splitlines()]
     assert answers == ["The rent is 700 euros.", "The plumber was paid 90 euros."]
+    spans = run("ask", "--questions", "questions.txt", "--confidence", "0")
+    read = [json.loads(line) for line in spans.out.splitlines()]
+    assert read[0]["answer"] == "700 euros"
+    for one, sentence in zip(read, answers):
+        assert one["answer"] in sentence
+        assert one["kind"] == "span"
+        assert one["ranked"][0]["answer"] == one["answer"]
+        assert one["ranked"][0]["evidence"] == one["evidence"][0]
+        assert one["ranked"][0]["score"] == one["score"]
     found = run("search", "euros", "--most", "2", "--json").json["found"]
     assert {Path(hit["name"]).name for hit in found} == {"bill.pdf", "lease.txt"}
     assert "papers/trip.md" in run("search", "train to Bern").out
@@ -140,6 +154,7 @@ def test_upkeep(desk: Path) -> None:
         (["remember", "nowhere"], "there is no file or folder nowhere"),
         (["remember", "papers", "--embedder", "bert"], "no embedder 'bert'"),
         (["ask"], "no question: give it in quotes"),
+        (["ask", "Who?", "--reader", "bert"], "no reader 'bert'; there are reader, none"),
         (["ask", "--story", "x", "Who?"], "give --model DIR"),
         (["ask", "--model", "entnet-babi"], "no question"),
         (["search", "x", "--most", "0"], "--most is at least 1"),
@@ -165,7 +180,7 @@ for words in (["remember", "papers"], ["ask", "When does the lease end?"], ["sea
 
 
 def test_the_whole_flow_with_sockets_blocked() -> None:
-    """With the embedder a new memory gets here: MiniLM, if it is installed."""
+    """With the embedder and the reader that a new memory gets."""
     done = subprocess.run(
         [sys.executable, "-c", BLOCKED], capture_output=True, text=True, check=False
     )
@@ -173,4 +188,4 @@ def test_the_whole_flow_with_sockets_blocked() -> None:
         0,
         "papers/bill.pdf: page 2 has no text layer\n",
     )
-    assert "The lease ends on 30 June." in done.stdout
+    assert "answer      30 June" in done.stdout

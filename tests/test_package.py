@@ -94,7 +94,7 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path) -> None
 
 
 def test_the_wheel_works_in_an_empty_environment(installed: Path, tmp_path: Path) -> None:
-    """From another folder: recipes, a few steps of training, a question."""
+    """From another folder: recipes, a few steps of training, questions, the demonstration."""
     where = run(
         installed / "python", "-c", "import mnemic; print(mnemic.__file__)", folder=tmp_path
     )
@@ -110,6 +110,9 @@ def test_the_wheel_works_in_an_empty_environment(installed: Path, tmp_path: Path
     assert [one["text"] for one in answer["evidence"]] == STORY.splitlines()
     shipped = ("ask", "--model", "entnet-babi", *asked[3:])
     assert json.loads(run(installed / "mnemic", *shipped, folder=tmp_path))["answer"] == "bathroom"
+    shown = json.loads(run(installed / "mnemic", "demo", "--json", folder=tmp_path))
+    assert shown["remembered"]["files"] == {"new": 1}  # the README: a wheel has no other page
+    assert all(one["right"] for one in shown["answers"])
 
 
 def test_importing_costs_little_beyond_torch(tmp_path: Path) -> None:

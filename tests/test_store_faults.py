@@ -32,7 +32,7 @@ def digest(path: Path) -> str:
 def refused(path: Path, said: str) -> None:
     """Neither reading nor writing works, each says why, and the file is as it was."""
     before = digest(path)
-    with Memory(path) as memory:
+    with Memory(path, reader=None) as memory:
         for verb in (lambda: memory.ask("Where?"), lambda: memory.note("x"), memory.stats):
             with pytest.raises(StoreError, match=said):
                 verb()
@@ -40,7 +40,7 @@ def refused(path: Path, said: str) -> None:
 
 
 def test_only_its_owner_can_read_it(path: Path) -> None:
-    with Memory(path) as memory:
+    with Memory(path, reader=None) as memory:
         memory.note("A third one.")
         assert all(file.stat().st_mode & 0o077 == 0 for file in path.parent.iterdir())
 
@@ -76,12 +76,12 @@ def test_a_page_that_was_overwritten_is_found(path: Path) -> None:
     place = next(at for at in pages if b"milk" in content[at : at + 4096])
     content[place : place + 100] = bytes(100)
     path.write_bytes(content)
-    with Memory(path) as memory:
+    with Memory(path, reader=None) as memory:
         assert "damaged" in " ".join(memory.check())
 
 
 def test_another_model(path: Path) -> None:
-    with Memory(path, embedder=HashedNgrams(width=64)) as memory:
+    with Memory(path, embedder=HashedNgrams(width=64), reader=None) as memory:
         with pytest.raises(StoreError, match=r"was written with .*hashed-ngrams.*mnemic reindex"):
             memory.ask("Where is the milk?")
         with pytest.raises(StoreError, match="Nothing was changed"):
@@ -99,7 +99,7 @@ def test_a_model_that_is_not_here(path: Path) -> None:
         assert model is not None
         store.set_model(model._replace(name="/nowhere/at/all"))
     store.close()
-    with Memory(path) as memory:
+    with Memory(path, reader=None) as memory:
         with pytest.raises(StoreError, match="no embedder '/nowhere/at/all'"):
             memory.ask("Where is the milk?")
         list(memory.reindex("hashed-ngrams"))
@@ -108,7 +108,7 @@ def test_a_model_that_is_not_here(path: Path) -> None:
 
 def test_a_disk_that_is_full(path: Path, tmp_path: Path) -> None:
     """First as SQLite says it, then as the system does: no file may grow beyond a size."""
-    with Memory(path) as memory:
+    with Memory(path, reader=None) as memory:
         memory.store.connection.execute("PRAGMA max_page_count = 60")  # type: ignore[attr-defined]
         with pytest.raises(StoreError, match="the disk is full; make room"):
             memory.note(WORDS * 1000)
@@ -128,7 +128,7 @@ Memory({str(path)!r}).remember({str(large)!r})
     )
     assert "StoreError" in done.stderr
     assert "the disk" in done.stderr
-    with Memory(path) as memory:
+    with Memory(path, reader=None) as memory:
         assert len(memory.memories()) == 2
         assert memory.check() == []
         memory.remember(large)
@@ -139,7 +139,7 @@ READ_ONLY = """
 import os
 from mnemic.store import Memory, StoreError
 os.setgid(65534); os.setuid(65534)  # after the imports: who knows where Python lies
-memory = Memory({path!r})
+memory = Memory({path!r}, reader=None)
 print(memory.ask("Where is the milk?").text)
 try:
     memory.note("New.")
@@ -182,14 +182,14 @@ def test_an_empty_or_missing_file(tmp_path: Path) -> None:
 
 def test_a_copy_is_a_backup(path: Path, tmp_path: Path) -> None:
     shutil.copy(path, tmp_path / "copy.db")
-    with Memory(tmp_path / "copy.db") as memory:
+    with Memory(tmp_path / "copy.db", reader=None) as memory:
         assert memory.ask("When does the contract end?").text == "The contract ends on 30 June."
 
 
 def test_a_reader_that_holds_the_journal(path: Path) -> None:
     """What is forgotten is then told to leave traces, and the next writer clears them."""
     reader = SQLiteStore(path)
-    with Memory(path) as memory:
+    with Memory(path, reader=None) as memory:
         memory.note("A secret passphrase.")
         memory.store.connection.execute("PRAGMA busy_timeout = 20")  # type: ignore[attr-defined]
         reader.connection.execute("BEGIN")

@@ -104,7 +104,7 @@ def compare(path: Path | str, told: Told) -> None:
     """Every acknowledged document is there, whole; only the last word may be either way."""
     if not told.sure and not begun(path):
         return
-    with Memory(path) as memory:
+    with Memory(path, reader=None) as memory:
         assert memory.check() == []
         there = {one.id: one for one in memory.memories()}
         held = {
@@ -129,7 +129,7 @@ def compare(path: Path | str, told: Told) -> None:
 
 
 def begun(path: Path | str) -> bool:
-    with Memory(path) as memory:
+    with Memory(path, reader=None) as memory:
         try:
             return memory.store.begun()
         except StoreError:

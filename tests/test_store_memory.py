@@ -22,7 +22,7 @@ SECRET = "The passphrase is incomprehensibilities. Nobody else may know of it."
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     sqlite = request.param == "sqlite"
     place = tmp_path / "memory.db" if sqlite else request.getfixturevalue("new_address")()
-    with Memory(place, embedder="hashed-ngrams") as memory:
+    with Memory(place, embedder="hashed-ngrams", reader=None) as memory:
         yield memory
 
 
@@ -226,7 +226,7 @@ def test_a_memory_moves_as_json_lines(memory: Memory, folder: Path, tmp_path: Pa
     *_, last = memory.export(tmp_path / "all.jsonl")
     assert last.done == last.total == 5
     assert (tmp_path / "all.jsonl").stat().st_mode & 0o077 == 0
-    with Memory(tmp_path / "other.db", embedder=HashedNgrams(width=64)) as other:
+    with Memory(tmp_path / "other.db", embedder=HashedNgrams(width=64), reader=None) as other:
         *_, done = other.take(tmp_path / "all.jsonl")
         assert done.done <= done.total
         assert [d[1:] for d in other.memories(retired=True)] == [
@@ -268,7 +268,7 @@ def test_chinese_is_read_by_its_words(memory: Memory) -> None:
 
 
 def test_words_alone(tmp_path: Path) -> None:
-    with Memory(tmp_path / "memory.db", embedder="none") as memory:
+    with Memory(tmp_path / "memory.db", embedder="none", reader=None) as memory:
         memory.note(KEY)
         assert memory.stats().vectors == 0
         assert memory.ask("Where is the key?").text == "The key is under the mat."
@@ -301,5 +301,7 @@ def test_the_hashed_embedder_is_the_same_everywhere() -> None:
     assert query @ near > 0.3 > query @ far
     assert (near @ near, none @ none) == (pytest.approx(1), 0)
     assert near.nonzero()[0][:4].tolist() == [79, 114, 163, 172]
-    with pytest.raises(StoreError, match="no embedder 'bert'; there are minilm, hashed-ngrams"):
+    with pytest.raises(
+        StoreError, match="no embedder 'bert'; there are reader, minilm, hashed-ngrams"
+    ):
         embedder("bert")

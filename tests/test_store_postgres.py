@@ -153,7 +153,7 @@ def test_a_memory_moves_between_engines(tmp_path: Path, new_address: NewAddress)
         memory.update(memory.note("It is on Monday."), "It is on Friday, \u2028 at noon: '½'.")
     texts, answers = [], []
     for number, place in enumerate(places):
-        with Memory(place, embedder="hashed-ngrams") as memory:
+        with Memory(place, embedder="hashed-ngrams", reader=None) as memory:
             if number:
                 list(memory.take(tmp_path / f"{number - 1}.jsonl"))
             list(memory.export(tmp_path / f"{number}.jsonl"))
@@ -167,7 +167,10 @@ def test_a_memory_moves_between_engines(tmp_path: Path, new_address: NewAddress)
 
 
 def test_several_memories_in_one_database(address: str, new_address: NewAddress) -> None:
-    with Memory(address) as one, Memory(new_address(), embedder="none") as two:
+    with (
+        Memory(address, reader=None) as one,
+        Memory(new_address(), embedder="none", reader=None) as two,
+    ):
         two.note("The bread is in the kitchen.")
         assert one.ask("What is in the kitchen?").text == "The milk is in the kitchen."
         assert two.ask("What is in the kitchen?").text == "The bread is in the kitchen."
@@ -248,7 +251,7 @@ def test_a_newer_schema_and_one_of_another_program(address: str, new_address: Ne
 
 def test_a_connection_that_is_lost_is_made_again(address: str) -> None:
     end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mnemic'"
-    with Memory(address) as memory:
+    with Memory(address, reader=None) as memory:
         assert memory.stats().documents == 2
         execute(address, end)
         with pytest.raises(StoreError, match="the connection was lost; what was acknowledged"):
@@ -279,7 +282,7 @@ def test_who_still_sees_what_was_erased(
     reader = PostgresStore(address)
     reader.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     reader.connection.execute(reading)
-    with Memory(address) as memory:
+    with Memory(address, reader=None) as memory:
         done = memory.forget(2, verify=True)
         assert not done.scrubbed
         assert done.remains
@@ -295,7 +298,7 @@ def test_statistics_hold_no_text(address: str) -> None:
     """They are copies that nobody thinks of when something is forgotten."""
     asked = "SELECT most_common_vals::text, histogram_bounds::text, most_common_elems::text FROM"
     own = "pg_stats WHERE schemaname = current_schema()"
-    with Memory(address) as memory:
+    with Memory(address, reader=None) as memory:
         for number in range(50):
             memory.note(f"The milk is in kitchen {number}.")
     told = str(execute(address, "ANALYZE", f"{asked} {own}"))
@@ -305,7 +308,7 @@ def test_statistics_hold_no_text(address: str) -> None:
 
 
 def test_another_process_changes_the_embedder(address: str) -> None:
-    with Memory(address) as memory, Memory(address) as other:
+    with Memory(address, reader=None) as memory, Memory(address) as other:
         memory.note("A third one.")
         list(other.reindex(HashedNgrams(width=64)))
         with pytest.raises(StoreError, match=r"gave .* another embedder meanwhile; nothing was"):

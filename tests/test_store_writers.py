@@ -60,7 +60,7 @@ def test_processes_that_remember_at_once(tmp_path: Path, new_address: NewAddress
     for writer in writers:
         out, err = writer.communicate(timeout=60)
         assert (writer.returncode, out) == (0, "181\n"), err
-    with Memory(address) as memory:
+    with Memory(address, reader=None) as memory:
         assert memory.check() == []
         found = memory.memories(retired=True)
         assert len(found) == len({one.digest for one in found}) == 151 + 3 * 30 + 20 + 3 * 20

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from mnemic.app.evidence import tell
-from mnemic.app.lasting import Where
+from mnemic.app.lasting import READER, Reader, Where
 from mnemic.app.options import MODEL, AsJson
 from mnemic.app.plot import check, draw
 from mnemic.app.recall import ask_many, ask_memory
@@ -42,6 +42,16 @@ def ask(
     passages: Annotated[
         int, typer.Option("--passages", help="How many to read closely, each hop.", **MEMORY)
     ] = 5,
+    reader: Reader = READER,
+    confidence: Annotated[
+        float | None,
+        typer.Option(
+            "--confidence",
+            help="Give a reader's answer from this probability on that it is right; 0: always.",
+            show_default="what suits the reader",
+            **MEMORY,
+        ),
+    ] = None,
     questions: Annotated[
         Path | None,
         typer.Option(
@@ -109,13 +119,15 @@ def ask(
         return
     if story is not None or sentence or plot is not None:
         raise ValueError("a story is read by a trained network: give --model DIR")
-    how = {"hops": hops, "passages": passages}
+    how: dict[str, Any] = {"hops": hops, "passages": passages}
+    if confidence is not None:
+        how["confidence"] = confidence
     if questions is not None:
-        ask_many(questions, memory, how)
+        ask_many(questions, (memory, reader), how)
     elif question is None:
         raise ValueError("no question: give it in quotes, or a file of them: --questions FILE")
     else:
-        ask_memory(question, memory, how, everything=everything, as_json=as_json)
+        ask_memory(question, (memory, reader), how, everything=everything, as_json=as_json)
 
 
 def ask_network(

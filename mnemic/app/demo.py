@@ -1,134 +1,123 @@
-"""``mnemic demo``: a memory network learns from made-up stories, and shows what it reads."""
+"""``mnemic demo``: mnemic remembers its own documentation, and answers with evidence."""
 
+from importlib.metadata import metadata
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from mnemic.app.evidence import tell
+import mnemic
+from mnemic.app.demo_stories import stories
+from mnemic.app.lasting import memory_at, short
 from mnemic.app.options import AsJson, Fresh
-from mnemic.app.screen import duration, out, percent, print_json
-from mnemic.app.train import follow
+from mnemic.app.recall import report
+from mnemic.app.recall import tell as tell_answer
+from mnemic.app.remember import follow, summary
+from mnemic.app.remember import tell as tell_remembered
+from mnemic.app.screen import out, print_json
 
-SETS = (
-    'data={ kind = "generated", tasks = [1, 2, 15], count = 3000 }',
-    "train.epochs=30",
-    "train.schedule.every=8",
-    "phases.0.train.epochs=10",
-)
+if TYPE_CHECKING:
+    from mnemic.store import Memory
+
+SENTENCES = 2  # of evidence, for each question
+STORED = "memory.db"
 
 
 class Asked(NamedTuple):
-    """A story to ask about, and what is right."""
+    """A question about mnemic, and words of the right answer; none: nothing answers it."""
 
-    about: str
-    sentences: tuple[str, ...]
     question: str
-    answer: str
+    answer: str | None
 
 
 ASKED = (
-    Asked(
-        "One fact: where somebody went last.",
-        (
-            "Mary moved to the bathroom.",
-            "John went to the hallway.",
-            "Mary travelled to the office.",
-            "Daniel journeyed to the garden.",
-        ),
-        "Where is Mary?",
-        "office",
-    ),
-    Asked(
-        "Two facts: who has it, and where they went.",
-        (
-            "John journeyed to the kitchen.",
-            "Mary went back to the garden.",
-            "John picked up the milk there.",
-            "Sandra moved to the bathroom.",
-            "John travelled to the office.",
-            "Mary went to the hallway.",
-        ),
-        "Where is the milk?",
-        "office",
-    ),
-    Asked(
-        "A conclusion: from an animal to its kind to what the kind fears.",
-        (
-            "Wolves are afraid of mice.",
-            "Sheep are afraid of wolves.",
-            "Winona is a sheep.",
-            "Mice are afraid of cats.",
-            "Cats are afraid of sheep.",
-            "Gertrude is a mouse.",
-            "Emily is a wolf.",
-            "Jessica is a cat.",
-        ),
-        "What is Gertrude afraid of?",
-        "cat",
-    ),
+    Asked("What is the license?", "Apache 2.0"),
+    Asked("Which package is needed for PDF files?", "pypdf"),
+    Asked("How many megabytes has the reader?", "24 MB"),
+    Asked("Who won the football world cup in 1998?", None),
 )
 
 
 def demo(
+    told: Annotated[
+        bool,
+        typer.Option("--stories", help="Instead: train a memory network on stories, and ask it."),
+    ] = False,
     folder: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where the run goes.")
-    ] = Path("runs/demo"),
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Where the memory, or the run, goes.",
+            show_default="runs/demo, or runs/demo-stories",
+        ),
+    ] = None,
     fresh: Fresh = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train a small memory network in a minute, ask it three questions, see what it read.
+    """Remember mnemic's own documentation, ask it, see the evidence; nothing leaves this machine.
+
+    With --stories a small memory network is trained in a minute, and shows what it reads.
 
     Example: mnemic demo
-    """
-    from mnemic.learn.checkpoint import load
-    from mnemic.recipe import load as load_recipe
 
-    screen = out()
-    if not as_json:
-        screen.print("A memory network (MemN2N) learns from generated stories, on this computer:")
-    trained = follow(load_recipe("memn2n", SETS), folder, seed=0, device="cpu", fresh=fresh)
-    if not as_json:
-        tell_trained(trained)
-    checkpoint = load(folder)
-    answers = [ask(checkpoint, one, as_json) for one in ASKED]
-    if as_json:
-        print_json({"out": str(folder), "trained": trained, "answers": answers})
+    Example: mnemic demo --stories
+    """
+    if told:
+        right = stories(folder or Path("runs/demo-stories"), fresh=fresh, as_json=as_json)
     else:
-        screen.print("\nDarker means read more; each hop reads with what the one before found.")
-        screen.print(f'Now yours: mnemic ask --model {folder} --sentence "…" "Where is Mary?"')
-    if not all(answer["right"] for answer in answers):
+        right = documents(folder or Path("runs/demo"), fresh=fresh, as_json=as_json)
+    if not right:
         raise typer.Exit(1)
 
 
-def tell_trained(trained: dict[str, Any]) -> None:
-    error = percent(trained["validation_error"])
-    if trained["already_trained"]:
-        said = (
-            f"It was trained before ({error} wrong on stories it had not seen); --fresh repeats it."
-        )
+def documents(folder: Path, *, fresh: bool, as_json: bool) -> bool:
+    """Remember, ask, show; whether all answers are right."""
+    folder.mkdir(parents=True, exist_ok=True)
+    place = folder / STORED
+    if fresh:
+        for path in folder.glob(f"{STORED}*"):
+            path.unlink()
+    with memory_at(str(place.absolute())) as memory:
+        paths = own_documents(folder)
+        if not as_json:
+            out().print(f"mnemic remembers its documentation ({len(paths)} files):")
+        remembered = summary(follow(memory, paths, [], []), memory)
+        if not as_json:
+            tell_remembered(remembered, as_json=False)
+        answers = [ask(memory, one, as_json) for one in ASKED]
+    if as_json:
+        print_json({"remembered": remembered, "answers": answers})
     else:
-        took = duration(trained["seconds"])
-        said = f"Trained in {took}; on stories it has not seen it is wrong in {error} of the cases."
-    out().print(said, soft_wrap=True)
+        screen = out()
+        screen.print("\nNow yours: mnemic remember ~/Documents, then mnemic ask 'When …?'")
+        screen.print(f"(This memory: mnemic ask --memory {short(str(place.absolute()))} '…')")
+    return all(answer["right"] for answer in answers)
 
 
-def ask(checkpoint: Any, one: Asked, as_json: bool) -> dict[str, Any]:
-    """Ask about a story and show the evidence."""
-    from mnemic.ask import ask_story
+def own_documents(folder: Path) -> list[Path]:
+    """README and documentation of the clone; of an installed package its README, written here."""
+    root = Path(mnemic.__file__).parents[1]
+    if (root / "docs" / "memory.md").is_file():
+        return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    known = metadata("mnemic")
+    if "Description" not in known:
+        raise ValueError(
+            f"no documentation beside {root}, nor a README in the installed package; run it in a "
+            "clone of mnemic, or install a wheel: make wheel"
+        )
+    readme = folder / "README.md"
+    readme.write_text(known["Description"], encoding="utf-8")
+    return [readme]
 
-    answer = ask_story(checkpoint, one.sentences, one.question)
-    right = answer.text == one.answer
+
+def ask(memory: "Memory", one: Asked, as_json: bool) -> dict[str, Any]:
+    """Ask a question and show its evidence."""
+    answer = memory.ask(one.question)
+    right = one.answer in answer.text if one.answer is not None else not answer.found
     if not as_json:
-        out().print(f"\n[bold]{one.about}[/]")
-        tell(answer, one.question, None)
+        out().print()
+        tell_answer(answer, SENTENCES)
         if not right:
-            out().print(f"[red]wrong:[/] it should be {one.answer}")
-    read = [evidence.text for evidence in answer.best_evidence(2)]
-    return {
-        "question": one.question,
-        "answer": answer.text,
-        "right": right,
-        "probability": answer.probability,
-        "read_most": read,
-    }
+            out().print(f"[red]wrong:[/] it should be {one.answer or 'none'}")
+    return report(answer) | {"right": right}

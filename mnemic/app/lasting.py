@@ -24,22 +24,32 @@ Embedder: TypeAlias = Annotated[
     typer.Option(
         "--embedder",
         metavar="NAME|DIR",
-        help="What makes the vectors: minilm, hashed-ngrams, none, or a model's folder.",
-        show_default="the memory's own; of a new one, the best that is installed",
+        help="What makes the vectors: reader, hashed-ngrams, minilm, none, or a model's folder.",
+        show_default="the memory's own; of a new one, reader",
     ),
 ]
+Reader: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--reader",
+        metavar="NAME|DIR",
+        help="What answers from passages: reader, which came with mnemic, a folder, or none: then "
+        "the answer is the sentence that fits best.",
+    ),
+]
+READER = "reader"
 Target: TypeAlias = Annotated[
     str, typer.Argument(metavar="ID|PATH", help="A document's number, or its file.")
 ]
 
 
-def memory_at(where: str | None, embedder: str | None = None) -> "Memory":
+def memory_at(where: str | None, embedder: str | None = None, reader: str = READER) -> "Memory":
     # Threads that wait for work should sleep: texts are short, and on a busy machine torch's
     # threads take more time from each other, spinning, than the whole answer needs.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from mnemic.store import Memory
 
-    return Memory(where, embedder=embedder)
+    return Memory(where, embedder=embedder, reader=reader)
 
 
 def short(path: str) -> str:

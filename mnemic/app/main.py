@@ -59,9 +59,9 @@ DOCUMENTS: tuple[Callable[..., None], ...] = (
     upkeep.export_memory,
     upkeep.import_memory,
     mcp.mcp,
+    demo.demo,
 )
 NETWORKS: tuple[Callable[..., None], ...] = (
-    demo.demo,
     recipes.recipes,
     train.train,
     evaluate.evaluate,
@@ -97,9 +97,9 @@ def options(
 ) -> None:
     """Language models with an explicit memory: train them, ask them, see what they read.
 
-    Your documents: mnemic remember FOLDER, then mnemic ask "…"
+    Your documents: mnemic remember FOLDER, then mnemic ask "…"; mnemic demo shows it
 
-    Memory networks: mnemic demo, mnemic recipes, mnemic train --help
+    Memory networks: mnemic demo --stories, mnemic recipes, mnemic train --help
     """
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, BinaryIO
 import typer
 
 from mnemic import __version__
-from mnemic.app.lasting import Embedder, Where, memory_at
+from mnemic.app.lasting import READER, Embedder, Reader, Where, memory_at
 
 
 def mcp(
@@ -27,6 +27,7 @@ def mcp(
         bool, typer.Option("--read-only", help="The assistant may only search, ask and list.")
     ] = False,
     embedder: Embedder = None,
+    reader: Reader = READER,
 ) -> None:
     """Serve a memory to assistants that speak the Model Context Protocol, over stdio.
 
@@ -43,7 +44,7 @@ def mcp(
     if read_only and folders:
         raise ValueError("--read-only and --folder: what is only read remembers no files")
     about = {"name": "mnemic", "version": __version__}
-    with memory_at(memory, embedder) as lasting, protocol_alone() as output:
+    with memory_at(memory, embedder, reader) as lasting, protocol_alone() as output:
         tools = tools_of(lasting, folders, read_only=read_only)
         Server(tools, about, INSTRUCTIONS, output).serve(sys.stdin.buffer)
 

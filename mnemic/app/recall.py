@@ -1,10 +1,10 @@
 """``mnemic search``, and what ``mnemic ask`` says from the lasting memory."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 from rich.markup import escape
@@ -18,17 +18,22 @@ from mnemic.app.progress import Bars
 from mnemic.app.screen import out, print_json, visible, warn
 
 if TYPE_CHECKING:
-    from mnemic.store import Answer
+    from mnemic.store import Answer, Evidence, Ranked
 
 SHOWN = 5  # sentences of evidence, and passages of a search
 CUT = 240  # characters of a passage on the screen
+NEXT = 3  # other answers on the screen
+LIKELY = 0.05  # from this confidence on, they are worth telling
+
+Asked: TypeAlias = tuple[str | None, str]  # which memory, and by which reader
 
 
 def ask_memory(
-    question: str, where: str | None, how: dict[str, Any], *, everything: bool, as_json: bool
+    question: str, asked: Asked, how: dict[str, Any], *, everything: bool, as_json: bool
 ) -> None:
     """Answer one question on the screen."""
-    with memory_at(where) as lasting:
+    where, reader = asked
+    with memory_at(where, reader=reader) as lasting:
         answer = lasting.ask(question, **how)
     for note in answer.notes:
         warn(note)
@@ -38,10 +43,11 @@ def ask_memory(
         tell(answer, len(answer.evidence) if everything else SHOWN)
 
 
-def ask_many(file: Path, where: str | None, how: dict[str, Any]) -> None:
+def ask_many(file: Path, asked: Asked, how: dict[str, Any]) -> None:
     """Answer a file of questions, one a line, a line of JSON each."""
     questions = list(lines(file))
-    with memory_at(where) as lasting, Bars("questions") as bars:
+    where, reader = asked
+    with memory_at(where, reader=reader) as lasting, Bars("questions") as bars:
         for number, question in enumerate(questions):
             print(json.dumps(report(lasting.ask(question, **how)), ensure_ascii=False), flush=True)
             bars.show("asking", number + 1, len(questions))
@@ -56,29 +62,56 @@ def lines(file: Path) -> Iterator[str]:
 def report(answer: "Answer") -> dict[str, Any]:
     """An answer as plain values; each sentence beside its offsets, its passage left out."""
     told = asdict(answer) | {"answer": answer.text or None}
-    evidence = []
-    for one, own in zip(answer.evidence, told["evidence"]):
-        own.pop("passage")
-        evidence.append({"sentence": one.sentence} | own)
-    told["evidence"] = evidence
+    told["evidence"] = [sentence(one) for one in answer.evidence]
+    told["ranked"] = [
+        {"answer": one.text} | asdict(one) | {"evidence": sentence(one.evidence)}
+        for one in answer.ranked
+    ]
     return {key: told[key] for key in ("question", "answer", *told) if key != "text"}
+
+
+def sentence(one: "Evidence") -> dict[str, Any]:
+    told = asdict(one)
+    told.pop("passage")
+    return {"sentence": one.sentence} | told
 
 
 def tell(answer: "Answer", most: int) -> None:
     screen = out()
-    screen.print(f"[dim]question[/]  {escape(visible(answer.question))}")
+    screen.print(f"[dim]question[/]    {escape(visible(answer.question))}")
     if not answer.found:
-        screen.print("[dim]answer[/]    [bold]none[/]: nothing in the memory supports one")
+        nearest = following("nearest", answer.ranked)
+        screen.print(
+            f"[dim]answer[/]      [bold]none[/]: nothing in the memory supports one{nearest}"
+        )
     else:
         best = answer.evidence[0]
         where = escape(visible(place(best.name, best.page, best.line)))
-        screen.print(f"[dim]answer[/]    [bold]{escape(visible(answer.text))}[/]")
-        screen.print(f"[dim]from[/]      {where} [dim](document {best.document})[/]")
+        screen.print(f"[dim]answer[/]      [bold]{escape(in_line(answer.text))}[/]")
+        if answer.kind == "span":
+            others = following("next", answer.ranked[1:])
+            screen.print(f"[dim]confidence[/]  {answer.score:.2f}{others}")
+        screen.print(f"[dim]from[/]        {where} [dim](document {best.document})[/]")
     if answer.evidence:
         screen.print(evidence_table(answer, most))
     screen.print(
         f"read {answer.read} of {answer.looked} passages sentence by sentence", style="dim"
     )
+
+
+def following(word: str, others: "Sequence[Ranked]") -> str:
+    """Other answers, as far as they are worth telling."""
+    told = [
+        f"{escape(in_line(one.text))} {one.score:.2f}"
+        for one in others[:NEXT]
+        if one.score >= LIKELY
+    ]
+    return f"  [dim]({word}: {', '.join(told)})[/]" if told else ""
+
+
+def in_line(text: str) -> str:
+    """A quotation on one line, whatever the original has."""
+    return visible(" ".join(text.split()))
 
 
 def evidence_table(answer: "Answer", most: int) -> Table:

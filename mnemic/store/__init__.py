@@ -6,7 +6,9 @@
 
 from collections.abc import Callable
 
-from mnemic.store.asking import Answer, Asking, Evidence, Reader, Span
+from mnemic.store.answers import Answer, Evidence, Ranked
+from mnemic.store.asking import Asking
+from mnemic.store.confidence import Reader, Span
 from mnemic.store.contract import Document, Store, StoreError
 from mnemic.store.embed import Embedder, HashedNgrams
 from mnemic.store.forgetting import Forgotten
@@ -29,6 +31,7 @@ __all__ = [
     "Hit",
     "Memory",
     "PostgresStore",
+    "Ranked",
     "Reader",
     "SQLiteStore",
     "Span",

@@ -1,9 +1,10 @@
 """Ask a memory: read it in hops, let a reader answer from what was found, show the evidence."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from mnemic.store.answers import Answer, Evidence, Kind, Ranked
+from mnemic.store.confidence import LEAST, USUAL, Features, Reader, Span, features
 from mnemic.store.contract import Document, Slot, Store, StoreError
 from mnemic.store.embed import Embedder
 from mnemic.store.lexical import words_of
@@ -14,64 +15,7 @@ from mnemic.text.sentences import CHINESE_FROM
 
 HOPS = 1
 READ = 5  # passages that are read sentence by sentence, each hop
-NONE = 0.5  # from this probability of no answer on, there is none
-
-
-class Span(NamedTuple):
-    """A stretch of a passage that answers, and how sure the reader is."""
-
-    start: int
-    end: int
-    score: float  # the probability of this span
-    none: float  # the probability that the passage has no answer
-
-
-class Reader(Protocol):
-    """R of the frame: a question and passages → the best span of each."""
-
-    def answer(self, question: str, passages: Sequence[str]) -> list[Span]: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Evidence:
-    """A sentence that was read, where it stands, and how much each hop read of its passage."""
-
-    document: int  # the id that `forget` and `update` take
-    name: str  # of the document: its path, or its title
-    page: int | None
-    line: int  # of the original; 0: it has no lines
-    first: int  # character offsets in the original
-    last: int
-    passage: str
-    start: int  # of the sentence, in the passage
-    end: int
-    weights: tuple[float, ...]  # one a hop
-    score: float
-
-    @property
-    def sentence(self) -> str:
-        """The exact words."""
-        return self.passage[self.start : self.end]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """What the memory says to a question; without a reader, the sentence that fits best."""
-
-    question: str
-    text: str  # verbatim; empty: no answer
-    score: float  # how sure the reader is; without one, the sentence's share of all that were read
-    evidence: tuple[Evidence, ...]  # best first; the answer is a quotation of the first
-    start: int  # of the answer, in the passage of the first evidence
-    end: int
-    hops: int
-    looked: int  # passages in memory, all of which were looked at
-    read: int  # passages that were read sentence by sentence
-    notes: tuple[str, ...] = ()
-
-    @property
-    def found(self) -> bool:
-        return bool(self.text)
+RANKED = 5  # answers that are told, at most
 
 
 class Asking(NamedTuple):
@@ -80,13 +24,14 @@ class Asking(NamedTuple):
     hops: int = HOPS
     passages: int = READ
     lexical: float | None = None
-    none: float = NONE
+    confidence: float = LEAST
 
     def check(self) -> "Asking":
         if self.hops < 1 or self.passages < 1:
             raise StoreError(f"hops and passages are at least 1, not {self.hops}, {self.passages}")
-        if self.lexical is not None and not 0 <= self.lexical <= 1:
-            raise StoreError(f"the lexical share is between 0 and 1, not {self.lexical}")
+        for name, value in (("lexical share", self.lexical), ("confidence", self.confidence)):
+            if value is not None and not 0 <= value <= 1:
+                raise StoreError(f"the {name} is between 0 and 1, not {value}")
         return self
 
 
@@ -102,6 +47,24 @@ class Found(NamedTuple):
         return self.slot.passage.text[self.sentence.start : self.sentence.end]
 
 
+class Quoted(NamedTuple):
+    """An answer, as a stretch of a slot's passage."""
+
+    slot: Slot
+    start: int
+    end: int
+    score: float
+
+    @property
+    def text(self) -> str:
+        return self.slot.passage.text[self.start : self.end]
+
+    def nearness(self, one: Found) -> tuple[bool, bool, float]:
+        """What makes a sentence evidence: it is quoted, it is from the same slot, it fits."""
+        own = one.slot.id == self.slot.id
+        return own, own and one.sentence.start <= self.start < one.sentence.end, one.score
+
+
 def ask(
     store: Store,
     embedder: Embedder | None,
@@ -113,25 +76,50 @@ def ask(
     if not question.strip():
         raise StoreError("the question is empty; ask for example 'Who wrote it?'")
     notes = []
-    if embedder is not None and share_of_han(question) >= CHINESE_FROM:
+    if is_chinese(question):
+        if embedder is not None:
+            notes.append("the question is Chinese: the memory was read by its words alone")
         embedder = None
-        notes.append("the question is Chinese: the memory was read by its words alone")
+    reads = None if is_chinese(question) else reader
+    hops, found = in_hops(store, embedder, question, how.check(), choose=reads is None)
+    last = hops[-1].best(how.passages) or [slot for hop in hops for slot in hop.best(how.passages)]
+    ranked = sorted((one for own in found.values() for one in own), key=lambda one: -one.score)
+    latest = [one for one in ranked if one.slot.id in last]
+    offers = offered(reads, question, latest, hops[-1])
+    if offers is None and reader is not None and latest:
+        notes.append("the reader knows no Chinese: the answer is the sentence that fits best")
+    quotes = sentences_of(latest) if offers is None else spans_of(offers)
+    sure = bool(quotes) and (offers is None or quotes[0].score >= how.confidence)
+    kind: Kind = "sentence" if offers is None else "span"
+    return shown(store, Said(question, kind, quotes, sure, tuple(notes)), ranked, hops)
+
+
+def in_hops(
+    store: Store, embedder: Embedder | None, question: str, how: Asking, *, choose: bool
+) -> tuple[list[Hop], dict[int, list[Found]]]:
+    """What each hop read, and the sentences of the slots that were read, slot by slot.
+
+    A hop asks with the best sentence of the one before. Unless one is to be chosen (``choose``) as
+    the answer, those of the last hop are ranked by their words alone, which takes no time.
+    """
     hops: list[Hop] = []
-    found: dict[int, list[Found]] = {}  # slot → its sentences
+    found: dict[int, list[Found]] = {}
     query = question
-    for _ in range(how.check().hops):
+    for number in range(how.hops):
         hop = read(store, embedder, query, lexical=how.lexical, besides=list(found))
-        fresh = sentences_read(store, embedder, hop, how)
+        closely = choose or number + 1 < how.hops
+        fresh = sentences_read(store, embedder if closely else None, hop, how)
         hops.append(hop)
         found |= fresh
         if not fresh:
             break
         best = max((one for own in fresh.values() for one in own), key=lambda one: one.score)
         query = f"{question} {best.text}"
-    last = hops[-1].best(how.passages) or [slot for hop in hops for slot in hop.best(how.passages)]
-    ranked = sorted((one for own in found.values() for one in own), key=lambda one: -one.score)
-    answer = quoted(reader, question, [one for one in ranked if one.slot.id in last], how, hops)
-    return shown(store, question, answer, ranked, hops, tuple(notes))
+    return hops, found
+
+
+def is_chinese(text: str) -> bool:
+    return share_of_han(text) >= CHINESE_FROM
 
 
 def sentences_read(
@@ -141,10 +129,8 @@ def sentences_read(
     slots = store.slots(hop.best(how.passages))
     pairs = [(slot, sentence) for slot in slots for sentence in slot.passage.sentences]
     texts = [slot.passage.text[one.start : one.end] for slot, one in pairs]
-    wanted = set(words_of(hop.query))
-    shared = [len(wanted.intersection(words_of(text))) / max(len(wanted), 1) for text in texts]
     words = share(embedder, how.lexical)
-    fit = [words * score for score in standard(shared)]
+    fit = [words * score for score in standard(shared(hop.query, texts))]
     if embedder is not None and texts:
         vectors = embedder.embed([hop.query, *texts])
         near = standard((vectors[1:] @ vectors[0]).tolist())
@@ -155,70 +141,110 @@ def sentences_read(
     return found
 
 
+def shared(query: str, texts: Sequence[str]) -> list[float]:
+    """The share of a query's words that each text has."""
+    wanted = set(words_of(query))
+    return [len(wanted.intersection(words_of(text))) / max(len(wanted), 1) for text in texts]
+
+
 def standard(scores: Sequence[float]) -> list[float]:
     """Scores in deviations from their mean."""
     mean, deviation = spread(scores, len(scores))
     return [(score - mean) / max(deviation, 1e-9) for score in scores]
 
 
-class Quoted(NamedTuple):
-    """An answer, as a stretch of a slot's passage."""
-
-    slot: int
-    start: int
-    end: int
-    score: float
-
-    def nearness(self, one: Found) -> tuple[bool, bool, float]:
-        """What makes a sentence evidence: it is quoted, it is from the same slot, it fits."""
-        own = one.slot.id == self.slot
-        return own, own and one.sentence.start <= self.start < one.sentence.end, one.score
+def sentences_of(found: Sequence[Found]) -> list[Quoted]:
+    """Without a reader: the sentences that fit best, each with its share of all."""
+    shares = softmax(dict(enumerate(one.score for one in found)))
+    return [
+        Quoted(one.slot, one.sentence.start, one.sentence.end, shares[number])
+        for number, one in enumerate(found[:RANKED])
+    ]
 
 
-def quoted(
-    reader: Reader | None, question: str, ranked: Sequence[Found], how: Asking, hops: Sequence[Hop]
-) -> Quoted | None:
-    """The reader's best span of all slots, weighed by how much each was read; or a sentence."""
-    if not ranked:
+class Offer(NamedTuple):
+    """What a reader found in a slot, and what is known of it."""
+
+    slot: Slot
+    span: Span
+    known: Features
+
+
+def offered(
+    reader: Reader | None, question: str, found: Sequence[Found], hop: Hop
+) -> list[Offer] | None:
+    """What a reader finds in each slot; None: there is nothing that it can read."""
+    slots = {one.slot.id: one.slot for one in found if not is_chinese(one.slot.passage.text)}
+    if reader is None or not slots:
         return None
-    if reader is None:
-        shares = softmax(dict(enumerate(one.score for one in ranked)))
-        best = ranked[0]
-        return Quoted(best.slot.id, best.sentence.start, best.sentence.end, shares[0])
-    slots = list({one.slot.id: one.slot for one in ranked}.values())
-    spans = reader.answer(question, [slot.passage.text for slot in slots])
-    weights = softmax({slot.id: hops[-1].scores.get(slot.id, 0.0) for slot in slots})
-    slot, span = max(zip(slots, spans), key=lambda pair: weights[pair[0].id] * pair[1].score)
-    if span.none >= how.none or span.end <= span.start:
-        return None
-    return Quoted(slot.id, span.start, span.end, span.score)
+    texts = [slot.passage.text for slot in slots.values()]
+    spans = reader.answer(question, texts)
+    scores = [hop.scores.get(slot, 0.0) for slot in slots]
+    known = features(scores, shared(question, texts), spans)
+    return [Offer(*own) for own in zip(slots.values(), spans, known)]
 
 
-def shown(
-    store: Store,
-    question: str,
-    answer: Quoted | None,
-    ranked: Sequence[Found],
-    hops: Sequence[Hop],
-    notes: tuple[str, ...],
-) -> Answer:
-    """The answer with its evidence: first what it quotes, then the rest, best first."""
-    if answer is not None:
-        ranked = sorted(ranked, key=answer.nearness, reverse=True)
-    documents = {one.slot.document: store.document(one.slot.document) for one in ranked}
-    evidence = tuple(as_evidence(one, documents[one.slot.document], hops) for one in ranked)
-    text = ranked[0].slot.passage.text[answer.start : answer.end] if answer else ""
+def spans_of(offers: Sequence[Offer]) -> list[Quoted]:
+    """What a reader found, best first, with its confidence.
+
+    The same words in several slots are one answer, as likely as all of them together.
+    """
+    chances = USUAL.of([own.known for own in offers])
+    quotes = [
+        Quoted(own.slot, own.span.start, own.span.end, chance)
+        for own, chance in zip(offers, chances)
+        if own.span.end > own.span.start
+    ]
+    together: dict[str, Quoted] = {}
+    for one in sorted(quotes, key=lambda own: -own.score):
+        words = same_words(one.text)
+        first = together.get(words)
+        together[words] = first._replace(score=first.score + one.score) if first else one
+    return sorted(together.values(), key=lambda own: -own.score)[:RANKED]
+
+
+def same_words(text: str) -> str:
+    """The same for answers that differ in capitals and blanks alone."""
+    return " ".join(text.casefold().split())
+
+
+class Said(NamedTuple):
+    """All answers to a question, best first, and whether the best one is sure enough."""
+
+    question: str
+    kind: Kind
+    quotes: Sequence[Quoted]
+    sure: bool
+    notes: tuple[str, ...]
+
+
+def shown(store: Store, said: Said, found: Sequence[Found], hops: Sequence[Hop]) -> Answer:
+    """The answers with their evidence: first what the best one quotes, then the rest."""
+    best = said.quotes[0] if said.sure else None
+    if best is not None:
+        found = sorted(found, key=best.nearness, reverse=True)
+    documents = {one.slot.document: store.document(one.slot.document) for one in found}
+
+    def evidence(one: Found) -> Evidence:
+        return as_evidence(one, documents[one.slot.document], hops)
+
+    ranked = []
+    for own in said.quotes:
+        near = evidence(max(found, key=own.nearness))
+        ranked.append(Ranked(start=own.start, end=own.end, score=own.score, evidence=near))
     return Answer(
-        question=question,
-        text=text,
-        score=answer.score if answer else 0.0,
-        evidence=evidence,
-        start=answer.start if answer else 0,
-        end=answer.end if answer else 0,
+        question=said.question,
+        text=best.text if best else "",
+        score=best.score if best else 0.0,
+        evidence=tuple(map(evidence, found)),
+        start=best.start if best else 0,
+        end=best.end if best else 0,
+        ranked=tuple(ranked),
+        kind=said.kind,
         hops=len(hops),
         looked=hops[0].looked,
-        read=len({one.slot.id for one in ranked}),
-        notes=notes,
+        read=len({one.slot.id for one in found}),
+        notes=said.notes,
     )
 
 

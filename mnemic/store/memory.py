@@ -17,14 +17,18 @@ from types import TracebackType
 from typing import NamedTuple
 
 from mnemic.store import embed, exchange
-from mnemic.store.asking import HOPS, NONE, READ, Answer, Asking, Reader, ask
+from mnemic.store.answers import Answer
+from mnemic.store.asking import HOPS, READ, Asking, ask
+from mnemic.store.confidence import LEAST, Reader
 from mnemic.store.contract import Counts, Document, Event, Model, Store, StoreError
-from mnemic.store.embed import Embedder, usual
+from mnemic.store.embed import Embedder
 from mnemic.store.forgetting import Forgotten, forget
 from mnemic.store.locate import locate
+from mnemic.store.network import SHIPPED
 from mnemic.store.postgres import PostgresStore
 from mnemic.store.postgres_address import Address
 from mnemic.store.racing import retried
+from mnemic.store.reader import reader_of
 from mnemic.store.reading import read
 from mnemic.store.reindexing import reindex
 from mnemic.store.remembering import NOTE, Remembering, Step, remember_note
@@ -51,8 +55,8 @@ class Memory:
 
     ``memory`` is a path, a name, an address such as postgresql://host/database#name, or None for
     the project's or the person's own. ``embedder`` (one, or the name of one) is for a new memory;
-    one that is there has its own and refuses others: ``reindex`` changes it. ``reader`` answers
-    from passages; without one an answer is a sentence.
+    one that is there has its own and refuses others: ``reindex`` changes it. ``reader`` (one, or
+    the name or the folder of one) answers from passages; with None an answer is a sentence.
     """
 
     def __init__(
@@ -60,11 +64,11 @@ class Memory:
         memory: str | Path | None = None,
         *,
         embedder: str | Embedder | None = None,
-        reader: Reader | None = None,
+        reader: str | Reader | None = SHIPPED,
     ) -> None:
         self.path = locate(memory)
         self.wanted = embedder
-        self.reader = reader
+        self.reader = reader_of(reader)
 
     def __enter__(self) -> "Memory":
         return self
@@ -110,7 +114,7 @@ class Memory:
             self.store = opened(self.path, create=True)
         if self.store.begun():
             return
-        found = chosen(usual() if self.wanted is None else self.wanted)
+        found = chosen(SHIPPED if self.wanted is None else self.wanted)
         with self.store.writing(), self.store.change():
             if self.store.begun():  # another process was quicker
                 return
@@ -174,15 +178,15 @@ class Memory:
         hops: int = HOPS,
         passages: int = READ,
         lexical: float | None = None,
-        none: float = NONE,
+        confidence: float = LEAST,
     ) -> Answer:
         """The best answer the memory has, with its evidence.
 
         Each hop reads ``passages`` sentence by sentence; the second and later ones ask with what
         was found. ``lexical`` is the share of words, beside vectors, in what is read: what suits
-        the embedder, unless told. From a probability of ``none`` on, there is no answer.
+        the embedder, unless told. A reader's answer is given from a ``confidence`` on.
         """
-        how = Asking(hops, passages, lexical, none)
+        how = Asking(hops, passages, lexical, confidence)
         return ask(self.store, self.embedder, self.reader, question, how)
 
     def search(self, query: str, most: int = 10, lexical: float | None = None) -> list[Hit]:

@@ -34,10 +34,41 @@ class Scale(NamedTuple):
     scores: Mapping[int, float]
     mean: float
     deviation: float
-    share: float  # of the mixed score
 
     def of(self, slot: int) -> float:
-        return self.share * (self.scores.get(slot, 0.0) - self.mean) / max(self.deviation, FLAT)
+        """In deviations from the mean."""
+        return (self.scores.get(slot, 0.0) - self.mean) / max(self.deviation, FLAT)
+
+
+class Sought(NamedTuple):
+    """What was found by words and by vectors, before the two are mixed."""
+
+    query: str
+    words: Scale
+    vectors: Scale | None
+    slots: list[int]
+    looked: int
+
+    def mixed(self, share: float, besides: Sequence[int] = ()) -> Hop:
+        """The hop in which words count that much beside vectors."""
+        chosen = sorted(set(self.slots).difference(besides))
+        parts = [(self.words, share)] + ([(self.vectors, 1 - share)] if self.vectors else [])
+        scores = {slot: sum(own * scale.of(slot) for scale, own in parts) for slot in chosen}
+        return Hop(self.query, scores, softmax(scores), self.looked)
+
+
+def seek(store: Store, embedder: Embedder | None, query: str) -> Sought:
+    """Look at every slot."""
+    looked = store.size()
+    matched = dict(store.match(query, CANDIDATES))
+    words = Scale(matched, *spread(list(matched.values()), looked))
+    if embedder is None:
+        return Sought(query, words, None, list(matched), looked)
+    vector = embedder.embed([query])[0]
+    near = store.nearest(vector, CANDIDATES)
+    slots = sorted({*matched, *(one.slot for one in near.best)})
+    products = dict(zip(slots, (store.vectors(slots) @ vector).tolist()))
+    return Sought(query, words, Scale(products, near.mean, near.deviation), slots, looked)
 
 
 def read(
@@ -52,21 +83,7 @@ def read(
 
     ``lexical`` is the share of BM25 in them: what suits the embedder, unless told.
     """
-    words = share(embedder, lexical)
-    looked = store.size()
-    matched = dict(store.match(query, CANDIDATES))
-    scales = [Scale(matched, *spread(list(matched.values()), looked), words)]
-    numbers = set(matched)
-    if embedder is not None:
-        vector = embedder.embed([query])[0]
-        near = store.nearest(vector, CANDIDATES)
-        numbers |= {one.slot for one in near.best}
-        order = sorted(numbers)
-        products = dict(zip(order, (store.vectors(order) @ vector).tolist()))
-        scales.append(Scale(products, near.mean, near.deviation, 1 - words))
-    chosen = sorted(numbers.difference(besides))
-    scores = {slot: sum(scale.of(slot) for scale in scales) for slot in chosen}
-    return Hop(query, scores, softmax(scores), looked)
+    return seek(store, embedder, query).mixed(share(embedder, lexical), besides)
 
 
 def share(embedder: Embedder | None, lexical: float | None) -> float:
