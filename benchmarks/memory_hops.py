@@ -101,8 +101,9 @@ def main() -> None:
     parser.add_argument("--facts", type=int, default=20_000)
     parser.add_argument("--questions", type=int, default=500)
     parser.add_argument("--embedder", default=None, help="for a new memory")
+    parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    dice = random.Random(0)
+    dice = random.Random(given.seed)
     facts = facts_of(given.metaqa / "kb.txt", given.facts, dice)
     questions = questions_of(facts, dice, given.questions)
     given.folder.mkdir(parents=True, exist_ok=True)
@@ -111,7 +112,7 @@ def main() -> None:
     records.write_text("".join(lines), encoding="utf-8")
     with Memory(given.folder / "memory.db", embedder=given.embedder) as memory:
         memory.remember(records)
-        for hops in (1, 2, 3):
+        for hops in (1, 2):
             proof = right = 0
             for question in questions:
                 answer = memory.ask(question.text, hops=hops)

@@ -1,6 +1,6 @@
 """Ask a memory: read it in hops, let a reader answer from what was found, show the evidence."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from mnemic.store.answers import Answer, Evidence, Kind, Ranked
@@ -85,7 +85,7 @@ def ask(
     last = hops[-1].best(how.passages) or [slot for hop in hops for slot in hop.best(how.passages)]
     ranked = sorted((one for own in found.values() for one in own), key=lambda one: -one.score)
     latest = [one for one in ranked if one.slot.id in last]
-    offers = offered(reads, question, latest, hops[-1])
+    offers = offered(reads, question, found, hops)
     if offers is None and reader is not None and latest:
         notes.append("the reader knows no Chinese: the answer is the sentence that fits best")
     quotes = sentences_of(latest) if offers is None else spans_of(offers)
@@ -99,22 +99,23 @@ def in_hops(
 ) -> tuple[list[Hop], dict[int, list[Found]]]:
     """What each hop read, and the sentences of the slots that were read, slot by slot.
 
-    A hop asks with the best sentence of the one before. Unless one is to be chosen (``choose``) as
-    the answer, those of the last hop are ranked by their words alone, which takes no time.
+    A hop asks with the best sentence of the one before, its clue. Unless one is to be chosen
+    (``choose``) as the answer, those of the last hop are ranked by their words alone, which takes
+    no time.
     """
     hops: list[Hop] = []
     found: dict[int, list[Found]] = {}
-    query = question
+    clue = ""
     for number in range(how.hops):
+        query = f"{question} {clue}".strip()
         hop = read(store, embedder, query, lexical=how.lexical, besides=list(found))
         closely = choose or number + 1 < how.hops
         fresh = sentences_read(store, embedder if closely else None, hop, how)
-        hops.append(hop)
+        hops.append(hop._replace(clue=clue))
         found |= fresh
         if not fresh:
             break
-        best = max((one for own in fresh.values() for one in own), key=lambda one: one.score)
-        query = f"{question} {best.text}"
+        clue = max((one for own in fresh.values() for one in own), key=lambda one: one.score).text
     return hops, found
 
 
@@ -171,17 +172,35 @@ class Offer(NamedTuple):
 
 
 def offered(
-    reader: Reader | None, question: str, found: Sequence[Found], hop: Hop
+    reader: Reader | None, question: str, found: Mapping[int, Sequence[Found]], hops: Sequence[Hop]
 ) -> list[Offer] | None:
-    """What a reader finds in each slot; None: there is nothing that it can read."""
-    slots = {one.slot.id: one.slot for one in found if not is_chinese(one.slot.passage.text)}
-    if reader is None or not slots:
+    """What a reader finds in each slot; None: there is nothing that it can read.
+
+    A slot that a later hop brought in is read behind the clue that led there: what it says of a
+    thing that the question does not name can only be understood with it.
+    """
+    if reader is None:
         return None
-    texts = [slot.passage.text for slot in slots.values()]
-    spans = reader.answer(question, texts)
-    scores = [hop.scores.get(slot, 0.0) for slot in slots]
+    slots, clues, scores = [], [], []
+    for own in (sentences[0].slot for sentences in found.values() if sentences):
+        hop = next(hop for hop in reversed(hops) if own.id in hop.scores)
+        if not is_chinese(own.passage.text):
+            slots.append(own)
+            clues.append(f"{hop.clue} " if hop.clue else "")
+            scores.append(hop.scores[own.id] - max(hop.scores.values()))
+    if not slots:
+        return None
+    texts = [clue + slot.passage.text for clue, slot in zip(clues, slots)]
+    spans = [behind(span, len(clue)) for span, clue in zip(reader.answer(question, texts), clues)]
     known = features(scores, shared(question, texts), spans)
-    return [Offer(*own) for own in zip(slots.values(), spans, known)]
+    return [Offer(*own) for own in zip(slots, spans, known)]
+
+
+def behind(span: Span, clue: int) -> Span:
+    """A span of a text as one of what stands behind its first ``clue`` characters, if it does."""
+    if span.start >= clue:
+        return span._replace(start=span.start - clue, end=span.end - clue)
+    return Span(0, 0, 0.0, 1.0)
 
 
 def spans_of(offers: Sequence[Offer]) -> list[Quoted]:

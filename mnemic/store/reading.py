@@ -22,6 +22,7 @@ class Hop(NamedTuple):
     scores: dict[int, float]  # slot → mixed score
     weights: dict[int, float]
     looked: int  # how many slots were looked at
+    clue: str = ""  # a sentence of the hop before that was part of the query
 
     def best(self, most: int) -> list[int]:
         """The slots that were read most, most read first."""
