@@ -3,30 +3,42 @@
     python benchmarks/long_context.py runs/keeps --tokens 0 4000 32000 128000 1000000 --device cuda
 
 Documents are streamed, a few segments at a time, so that length costs no memory. Questions are
-those of the test set, the background novels are never those of training. ``--empty`` empties the
-memory before every segment: the same weights without what they remember. Up to 32,000 tokens
+those of the test set, the background novels are never those of training. Up to 32,000 tokens
 ``--questions`` a task are asked, beyond that a tenth. Each length also has the tokens read a second
-and, on a GPU, the peak of its memory.
+and, on a GPU, the peak of its memory. ``--way`` says what the same weights answer from:
+
+- ``memory``: all that was read;
+- ``window``: the last segment alone, the memory emptied before each;
+- ``retrieval``: the sentences most like the question, by the cosine of their mean states, as many
+  as have room in one segment, read again in their order.
+
+``--processes`` share the questions between them, on one GPU: making documents is work for a CPU.
 """
 
 import argparse
 import json
+import subprocess
 import sys
 import time
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from mnemic.data import DATASETS
+from mnemic.data.long.hide import Piece
 from mnemic.data.long.tensors import FULL, LongSet
 from mnemic.learn.checkpoint import load
 from mnemic.learn.evaluate import by_task
-from mnemic.learn.recall import wrong
+from mnemic.learn.recall import right, wrong
 from mnemic.recipe import build
+from mnemic.respond.classes import mean_of
 
 LONG = 32_000  # tokens from which on fewer questions are asked
 AT_ONCE = 65_536  # tokens that are encoded together
+WAYS = ("memory", "window", "retrieval")
 
 
 def main() -> None:
@@ -39,53 +51,136 @@ def main() -> None:
     parser.add_argument("--background", help="novels, if not those of the recipe")
     parser.add_argument("--folder", help="story files, if not those of the recipe")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--empty", action="store_true", help="without a lasting memory")
+    parser.add_argument("--matmul", choices=["float32", "bf16"], default="float32")
+    parser.add_argument("--way", choices=WAYS, default="memory")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.processes > 1 and given.part is None:
+        parts = in_processes(given.processes)
+    else:
+        parts = [measured(given)]
+    if given.part is not None:
+        print(json.dumps(parts[0]))
+        return
+    rows = [joined([own["rows"][place] for own in parts]) for place in range(len(given.tokens))]
+    found = {"run": str(given.run), "way": given.way, "weights": parts[0]["weights"], "rows": rows}
+    print(json.dumps(found, indent=1))
+
+
+def in_processes(count: int) -> list[dict[str, Any]]:
+    """Each part of the questions in a process of its own, all at once."""
+    commands = [[sys.executable, *sys.argv, "--part", str(part)] for part in range(count)]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+    told = [own.communicate()[0] for own in started]
+    if failed := [own.returncode for own in started if own.returncode]:
+        raise SystemExit(f"{len(failed)} of {count} processes failed")
+    return [json.loads(own.splitlines()[-1]) for own in told]
+
+
+def measured(given: argparse.Namespace) -> dict[str, Any]:
+    """One part of the questions at every length."""
     checkpoint = load(given.run)
-    spec = dict(checkpoint.recipe["data"])
-    spec |= {"background": given.background} if given.background else {}
-    spec |= {"folder": given.folder} if given.folder else {}
+    named = {"background": given.background, "folder": given.folder}
+    spec = dict(checkpoint.recipe["data"]) | {key: own for key, own in named.items() if own}
     source: Any = build(DATASETS, spec)
     asked = source.asked("test", checkpoint.tokenizer, given.tasks).to(given.device)
-    network = checkpoint.network.to(given.device)
-    network.lasts = not given.empty
+    network = checkpoint.network.to(given.device).eval()
+    network.lasts = given.way != "window"
     weights = sum(weight.numel() for weight in network.parameters())
-    print(f"{weights:,} weights, {len(asked):,} questions", file=sys.stderr)
-    rows = [measure(network, asked, tokens, given) for tokens in given.tokens]
-    print(json.dumps({"run": str(given.run), "weights": weights, "rows": rows}, indent=1))
+    return {
+        "weights": weights,
+        "rows": [measure(network, asked, tokens, given) for tokens in given.tokens],
+    }
 
 
 def measure(network: Any, asked: LongSet, tokens: int, given: argparse.Namespace) -> dict[str, Any]:
-    """Accuracy of each task at one length, and what reading cost."""
+    """What was wrong at one length, task by task, and what reading cost."""
     most = given.questions if tokens <= LONG else max(given.questions // 10, 1)
-    chosen = [
+    every = [
         row
         for task in asked.task.unique().tolist()
         for row in (asked.task == task).nonzero().flatten().tolist()[:most]
     ]
-    segments = max(round(tokens / (asked.room * FULL)), 0)
-    long = asked.upto(segments)
-    batch = min(given.batch, len(chosen))
+    chosen = every[given.part or 0 :: given.processes]
+    long = asked.upto(max(round(tokens / (asked.room * FULL)), 0))
+    batch = max(min(given.batch, len(chosen)), 1)
     at_once = max(AT_ONCE // (batch * asked.length), 1)
-    began, found = time.perf_counter(), []
-    if given.device.startswith("cuda"):
+    judge = retrieved if given.way == "retrieval" else wrong
+    on_gpu = given.device.startswith("cuda")
+    began, found = time.perf_counter(), [torch.zeros(0, dtype=torch.bool)]
+    if on_gpu:
         torch.cuda.reset_peak_memory_stats()
-    for first in range(0, len(chosen), batch):
-        found.append(wrong(network, long, chosen[first : first + batch], at_once))
-        done = first + len(found[-1])
-        print(f"{tokens} tokens: {done} of {len(chosen)}", file=sys.stderr, flush=True)
-    seconds = time.perf_counter() - began
-    errors = by_task(torch.cat(found), asked.task[chosen])
-    read = sum(max(tokens, sum(map(len, asked.examples[row].story))) for row in chosen)
+    with torch.autocast(given.device.split(":")[0], torch.bfloat16, enabled=given.matmul == "bf16"):
+        for first in range(0, len(chosen), batch):
+            found.append(judge(network, long, chosen[first : first + batch], at_once))
+            if not given.part:
+                done = min(first + batch, len(chosen))
+                print(f"{tokens} tokens: {done} of {len(chosen)}", file=sys.stderr, flush=True)
+    row: dict[str, Any] = {"tokens": tokens, "seconds": time.perf_counter() - began}
+    row["read"] = sum(max(tokens, sum(map(len, asked.examples[row].story))) for row in chosen)
+    row["wrong"] = torch.cat(found).tolist()
+    row["tasks"] = asked.task[chosen].tolist()
+    row["peak"] = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else None
+    return row
+
+
+@torch.no_grad()
+def retrieved(network: nn.Module, long: LongSet, rows: list[int], at_once: int) -> Tensor:
+    """As ``wrong``, from one segment of the sentences that are most like the question."""
+    reader: Any = network
+    documents = [long.document(row) for row in rows]
+    best: list[list[tuple[float, int, Piece]]] = [[] for _ in rows]
+    told = 0
+    while any(part := [list(islice(own.segments, at_once)) for own in documents]):
+        inputs = long.assembled(documents, part, [0] * len(rows)).inputs
+        encoded = reader.encoded(inputs)  # units b s p d
+        kinds = {"segments": torch.ones_like(inputs.question)} if reader.tells_apart else {}
+        states = reader.encode(inputs.question, inputs.asked, **kinds)
+        query = nn.functional.normalize(mean_of(states, inputs.asked).float(), dim=-1)  # b d
+        units = nn.functional.normalize(encoded.units.float(), dim=-1)
+        like = torch.einsum("bspd,bd->bsp", units, query).cpu()
+        for row, segments in enumerate(part):
+            for place, pieces in enumerate(segments):
+                scored = zip(like[row, place].tolist(), pieces)
+                new = [(score, told + place, piece) for score, piece in scored]
+                best[row] = fitting(best[row] + new, long.room)
+        told += at_once
+    ordered = [[piece for *_, piece in sorted(own, key=lambda one: one[1])] for own in best]
+    batch = long.assembled(documents, [[own] for own in ordered], [0] * len(rows))
+    return ~right(reader(batch.inputs), batch.answers).cpu()
+
+
+def fitting(
+    found: list[tuple[float, int, Piece]], room: int
+) -> list[tuple[float, int, Piece]]:  # fmt: skip
+    """The best ones, as long as there is room for their tokens; in the order they were told."""
+    order = sorted(range(len(found)), key=lambda number: -found[number][0])
+    kept: set[int] = set()
+    for number in order:
+        size = len(found[number][2].ids)
+        if size > room:
+            break
+        room -= size
+        kept.add(number)
+    return [own for number, own in enumerate(found) if number in kept]
+
+
+def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """One length of all processes: accuracies in percent, and tokens a second of them all."""
+    wrongs = torch.tensor([flag for own in parts for flag in own["wrong"]])
+    errors = by_task(wrongs, torch.tensor([task for own in parts for task in own["tasks"]]))
+    seconds = max(own["seconds"] for own in parts)
     row: dict[str, Any] = {
-        "tokens": tokens,
-        "questions": len(chosen),
+        "tokens": parts[0]["tokens"],
+        "questions": len(wrongs),
         "accuracy": {task: round(100 - error, 2) for task, error in errors.items()},
         "mean": round(100 - sum(errors.values()) / len(errors), 2),
-        "tokens a second": round(read / seconds),
+        "tokens a second": round(sum(own["read"] for own in parts) / seconds),
+        "seconds": round(seconds, 1),
     }
-    if given.device.startswith("cuda"):
-        row["peak GiB"] = round(torch.cuda.max_memory_allocated() / 2**30, 2)
+    if parts[0]["peak"] is not None:
+        row["peak GiB"] = round(sum(own["peak"] for own in parts), 2)
     return row
 
 

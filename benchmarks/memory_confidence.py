@@ -29,7 +29,7 @@ from torch import Tensor
 from mnemic import Memory
 from mnemic.data.texts.examples import Asked
 from mnemic.learn.metrics import exact, overlap_f1
-from mnemic.store.asking import READ, Asking, in_hops, offered, same_words
+from mnemic.store.asking import Asking, in_hops, offered, same_words
 from mnemic.store.confidence import Confidence, Features
 
 GRID = [number / 100 for number in range(1, 100)]
@@ -42,9 +42,8 @@ def gather(memory: Memory, questions: list[tuple[int, Asked]], of: str, there: b
     cases = []
     for article, one in questions:
         hops, found = in_hops(memory.store, memory.embedder, one.question, Asking(), choose=False)
-        sentences = [own for slot in hops[-1].best(READ) for own in found[slot]]
         offers = []
-        for own in offered(memory.reader, one.question, sentences, hops[-1]) or []:
+        for own in offered(memory.reader, one.question, found, hops) or []:
             text = own.slot.passage.text[own.span.start : own.span.end]
             figures = {"exact": exact(text, one.answers), "f1": overlap_f1(text, one.answers)}
             offers.append(own.known._asdict() | figures | {"text": same_words(text)})

@@ -24,7 +24,7 @@ from mnemic.recipe import load as load_recipe
 
 CHANCE = 100 * (1 - 1 / len(THINGS))
 TINY = [
-    'data={kind="long-keys", count=500, length=16, segments=2, where="first"}',
+    'data={kind="long-recall", count=500, length=16, segments=2, where="first"}',
     'data.tokenizer={kind="wordpiece", vocab=400}',
     "model.width=32",
     'model.encode={kind="transformer", stack={kind="encoder", depth=1, norm="pre"}}',

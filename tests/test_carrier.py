@@ -98,6 +98,34 @@ def test_piece_by_piece_is_at_once(kind: str, unit: str) -> None:
     assert torch.equal(state.told, whole.state.told)
 
 
+@UNITS
+def test_what_cuts_do_not_matter_to_is_written_at_once(unit: str) -> None:
+    """One write instead of one a segment: the same slots, sources, answer and gradients."""
+    network, inputs = make("keeps", unit=unit), documents(5, 3)._replace(hidden=None)
+    each = network(inputs, lessons="asked")  # asking lies between the writes
+    first = torch.autograd.grad(each.scores.square().sum(), network.memory.controller.weigh.weight)
+    whole = network(inputs, lessons="written")
+    assert (len(each.lessons), len(whole.lessons)) == (5, 1)
+    second = torch.autograd.grad(
+        whole.scores.square().sum(), network.memory.controller.weigh.weight
+    )
+    torch.testing.assert_close(first, second)
+    torch.testing.assert_close(each.scores, whole.scores)
+    for (kept, odds), (real, other) in zip(slots_of(each.state), slots_of(whole.state)):
+        assert torch.equal(kept, real)
+        torch.testing.assert_close(odds, other)
+    seen = torch.cat([lesson.seen for lesson in each.lessons], 1)
+    assert torch.equal(seen, whole.lessons[0].seen)
+    for other in ({"truncate": 2}, {"lasts": False}):
+        assert len(make("keeps", **other)(inputs, lessons="written").lessons) == 5
+    assert len(make("bert-mass")(inputs, lessons="written").lessons) == 5
+
+
+def slots_of(state: Any) -> list[tuple[Tensor, Tensor]]:
+    """The sources and odds of the real slots, document by document."""
+    return [(own[real], odds[real]) for own, odds, real in zip(state[3], state[2], state[1])]
+
+
 def gradients(network: Carrier, inputs: Segments) -> Tensor:
     """How much the answer's gradient reaches the embeddings of each segment's own words: b s."""
     table = network.encode.embeddings.tokens
@@ -175,7 +203,7 @@ def test_a_hidden_word_is_told_by_what_was_written_before(kind: str) -> None:
 
 def test_masked_tokens_alone_are_written_where_the_recipe_says_so() -> None:
     network, inputs = make("keeps", tokens="masked"), documents(1)
-    written = network(inputs, lessons=True).lessons[0].written
+    written = network(inputs, lessons="asked").lessons[0].written
     assert inputs.hidden is not None
     assert torch.equal(written.weights[0].sum(-1) > 0, inputs.hidden[0, 0])
     assert not network(inputs._replace(hidden=None)).state.mask.any()

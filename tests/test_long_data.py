@@ -229,7 +229,7 @@ def test_ten_million_tokens_need_no_tensor_of_them(stories: LongData) -> None:
 
 
 def test_test_background_is_never_seen_in_training(tmp_path: Path) -> None:
-    found = data("long-keys", background=str(novels(tmp_path / "novels", 20)))
+    found = data("long-recall", background=str(novels(tmp_path / "novels", 20)))
     texts = [own.background for own in (found.train, found.validation, found.test)]
     seen = [{tuple(b.sentence(n)) for n in range(len(b.begins) - 1)} for b in texts]
     assert all(seen)
@@ -241,18 +241,18 @@ def test_test_background_is_never_seen_in_training(tmp_path: Path) -> None:
 
 
 def test_keys_and_copies_can_be_answered_from_what_is_told() -> None:
-    for own in key_values(50, pairs=4, seed=0):
+    for own in key_values(50, 4, 0):
         owner = own.question.split()[2]
         (told,) = [text for text in own.sentences if text.startswith(owner)]
         assert told == own.sentences[own.facts[0]]
         assert own.answer == told.split()[3]
-    for own in copies(50, words=3, seed=0):
+    for own in copies(50, 3, 0):
         assert own.answer in own.sentences[0]
         assert len(own.answer.split()) == 3
 
 
 def test_parts_have_other_examples(stories: LongData) -> None:
-    found = data("long-keys", pairs=3)
+    found = data("long-recall", facts=3)
     texts = [
         {b"".join(ids.tobytes() for ids in own.story) for own in part.examples}
         for part in (found.train, found.validation, found.test)
@@ -290,15 +290,15 @@ def test_official_files_and_novels_are_read(tmp_path: Path) -> None:
 
 def test_mistakes_are_named() -> None:
     with pytest.raises(ConfigError, match=r"data.length is at least 8"):
-        data("long-keys", length=4)
+        data("long-recall", length=4)
     with pytest.raises(ConfigError, match="long texts need subwords"):
-        data("long-keys", tokenizer={"kind": "words"})
+        data("long-recall", tokenizer={"kind": "words"})
     with pytest.raises(ConfigError, match="'masked' or 'next'"):
         data("documents", asks="question")
 
 
 def test_sentences_without_tokens_are_left_out() -> None:
-    tokenizer = data("long-keys").words
+    tokenizer = data("long-recall").words
     background = number([["the old mill .", " ", "the road ."], [" "]], tokenizer)
     assert len(background) == 1
     assert background.size(0) == 2

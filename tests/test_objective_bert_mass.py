@@ -16,10 +16,10 @@ from mnemic.objectives import OBJECTIVES
 from mnemic.objectives.bert_mass import (
     BertMassLoss,
     controller_loss,
-    gold_slots,
-    needed_units,
+    fact_units,
     read_loss,
     read_units,
+    taught,
     write_loss,
 )
 from mnemic.recipe import ConfigError, build
@@ -36,8 +36,11 @@ LITTLE = {
 
 @pytest.fixture(scope="module")
 def sets() -> dict[str, Any]:
-    kinds = ("long-keys", "documents", "long-copies")
-    return {kind: build(DATASETS, {"kind": kind, **LITTLE}).data() for kind in kinds}
+    keys: dict[str, Any] = {"kind": "long-recall"}
+    copies = {"kind": "long-recall", "task": "copies", "facts": 3}
+    kinds = {"keys": keys, "copies": copies, "documents": {"kind": "documents"}}
+    kinds["several"] = {"kind": "long-recall", "facts": 4}
+    return {kind: build(DATASETS, {**own, **LITTLE}).data() for kind, own in kinds.items()}
 
 
 def make(sets: dict[str, Any], kind: str = "bert-mass", unit: str = "tokens") -> Carrier:
@@ -50,17 +53,18 @@ def make(sets: dict[str, Any], kind: str = "bert-mass", unit: str = "tokens") ->
         "respond": {"kind": "predictor"},
         "carry": {"unit": unit},
     }
-    return assemble(model, sets["long-keys"].sizes)
+    vocab = max(own.sizes["vocab"] for own in sets.values())
+    return assemble(model, sets["keys"].sizes | {"vocab": vocab})
 
 
-def drawn(sets: dict[str, Any], kind: str = "long-keys") -> Batch:
+def drawn(sets: dict[str, Any], kind: str = "keys") -> Batch:
     return sets[kind].train.batch(torch.arange(4), torch.linspace(0, 0.9, 4).unsqueeze(1))
 
 
 def recalled(network: Carrier, batch: Batch) -> tuple[Recalled, Tensor, Tensor]:
     """The output with its lessons, what is needed and what is real, b u."""
-    output = network(batch.inputs, lessons=True)
-    needed = needed_units(output.lessons, batch.needed, batch.inputs)
+    output = network(batch.inputs, lessons="asked")
+    needed = fact_units(output.lessons, batch.facts, batch.inputs) >= 0
     return output, needed, torch.cat([lesson.seen for lesson in output.lessons], 1)
 
 
@@ -70,7 +74,7 @@ def test_all_seven_have_names_and_every_weight_learns(
     sets: dict[str, Any], kind: str, unit: str
 ) -> None:
     network = make(sets, kind, unit)
-    stories, texts = drawn(sets, "long-copies"), drawn(sets, "documents")
+    stories, texts = drawn(sets, "copies"), drawn(sets, "documents")
     first = BertMassLoss(**ALL)(network, stories)
     assert first.parts is not None
     assert set(first.parts) == set(NAMES)
@@ -99,7 +103,7 @@ def test_the_total_is_the_weighted_sum_of_the_means(sets: dict[str, Any]) -> Non
 
 
 def test_first_word_and_rest(sets: dict[str, Any]) -> None:
-    network, batch = make(sets), drawn(sets, "long-copies")
+    network, batch = make(sets), drawn(sets, "copies")
     found = BertMassLoss().parts(network, batch)
     output = network(batch.inputs)
     assert batch.answers.shape == (4, 4)  # three words and the end
@@ -173,42 +177,70 @@ def test_the_words_of_a_written_token_come_from_memory_alone(sets: dict[str, Any
     with torch.no_grad():
         network.memory.value.weight.zero_()
         network.memory.value.bias.zero_()
-    words = network(batch.inputs, lessons=True).lessons[0].words
+    words = network(batch.inputs, lessons="asked").lessons[0].words
     assert (words - words[:1, :1]).abs().max() < 1e-5
 
 
-def test_read_asks_for_the_slots_that_hold_the_facts(sets: dict[str, Any]) -> None:
-    network, batch = make(sets), drawn(sets)
-    output, needed, seen = recalled(network, batch)
-    gold, held = gold_slots(output, needed, seen)
-    loss = read_loss(output, needed, batch.marked)
-    total = torch.zeros(())
+@pytest.mark.parametrize(("kind", "unit"), [("bert-mass", "tokens"), ("keeps", "sentences")])
+@pytest.mark.parametrize("chain", [1, 2, 5])
+def test_hop_after_hop_finds_fact_after_fact(
+    sets: dict[str, Any], kind: str, unit: str, chain: int
+) -> None:
+    """Of the first ``chain`` sentences, the last proves first; hops share what is to be found."""
+    network, batch = make(sets, kind, unit), drawn(sets, "several")
+    sentences = batch.inputs.sentences
+    assert sentences is not None
+    here = torch.arange(sentences.shape[1])[:, None] == 0  # of the first segment
+    wanted = here & (sentences >= 0) & (sentences < chain)
+    batch = batch._replace(facts=torch.where(wanted, chain - 1 - sentences, -1), chain=chain)
+    output, _, seen = recalled(network, batch)
+    facts = fact_units(output.lessons, batch.facts, batch.inputs)
+    loss = read_loss(output, facts, batch.marked, chain)
+    sources, shares = output.state.origins
+    total, count = torch.zeros(()), 0
     for row in range(4):
-        numbers = {
-            int((seen[row, : place + 1]).sum()) - 1
-            for place in needed[row].nonzero().flatten().tolist()
-        }
-        for slot in range(20):
-            share = sum(
-                float(part)
-                for source, part in zip(
-                    output.state.sources[row, slot].tolist(), output.state.shares[row, slot]
-                )
-                if source in numbers
-            )
-            assert share == pytest.approx(float(gold[row, slot]), abs=1e-6)
-        if held[row]:
-            hops = [(own.mean(0)[0] @ gold[row]).log() for own in output.reading.weights[row]]
-            total = total - torch.stack(hops).mean()
-    torch.testing.assert_close(loss.total, total)
-    assert int(loss.targets) == int(held.sum()) > 0
+        place = (seen[row].long().cumsum(0) - 1).tolist()
+        fact_of = {n: int(f) for n, f, real in zip(place, facts[row], seen[row]) if real}
+        last = max(fact_of.values())
+        hops = output.reading.weights[row].mean(1)[:, 0]  # k a
+        lost = []
+        for hop, weights in enumerate(hops):
+            due = {min(hop, last)} | (set(range(hop, last + 1)) if hop == len(hops) - 1 else set())
+            goal = torch.tensor([
+                sum(float(part) for n, part in zip(own, parts) if fact_of.get(n, -1) in due)
+                for own, parts in zip(sources[row].tolist(), shares[row])
+            ])  # fmt: skip
+            if goal.sum() > 0:
+                lost.append(-(weights @ goal).log())
+        if lost:
+            total, count = total + torch.stack(lost).mean(), count + 1
+    torch.testing.assert_close(loss.total, total, rtol=1e-4, atol=1e-4)
+    assert int(loss.targets) == count > 0
+
+
+def test_hops_and_facts_that_are_left() -> None:
+    facts = torch.tensor([[0, -1, -1], [1, 0, -1], [2, 1, 0], [-1, -1, -1]])
+    found = [[own.nonzero().flatten().tolist() for own in row] for row in taught(facts, 2, 3)]
+    assert found == [[[0], [0]], [[0], [1]], [[0], [1, 2]], [[], []]]
+    assert taught(facts, 3, 3)[1].nonzero().tolist() == [[0, 0], [1, 1], [2, 1]]
+
+
+def test_facts_of_sentences_are_those_of_their_tokens(sets: dict[str, Any]) -> None:
+    batch = drawn(sets, "several")
+    for unit in ("tokens", "sentences"):
+        output = make(sets, "keeps", unit)(batch.inputs, lessons="written")
+        facts = fact_units(output.lessons, batch.facts, batch.inputs)
+        assert all(set(own.tolist()) == {-1, 0} for own in facts)  # one of the keys is asked for
+        seen = torch.cat([lesson.seen for lesson in output.lessons], 1)
+        assert (facts[~seen] == -1).all()
+    assert ((facts == 0).sum(1) == 1).all()
 
 
 def test_without_marks_what_was_written_finds_its_own_slot(sets: dict[str, Any]) -> None:
     network, batch = make(sets), drawn(sets, "documents")
-    output, needed, _ = recalled(network, batch)
+    output, _, seen = recalled(network, batch)
     assert not batch.marked.any()
-    loss = read_loss(output, needed, batch.marked)
+    loss = read_loss(output, torch.full_like(seen, -1, dtype=torch.long), batch.marked, 0)
     total, count = torch.zeros(()), 0
     for lesson in output.lessons:
         assert lesson.slots is not None

@@ -347,9 +347,13 @@ def toy(name: str, folder: Path) -> dict[str, Any]:
         return load(name, [f"data.folder={folder}", *TOY[1:], *short, *few])
     if kind in LONG:
         short += [f"phases.{n}.train.{key}" for n in range(len(phases)) for key in LITTLE]
+        few = SEGMENTS
+        if kind == "long-articles":
+            text_files.reading(folder, 40)
+            few = [f"data.folder={folder}", *SEGMENTS[1:]]
         if kind == "long-stories":
             short += ["data.tasks=[1]", "model.encode.stack.depth=1"]
-        return load(name, [*TOY[1:], *SEGMENTS, *short])
+        return load(name, [*TOY[1:], *few, *short])
     known = [KNOWLEDGE] if kind == "knowledge" else []
     return load(name, [*TOY, *known, *short])
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from mnemic.data.corpora.dataset import CorpusFiles
 from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeFolder
-from mnemic.data.long.dataset import Documents, LongCopies, LongKeys, LongStories
+from mnemic.data.long.articles import LongArticles
+from mnemic.data.long.dataset import Documents, LongRecall, LongStories
 from mnemic.data.sequences.dataset import GeneratedDates, SequenceFiles
 from mnemic.data.stories.dataset import GeneratedStories, StoryFolder
 from mnemic.data.texts.articles import ArticleFiles
@@ -27,12 +28,13 @@ DATASETS: dict[str, Callable[..., Any]] = {
     "sequences": SequenceFiles,
     "dates": GeneratedDates,
     "long-stories": LongStories,
-    "long-keys": LongKeys,
-    "long-copies": LongCopies,
+    "long-recall": LongRecall,
+    "long-articles": LongArticles,
     "documents": Documents,
 }
 
-LONG = ("long-stories", "long-keys", "long-copies", "documents")  # kinds that are read in segments
+# Kinds that are read in segments.
+LONG = ("long-stories", "long-recall", "long-articles", "documents")
 
 # Kinds that are read in windows, without a memory.
 TEXTS = ("classes", "pairs", "spans", "tags", "reading", "corpus")

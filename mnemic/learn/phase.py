@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.data.contract import Examples
+from mnemic.data.long.tensors import LongSet
+from mnemic.learn.ahead import made_ahead
 from mnemic.learn.clip import CLIPS
 from mnemic.learn.draws import Draw, Draws
 from mnemic.learn.many import Many
@@ -99,23 +101,37 @@ def train_phase(
     halved = phase.settings.matmul == "bf16"  # of products alone: weights and sums stay as they are
     compact = not on_gpu  # a GPU would rather have equal shapes than fewer texts
 
-    def loss_of(network: nn.Module, draw: Draw, carried: Carried | None) -> Loss:
-        batch = questions.batch(draw.rows, draw.rolls, compact=compact, most=draw.most)
+    def loss_of(network: nn.Module, draw: Any, carried: Carried | None) -> Loss:
+        batch = draw
+        if isinstance(draw, Draw):
+            batch = questions.batch(draw.rows, draw.rolls, compact=compact, most=draw.most)
         with torch.autocast(device.type, torch.bfloat16, enabled=halved):
             if isinstance(network, Many):
                 return network.each(objective, batch, carried)
             return objective(fused, batch, carried)
 
+    drawn: Iterator[Any] = map(share, draws.from_step(start))
+    if phase.settings.workers:
+        drawn = made_ahead(as_long(questions), drawn, phase.settings.workers)
     return train(
         network,
         loss_of,
-        map(share, draws.from_step(start)),
+        drawn,
         phase.settings,
         optimiser=optimiser,
         epoch=draws.epoch,
         start=start,
         carried=carried,
     )
+
+
+def as_long(questions: Examples) -> LongSet:
+    if not isinstance(questions, LongSet):
+        raise ConfigError(
+            "train.workers make batches of long documents, which are drawn anew each time; leave it"
+            " out for other data"
+        )
+    return questions
 
 
 def share(draw: Draw) -> Draw:

@@ -1,7 +1,8 @@
 """How often a network that carries a memory is wrong about long documents.
 
 An answer is right if all its words are, said one after another: then each was right after the right
-ones before it, so that scoring them all at once tells.
+ones before it, so that scoring them all at once tells. A sentence is found if the slot that is read
+most holds it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,11 +10,11 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from mnemic.data.long.tensors import Batch, LongSet
+from mnemic.data.long.tensors import WORDS, Batch, LongSet
 from mnemic.learn.evaluate import by_task
 from mnemic.network.carrier import Carrier
 from mnemic.network.segments import IGNORE, Recalled, Segments
-from mnemic.objectives.bert_mass import BertMassLoss, next_words
+from mnemic.objectives.bert_mass import BertMassLoss, fact_units, gold_slots, next_words
 
 TOKENS = 65_536  # of a batch: memory, not results, depends on it
 
@@ -22,10 +23,11 @@ def recall_errors(network: nn.Module, documents: LongSet) -> dict[int, float]:
     """The error of each task in percent; of documents, of their masked or next words (task 0)."""
     rows = range(len(documents))
     at_once = max(TOKENS // (documents.length * (documents.segments + 1)), 1)
-    if documents.asks != "question":
+    if documents.asks in WORDS:
         return {0: word_error(network, documents, at_once)}
+    judge = wrong if documents.asks == "question" else missed
     found = [
-        wrong(network, documents, rows[first : first + at_once])
+        judge(network, documents, rows[first : first + at_once])
         for first in range(0, len(rows), at_once)
     ]
     return by_task(torch.cat(found), documents.task)
@@ -45,6 +47,21 @@ def wrong(network: nn.Module, documents: LongSet, rows: Sequence[int], at_once: 
     said = reader.answer(state, batch.inputs)
     network.train(was)
     return ~right(said, batch.answers).cpu()
+
+
+@torch.no_grad()
+def missed(network: nn.Module, documents: LongSet, rows: Sequence[int]) -> Tensor:
+    """True where the slot that a question read most is not of the sentence that answers it."""
+    was = network.training
+    network.eval()
+    batch = documents.batch(torch.tensor(rows))
+    output = network(batch.inputs, lessons="written")
+    facts = fact_units(output.lessons, batch.facts, batch.inputs)
+    seen = torch.cat([lesson.seen for lesson in output.lessons], 1)
+    gold = gold_slots(output, facts, seen, batch.chain).sum(-1)  # b a
+    best = output.reading.weights.mean((1, 2, 3)).argmax(-1, keepdim=True)  # b 1
+    network.train(was)
+    return (gold.gather(1, best) < 0.5).squeeze(1).cpu()
 
 
 def right(said: Recalled, answers: Tensor) -> Tensor:

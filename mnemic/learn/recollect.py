@@ -144,7 +144,7 @@ def segments_of(
     words: Any = checkpoint.tokenizer
     asked = framed_by(np.array(words.encode(question, special=False).ids, dtype=np.int64), words)
     none = np.zeros(0, dtype=np.int64)
-    document = Document(iter(()), Asked((), none, none, frozenset(), 0))
+    document = Document(iter(()), Asked((), none, none, (), 0))
     found = filled([document], [list(part)], words, checkpoint.sizes["longest"])
     device = device_of(checkpoint.network)
     tokens, sentences, _ = (torch.from_numpy(one).to(device) for one in found)

@@ -33,6 +33,7 @@ class TrainSettings:
     batch: int = 32
     accumulate: int = 1  # parts of a batch that are read one after another, to save memory
     replace: bool = False  # draw each example anew instead of shuffling
+    workers: int = 0  # processes that make batches of long documents ahead; 0: none
     segments: int = 0  # of the longest documents of this phase; 0: as long as the data says
     buckets: int = 1  # kinds of batches by length: the more, the less work goes into padding
     rate: float = 1e-3
@@ -52,6 +53,7 @@ class TrainSettings:
     def __post_init__(self) -> None:
         least = {"epochs": 0, "steps": 0, "batch": 1, "buckets": 1, "validate": 0}
         least |= {"patience": 0, "save": 1, "accumulate": 1, "log": 0, "segments": 0}
+        least["workers"] = 0
         for name, number in least.items():
             if getattr(self, name) < number:
                 raise ConfigError(f"train.{name} is at least {number}, not {getattr(self, name)}")
@@ -60,6 +62,8 @@ class TrainSettings:
                 f"train.batch = {self.batch} has no {self.accumulate} equal parts "
                 "(train.accumulate): make it a multiple"
             )
+        if self.workers and self.accumulate > 1:
+            raise ConfigError("train.workers make whole batches: leave out train.accumulate")
         if self.keep == "best" and not self.validate:
             raise ConfigError('train.keep = "best" needs looks: set train.validate to 1 or more')
         if self.patience and self.keep != "best":

@@ -66,6 +66,7 @@ class BertMass(nn.Module):
     tables = 1
     rolls = 0
     ties = False
+    cuts = True  # where a text is cut is part of how it is read
 
     def __init__(
         self,

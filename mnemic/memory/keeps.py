@@ -61,6 +61,7 @@ class Keeps(nn.Module):
     tables = 1
     rolls = 0
     ties = False
+    cuts = False  # segments may be written at once
 
     def __init__(
         self,

@@ -16,12 +16,22 @@ from torch import Tensor, nn
 from mnemic.encode.masked_layer import MaskedLayer, Places, places_of
 from mnemic.encode.transformer import TransformerEncoder
 from mnemic.memory import Reading
-from mnemic.network.segments import IGNORE, Lesson, Recalled, Segments, any_of, units_of
+from mnemic.network.segments import (
+    IGNORE,
+    Lesson,
+    Recalled,
+    Segments,
+    any_of,
+    counted,
+    units_of,
+)
 from mnemic.network.walk import Step, Told, walk
 from mnemic.respond.classes import mean_of
 
 Unit = Literal["tokens", "sentences"]
 Tokens = Literal["controller", "masked"]
+# Nothing, what was written in each segment, or also what memory says when asked for some of it.
+Lessons = Literal["none", "written", "asked"]
 
 
 class Encoded(NamedTuple):
@@ -65,11 +75,11 @@ class Carrier(nn.Module):
         self.truncate, self.lasts, self.unit, self.tokens = truncate, lasts, unit, tokens
         self.query, self.lessons = query, lessons
 
-    def forward(self, inputs: Segments, *, lessons: bool = False) -> Recalled:
+    def forward(self, inputs: Segments, *, lessons: Lessons = "none") -> Recalled:
         """Read whole documents and answer. ``lessons`` adds what the losses of writing need."""
         encoded = self.encoded(inputs)
         state = self.empty(len(inputs.tokens), encoded.units[:, 0])
-        state, found, told = self.carry(state, encoded, inputs if lessons else None)
+        state, found, told = self.carry(state, encoded, lessons, inputs)
         words = None
         if encoded.asking is not None and encoded.places is not None:
             rows, real = encoded.asking.flatten(0, 1), encoded.places.real  # (b s) m d
@@ -84,9 +94,7 @@ class Carrier(nn.Module):
     def encoded(self, inputs: Segments) -> Encoded:
         """I for all segments of all documents at once; those that are empty cost nothing."""
         batch, count, length = inputs.tokens.shape
-        mask = inputs.mask.flatten(0, 1)  # (b s) n
-        real = mask.any(1)
-        rows = real.nonzero().squeeze(1)
+        mask, rows = inputs.mask.flatten(0, 1), counted(inputs).rows  # (b s) n, r
         states = self.encode(inputs.tokens.flatten(0, 1)[rows], mask[rows])  # r n d
         states = states.to(self.respond.vocabulary.words.dtype)  # what is carried stays exact
         whole = states.new_zeros(batch * count, length, states.shape[-1])
@@ -115,40 +123,48 @@ class Carrier(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         if inputs.sentences is None:
             raise ValueError("carry.unit = 'sentences' needs to know where sentences are")
-        own, count = inputs.sentences.flatten(0, 1), sentences_in(inputs)
+        own, count = inputs.sentences.flatten(0, 1), counted(inputs).sentences
         seen = any_of(own >= 0, own, count)
         only = None if only is None else any_of(only, own, count)
         return units_of(states, own, count), seen, only
 
     def carry(
-        self, state: Any, encoded: Encoded, taught: Segments | None = None
+        self,
+        state: Any,
+        encoded: Encoded,
+        lessons: Lessons = "none",
+        inputs: Segments | None = None,
     ) -> tuple[Any, Tensor | None, list[Lesson]]:
         """Go on from ``state``: read for the hidden tokens, then write, segment by segment.
 
-        The memory after the last one, what was found for the hidden tokens (b s m d), and lessons
-        if something is ``taught``. A document that has ended leaves its memory as it is.
+        The memory after the last one, what was found for the hidden tokens (b s m d), and lessons;
+        to be ``asked`` for, they need the ``inputs``. A document that has ended leaves its memory
+        as it is. Where nothing lies between two writes that may be one, they are.
         """
         if self.memory is None:
             return None, None, []
         found: list[Tensor] = []
-        lessons: list[Lesson] = []
+        told: list[Lesson] = []
+        if not self.memory.cuts and encoded.asking is None and lessons != "asked":
+            encoded = joined(encoded) if self.lasts and not self.truncate else encoded
         for number, step in enumerate(self.steps(state, encoded)):
             if step.reading is not None:
                 found.append(step.reading.found)
-            if taught is not None:
-                lessons.append(self.lesson(step, encoded, taught, number))
+            if lessons != "none":
+                told.append(Lesson(step.before, step.written, encoded.seen[:, number]))
+            if lessons == "asked" and inputs is not None:
+                told[-1] = self.recalled(told[-1], encoded.units[:, number], inputs, number)
             state = step.state
-        return state, torch.stack(found, 1) if found else None, lessons
+        return state, torch.stack(found, 1) if found else None, told
 
     def steps(self, state: Any, encoded: Encoded) -> Iterator[Step]:
         """What happens in each segment, one after another, from ``state`` on."""
         told = Told(encoded.units, encoded.seen, encoded.only, encoded.asking)
         return walk(self.memory, state, told, truncate=self.truncate, lasts=self.lasts)
 
-    def lesson(self, step: Step, encoded: Encoded, inputs: Segments, number: int) -> Lesson:
-        """Ask the memory for some of what was just written: those that went in most."""
-        written, units = step.written, encoded.units[:, number]  # b p d
-        told = Lesson(step.before, written, encoded.seen[:, number])
+    def recalled(self, told: Lesson, units: Tensor, inputs: Segments, number: int) -> Lesson:
+        """Ask the memory for some of what was just written: those ``units`` that went in most."""
+        written = told.written
         amount = written.entered.detach().sum(-1)  # b p
         count = min(self.lessons, amount.shape[1])
         if not count:
@@ -214,10 +230,14 @@ class Carrier(nn.Module):
         return self.memory.read(state, query.unsqueeze(2))
 
 
-def sentences_in(inputs: Segments) -> int:
-    """How many sentences the segment that has most of them has."""
-    assert inputs.sentences is not None
-    return int(inputs.sentences.max()) + 1 if inputs.sentences.numel() else 0
+def joined(encoded: Encoded) -> Encoded:
+    """All segments as one, for a write at once; nothing is asked within."""
+
+    def flat(part: Tensor) -> Tensor:
+        return part.flatten(1, 2).unsqueeze(1)  # b 1 (s p) …
+
+    only = None if encoded.only is None else flat(encoded.only)
+    return Encoded(flat(encoded.units), flat(encoded.seen), only, None, None)
 
 
 def tokens_of(inputs: Segments, number: int, which: Tensor, unit: Unit) -> Tensor:

@@ -14,6 +14,13 @@ from mnemic.memory import Reading, Written
 IGNORE = -100  # a target that is not asked for
 
 
+class Counted(NamedTuple):
+    """What of a batch decides shapes."""
+
+    rows: Tensor  # r, which of the (b s) segments are not empty
+    sentences: int  # of the segment that has most
+
+
 class Segments(NamedTuple):
     """Documents cut into segments, and a question of each; a shorter one has empty segments behind.
 
@@ -28,15 +35,16 @@ class Segments(NamedTuple):
     words: Tensor  # b w, the answer's ids: those before a word are read when it is scored
     hidden: Tensor | None = None  # b s n, True = the token is asked for; MASS asks no other
     sentences: Tensor | None = None  # b s n, which sentence of its segment a token is in; -1: none
+    counted: Counted | None = None  # known where the batch was made, so that no GPU is waited for
 
     def only(self, first: int, end: int) -> "Segments":
         """Some of the segments, with the whole question."""
-        cut = {
+        cut: dict[str, Any] = {
             name: part[:, first:end]
             for name, part in self._asdict().items()
-            if part is not None and part.dim() == 3
+            if isinstance(part, Tensor) and part.dim() == 3
         }
-        return self._replace(**cut)
+        return self._replace(**cut, counted=None)
 
 
 class Lesson(NamedTuple):
@@ -45,7 +53,7 @@ class Lesson(NamedTuple):
     before: Any  # the memory's state, b …
     written: Written  # weights b p s
     seen: Tensor  # b p, which units are real
-    recall: Reading | None = None  # what some written units find in memory: found b l d
+    recall: Reading | None = None  # what some written units find in memory, where it was asked
     slots: Tensor | None = None  # b l, the slot that holds most of each; -1 = none
     words: Tensor | None = None  # b l v, scores of the words that were found
     targets: Tensor | None = None  # b l j, the tokens of each; IGNORE behind
@@ -60,7 +68,7 @@ class Recalled(NamedTuple):
     reading: Reading  # of the question
     state: Any  # the memory after the last segment
     words: Tensor | None  # p v, at the hidden tokens, in their order
-    lessons: tuple[Lesson, ...]  # one a segment
+    lessons: tuple[Lesson, ...]  # one a segment, or one for all that were written at once
 
 
 def units_of(values: Tensor, sentences: Tensor, count: int) -> Tensor:
@@ -82,3 +90,12 @@ def any_of(flags: Tensor, sentences: Tensor, count: int) -> Tensor:
         .scatter_add(1, here, real.long())
         .bool()
     )
+
+
+def counted(inputs: Segments) -> Counted:
+    """What decides shapes; on a GPU this waits for it."""
+    if inputs.counted is not None:
+        return inputs.counted
+    rows = inputs.mask.flatten(0, 1).any(1).nonzero().squeeze(1)
+    own = inputs.sentences
+    return Counted(rows, 0 if own is None or not own.numel() else int(own.max()) + 1)

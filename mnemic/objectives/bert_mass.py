@@ -1,7 +1,7 @@
 """The seven losses of BERT-MASS, each by its name with a weight of its own.
 
 Shapes: b documents, s segments, n tokens, p units of a segment, u units of a document, l lessons,
-j tokens of a unit, a slots, r sources of a slot, k hops, h heads, v vocabulary.
+j tokens of a unit, f facts, a slots, r sources of a slot, k hops, h heads, v vocabulary.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from mnemic.memory.bert_mass import Blended
 from mnemic.memory.controller import entropy
 from mnemic.network import IGNORE
-from mnemic.network.segments import Lesson, Recalled, Segments, any_of
+from mnemic.network.carrier import Lessons
+from mnemic.network.segments import Lesson, Recalled, Segments
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import Carried, Loss, weighted
 from mnemic.objectives.masking import MASKINGS, ROLLS, corrupt
@@ -32,8 +33,8 @@ class BertMassLoss:
       data marks them, else for those whose slots the question's read weighed above average.
     - ``write``: the tokens that went in can be said from what memory holds of them, and
       ``gamma`` · ‖m − m̃‖², how far the slots moved, as a mean over slots.
-    - ``read``: the question finds the slots that hold its facts, −log of the share of them in what
-      each hop reads; where no facts are marked, what was just written finds its own slot.
+    - ``read``: the question's hops find its facts, one after another; where no facts are marked,
+      what was just written finds its own slot.
     - ``mlm``, ``nsp``: masked words, which memory helps to tell; whether the document goes on so.
 
     Each is a mean over what it asks for. ``masking`` is a kind of ``MASKINGS``.
@@ -68,7 +69,7 @@ class BertMassLoss:
         inputs, words = batch.inputs, None
         if "mlm" in due:
             inputs, words = self.hidden(batch)
-        output = network(inputs, lessons=bool(due & {"ctrl", "write", "read"}))
+        output = network(inputs, lessons=self.lessons(batch))
         found = {}
         if "pred" in due:
             found["pred"] = Loss(*cross_entropy(output.scores.float(), batch.answers[:, :1]))
@@ -80,14 +81,21 @@ class BertMassLoss:
             each = next_losses(output.follows, batch.follows)
             found["nsp"] = Loss(each.sum(), (batch.follows != IGNORE).sum())
         if output.lessons:
-            needed = needed_units(output.lessons, batch.needed, inputs)  # b u
+            facts = fact_units(output.lessons, batch.facts, inputs)  # b u
             if "ctrl" in due:
-                found["ctrl"] = controller_loss(output, needed, batch.marked, self.beta)
+                found["ctrl"] = controller_loss(output, facts >= 0, batch.marked, self.beta)
             if "write" in due:
                 found["write"] = write_loss(output.lessons, self.gamma)
             if "read" in due:
-                found["read"] = read_loss(output, needed, batch.marked)
+                found["read"] = read_loss(output, facts, batch.marked, batch.chain)
         return found
+
+    def lessons(self, batch: Any) -> Lessons:
+        """What the losses need to know of writing."""
+        due = {name for name, weight in self.weights.items() if weight}
+        if "write" in due or ("read" in due and not batch.proven):
+            return "asked"
+        return "written" if due & {"ctrl", "read"} else "none"
 
     def hidden(self, batch: Any) -> tuple[Segments, Tensor]:
         """The documents with some words hidden, and which these were.
@@ -128,17 +136,18 @@ def next_words(batch: Any) -> tuple[Segments, Tensor]:
     return inputs._replace(hidden=places), inputs.tokens.roll(-1, 2)[places]
 
 
-def needed_units(lessons: Sequence[Lesson], needed: Tensor, inputs: Segments) -> Tensor:
-    """Which units of a document (b u, in the order of segments) have a needed token (b s n)."""
-    if inputs.sentences is None or lessons[0].seen.shape[1] == needed.shape[2]:
-        own = [needed[:, number] for number in range(len(lessons))]
-    else:
-        count = lessons[0].seen.shape[1]
-        own = [
-            any_of(needed[:, number], inputs.sentences[:, number], count)
-            for number in range(len(lessons))
-        ]
-    return torch.cat(own, 1)
+def fact_units(lessons: Sequence[Lesson], facts: Tensor, inputs: Segments) -> Tensor:
+    """Which fact each unit of a document is of (b u, in the order of segments); -1 = none.
+
+    ``facts`` b s n says it of tokens.
+    """
+    batch, segments, length = facts.shape
+    units = sum(lesson.seen.shape[1] for lesson in lessons)
+    if inputs.sentences is None or units == segments * length:
+        return facts.flatten(1)
+    own = inputs.sentences.flatten(0, 1).clamp(min=0)  # (b s) n; what is in none is of no fact
+    room = facts.new_full((len(own), units // segments), -1)
+    return room.scatter_reduce(1, own, facts.flatten(0, 1), "amax").view(batch, units)
 
 
 def controller_loss(output: Recalled, needed: Tensor, marked: Tensor, beta: float) -> Loss:
@@ -197,17 +206,22 @@ def write_loss(lessons: Sequence[Lesson], gamma: float) -> Loss:
     return Loss(total, count)
 
 
-def read_loss(output: Recalled, needed: Tensor, marked: Tensor) -> Loss:
-    """The share of what is needed in each hop's reading, −log; of marked documents the question's.
+def read_loss(output: Recalled, facts: Tensor, marked: Tensor, chain: int) -> Loss:
+    """−log Π π(s_i | q_i, m): hop i finds fact i, in the order in which they prove the answer.
 
-    Of the others, that of what was just written.
+    Hops that are left find the last fact, and facts that are left are the last hop's, all of them.
+    ``facts`` b u has at most ``chain`` of them. Were it the share of all facts in each hop, hops
+    that read the first one and nothing else would be done. Of documents that are not ``marked``,
+    what was just written finds its own slot, in each hop.
     """
     seen = torch.cat([lesson.seen for lesson in output.lessons], 1)
-    gold, held = gold_slots(output, needed, seen)  # b a, b
-    asks = marked & held
-    read = output.reading.weights.float().mean(2)[:, :, 0] @ gold.unsqueeze(-1)  # b k 1
-    total = -((read.squeeze(-1) + TINY).log().mean(1) * asks).sum()
-    count = asks.sum()
+    gold = gold_slots(output, facts, seen, chain)  # b a f
+    weights = output.reading.weights.float().mean(2)[:, :, 0]  # b k a
+    due = taught(facts, weights.shape[1], chain).to(gold.dtype)  # b k f
+    goal = due @ gold.mT  # b k a, how much of each slot a hop should find
+    held = (goal.sum(-1) > 0) & marked.unsqueeze(1)  # b k
+    lost = -(((weights * goal).sum(-1) + TINY).log() * held).sum(1) / held.sum(1).clamp(min=1)
+    total, asked = lost.sum(), held.any(1).sum()
     for lesson in output.lessons:
         if lesson.recall is None or lesson.slots is None:
             continue
@@ -215,19 +229,29 @@ def read_loss(output: Recalled, needed: Tensor, marked: Tensor) -> Loss:
         weights = lesson.recall.weights.float().mean(2)  # b k l a
         spot = lesson.slots.clamp(min=0)[:, None, :, None].expand(-1, weights.shape[1], -1, -1)
         own = (weights.gather(-1, spot).squeeze(-1) + TINY).log().mean(1)  # b l
-        total, count = total - (own * due).sum(), count + due.sum()
-    return Loss(total, count)
+        total, asked = total - (own * due).sum(), asked + due.sum()
+    return Loss(total, asked)
+
+
+def taught(facts: Tensor, hops: int, chain: int) -> Tensor:
+    """Which facts each hop of a document should find, b k f."""
+    count = facts.amax(1)[:, None, None] + 1  # b 1 1
+    hop = torch.arange(hops, device=facts.device)[:, None]
+    fact = torch.arange(chain, device=facts.device)
+    left = (hop == hops - 1) & (fact >= hop)  # of the last hop
+    return ((fact == hop.minimum(count - 1)) | left) & (fact < count)
 
 
 @torch.no_grad()
-def gold_slots(output: Recalled, needed: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
-    """How much of each slot (b a) is of needed units (b u), and whether there is any (b)."""
+def gold_slots(output: Recalled, facts: Tensor, seen: Tensor, chain: int) -> Tensor:
+    """How much of each slot is of each fact, b a f; ``facts`` b u, which fact a unit is of."""
     sources, shares = output.state.origins  # b a r
+    units = seen.shape[1]
     order = seen.long().cumsum(1) - 1
-    room = seen.new_zeros(len(seen), seen.shape[1] + 1, dtype=torch.long)
-    spot = torch.where(seen, order, seen.shape[1])
-    by_number = room.scatter_add(1, spot, (needed & seen).long())[:, :-1] > 0  # b u
-    flat = sources.flatten(1)
-    known = by_number.gather(1, flat.clamp(min=0, max=seen.shape[1] - 1))  # none has no share
-    gold = (known.view_as(sources) * shares.float()).sum(-1)
-    return gold, (gold > 0).any(1)
+    spot = torch.where(seen, order, units)
+    room = facts.new_full((len(seen), units + 1), -1)
+    by_number = room.scatter(1, spot, facts)[:, :units]  # b u
+    known = by_number.gather(1, sources.flatten(1).clamp(min=0, max=units - 1)).view_as(sources)
+    known = torch.where(sources >= 0, known, -1)
+    each = torch.arange(chain, device=known.device)
+    return ((known.unsqueeze(-1) == each) * shares.float().unsqueeze(-1)).sum(2)

@@ -1,4 +1,4 @@
-"""Data sets of long texts for a recipe: stories, keys and copies among background; documents.
+"""Data sets of long texts for a recipe: stories and facts among background; documents.
 
 All have in common: ``background`` is a folder or file of novels (none: made-up sentences), a tenth
 of which is held back for validation and a fifth for the test, whole novels each. ``length`` is how
@@ -16,8 +16,8 @@ import numpy as np
 from mnemic.data.contract import PARTS, Part, Sizes
 from mnemic.data.long.background import Background, number, read_novels
 from mnemic.data.long.hide import Where
-from mnemic.data.long.recall import COPY, KEYS, NAMES, copies, key_values
-from mnemic.data.long.tensors import Asked, Asks, LongSet, check_length
+from mnemic.data.long.recall import NAMES, NUMBERS, RECALLS, Recall
+from mnemic.data.long.tensors import WORDS, Asked, Asks, LongSet, check_length
 from mnemic.data.stories.dataset import GeneratedStories, StoryFolder, questions
 from mnemic.data.stories.folder import TASKS, Size
 from mnemic.data.stories.format import Example
@@ -114,10 +114,14 @@ class LongStories:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LongKeys:
-    """``pairs`` facts of who has what among background, and a question about one of them."""
+class LongRecall:
+    """Facts among background: ``task`` "keys" asks who has what, "copies" for a row of words.
 
-    pairs: int = 1
+    ``facts`` are how many keys there are, or how many words, to be said again one by one.
+    """
+
+    task: Recall = "keys"
+    facts: int = 1
     count: int = 10_000
     background: str = ""
     length: int = 128
@@ -129,7 +133,7 @@ class LongKeys:
 
     @property
     def tasks(self) -> Sequence[int]:
-        return (KEYS,)
+        return (NUMBERS[self.task],)
 
     @property
     def names(self) -> Mapping[int, str]:
@@ -137,40 +141,7 @@ class LongKeys:
 
     def told(self, part: Part) -> list[Example]:
         count, seed = counted(self.count, part), 3 * self.seed + PARTS.index(part)
-        return key_values(count, pairs=self.pairs, seed=seed)
-
-    def data(self) -> LongData:
-        return long_data(self)
-
-    def asked(self, part: Part, words: Tokenizer, tasks: Sequence[int] | None = None) -> LongSet:
-        return long_set(self, part, words, tasks)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LongCopies:
-    """A row of ``words`` among background, to be said again word by word."""
-
-    words: int = 3
-    count: int = 10_000
-    background: str = ""
-    length: int = 128
-    segments: int = 4
-    where: Where = "anywhere"
-    tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL)
-    seed: int = 0
-    asks: Asks = field(default="question", init=False)
-
-    @property
-    def tasks(self) -> Sequence[int]:
-        return (COPY,)
-
-    @property
-    def names(self) -> Mapping[int, str]:
-        return NAMES
-
-    def told(self, part: Part) -> list[Example]:
-        count, seed = counted(self.count, part), 3 * self.seed + PARTS.index(part)
-        return copies(count, words=self.words, seed=seed)
+        return RECALLS[self.task](count, self.facts, seed)
 
     def data(self) -> LongData:
         return long_data(self)
@@ -213,7 +184,7 @@ class Documents:
         return [Example((), "", "", (), 0)] * counted(self.count, part)
 
     def data(self) -> LongData:
-        if self.asks == "question":
+        if self.asks not in WORDS:
             raise ConfigError("documents are asked for words: data.asks is 'masked' or 'next'")
         return long_data(self)
 
@@ -265,7 +236,7 @@ def numbered(
             tuple(known[text] for text in own.sentences),
             known[own.question],
             known[own.answer],
-            frozenset(own.facts),
+            tuple(dict.fromkeys(own.facts)),
             own.task,
         )
         for own in told

@@ -49,6 +49,31 @@ def hide(
         yield Piece(other)
 
 
+def excerpt(
+    story: Sequence[np.ndarray], facts: Iterable[int], length: int, dice: Random
+) -> Iterator[Piece]:
+    """A stretch of at most ``length`` tokens of the story itself, and never less than its facts.
+
+    How much of it stands before them is drawn evenly, as far as the story has it.
+    """
+    known = sorted(facts)
+    sizes = [len(sentence) for sentence in story]
+    first, end = known[0], known[-1] + 1
+    spare = length - sum(sizes[first:end])
+    before = dice.random() * spare
+    while first and sizes[first - 1] <= before:
+        first -= 1
+        before, spare = before - sizes[first], spare - sizes[first]
+    while end < len(story) and sizes[end] <= spare:
+        spare -= sizes[end]
+        end += 1
+    while end == len(story) and first and sizes[first - 1] <= spare:
+        first -= 1
+        spare -= sizes[first]
+    for number in range(first, end):
+        yield Piece(story[number], number)
+
+
 def cut(pieces: Iterable[Piece], room: int) -> Iterator[list[Piece]]:
     """Segments of at most ``room`` tokens; only a sentence longer than that is cut within.
 

@@ -3,11 +3,15 @@
 Each gives ``Example``s as stories do, so that they can be hidden among background like them.
 """
 
+from collections.abc import Callable, Mapping
 from random import Random
+from typing import Literal
 
 from mnemic.data.stories.format import Example
 
+Recall = Literal["keys", "copies"]
 KEYS, COPY = 101, 102  # numbers of the two tasks, beside the stories' 1 to 20
+NUMBERS: Mapping[Recall, int] = {"keys": KEYS, "copies": COPY}
 NAMES = {KEYS: "key-value", COPY: "copy"}
 OWNERS = [
     "anna", "boris", "clara", "david", "elena", "felix", "greta", "henry", "irene", "jonas",
@@ -19,7 +23,7 @@ THINGS = [
 ]  # fmt: skip
 
 
-def key_values(count: int, *, pairs: int, seed: int) -> list[Example]:
+def key_values(count: int, pairs: int, seed: int) -> list[Example]:
     """``pairs`` facts of who has what, and a question about one of them."""
     dice = Random(f"keys {pairs} {seed}")
     found = []
@@ -33,7 +37,7 @@ def key_values(count: int, *, pairs: int, seed: int) -> list[Example]:
     return found
 
 
-def copies(count: int, *, words: int, seed: int) -> list[Example]:
+def copies(count: int, words: int, seed: int) -> list[Example]:
     """A row of words to be said again, in their order."""
     dice = Random(f"copy {words} {seed}")
     found = []
@@ -42,3 +46,9 @@ def copies(count: int, *, words: int, seed: int) -> list[Example]:
         told = (f"the words to remember are {row} .",)
         found.append(Example(told, "which words were to be remembered ?", row, (0,), COPY))
     return found
+
+
+RECALLS: Mapping[Recall, Callable[[int, int, int], list[Example]]] = {
+    "keys": key_values,
+    "copies": copies,
+}

@@ -9,21 +9,23 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from random import Random
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map
 
 from mnemic.data.long.background import Background
-from mnemic.data.long.hide import Piece, Where, cut, hide
-from mnemic.network.segments import IGNORE, Segments
+from mnemic.data.long.hide import Piece, Where, cut, excerpt, hide
+from mnemic.network.segments import IGNORE, Counted, Segments
 from mnemic.recipe import ConfigError
 from mnemic.text import Subwords
 
 FULL = 0.93  # how full segments are on average, since sentences stay whole
 CPU = torch.device("cpu")
-Asks = Literal["question", "masked", "next"]
+WORDS = ("masked", "next")  # what is asked of documents themselves
+Asks = Literal["question", "sentence", "masked", "next"]
 
 
 class Batch(NamedTuple):
@@ -31,13 +33,20 @@ class Batch(NamedTuple):
 
     inputs: Segments
     answers: Tensor  # b w, ids; IGNORE behind the end
-    needed: Tensor  # b s n, True = a token of a sentence that proves the answer
+    facts: Tensor  # b s n, which of the sentences that prove the answer a token is in; -1 = none
     marked: Tensor  # b, whether such sentences are known
+    proven: bool  # whether they are for all
+    chain: int  # how many there are at most
     follows: Tensor  # b, 1 = the question is how the document goes on; IGNORE = it is none
     starts: Tensor  # b s n, True = a word begins
     keys: Tensor  # b, what the dice of masking depend on
     hidden: Tensor  # the id that hides a token
     ordinary: Tensor  # ids that may stand in for one
+
+    @property
+    def needed(self) -> Tensor:
+        """b s n, True = a token of a sentence that proves the answer."""
+        return self.facts >= 0
 
 
 class Asked(NamedTuple):
@@ -46,7 +55,7 @@ class Asked(NamedTuple):
     story: tuple[np.ndarray, ...]
     question: np.ndarray
     answer: np.ndarray
-    facts: frozenset[int]
+    facts: tuple[int, ...]  # sentences of the story that prove the answer, in their own order
     task: int
 
 
@@ -80,7 +89,8 @@ class LongSet:
 
     @property
     def device(self) -> torch.device:
-        return self.place
+        """Where rows are looked up; batches are sent to ``place``."""
+        return CPU
 
     @property
     def task(self) -> Tensor:
@@ -117,9 +127,12 @@ class LongSet:
         dice = Random(f"{self.seed}/{row}/{roll}")
         asked = self.examples[row]
         count = self.segments if roll is None else dice.randint(1, self.segments)
-        if self.asks != "question":
+        if self.asks in WORDS:
             return self.stretch(count, dice)
         length = int(count * self.room * FULL)
+        if self.asks == "sentence":
+            told = excerpt(asked.story, asked.facts, length, dice)
+            return Document(cut(told, self.room), asked)
         others = self.background.read(dice)
         pieces = hide(asked.story, others, length, dice, where=self.where)
         return Document(cut(pieces, self.room), asked)
@@ -132,7 +145,7 @@ class LongSet:
         ids = [piece.ids for piece in (after if follows else cuts[False][0])]
         words = np.concatenate(ids) if ids else np.zeros(0, dtype=np.int32)
         none = np.zeros(0, dtype=np.int32)
-        asked = Asked((), words[: self.room], none, frozenset(), 0)
+        asked = Asked((), words[: self.room], none, (), 0)
         return Document(iter(kept), asked, int(follows) if ids else IGNORE)
 
     def some(self, count: int, dice: Random) -> list[list[Piece]]:
@@ -180,28 +193,42 @@ class LongSet:
         answers = padded([ended(own.asked.answer, self.tokenizer.sep) for own in documents], words)
         framed = [framed_by(own.asked.question, self.tokenizer) for own in documents]
         question = padded(framed, max(len(own) for own in framed))
-        tokens, sentences, needed, answer, asked = (
-            torch.from_numpy(part).to(self.place) for part in (*parts, answers, question)
-        )
+        tokens, sentences, facts, answer, asked = map(torch.from_numpy, (*parts, answers, question))
+        rows = (parts[0][..., 0] == self.tokenizer.cls).reshape(-1).nonzero()[0]
         inside = sentences >= 0
         edge = (tokens == self.tokenizer.cls) | (tokens == self.tokenizer.sep)
         inputs = Segments(
             tokens, inside | edge, inside, asked.clamp(min=0), asked >= 0, answer.clamp(min=0),
-            sentences=sentences,
+            sentences=sentences, counted=Counted(torch.from_numpy(rows), int(parts[1].max()) + 1),
         )  # fmt: skip
-        table = word_starts(self.tokenizer).to(self.place)
-        said = torch.tensor([len(own.asked.answer) > 0 for own in documents], device=self.place)
-        return Batch(
+        said = torch.tensor([len(own.asked.answer) > 0 for own in documents])
+        batch = Batch(
             inputs=inputs,
             answers=torch.where((answer >= 0) & said.unsqueeze(1), answer, IGNORE),
-            needed=needed,
-            marked=torch.tensor([bool(own.asked.facts) for own in documents], device=self.place),
-            follows=torch.tensor([own.follows for own in documents], device=self.place),
-            starts=table[tokens],
-            keys=torch.tensor(keys, device=self.place),
-            hidden=torch.tensor(self.tokenizer.mask, device=self.place),
-            ordinary=ordinary(self.tokenizer).to(self.place),
+            facts=facts,
+            marked=torch.tensor([bool(own.asked.facts) for own in documents]),
+            proven=all(own.asked.facts for own in documents),
+            chain=max(len(own.asked.facts) for own in documents),
+            follows=torch.tensor([own.follows for own in documents]),
+            starts=word_starts(self.tokenizer)[tokens],
+            keys=torch.tensor(keys),
+            hidden=torch.tensor(self.tokenizer.mask),
+            ordinary=ordinary(self.tokenizer),
         )
+        return sent(batch, self.place)
+
+
+def sent(batch: Batch, place: torch.device) -> Batch:
+    """The batch on a device; a GPU goes on with what it does meanwhile."""
+    if place.type == "cpu":
+        return batch
+
+    def move(part: Any) -> Any:
+        if not isinstance(part, Tensor):
+            return part
+        return part.pin_memory().to(place, non_blocking=True)
+
+    return tree_map(move, batch)
 
 
 def filled(
@@ -210,12 +237,13 @@ def filled(
     words: Subwords,
     length: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Tokens, sentence numbers (-1: none) and what is needed, b s n each."""
+    """Tokens, sentence numbers and which fact each proves (-1: none), b s n each."""
     shape = (len(whole), max(max(len(own) for own in whole), 1), length)
     tokens = np.full(shape, words.pad, dtype=np.int64)
     sentences = np.full(shape, -1, dtype=np.int64)
-    needed = np.zeros(shape, dtype=bool)
+    facts = np.full(shape, -1, dtype=np.int64)
     for row, (document, segments) in enumerate(zip(documents, whole)):
+        order = {fact: place for place, fact in enumerate(document.asked.facts)}
         for column, pieces in enumerate(segments):
             tokens[row, column, 0] = words.cls
             place = 1
@@ -223,10 +251,10 @@ def filled(
                 behind = place + len(ids)
                 tokens[row, column, place:behind] = ids
                 sentences[row, column, place:behind] = number
-                needed[row, column, place:behind] = fact in document.asked.facts
+                facts[row, column, place:behind] = order.get(fact, -1)
                 place = behind
             tokens[row, column, place] = words.sep
-    return tokens, sentences, needed
+    return tokens, sentences, facts
 
 
 def padded(rows: Sequence[np.ndarray], width: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
@@ -185,8 +186,13 @@ def questions(source: Source, part: Part, tasks: Sequence[int] | None = None) ->
 
 def make(task: int, count: int, seed: int) -> list[Example]:
     """Generated questions of one task."""
+    return list(drawn(task, count, seed))
+
+
+@lru_cache(maxsize=8)  # training and validation are parts of one draw
+def drawn(task: int, count: int, seed: int) -> tuple[Example, ...]:
     stories = generate(task, count, seed=seed)
-    return [example for story in stories for example in examples(story, task)]
+    return tuple(example for story in stories for example in examples(story, task))
 
 
 def has(root: Path, task: int) -> bool:

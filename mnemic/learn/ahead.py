@@ -1,0 +1,62 @@
+"""Batches of long documents made by other processes, while this one trains on those before.
+
+A batch depends on its draw alone, so who makes it changes nothing.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._pytree import tree_map
+
+from mnemic.data.long.tensors import Batch, LongSet, sent
+from mnemic.learn.draws import Draw
+
+EACH = 2  # batches that a process is ahead
+
+_documents: LongSet | None = None  # of a process that makes batches
+
+
+def made_ahead(documents: LongSet, draws: Iterator[Draw], workers: int) -> Iterator[Batch]:
+    """The batches of ``draws``, in their order, where ``documents`` would have put them."""
+    with ProcessPoolExecutor(
+        workers, get_context("spawn"), initializer=begun, initargs=(documents.to("cpu"),)
+    ) as pool:
+        waiting: deque[Future[Any]] = deque()
+        try:
+            for rows, rolls, _ in draws:
+                told = None if rolls is None else rolls.numpy()
+                waiting.append(pool.submit(made, rows.numpy(), told))
+                if len(waiting) >= EACH * workers:
+                    yield received(waiting.popleft().result(), documents)
+            while waiting:
+                yield received(waiting.popleft().result(), documents)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def received(batch: Any, documents: LongSet) -> Batch:
+    return sent(tree_map(as_tensor, batch), documents.place)
+
+
+def as_tensor(part: Any) -> Any:
+    return torch.from_numpy(part) if isinstance(part, np.ndarray) else part
+
+
+def begun(documents: LongSet) -> None:
+    """A process is told once what it draws from."""
+    global _documents
+    torch.set_num_threads(1)
+    _documents = documents
+
+
+def made(rows: np.ndarray, rolls: np.ndarray | None) -> Any:
+    """One batch, its tensors as plain arrays."""
+    assert _documents is not None
+    told = None if rolls is None else torch.from_numpy(rolls)
+    batch = _documents.batch(torch.from_numpy(rows), told)
+    return tree_map(lambda part: part.numpy() if torch.is_tensor(part) else part, batch)

@@ -1,0 +1,139 @@
+"""Articles that are read before anyone asks: which sentences hold answers, and who finds them."""
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+import text_files
+import torch
+
+from mnemic.data.long.articles import LongArticles
+from mnemic.data.long.dataset import LongData
+from mnemic.data.long.hide import excerpt
+from mnemic.learn.checkpoint import load
+from mnemic.learn.evaluate import task_errors
+from mnemic.learn.fit import data_of, fit
+from mnemic.learn.recall import missed
+from mnemic.recipe import ConfigError
+from mnemic.recipe import load as load_recipe
+
+FIRST = "Ada met Ben. He lived in Ives, then in Oslo! Nobody wrote to him."
+SECOND = "Cara painted. She sold nothing."
+
+
+def question(name: str, text: str, answer: str) -> dict[str, Any]:
+    start = text.index(answer)
+    return {
+        "id": name,
+        "question": f"{name} ?",
+        "answers": [{"text": answer, "answer_start": start}],
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    asked = [question("where", FIRST, "Oslo"), question("who", FIRST, "Ben. He")]
+    other = [
+        question("what", SECOND, "nothing"),
+        {"id": "none", "question": "why ?", "answers": []},
+    ]
+    paragraphs = [{"context": FIRST, "qas": asked}, {"context": SECOND, "qas": other}]
+    whole = json.dumps({"data": [{"paragraphs": paragraphs}] * 4})
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.json").write_text(whole, encoding="utf-8")
+    return tmp_path
+
+
+def source(folder: Path, **options: Any) -> LongArticles:
+    words = {"kind": "wordpiece", "vocab": 200}
+    options = {"length": 24, "segments": 4, "tokenizer": words, **options}
+    return LongArticles(folder=str(folder), **options)
+
+
+def data(folder: Path, **options: Any) -> LongData:
+    return source(folder, **options).data()
+
+
+def test_an_article_is_its_sentences_and_an_answer_may_reach_over_two(folder: Path) -> None:
+    (article, *_) = source(folder).articles("test")
+    assert article.sentences[0] == "Ada met Ben."
+    assert " ".join(article.sentences) == f"{FIRST} {SECOND}"
+    assert article.paragraphs == (0, 0, 0, 1, 1)
+    found = {own.question.name: sorted(own.facts) for own in article.told}
+    assert found == {"where": [1], "who": [0, 1], "what": [4], "none": []}
+    for own in article.told:
+        quoted = " ".join(article.sentences[place] for place in sorted(own.facts))
+        assert all(answer in quoted for answer in own.question.answers[:1])
+
+
+def test_questions_share_one_story_and_those_without_an_answer_are_left_out(folder: Path) -> None:
+    found = data(folder)
+    assert [len(part) for part in (found.train, found.validation, found.test)] == [9, 3, 12]
+    first, second = found.test.examples[:2]
+    assert first.story is second.story
+    batch = found.test.batch(torch.arange(3))
+    assert batch.proven
+    for row, own in enumerate(found.test.examples[:3]):
+        facts = np.concatenate([own.story[place] for place in sorted(own.facts)])
+        assert batch.inputs.tokens[row][batch.needed[row]].tolist() == facts.tolist()
+
+
+def test_an_excerpt_holds_its_facts_and_as_much_around_them_as_there_is_room_for() -> None:
+    dice, befores = Random(0), []
+    story = [np.full(dice.randint(2, 9), place) for place in range(30)]
+    for number in range(300):
+        pieces = list(excerpt(story, {14, 15}, 60, Random(number)))
+        told = [piece.fact for piece in pieces]
+        assert told == list(range(told[0], told[-1] + 1))
+        assert {14, 15} <= set(told)
+        size = sum(len(piece.ids) for piece in pieces)
+        assert 60 - 9 <= size <= 60  # no sentence that stands beside it would fit
+        befores.append(14 - told[0])
+    assert min(befores) == 0
+    assert max(befores) > 5
+    assert [p.fact for p in excerpt(story, {3}, 0, dice)] == [3]  # never less than the facts
+    assert [p.fact for p in excerpt(story, {29}, 9999, dice)] == list(range(30))
+
+
+def test_training_reads_stretches_and_judging_as_much_as_is_asked_for(folder: Path) -> None:
+    part = data(folder).test
+    short = [len(list(part.upto(1).document(row, row / 12).segments)) for row in range(12)]
+    assert max(short) <= 2
+    whole = list(part.upto(99).document(0).segments)
+    told = np.concatenate([piece.ids for own in whole for piece in own]).tolist()
+    assert told == np.concatenate(part.examples[0].story).tolist()
+
+
+def test_a_folder_is_needed_and_subwords_are(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=r"data\.folder is missing"):
+        LongArticles().data()
+    with pytest.raises(ConfigError, match="articles need subwords"):
+        data(folder, tokenizer={"kind": "words"})
+
+
+def test_a_tiny_network_finds_the_sentence_of_a_question_that_came_after_it(tmp_path: Path) -> None:
+    """Four people an article; asked for one by name, the memory is read where that one stands."""
+    text_files.reading(tmp_path / "data", 200)
+    sets = [
+        f"data.folder={tmp_path / 'data'}",
+        "data.length=32",
+        "data.segments=4",
+        "model.width=32",
+    ]
+    sets += ['data.tokenizer={kind="wordpiece", vocab=400}', "model.encode.stack.depth=1"]
+    sets += ["train.rate=0.004", "train.validate=0", 'train.matmul="float32"', "train.log=1000"]
+    sets += ['train.schedule={kind="constant"}', "model.encode.stack.dropout=0.0"]
+    recipe = load_recipe("keeps-articles", sets)
+    recipe["phases"] = [{"train": {"segments": 4, "steps": 150, "batch": 32}}]
+    for _ in fit(recipe, tmp_path / "run", device="cpu"):
+        pass
+    checkpoint = load(tmp_path / "run")
+    test = data_of(recipe).test
+    (error,) = task_errors(checkpoint.network, test).values()
+    assert error < 20  # chance: 75
+    first = missed(checkpoint.network, test, range(8))
+    each = torch.cat([missed(checkpoint.network, test, [row]) for row in range(8)])
+    assert torch.equal(first, each)

@@ -1,0 +1,76 @@
+"""What the benchmarks of long texts compute, on numbers that can be counted by hand."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import faithful  # noqa: E402
+import long_articles  # noqa: E402
+import long_context  # noqa: E402
+import long_reviews  # noqa: E402
+import long_words  # noqa: E402
+
+from mnemic.data.long.articles import Article  # noqa: E402
+from mnemic.data.long.hide import Piece  # noqa: E402
+
+
+def test_cited_slots_are_the_fewest_that_make_up_the_share() -> None:
+    weights = torch.tensor([[0.1, 0.6, 0.3, -1.0], [0.95, 0.0, 0.05, -1.0]])
+    assert faithful.cited_slots(weights, 0.8).tolist() == [
+        [False, True, True, False],
+        [True, False, False, False],
+    ]
+    assert faithful.cited_slots(weights, 0.0).sum(1).tolist() == [0, 0]
+    lowest = faithful.first_of(torch.tensor([[3.0, 1.0, 2.0]]), torch.tensor([2]))
+    assert lowest.tolist() == [[False, True, True]]
+
+
+@pytest.mark.parametrize(
+    ("wins", "losses", "chance"), [(0, 0, 1.0), (3, 3, 1.0), (0, 3, 0.25), (10, 0, 2 / 1024)]
+)
+def test_the_sign_test_counts_tails(wins: int, losses: int, chance: float) -> None:
+    assert long_reviews.sign_test(wins, losses) == pytest.approx(chance, rel=0.01)
+    one, other = torch.tensor([True, True, False]), torch.tensor([False, True, True])
+    assert long_reviews.compared("a", "b", one, other) == {"only a": 1, "only b": 1, "p": 1.0}
+
+
+def test_memories_without_a_controller_are_of_equal_size() -> None:
+    article = Article(tuple("abcdefg"), (0, 0, 0, 1, 1, 2, 2), ())
+    assert long_articles.chosen_by("first", article, 3, 0) == [0, 3, 5]
+    assert long_articles.chosen_by("first", article, 5, 0) == [0, 3, 5, 1, 4]
+    drawn = long_articles.chosen_by("random", article, 4, 0)
+    assert len(set(drawn)) == 4
+    assert drawn == long_articles.chosen_by("random", article, 4, 0)
+    assert sorted(long_articles.chosen_by("random", article, 99, 1)) == list(range(7))
+
+
+def test_retrieval_keeps_the_best_that_fit_in_the_order_they_were_told() -> None:
+    sizes = {0.9: 4, 0.1: 2, 0.8: 3, 0.7: 9}
+    found = [(like, place, Piece(np.zeros(n))) for place, (like, n) in enumerate(sizes.items())]
+    kept = long_context.fitting(found, 8)
+    assert [like for like, *_ in kept] == [0.9, 0.8]
+    assert [like for like, *_ in long_context.fitting(found, 16)] == [0.9, 0.8, 0.7]
+
+
+def test_the_parts_of_processes_are_joined() -> None:
+    first = {"tokens": 5, "wrong": [True, False], "tasks": [1, 2], "read": 10, "seconds": 2.0}
+    second = {"tokens": 5, "wrong": [False], "tasks": [1], "read": 30, "seconds": 4.0}
+    row = long_context.joined([own | {"peak": None} for own in (first, second)])
+    assert (row["accuracy"], row["mean"]) == ({1: 50.0, 2: 100.0}, 75.0)
+    assert (row["questions"], row["tokens a second"]) == (3, 10)
+
+
+def test_word_losses_are_means_over_words_and_the_first_segment_is_left_out() -> None:
+    with_memory = torch.tensor([[[9.0, 3.0], [2.0, 2.0]], [[0.0, 0.0], [6.0, 2.0]]])
+    emptied = torch.tensor([[[9.0, 3.0], [4.0, 2.0]], [[0.0, 0.0], [6.0, 2.0]]])
+    told = long_words.told({"with memory": with_memory, "emptied": emptied})
+    assert told["loss"] == {"with memory": 2.0, "emptied": 2.5}
+    assert told["difference"][0] == 0.5
+    assert told["by segment"]["with memory"] == [3.0, 2.0]
+    assert told["words by segment"] == [3, 4]
