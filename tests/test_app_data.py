@@ -44,9 +44,9 @@ def test_options_come_from_the_signatures() -> None:
 
 
 def set_in(part: dict[str, Any], name: str) -> Iterator[str]:
-    """The dotted names of everything a piece of recipe sets."""
+    """The dotted names of everything a piece of recipe sets; a table by numbers is one value."""
     for key, value in part.items():
-        inner = isinstance(value, dict)
+        inner = isinstance(value, dict) and not all(own.isdigit() for own in value)
         yield from set_in(value, f"{name}.{key}") if inner else [f"{name}.{key}"]
 
 
