@@ -52,6 +52,42 @@ def memory(tmp_path_factory: pytest.TempPathFactory, shipped: SpanReader) -> Ite
         yield own
 
 
+def test_what_a_second_hop_finds_is_read_behind_its_clue(
+    tmp_path: Path, shipped: SpanReader
+) -> None:
+    """The question names neither the film nor its director: one fact leads to the other."""
+    facts = (
+        "Amber Road was written by Emil Gif.",
+        "Amber Road was directed by Lu Greenfield.",
+        "Cold Harbour was written by Tess Marlow.",
+        "Cold Harbour was directed by Ian Ostrov.",
+        "Paper Kites was directed by Mona Reyes.",
+    )
+    question = "Who directed the film that Emil Gif wrote?"
+    with Memory(tmp_path / "films.db", embedder="reader", reader=shipped) as films:
+        for fact in facts:
+            films.note(fact)
+        said = films.ask(question, hops=2, passages=1)
+        assert said.text == "Lu Greenfield"
+        assert said.evidence[0].sentence == facts[1]
+        assert said.evidence[0].passage[said.start : said.end] == said.text
+        assert films.ask(question, hops=1, passages=1, confidence=0.0).text != "Lu Greenfield"
+
+
+def test_a_span_of_the_clue_is_no_answer_of_the_passage(tmp_path: Path) -> None:
+    """A reader that always quotes the first words of what it is given."""
+
+    class First:
+        def answer(self, question: str, passages: Sequence[str]) -> list[Span]:
+            return [Span(0, 4, 0.9, 0.0) for _ in passages]
+
+    with Memory(tmp_path / "notes.db", embedder="hashed-ngrams", reader=First()) as notes:
+        notes.note("Emil wrote Amber Road.")
+        notes.note("Greenfield directed Amber Road.")
+        said = notes.ask("What did Emil write?", hops=2, passages=1, confidence=0.0)
+    assert [one.text for one in said.ranked] == ["Emil"]
+
+
 def test_passages_are_read_together_as_they_are_alone(shipped: SpanReader) -> None:
     question, slow = "Who wrote Dracula?", load("reader")
     found = shipped.answer(question, TEXTS)
