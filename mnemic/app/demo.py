@@ -33,7 +33,7 @@ class Asked(NamedTuple):
 ASKED = (
     Asked("What is the license?", "Apache 2.0"),
     Asked("Which package is needed for PDF files?", "pypdf"),
-    Asked("How many megabytes has the reader?", "24 MB"),
+    Asked("Which version of Python does mnemic need?", "3.11 or newer"),
     Asked("Who won the football world cup in 1998?", None),
 )
 
