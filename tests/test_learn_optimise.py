@@ -53,6 +53,20 @@ def weights() -> list[nn.Parameter]:
     return [nn.Parameter(gradient) for gradient in gradients(5)]
 
 
+Trained = tuple[list[nn.Parameter], torch.optim.Optimizer]
+
+
+def keep_step(*both: Trained) -> None:
+    """Both have the same weights after each of some steps with the same gradients."""
+    for seed in range(4):
+        for parameters, optimiser in both:
+            for weight, gradient in zip(parameters, gradients(seed), strict=True):
+                weight.grad = gradient
+            optimiser.step()
+        for one, other in zip(*(parameters for parameters, _ in both), strict=True):
+            torch.testing.assert_close(one, other)
+
+
 @pytest.mark.parametrize(
     "options", [{}, {"momentum": 0.9}, {"decay": 0.1}, {"momentum": 0.8, "decay": 0.01}]
 )
@@ -61,13 +75,7 @@ def test_sgd_is_torchs(options: dict[str, float]) -> None:
     mine = build(OPTIMISERS, {"kind": "sgd", **options}, parameters=ours, rate=0.05, runs=False)
     decay = {"weight_decay": options.get("decay", 0.0), "momentum": options.get("momentum", 0.0)}
     reference = torch.optim.SGD(theirs, lr=0.05, **decay)
-    for seed in range(4):
-        for parameters, optimiser in ((ours, mine), (theirs, reference)):
-            for weight, gradient in zip(parameters, gradients(seed), strict=True):
-                weight.grad = gradient
-            optimiser.step()
-        for one, other in zip(ours, theirs, strict=True):
-            torch.testing.assert_close(one, other)
+    keep_step((ours, mine), (theirs, reference))
 
 
 def test_sgd_leaves_weights_without_a_gradient_and_takes_a_rate_that_is_a_tensor() -> None:
@@ -120,10 +128,4 @@ def test_adamw_is_torchs_with_the_options_of_a_recipe() -> None:
         {"params": [w for w in theirs if w.dim() == 1], "weight_decay": 0.0},
     ]
     reference = torch.optim.AdamW(groups, lr=0.05, betas=(0.8, 0.95), eps=1e-6)
-    for seed in range(4):
-        for parameters, optimiser in ((ours, mine), (theirs, reference)):
-            for weight, gradient in zip(parameters, gradients(seed), strict=True):
-                weight.grad = gradient
-            optimiser.step()
-    for one, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one, other)
+    keep_step((ours, mine), (theirs, reference))
