@@ -1,5 +1,6 @@
 """The data kind ``reading``: rows without padding, wrong texts, texts to be found."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,21 @@ from mnemic.network import IGNORE, Windows
 from mnemic.objectives.reading import ReadingLoss, mean_vectors
 from mnemic.objectives.spans import span_loss
 from mnemic.recipe import ConfigError, load
+from mnemic.text.keys import key_lengths
 from mnemic.text.windows import Room, window_alone, window_question
 
 WORDS = {"kind": "wordpiece", "vocab": 400}
 
 
-def data(folder: Path, **options: Any) -> ArticleData:
-    text_files.reading(folder, 80)
+def data(folder: Path, lines: int = 1, **options: Any) -> ArticleData:
+    text_files.reading(folder, 80, lines=lines)
     given = {"tokenizer": WORDS, "length": 24, "overlap": 6, "articles": 3, "passages": 3}
     return ArticleFiles(folder=str(folder), **(given | options)).data()
+
+
+def window_vectors(states: Tensor, batch: ReadingBatch) -> Tensor:
+    """The vectors of the row's windows."""
+    return mean_vectors(states, batch.inputs, batch.inputs.mask.edges.diff().long())
 
 
 def drawn(own: ReadingSet, seed: int = 0) -> tuple[Tensor, ReadingBatch]:
@@ -122,7 +129,7 @@ def test_a_row_is_read_as_its_windows_are(tmp_path: Path) -> None:
     net, (rows, batch) = network(own), drawn(own.train)
     read = net(batch.inputs)
     edges = batch.inputs.mask.edges.tolist()
-    vectors = mean_vectors(read.states[0], batch.inputs)
+    vectors = window_vectors(read.states[0], batch)
     for number, place in enumerate(batch.windows.tolist()):
         a, b = edges[place], edges[place + 1]
         parts = (batch.inputs.tokens, batch.inputs.segments, batch.inputs.inside)
@@ -138,25 +145,60 @@ def test_a_row_is_read_as_its_windows_are(tmp_path: Path) -> None:
             assert (read.scores[number, :, 1 + b - a :] < -1e30).all()
 
 
-def test_the_loss_is_that_of_both_jobs(tmp_path: Path) -> None:
+def own_loss(near: Any, batch: ReadingBatch) -> Tensor:
+    """The mean loss of the right texts, question by question, of ``near(question, text)``."""
+    wanted = []
+    for question, right in enumerate(batch.right.tolist()):
+        others = [n for n, one in enumerate(batch.same.tolist()) if one != batch.same[right]]
+        scores = torch.stack([near(question, n) / 0.1 for n in (right, *others)])
+        wanted.append(-scores.log_softmax(0)[0])
+    return torch.stack(wanted).mean()
+
+
+def test_the_loss_is_that_of_all_jobs(tmp_path: Path) -> None:
     """Written out question by question; the same text twice in a batch is not held against one."""
-    own = data(tmp_path, passages=6)
+    own = data(tmp_path, 3, passages=6, length=60)
     net, (_, batch) = network(own), drawn(own.train)
     assert len(set(batch.same.tolist())) < len(batch.same)
     read = net(batch.inputs)
     total, count = span_loss(read.scores, batch.targets)
-    vectors = mean_vectors(read.states[0], batch.inputs)[batch.windows[len(batch.targets) :]]
+    vectors = window_vectors(read.states[0], batch)[batch.windows[len(batch.targets) :]]
     asked, texts = vectors[: len(batch.right)], vectors[len(batch.right) :]
-    wanted = []
-    for vector, right in zip(asked, batch.right.tolist()):
-        others = [n for n, one in enumerate(batch.same.tolist()) if one != batch.same[right]]
-        scores = torch.stack([vector @ texts[n] / 0.1 for n in (right, *others)])
-        wanted.append(-scores.log_softmax(0)[0])
-    loss = ReadingLoss(passages=0.5, temperature=0.1)(net, batch)
-    mean = total / count + 0.5 * torch.stack(wanted).mean()
-    torch.testing.assert_close(loss.total / loss.targets, mean)
+    whole = own_loss(lambda question, text: asked[question] @ texts[text], batch)
+    keys = keys_of(read.states[0], batch, own)
+    assert max(map(len, keys)) > 1
+    best = own_loss(lambda question, text: (keys[text] @ asked[question]).max(), batch)
+    loss = ReadingLoss(keys=2.0, passages=0.5, temperature=0.1)(net, batch)
+    torch.testing.assert_close(loss.total / loss.targets, total / count + 2 * best + 0.5 * whole)
     loss.total.backward()
     assert all(weight.grad is not None for weight in net.parameters())
+
+
+def keys_of(states: Tensor, batch: ReadingBatch, own: ArticleData) -> list[Tensor]:
+    """The vectors of each text's keys, from its string: its window's states, cut into stretches."""
+    texts = list(dict.fromkeys(one.text for one in examples(own)))
+    edges, found = batch.inputs.mask.edges.tolist(), []
+    for place, number in zip(batch.windows[-len(batch.same) :].tolist(), batch.same.tolist()):
+        inside = states[edges[place] + 1 : edges[place + 1] - 1]  # without its frame
+        encoded = own.words.encode(texts[number], special=False)
+        parts = inside.split(key_lengths(texts[number], encoded.offsets))
+        means = torch.stack([part.mean(0) for part in parts])
+        found.append(torch.nn.functional.normalize(means, dim=1))
+    return found
+
+
+def test_of_a_text_that_is_cut_the_keys_that_are_left_count(tmp_path: Path) -> None:
+    train = data(tmp_path, 3, length=60).train
+    _, batch = drawn(replace(train, mix=train.mix._replace(length=20)))
+    lengths, keys = batch.inputs.mask.lengths, batch.keys
+    assert int(keys.lengths.sum()) == sum(lengths)
+    assert int(keys.lengths.min()) > 0
+    assert int(keys.counts.sum()) == len(keys.texts)
+    sizes = keys.lengths[keys.texts].split(keys.counts.tolist())
+    windows = [lengths[place] for place in batch.windows[-len(batch.same) :].tolist()]
+    assert [int(own.sum()) for own in sizes] == windows
+    questions = batch.windows[len(batch.targets) : -len(batch.same)].tolist()
+    assert keys.lengths[keys.questions].tolist() == [lengths[place] for place in questions]
 
 
 def test_smooth_targets_lean_to_what_may_be_answered(tmp_path: Path) -> None:

@@ -83,8 +83,11 @@ def write(path: Path, rows: list[str]) -> None:
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
-def reading(folder: Path, count: int = 400, seed: int = 0) -> Path:
-    """Articles of four texts; each tells where one of its people was, and is asked for by name."""
+def reading(folder: Path, count: int = 400, seed: int = 0, lines: int = 1) -> Path:
+    """Articles of four texts; each tells where one of its people was, and is asked for by name.
+
+    More ``lines`` of a text say nothing.
+    """
     for name, size in (("train", count), ("dev", 60)):
         dice = Random(f"{seed} {name}")
         articles = []
@@ -94,6 +97,7 @@ def reading(folder: Path, count: int = 400, seed: int = 0) -> Path:
                 head = " ".join([*filler(dice, dice.randrange(1, 5)), person, "was", "in"])
                 place = dice.choice(PLACES)
                 text = " ".join([head, place, *filler(dice, dice.randrange(1, 5))])
+                text += "".join("\n" + " ".join(filler(dice, 6)) for _ in range(lines - 1))
                 answers = [{"text": place, "answer_start": len(head) + 1}]
                 asked = {"id": f"{article}.{number}", "question": f"where was {person} ?"}
                 paragraphs.append({"context": text, "qas": [asked | {"answers": answers}]})

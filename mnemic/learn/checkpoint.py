@@ -111,9 +111,10 @@ class Checkpoint:
         *,
         overlap: int | None = None,
         truncation: Truncation | None = None,
+        keys: bool = False,
     ) -> results.Embedded:
-        """Each text as a vector of length 1."""
-        return reader.embed(self, texts, overlap=overlap, truncation=truncation)
+        """Each text as a vector of length 1; with ``keys`` each of its sentences, too."""
+        return reader.embed(self, texts, overlap=overlap, truncation=truncation, keys=keys)
 
 
 def save(folder: Path, checkpoint: Checkpoint, *, small: bool = False) -> None:

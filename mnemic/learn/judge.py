@@ -5,13 +5,13 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from mnemic.data.corpora import CorpusSet
 from mnemic.data.sequences.tensors import SequenceSet
 from mnemic.data.texts.tensors import TextSet
 from mnemic.learn import metrics
-from mnemic.learn.read import AT_ONCE, class_scores, spans, tags, vectors
+from mnemic.learn.read import AT_ONCE, class_scores, key_vectors, spans, tags, vectors
 from mnemic.learn.results import DOUBT
 from mnemic.learn.say import spoken
 from mnemic.network import IGNORE
@@ -22,7 +22,7 @@ from mnemic.respond.merge import Span
 
 Figures = dict[str, float]
 RECALLS = (1, 5)  # how many of the nearest texts are looked at
-COMPARED = 1000  # questions that are compared with all texts at once
+COMPARED = 500  # questions that are compared with all texts at once
 BEAMS = 4  # of the beam search that stands beside the likeliest word each time
 
 
@@ -84,18 +84,26 @@ def of_reading(network: nn.Module, texts: TextSet) -> Figures:
 
 
 def recalls(network: nn.Module, texts: TextSet) -> Figures:
-    """How often a question's own text is the nearest of all, or one of the nearest five."""
+    """How often a question's own text is the nearest of all, or one of the nearest five.
+
+    A text is as near as its nearest key; "whole" is by one vector a text instead.
+    """
     if texts.search is None or not len(texts.search.questions):
         return {}
     asked, among = (vectors(network, own) for own in texts.search[:2])
-    right = torch.tensor(texts.search.right)
-    ranks = [
-        (scores > scores.gather(1, own.unsqueeze(1))).sum(1)
-        for part, own in zip(asked.split(COMPARED), right.split(COMPARED))
-        for scores in [part @ among.mT]
-    ]
-    rank = torch.cat(ranks)
-    return {f"recall@{most}": float((rank < most).double().mean()) for most in RECALLS}
+    keys = key_vectors(network, texts.search.texts)
+    counts = torch.tensor([len(own) for own in keys])
+    every, right = torch.cat(keys), torch.tensor(texts.search.right)
+    ranks: dict[str, list[Tensor]] = {"": [], ", whole": []}
+    for part, own in zip(asked.split(COMPARED), right.split(COMPARED)):
+        best = torch.segment_reduce(every @ part.mT, "max", lengths=counts, axis=0).mT
+        for way, scores in (("", best), (", whole", part @ among.mT)):
+            ranks[way].append((scores > scores.gather(1, own.unsqueeze(1))).sum(1))
+    return {
+        f"recall@{most}{way}": float((torch.cat(own) < most).double().mean())
+        for way, own in ranks.items()
+        for most in RECALLS
+    }
 
 
 def longest_of(network: nn.Module) -> int:

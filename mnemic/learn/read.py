@@ -1,6 +1,6 @@
 """Let a network read texts: windows by length, or in turn; then put together text by text.
 
-Shapes: e texts, w windows, n tokens, c classes or tags, d width.
+Shapes: e texts, w windows, n tokens, c classes or tags, s keys, d width.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,6 +16,7 @@ from mnemic.learn.slots import Watch
 from mnemic.network import Read, Windows
 from mnemic.network.memory_reader import InTurn, MemoryReader
 from mnemic.respond.merge import Span, best_of_windows, best_spans
+from mnemic.text.keys import key_lengths
 from mnemic.text.windows import Stretch, owners
 
 AT_ONCE = 16_384  # tokens a batch, with padding: memory and time depend on it, results do not
@@ -153,3 +154,33 @@ def vectors(network: nn.Module, texts: TextSet) -> Tensor:
     owner = torch.arange(len(texts)).repeat_interleave(counts)
     whole = sums.new_zeros(len(texts), sums.shape[1]).index_add(0, owner, sums)
     return nn.functional.normalize(whole, dim=1)
+
+
+@torch.no_grad()
+def key_vectors(network: nn.Module, texts: TextSet) -> list[Tensor]:
+    """The vectors of each text's keys (s d), of length 1: the means of their tokens' states."""
+    was = network.training
+    network.eval()
+    read_all: Any = windows_in_turn if isinstance(network, MemoryReader) else by_length
+    width: int = network.encode.width  # type: ignore[union-attr, assignment]
+    lengths = [
+        key_lengths(own.text, texts.offsets(number)) for number, own in enumerate(texts.examples)
+    ]
+    sums = [torch.zeros(len(own), width) for own in lengths]
+    owner = torch.arange(len(texts)).repeat_interleave(texts.first.diff().cpu()).tolist()
+    place, held = texts.place.tolist(), texts.held.tolist()
+    for chosen, inputs, read in read_all(network, texts):
+        numbers = torch.full(inputs.tokens.shape, -1)
+        for row, window in enumerate(chosen.tolist()):
+            own = torch.tensor(lengths[owner[window]])
+            of_tokens = torch.arange(len(own)).repeat_interleave(own)
+            stretch = of_tokens[slice(*held[window])]
+            numbers[row, place[window] : place[window] + len(stretch)] = stretch
+        each = torch.arange(int(numbers.max()) + 1).view(-1, 1, 1)
+        member = (numbers == each).transpose(0, 1).to(read.states)  # w s n
+        pooled = (member @ read.states).float().cpu()
+        for window, own in zip(chosen.tolist(), pooled):
+            text = sums[owner[window]]
+            text += own[: len(text)]
+    network.train(was)
+    return [nn.functional.normalize(own, dim=1) for own in sums]

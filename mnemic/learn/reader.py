@@ -14,7 +14,7 @@ from mnemic.data.texts.number import asked_set, first_tokens, labelled_set, tagg
 from mnemic.data.texts.tensors import TextSet
 from mnemic.learn import results
 from mnemic.learn.metrics import entities
-from mnemic.learn.read import class_scores, spans, tags, vectors
+from mnemic.learn.read import class_scores, key_vectors, spans, tags, vectors
 from mnemic.learn.slots import Looks
 from mnemic.recipe import ConfigError, build
 from mnemic.text import Room
@@ -154,15 +154,21 @@ def embed(
     *,
     overlap: int | None = None,
     truncation: Truncation | None = None,
+    keys: bool = False,
 ) -> results.Embedded:
-    """Each text as a vector of length 1, whatever the network was trained for."""
+    """Each text as a vector of length 1, whatever the network was trained for.
+
+    With ``keys`` each sentence of it has one, too: a text is as near as the nearest of them.
+    """
     allowed(checkpoint, "embed")
     room = room_of(checkpoint, overlap, truncation)
     examples = [Labelled(text, None, "") for text in strings(texts)]
     own = labelled_set(examples, checkpoint.tokenizer, room, labels=())
-    found = vectors(checkpoint.network, placed(own, checkpoint))
+    there = placed(own, checkpoint)
+    found = vectors(checkpoint.network, there)
     seen, total = (tuple(part.tolist()) for part in own.count.unbind(1))
-    return results.Embedded(found, seen, total)
+    parts = key_vectors(checkpoint.network, there) if keys else ()
+    return results.Embedded(found, seen, total, tuple(parts))
 
 
 def allowed(checkpoint: "Checkpoint", method: str) -> None:

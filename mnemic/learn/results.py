@@ -134,3 +134,4 @@ class Embedded:
     vectors: Tensor  # e d
     seen: tuple[int, ...]
     total: tuple[int, ...]
+    keys: tuple[Tensor, ...] = ()  # s d each: of every text, if they were asked for

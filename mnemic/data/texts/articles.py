@@ -20,6 +20,7 @@ from mnemic.data.texts.squad import read_articles
 from mnemic.data.texts.tensors import Search, TextSet
 from mnemic.recipe import ConfigError, build
 from mnemic.text import Room, Tokenizer
+from mnemic.text.keys import key_lengths
 from mnemic.text.windows import Truncation
 
 Article = Sequence[Asked]
@@ -130,6 +131,7 @@ def reading_set(articles: Sequence[Article], words: Tokenizer, mix: Mix) -> Read
         )
     home = torch.arange(len(texts)).repeat_interleave(torch.tensor(counts))
     ends = [answer_tokens(coded[text].offsets, own) for text, own in zip(home.tolist(), questions)]
+    keys = [key_lengths(text, own.offsets) for text, own in zip(texts, coded)]
     pool = [ids for own in (asked, [one.ids for one in coded], frame) for ids in own]
     places = placed(pool)
     sizes = torch.tensor([len(article) for article in grouped])
@@ -139,6 +141,8 @@ def reading_set(articles: Sequence[Article], words: Tokenizer, mix: Mix) -> Read
         pool=torch.tensor([number for ids in pool for number in ids]),
         questions=places[: len(asked)],
         texts=places[len(asked) : len(asked) + len(texts)],
+        key_lengths=torch.tensor([length for own in keys for length in own]),
+        keys=placed(keys),
         home=home,
         answers=torch.tensor(ends),
         asked=spread(torch.tensor(counts)),
@@ -172,7 +176,7 @@ def answer_tokens(offsets: Sequence[tuple[int, int]], own: Asked) -> tuple[int, 
 
 
 def placed(pieces: Sequence[Sequence[int]]) -> Tensor:
-    """Where each piece begins in all of them, one after another, and how long it is."""
+    """Where each piece begins in all of them, one after another, and how long it is: m 2."""
     return spread(torch.tensor([len(own) for own in pieces]))
 
 

@@ -32,6 +32,15 @@ class Mix(NamedTuple):
     asked: int  # questions a text
 
 
+class Keys(NamedTuple):
+    """A row in stretches: the keys of its texts; all other windows are one each."""
+
+    lengths: Tensor  # s, tokens of each, in the row's order
+    questions: Tensor  # k, which of them the questions are
+    texts: Tensor  # which of them the texts' keys are, text by text
+    counts: Tensor  # p, keys of each text
+
+
 class ReadingBatch(NamedTuple):
     """A row of windows, what the first of them answer, and who belongs to whom."""
 
@@ -40,6 +49,7 @@ class ReadingBatch(NamedTuple):
     windows: Tensor  # m, where in the row's order the windows to be read, questions, texts stand
     right: Tensor  # of each question its text, counted among the texts
     same: Tensor  # which text of the set each of the texts is: one may be there twice
+    keys: Keys
 
 
 class Pieces(NamedTuple):
@@ -59,6 +69,8 @@ class ReadingSet:
     pool: Tensor  # ids of all questions and texts, then the special tokens
     questions: Tensor  # q 2, begin and length in the pool
     texts: Tensor  # p 2
+    key_lengths: Tensor  # tokens of all keys of all texts
+    keys: Tensor  # p 2, first key and number of keys of each text
     home: Tensor  # q, the text of each question
     answers: Tensor  # q 2, first and last token of the answer in its text; -1: none
     asked: Tensor  # p 2, first question and number of questions of each text
@@ -107,8 +119,10 @@ class ReadingSet:
         )
         pieces = Pieces(*(torch.cat(parts) for parts in zip(reading, questions, texts)))
         inputs, order = self.row(pieces, len(rows))
+        sizes = torch.tensor(inputs.mask.lengths)[order]
+        keys = self.in_keys(sizes, order, same, len(rows))
         sent = (self.send(part) for part in (targets, order, right, same))
-        return ReadingBatch(inputs, *sent)
+        return ReadingBatch(inputs, *sent, Keys(*(self.send(part) for part in keys)))
 
     def to_read(self, rows: Tensor, dice: Tensor) -> tuple[Pieces, Tensor]:
         """Each question with a stretch of its own text or of a wrong one, and its targets."""
@@ -188,11 +202,42 @@ class ReadingSet:
         row = Row(tokens, mask, segments, positions, inside.bool(), places, self.send(real))
         return row, rank
 
+    def in_keys(self, sizes: Tensor, rank: Tensor, texts: Tensor, count: int) -> Keys:
+        """Windows of these sizes (m) in stretches; the last of them are ``texts`` (p).
+
+        ``rank`` is where each window stands in the row; the first ``count`` are to be read. Special
+        tokens belong to the key beside them. Of a text that was cut the keys that are left count.
+        """
+        first, many = self.keys[texts].unbind(1)
+        owner = torch.arange(len(texts)).repeat_interleave(many)
+        tokens = self.key_lengths[ragged(first, many)]
+        before = self.texts[texts, 1].cumsum(0) - self.texts[texts, 1]
+        ends = tokens.cumsum(0) - before[owner]
+        begins, inside = ends - tokens, sizes[-len(texts) :] - self.frame[0] - self.frame[2]
+        held = (begins < inside[owner]) | (begins == 0)
+        own = (torch.minimum(ends, inside[owner]) - begins)[held]
+        counts = torch.bincount(owner[held], minlength=len(texts))
+        own[counts.cumsum(0) - counts] += self.frame[0]
+        own[counts.cumsum(0) - 1] += self.frame[2]
+        others = len(sizes) - len(texts)
+        every = torch.cat([torch.ones(others, dtype=torch.long), counts])  # m, stretches of each
+        order = rank.argsort()
+        places = ragged((every.cumsum(0) - every)[order], every[order])
+        where = torch.empty_like(places).scatter_(0, places, torch.arange(len(places)))
+        lengths = torch.cat([sizes[:others], own])[places]
+        return Keys(lengths, where[count:others], where[others:], counts)
+
     def send(self, part: Tensor) -> Tensor:
         """A tensor on its way to ``place``; nobody waits for it."""
         if self.place.type != "cuda":
             return part.to(self.place)
         return part.pin_memory().to(self.place, non_blocking=True)
+
+
+def ragged(first: Tensor, count: Tensor) -> Tensor:
+    """``count`` numbers from ``first`` on, for each of both (m), one after another."""
+    step = torch.arange(int(count.sum()))
+    return step + (first - count.cumsum(0) + count).repeat_interleave(count)
 
 
 def but(own: Tensor, first: Tensor, count: Tensor, dice: Tensor) -> Tensor:
