@@ -11,6 +11,7 @@ import torch
 from mnemic.data.texts.articles import ArticleFiles
 from mnemic.data.texts.examples import Labelled
 from mnemic.data.texts.number import labelled_set
+from mnemic.learn import read
 from mnemic.learn.read import key_vectors, vectors
 from mnemic.learn.start import new_network
 from mnemic.recipe import load
@@ -67,8 +68,11 @@ def test_no_key_is_short_but_that_of_a_short_text() -> None:
     assert key_lengths("", []) == [0]
 
 
-def test_vectors_of_keys_are_means_of_their_own_tokens(tmp_path: Path) -> None:
+def test_vectors_of_keys_are_means_of_their_own_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each text read alone; what several windows of a text share counts twice."""
+    monkeypatch.setattr(read, "AT_ONCE", 1)  # the windows of a text are read at different times
     text_files.reading(tmp_path, 40, lines=3)
     words = {"kind": "wordpiece", "vocab": 400}
     own = ArticleFiles(folder=str(tmp_path), tokenizer=words, length=24, overlap=6).data()

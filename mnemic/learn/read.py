@@ -180,7 +180,7 @@ def key_vectors(network: nn.Module, texts: TextSet) -> list[Tensor]:
         member = (numbers == each).transpose(0, 1).to(read.states)  # w s n
         pooled = (member @ read.states).float().cpu()
         for window, own in zip(chosen.tolist(), pooled):
-            text = sums[owner[window]]
+            text = sums[owner[window]][: len(own)]
             text += own[: len(text)]
     network.train(was)
     return [nn.functional.normalize(own, dim=1) for own in sums]
