@@ -31,6 +31,7 @@ from mnemic.learn.phase import phases
 from mnemic.learn.proof import read_many
 from mnemic.recipe import ConfigError, Recipe, load, names, override
 
+RETOLD = "-retold"  # ends the names of recipes that tell training stories several times
 PUBLISHED = Path(__file__).with_name("published.toml")
 LANES = 20  # one a task
 
@@ -78,7 +79,11 @@ class BabiTable:
     def published(self) -> dict[str, Any]:
         """What the paper prints for this setting; nothing, where no paper has it."""
         every = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
-        return every.get(self.recipe, {}).get(f"{self.size}-joint" if self.joint else self.size, {})
+        network = self.recipe.removesuffix(RETOLD)
+        own = every.get(network, {}).get(f"{self.size}-joint" if self.joint else self.size, {})
+        if own and network != self.recipe:
+            own["source"] += ", no story told again"
+        return own
 
     def run_keys(self) -> list[str]:
         """A name a recipe, for all that decides a run but its seed: the recipe and the files."""
@@ -158,6 +163,7 @@ def train_group(
             "seconds": round(took, 2),
             **{part: found[run] for part, found in errors.items()},
             "evidence": read[run],
+            "hardware": hardware(device),
         }
         for run, seed in enumerate(seeds)
     ]
@@ -232,7 +238,7 @@ def result(table: BabiTable, folder: Path) -> dict[str, Any]:
         "published": paper,
         "generated_training_tasks": sorted({task for run in runs for task in run["generated"]}),
         "data_sha256": data_digest(table),
-        "hardware": hardware(table.device),
+        "hardware": ", ".join(sorted({run["hardware"] for run in runs})),
         "versions": {
             "mnemic": __version__,
             "torch": torch.__version__,
@@ -251,7 +257,7 @@ def kept(folder: Path) -> dict[tuple[str, int], dict[str, Any]]:
             row = json.loads(line)
         except json.JSONDecodeError:
             continue
-        found[row["recipe"], row["seed"]] = row
+        found[row["recipe"], row["seed"]] = {"hardware": "unknown"} | row
     return found
 
 
@@ -276,7 +282,7 @@ def data_digest(table: BabiTable) -> str:
     return whole.hexdigest()
 
 
-def hardware(device: str) -> str:
-    if device.startswith("cuda"):
-        return torch.cuda.get_device_name()
+def hardware(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
     return f"CPU ({platform.machine()}), threads: {torch.get_num_threads()}"

@@ -149,7 +149,7 @@ def result(table: WordsTable, folder: Path) -> dict[str, Any]:
         "documents": told["about"],
         "words": {"train": data.train.asked, "test": data.test.asked},
         "data_sha256": {name: digest(Path(place) / name) for name in NEEDED},
-        "hardware": hardware(table.device),
+        "hardware": hardware(torch.device(table.device)),
         "versions": {
             "mnemic": __version__,
             "torch": torch.__version__,
