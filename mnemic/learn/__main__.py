@@ -3,9 +3,10 @@
 A machine that has torch, numpy, tokenizers and safetensors is enough; so is ``torchrun
 --nproc-per-node 2 -m mnemic.learn …``. ``python -m mnemic.learn table babi …`` rebuilds a table,
 with ``--recipe all`` all of them, ``table words …`` compares language models; ``python -m
-mnemic.learn ship RUN NAME`` puts a trained network into the package; ``python -m mnemic.learn
-prepare RECIPE --data TEXTS --out DIR`` makes the sequences of pre-training, so that training can
-begin at once, elsewhere too, with ``--data DIR``.
+mnemic.learn average RUN RUN`` makes one network of several; ``python -m mnemic.learn ship RUN
+NAME`` puts a trained network into the package; ``python -m mnemic.learn prepare RECIPE --data TEXTS
+--out DIR`` makes the sequences of pre-training, so that training can begin at once, elsewhere too,
+with ``--data DIR``.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+from mnemic.learn.average import average
 from mnemic.learn.every import ALL, every, place_of, save_summary
 from mnemic.learn.fit import Report, fit
 from mnemic.learn.prepare import prepare
@@ -35,7 +37,12 @@ from mnemic.recipe import load
 def main(words: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     try:
-        commands = {"table": table, "ship": ship_run, "prepare": prepare_corpus}
+        commands = {
+            "average": average_runs,
+            "prepare": prepare_corpus,
+            "ship": ship_run,
+            "table": table,
+        }
         command = commands.get(words[0]) if words else None
         return command(words[1:]) if command else train(words)
     except (ValueError, OSError) as error:
@@ -141,6 +148,15 @@ def words_table(words: Sequence[str]) -> int:
             if stopped():
                 raise KeyboardInterrupt
     print(json.dumps(save_words(asked, folder), indent=1))
+    return 0
+
+
+def average_runs(words: Sequence[str]) -> int:
+    """Several finished runs become one."""
+    parser = argparse.ArgumentParser("python -m mnemic.learn average", description=average.__doc__)
+    parser.add_argument("runs", type=Path, nargs="+", help="folders of finished runs")
+    parser.add_argument("--out", required=True, type=Path, help="folder of their mean")
+    average(**vars(parser.parse_args(words)))
     return 0
 
 
