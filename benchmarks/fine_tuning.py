@@ -245,7 +245,7 @@ def run_one(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
         "task": job.task, "title": task.title, "seed": job.seed, "recipe": task.recipe,
         "sets": list(job.sets), "started": task.started, "before": task.before,
         "validation": best["figures"], "epoch": best["epoch"], "steps": looks[-1]["steps"],
-        "hardware": hardware(device), "torch": torch.__version__,
+        "hardware": hardware(torch.device(device)), "torch": torch.__version__,
     }  # fmt: skip
     if job.number < 0:
         source = build(DATASETS, recipe["data"])

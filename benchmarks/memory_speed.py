@@ -5,7 +5,8 @@
 
 FOLDER keeps a memory of each size, made once. Slots are --length sentences of --texts (JSON lines
 with ``text``), else sentences of made-up words, as frequent as words are (Zipf). Their vectors are
-drawn: a thousand clusters, so that there is something to find. A query is a few words of one slot,
+drawn: a thousand clusters, so that there is something to find; each sentence of several has a key.
+A query is a few words of one slot,
 and a vector near that of another. ``recall`` is the share of what sorting all vectors finds that
 ``nearest`` finds, too. ``answer`` is the whole way from a question to a span: the question is
 embedded by the shipped reader's network (and then given its drawn vector), five passages are read.
@@ -32,8 +33,9 @@ import numpy
 from mnemic import Memory
 from mnemic.store import Asking, Embedder, SQLiteStore
 from mnemic.store.asking import ask
-from mnemic.store.contract import Draft, Model, Vectors
+from mnemic.store.contract import Draft, Marks, Model, Vectors
 from mnemic.store.embed import embedder
+from mnemic.store.keys import without_keys
 from mnemic.store.large import vector_blocks
 from mnemic.store.reader import reader_of
 from mnemic.store.reading import CANDIDATES, read
@@ -66,6 +68,9 @@ class Drawn:
 
     def embed(self, texts: Any) -> Vectors:
         return numpy.stack([self.vector for _ in texts])
+
+    def marks(self, texts: Any) -> list[Marks]:
+        return without_keys(self.embed(texts))
 
 
 class Paid(Drawn):
@@ -105,6 +110,15 @@ def drawn_vectors(count: int, width: int, seed: int) -> Vectors:
     return (found / numpy.linalg.norm(found, axis=1, keepdims=True)).astype(numpy.float32)
 
 
+def drawn_marks(count: int, width: int, seed: int, keys: int) -> list[Marks]:
+    """Such vectors, and keys around each of them."""
+    vectors = drawn_vectors(count, width, seed)
+    dice = numpy.random.default_rng(seed)
+    rows = vectors[:, None] + dice.normal(size=(count, keys, width)) / width**0.5
+    rows /= numpy.linalg.norm(rows, axis=2, keepdims=True)
+    return [Marks(*own) for own in zip(vectors, rows.astype(numpy.float32))]
+
+
 def fill(store: SQLiteStore, model: Model, count: int, texts: Path | None, length: int = 1) -> None:
     source = sentences(texts)
     with store.writing():
@@ -112,13 +126,13 @@ def fill(store: SQLiteStore, model: Model, count: int, texts: Path | None, lengt
             store.set_model(model)
         for number in range(0, count, DOCUMENT):
             size = min(DOCUMENT, count - number)
-            vectors = drawn_vectors(size, model.width, 1 + number)
+            marks = drawn_marks(size, model.width, 1 + number, length)
             own = [" ".join(islice(source, length)) for _ in range(size)]
             passages = [
                 Passage(text, None, (Sentence(0, len(text), 1, 0, len(text)),)) for text in own
             ]
             with store.change():
-                store.add(Draft(f"{number}", "text", f"{number}"), zip(passages, vectors))
+                store.add(Draft(f"{number}", "text", f"{number}"), zip(passages, marks))
 
 
 def queries_of(store: SQLiteStore, model: Model, count: int, size: int) -> list[Query]:

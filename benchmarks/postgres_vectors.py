@@ -15,6 +15,7 @@ import numpy
 
 from mnemic.store import PostgresStore, postgres_dense
 from mnemic.store.contract import Draft, Model, Nearest, Vectors
+from mnemic.store.keys import without_keys
 from mnemic.text.documents import Passage, Sentence
 
 MOST, CENTRES, QUERIES = 200, 500, 30
@@ -52,7 +53,9 @@ def main() -> None:
     postgres_dense.INDEXED = given.count + 1
     with store.writing(), store.change():
         store.set_model(Model("trial", "", given.width))
-        store.add(Draft("", "text", ""), zip(passages, around(centres, given.count, dice)))
+        store.add(
+            Draft("", "text", ""), zip(passages, without_keys(around(centres, given.count, dice)))
+        )
     queries = list(around(centres, QUERIES, dice))
     exact, truth = ask(store, queries)
     postgres_dense.INDEXED = 1

@@ -9,8 +9,9 @@ import numpy
 import pytest
 
 from mnemic.store import Memory, Span, StoreError
-from mnemic.store.contract import Model
+from mnemic.store.contract import Marks, Model
 from mnemic.store.embed import PACKAGE, embedder
+from mnemic.store.keys import without_keys
 from mnemic.store.reading import read, spread
 
 FACTS = (
@@ -37,6 +38,9 @@ class Synonyms:
         found = [[float(bool(own & group)) for group in self.known] for own in words]
         rows = numpy.array(found, numpy.float32).reshape(-1, 2)
         return rows / numpy.maximum(numpy.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+
+    def marks(self, texts: Sequence[str]) -> list[Marks]:
+        return without_keys(self.embed(texts))
 
 
 class Numbers:

@@ -9,6 +9,7 @@ import pytest
 
 from mnemic.store import ENGINES, Store, StoreError
 from mnemic.store.contract import Draft, Model, Place
+from mnemic.store.keys import without_keys
 from mnemic.text.documents import Passage, Sentence
 
 MODEL = Model("tests", "0", 4)
@@ -53,8 +54,13 @@ def vector(*numbers: float) -> numpy.ndarray:
     return numpy.array(numbers, numpy.float32)
 
 
+def vectors_of(count: int) -> numpy.ndarray:
+    return numpy.array([[1, page, 0, 0] for page in range(count)], numpy.float32)
+
+
 def add(store: Store, name: str, *texts: str, previous: int | None = None) -> int:
-    pairs = [(passage(text, page), vector(1, page, 0, 0)) for page, text in enumerate(texts)]
+    marks = without_keys(vectors_of(len(texts)))
+    pairs = [(passage(text, page), marks[page]) for page, text in enumerate(texts)]
     with store.writing(), store.change():
         return store.add(Draft(name, "text", name, previous=previous), pairs)
 
@@ -120,7 +126,8 @@ def test_nearest_is_what_sorting_everything_finds(opened: Opened) -> None:
     store, dice = opened(), numpy.random.default_rng(0)
     keys = dice.normal(size=(1300, 4)).astype(numpy.float16).astype(numpy.float32)
     with store.writing(), store.change():
-        store.add(Draft("many", "text", "many"), ((passage(f"w{n}"), keys[n]) for n in range(1300)))
+        marks = enumerate(without_keys(keys))
+        store.add(Draft("many", "text", "many"), ((passage(f"w{n}"), own) for n, own in marks))
     for query in dice.normal(size=(3, 4)).astype(numpy.float32):
         scores = keys @ query
         near = store.nearest(query, 20)
@@ -200,11 +207,14 @@ def test_another_model_means_other_vectors(opened: Opened) -> None:
     with store.writing(), store.change():
         store.set_model(Model("other", "1", 2))
     assert store.check() == ["3 passages have no vector; `mnemic reindex` makes them"]
-    (lacking,) = store.without_vector()
+    (lacking,) = store.unmarked()
     assert [slot.document for slot in lacking][:2] == [number, number]
-    for slots in store.without_vector():
+    for slots in store.unmarked():
         with store.writing(), store.change():
-            store.give([slot.id for slot in slots], numpy.ones((len(slots), 2), numpy.float32))
+            store.give(
+                [slot.id for slot in slots],
+                without_keys(numpy.ones((len(slots), 2), numpy.float32)),
+            )
     assert store.check() == []
     assert store.vectors([lacking[0].id]).tolist() == [[1, 1]]
 

@@ -12,6 +12,7 @@ from mnemic.store import SQLiteStore, large, matching
 from mnemic.store.codes import Codes, best_of_many, products, rounded
 from mnemic.store.codes_file import PAGE, read_codes
 from mnemic.store.contract import Draft, Model, Vectors
+from mnemic.store.keys import without_keys
 from mnemic.store.lexical import query, words_of
 from mnemic.store.lock import sole_writer
 from mnemic.text.documents import Passage, Sentence
@@ -52,7 +53,7 @@ def add(store: SQLiteStore, name: str, count: int, previous: int | None = None) 
     passages = [Passage(text, None, (Sentence(0, len(text), 1, 0, len(text)),)) for text in texts]
     with store.writing(), store.change():
         draft = Draft(name, "text", name, previous=previous)
-        return store.add(draft, zip(passages, drawn(count, seed)))
+        return store.add(draft, zip(passages, without_keys(drawn(count, seed))))
 
 
 def truth(store: SQLiteStore, vector: Vectors) -> list[int]:
@@ -160,14 +161,14 @@ def test_on_any_doubt_the_cache_is_made_anew(store: SQLiteStore, path: Path) -> 
 def test_a_cache_of_another_memory_is_not_used(store: SQLiteStore, path: Path) -> None:
     agrees(store)
     with store.writing(), store.change():
-        store.give([1], drawn(1, 77))
+        store.give([1], without_keys(drawn(1, 77)))
     agrees(store)  # a vector was replaced
     stale = cache_of(path).read_bytes()
     with store.writing(), store.change():
         store.set_model(Model("other", "1", WIDTH))
     assert store.nearest(drawn(1, 9)[0], MOST) == ([], 0.0, 0.0)
     with store.writing(), store.change():
-        store.give(list(range(1, SLOTS + 1)), drawn(SLOTS, 5))
+        store.give(list(range(1, SLOTS + 1)), without_keys(drawn(SLOTS, 5)))
     cache_of(path).write_bytes(stale)
     again = SQLiteStore(path)
     agrees(again)
@@ -184,7 +185,7 @@ def test_a_change_that_is_taken_back_leaves_nothing(
     def take_back() -> None:
         with store.writing(), store.change():
             passage = Passage("back", None, (Sentence(0, 4, 1, 0, 4),))
-            store.add(Draft("back", "text", "back"), [(passage, drawn(1, 9)[0])])
+            store.add(Draft("back", "text", "back"), [(passage, without_keys(drawn(1, 9))[0])])
             assert store.nearest(drawn(1, 9)[0], 1).best[0].slot == SLOTS + 1
             raise RuntimeError("not after all")
 

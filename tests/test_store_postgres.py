@@ -13,6 +13,7 @@ from postgres_server import GUARDED
 from mnemic import Memory
 from mnemic.store import HashedNgrams, PostgresStore, SQLiteStore, StoreError, postgres_dense
 from mnemic.store.contract import Draft, Model, Scored
+from mnemic.store.keys import without_keys
 from mnemic.store.locate import locate
 from mnemic.store.postgres_schema import SCHEMAS
 from mnemic.text.documents import Passage, Sentence
@@ -117,7 +118,7 @@ def test_an_index_finds_what_looking_at_all_finds(
     some = (pair[0] for pair in passages([f"w{n}" for n in range(3000)]))
     with store.writing(), store.change():
         store.set_model(Model("tests", "0", 16))
-        number = store.add(Draft("all", "text", "all"), zip(some, keys))
+        number = store.add(Draft("all", "text", "all"), zip(some, without_keys(keys)))
     queries = dice.normal(size=(20, 16)).astype(numpy.float32)
     exact = [store.nearest(query, 20) for query in queries]
     monkeypatch.setattr(postgres_dense, "INDEXED", 1000)

@@ -12,7 +12,7 @@ from mnemic.data.texts.articles import ArticleFiles
 from mnemic.data.texts.examples import Labelled
 from mnemic.data.texts.number import labelled_set
 from mnemic.learn import read
-from mnemic.learn.read import key_vectors, vectors
+from mnemic.learn.read import key_vectors, vectors, vectors_and_keys
 from mnemic.learn.start import new_network
 from mnemic.recipe import load
 from mnemic.text import Room
@@ -82,9 +82,8 @@ def test_vectors_of_keys_are_means_of_their_own_tokens(
     texts = list(dict.fromkeys(one.text for article in own.files.told("test") for one in article))
     texts += ["", "word"]
     room = Room(24, 6)
-    found = key_vectors(
-        net, labelled_set([Labelled(t, None, "") for t in texts], own.words, room, labels=())
-    )
+    whole = labelled_set([Labelled(t, None, "") for t in texts], own.words, room, labels=())
+    found = key_vectors(net, whole)
     several = 0
     for text, keys in zip(texts, found, strict=True):
         windowed = window_alone(own.words, text, room)
@@ -106,3 +105,10 @@ def test_vectors_of_keys_are_means_of_their_own_tokens(
     assert max(map(len, found)) > 1
     one = labelled_set([Labelled("word", None, "")], own.words, room, labels=())
     torch.testing.assert_close(key_vectors(net, one)[0], vectors(net, one))
+    calls: list[int] = []
+    net.register_forward_hook(lambda *_: calls.append(1))
+    together = vectors_and_keys(net, whole)
+    once = len(calls)
+    torch.testing.assert_close(together[0], vectors(net, whole), atol=1e-5, rtol=0)
+    assert len(calls) == 2 * once  # one reading gives both
+    assert all(map(torch.equal, together[1], found))

@@ -26,7 +26,7 @@ def forget(
     memory: Where = None,
     as_json: AsJson = False,
 ) -> None:
-    """Forget documents with all their versions: text, vectors, full-text index, history, journal.
+    """Forget documents with all their versions: text, vectors, keys, indexes, history, journal.
 
     Files themselves are not touched; one that is remembered again comes back.
 

@@ -29,7 +29,7 @@ def check(memory: Where = None, as_json: AsJson = False) -> None:
 
 
 def reindex(embedder: Embedder = None, memory: Where = None, as_json: AsJson = False) -> None:
-    """Make the vectors anew, by another embedder; stopped and begun again, it goes on.
+    """Make missing vectors and keys, or all by another embedder; stopped, it goes on next time.
 
     Example: mnemic reindex --embedder minilm
     """

@@ -156,9 +156,24 @@ def vectors(network: nn.Module, texts: TextSet) -> Tensor:
     return nn.functional.normalize(whole, dim=1)
 
 
-@torch.no_grad()
 def key_vectors(network: nn.Module, texts: TextSet) -> list[Tensor]:
     """The vectors of each text's keys (s d), of length 1: the means of their tokens' states."""
+    return [nn.functional.normalize(own, dim=1) for own in key_sums(network, texts)]
+
+
+def vectors_and_keys(network: nn.Module, texts: TextSet) -> tuple[Tensor, list[Tensor]]:
+    """What ``vectors`` and ``key_vectors`` give, of one reading: a text is all of its keys."""
+    if not len(texts):
+        return vectors(network, texts), []
+    sums = key_sums(network, texts)
+    whole = torch.stack([own.sum(0) for own in sums])
+    keys = [nn.functional.normalize(own, dim=1) for own in sums]
+    return nn.functional.normalize(whole, dim=1), keys
+
+
+@torch.no_grad()
+def key_sums(network: nn.Module, texts: TextSet) -> list[Tensor]:
+    """The sums of the states of each key's tokens: s d of each text."""
     was = network.training
     network.eval()
     read_all: Any = windows_in_turn if isinstance(network, MemoryReader) else by_length
@@ -180,7 +195,7 @@ def key_vectors(network: nn.Module, texts: TextSet) -> list[Tensor]:
         member = (numbers == each).transpose(0, 1).to(read.states)  # w s n
         pooled = (member @ read.states).float().cpu()
         for window, own in zip(chosen.tolist(), pooled):
-            text = sums[owner[window]][: len(own)]
+            text = sums[owner[window]][: len(own)]  # another window may have the other keys
             text += own[: len(text)]
     network.train(was)
-    return [nn.functional.normalize(own, dim=1) for own in sums]
+    return sums

@@ -14,7 +14,7 @@ from mnemic.data.texts.number import asked_set, first_tokens, labelled_set, tagg
 from mnemic.data.texts.tensors import TextSet
 from mnemic.learn import results
 from mnemic.learn.metrics import entities
-from mnemic.learn.read import class_scores, key_vectors, spans, tags, vectors
+from mnemic.learn.read import class_scores, spans, tags, vectors, vectors_and_keys
 from mnemic.learn.slots import Looks
 from mnemic.recipe import ConfigError, build
 from mnemic.text import Room
@@ -165,9 +165,10 @@ def embed(
     examples = [Labelled(text, None, "") for text in strings(texts)]
     own = labelled_set(examples, checkpoint.tokenizer, room, labels=())
     there = placed(own, checkpoint)
-    found = vectors(checkpoint.network, there)
     seen, total = (tuple(part.tolist()) for part in own.count.unbind(1))
-    parts = key_vectors(checkpoint.network, there) if keys else ()
+    if not keys:
+        return results.Embedded(vectors(checkpoint.network, there), seen, total)
+    found, parts = vectors_and_keys(checkpoint.network, there)
     return results.Embedded(found, seen, total, tuple(parts))
 
 

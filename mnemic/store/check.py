@@ -3,6 +3,7 @@
 from mnemic.store.connection import Connection
 from mnemic.store.contract import Model, StoreError
 from mnemic.store.dense import STORED
+from mnemic.store.keys import CODE
 
 # A question that has an answer only where something is wrong, and what is wrong then.
 QUESTIONS = {
@@ -66,6 +67,9 @@ def vector_faults(connection: Connection, model: Model | None) -> list[str]:
         "SELECT count(*) FROM vectors WHERE length(vector) <> ?", (size,)
     ):
         found.append(f"{strange} vectors are not of the model's width, {model.width}")
+    broken = "SELECT count(*) FROM keys WHERE length(keys) % ?"
+    if strange := connection.value(broken, (model.width * CODE.itemsize,)):
+        found.append(f"the keys of {strange} passages are not of the model's width, {model.width}")
     return found
 
 

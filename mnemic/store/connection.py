@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mnemic.store.contract import StoreError
-from mnemic.store.schema import migrate, version_of
+from mnemic.store.schema import migrate, show, version_of
 
 PATIENCE = 5  # seconds to wait for another process that is committing
 CACHE = 32_768  # KiB of pages kept in memory
@@ -64,8 +64,10 @@ class Connection:
     def prepare(self) -> None:
         self.raw.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000}")
         if not self.writable:
-            if version_of(self.raw, str(self.path)) == 0:
+            version = version_of(self.raw, str(self.path))
+            if version == 0:
                 raise StoreError(f"{self.path} is empty, not a memory")
+            show(self.raw, version)
             return
         version_of(self.raw, str(self.path))  # before anything is changed
         for pragma in (

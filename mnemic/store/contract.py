@@ -1,11 +1,12 @@
 """What every engine of the lasting memory promises, and the values that go in and come out.
 
 A *document* is one content, remembered once, whatever the number of *places* (paths) where it
-lies. It is kept as *passages* of whole sentences, the slots of the memory: a passage's vector is
-its key, its text its value. A document that was superseded, or whose places are gone, is
-*retired*: its text stays, for the history, but nothing reads it. What is *erased* is gone.
+lies. It is kept as *passages* of whole sentences, the slots of the memory: a passage's vector and
+those of its sentences are its keys, its text its value. A document that was superseded, or whose
+places are gone, is *retired*: its text stays, for the history, but nothing reads it. What is
+*erased* is gone.
 
-Shapes: n passages, d width.
+Shapes: n passages, k keys of all of them, s keys of one, d width.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +19,16 @@ from numpy.typing import NDArray
 from mnemic.text.documents import Passage
 
 Vectors = NDArray[numpy.float32]  # n d
-Passages = Iterable[tuple[Passage, Vectors | None]]  # each with its vector (d)
+
+
+class Marks(NamedTuple):
+    """What a slot is found by: the vector of its text, and a key of each part of the text."""
+
+    vector: Vectors  # d
+    keys: Vectors  # s d, rows of length 1; a single one says what the vector says
+
+
+Passages = Iterable[tuple[Passage, Marks | None]]
 
 
 class StoreError(ValueError):
@@ -118,6 +128,13 @@ class Nearest(NamedTuple):
     deviation: float
 
 
+class Keys(NamedTuple):
+    """The keys of some slots, those of one behind those of the other."""
+
+    rows: Vectors  # k d
+    counts: NDArray[numpy.int64]  # n: how many each slot has, 0 where its vector is the only one
+
+
 class Counts(NamedTuple):
     """How much there is."""
 
@@ -127,6 +144,7 @@ class Counts(NamedTuple):
     passages: int  # that are read
     sentences: int
     vectors: int
+    keyed: int  # those whose keys are made, too
     bytes: int
 
 
@@ -223,11 +241,11 @@ class Store(Protocol):
 
     def slots_of(self, document: int) -> Iterator[Slot]: ...
 
-    def without_vector(self) -> Iterator[list[Slot]]:
-        """The slots that are read and have no vector, a few hundred at a time."""
+    def unmarked(self) -> Iterator[list[Slot]]:
+        """The slots that are read and lack a vector, or its keys, a few hundred at a time."""
 
-    def give(self, numbers: Sequence[int], vectors: Vectors) -> None:
-        """Store these slots' vectors (n d)."""
+    def give(self, numbers: Sequence[int], marks: Sequence[Marks]) -> None:
+        """Store what these slots are found by, instead of what was there."""
 
     def match(self, text: str, most: int, *, every: bool = False) -> list[Scored]:
         """The slots that share words with ``text``, or have every one, by BM25, best first."""
@@ -237,6 +255,9 @@ class Store(Protocol):
 
     def vectors(self, numbers: Sequence[int]) -> Vectors:
         """The vectors (n d) of these slots; zeros where there is none."""
+
+    def keys(self, numbers: Sequence[int]) -> Keys:
+        """The keys of these slots, rounded; none of a slot whose keys are not made."""
 
     def size(self) -> int:
         """How many slots are read."""

@@ -1,24 +1,27 @@
-"""Texts to vectors: all that the lasting memory knows of a model, and the models it may use.
+"""Texts to vectors and keys: all that the lasting memory knows of a model, and which there are.
 
 ``embedder("reader")`` loads one by its name. It is what a new memory gets: of those that come with
 the package it finds best (benchmarks/memory_recall.py).
 
-Shapes: n texts, d width.
+Shapes: n texts, t tokens of one, s keys of one, d width.
 """
 
 import re
 from collections.abc import Sequence
 from hashlib import sha256
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from zlib import crc32
 
 import numpy
 
-from mnemic.store.contract import Model, StoreError, Vectors
+from mnemic.store.contract import Marks, Model, StoreError, Vectors
+from mnemic.store.keys import without_keys
 from mnemic.store.lexical import words_of
 from mnemic.store.network import SHIPPED, loaded, shipped
+from mnemic.text.keys import key_lengths
 
 if TYPE_CHECKING:
     from mnemic.encode import Pretrained
@@ -44,6 +47,9 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Each text as a vector of length 1, or of zeros where there is nothing in it: n d."""
+
+    def marks(self, texts: Sequence[str]) -> list[Marks]:
+        """What texts that are remembered are found by: the same vectors, and keys beside them."""
 
 
 class HashedNgrams:
@@ -72,8 +78,15 @@ class HashedNgrams:
             for number, count in counts.items():
                 sign = 1 if number & 1 else -1
                 row[(number >> 1) % self.model.width] += sign * count**0.5
-        lengths = numpy.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors / numpy.maximum(lengths, 1e-12)
+        return unit(vectors)
+
+    def marks(self, texts: Sequence[str]) -> list[Marks]:
+        return without_keys(self.embed(texts))
+
+
+def unit(vectors: Vectors) -> Vectors:
+    """The same rows (n d) of length 1; zeros stay."""
+    return vectors / numpy.maximum(numpy.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
 def grams(text: str) -> list[str]:
@@ -83,6 +96,13 @@ def grams(text: str) -> list[str]:
         framed = f"<{word}>"
         found += [framed, *(framed[place : place + 3] for place in range(len(framed) - 2))]
     return found
+
+
+class Read(NamedTuple):
+    """A text that a network has read."""
+
+    total: Vectors  # d: the sum of all states, also of those that frame the text
+    states: Vectors  # t d
 
 
 class FolderEmbedder:
@@ -106,30 +126,46 @@ class FolderEmbedder:
         return [len(ids) for ids in self.tokenizer.encode_all(list(texts))]
 
     def embed(self, texts: Sequence[str]) -> Vectors:
+        found = self.read(self.tokenizer.encode_all(list(texts)))
+        return unit(numpy.array([own.total for own in found]).reshape(-1, self.model.width))
+
+    def marks(self, texts: Sequence[str]) -> list[Marks]:
+        coded = [self.tokenizer.encode(text, special=False) for text in texts]
+        found = []
+        for text, own, read in zip(texts, coded, self.read([own.ids for own in coded])):
+            firsts = numpy.cumsum([0, *key_lengths(text, own.offsets)[:-1]])
+            keys = numpy.add.reduceat(read.states, firsts) if len(firsts) > 1 else read.states[:0]
+            found.append(Marks(unit(read.total[None])[0], unit(keys)))
+        return found
+
+    def read(self, coded: Sequence[Sequence[int]]) -> list[Read]:
+        """Texts, given as ids, in windows as long as the network reads; nothing is cut off."""
         import torch
 
         from mnemic.encode import encode_ragged
 
-        frame = self.tokenizer.frame()
-        room = (self.encoder.longest or 512) - len(frame.before) - len(frame.after)
-        windows: list[list[int]] = []
-        owner: list[int] = []
-        for number, ids in enumerate(self.tokenizer.encode_all(list(texts))):
-            for start in range(0, max(len(ids), 1), room):  # nothing is cut off
-                windows.append([*frame.before, *ids[start : start + room], *frame.after])
-                owner.append(number)
+        before, _, after = self.tokenizer.frame()
+        room = (self.encoder.longest or 512) - len(before) - len(after)
+        counts = [max(-(-len(ids) // room), 1) for ids in coded]
+        windows = [
+            [*before, *ids[start * room : (start + 1) * room], *after]
+            for ids, count in zip(coded, counts)
+            for start in range(count)
+        ]
         with torch.inference_mode():
-            states = encode_ragged(self.encoder, windows)
-            sums = torch.stack([own.sum(0) for own in states] or [torch.zeros(self.model.width)])
-        vectors = numpy.zeros((len(texts), self.model.width), numpy.float32)
-        numpy.add.at(vectors, owner, sums.float().numpy()[: len(owner)])
-        return vectors / numpy.maximum(numpy.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+            states = iter([own.float().numpy() for own in encode_ragged(self.encoder, windows)])
+        found = []
+        for count in counts:
+            own = list(islice(states, count))
+            inner = [rows[len(before) : len(rows) - len(after)] for rows in own]
+            found.append(Read(sum(rows.sum(0) for rows in own), numpy.concatenate(inner)))
+        return found
 
 
 class CheckpointEmbedder:
     """A network of ours that reads texts, as ``Checkpoint.embed`` does."""
 
-    lexical = 0.3
+    lexical = 0.2
 
     def __init__(self, folder: Path, name: str) -> None:
         self.checkpoint, told = loaded(folder)
@@ -140,6 +176,11 @@ class CheckpointEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         return self.checkpoint.embed(list(texts)).vectors.float().numpy()
+
+    def marks(self, texts: Sequence[str]) -> list[Marks]:
+        found = self.checkpoint.embed(list(texts), keys=True)
+        vectors = found.vectors.float().numpy()
+        return [Marks(own, keys.float().numpy()) for own, keys in zip(vectors, found.keys)]
 
 
 def embedder(name: str) -> Embedder | None:

@@ -1,7 +1,7 @@
 """A memory as JSON lines, and back: for backups, for other programs, for another engine.
 
 The first line names the format. Then, for each document, a line with what is known of it and a line
-a passage. Vectors are left out: they are made anew.
+a passage. Vectors and keys are left out: they are made anew.
 """
 
 import json
@@ -96,7 +96,7 @@ def embedded(found: Iterable[Passage], embedder: Embedder | None) -> Iterator[An
         if embedder is None:
             yield from ((passage, None) for passage in held)
         else:
-            yield from zip(held, embedder.embed([passage.text for passage in held]))
+            yield from zip(held, embedder.marks([passage.text for passage in held]))
 
 
 def documents_of(path: Path) -> Iterator[tuple[int, Record]]:

@@ -43,4 +43,5 @@ def traces_in(store: Store, document: Document) -> list[bytes]:
     """Of a long document, those of passages here and there."""
     step = document.passages // SAMPLED + 1
     slots = [slot for slot in store.slots_of(document.id) if slot.number % step == 0]
-    return traces_of(document, slots, store.vectors([slot.id for slot in slots]))
+    numbers = [slot.id for slot in slots]
+    return traces_of(document, slots, store.vectors(numbers), store.keys(numbers).rows)

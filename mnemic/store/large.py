@@ -8,7 +8,6 @@ it, and one that is no longer read falls out when the exact vectors are fetched.
 Shapes: n slots, d width.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +21,7 @@ from mnemic.store.connection import Connection
 from mnemic.store.contract import Nearest, Scored, StoreError, Vectors
 from mnemic.store.dense import STORED, Block, unpack
 from mnemic.store.lock import sole_writer
+from mnemic.store.marks import rows_of
 
 FROM = 50_000  # slots; fewer are quick enough by exact products alone
 WIDER = 2  # of what is wanted, so much is weighed exactly
@@ -102,10 +102,9 @@ class Large:
 
     def exact(self, numbers: list[int], vector: Vectors) -> dict[int, float]:
         """The products of those of these slots that are read."""
-        sql = "SELECT * FROM vectors WHERE passage IN (SELECT value FROM json_each(?))"
-        rows = self.connection.rows(sql, (json.dumps(numbers),))
-        scores = unpack((row[1] for row in rows), len(vector)) @ vector
-        return {row[0]: score for row, score in zip(rows, scores.tolist())}
+        found = rows_of(self.connection, "vectors", numbers)
+        scores = unpack(found.values(), len(vector)) @ vector
+        return dict(zip(found, scores.tolist()))
 
     def coded(self, traces: Sequence[bytes]) -> set[bytes]:
         """Those of these byte strings that are codes of slots that are read."""

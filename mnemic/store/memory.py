@@ -259,7 +259,7 @@ class Memory:
             return self.store.check()
 
     def reindex(self, embedder: str | Embedder | None = None) -> Iterator[tuple[int, int]]:
-        """Make missing vectors, or all of them by another embedder; yields done and total.
+        """Make missing vectors and keys, or all by another embedder; yields done and total.
 
         Stopped and begun again with the same one, it goes on where it was.
         """
@@ -271,7 +271,7 @@ class Memory:
             yield from reindex(self.store, found)
 
     def export(self, path: str | Path) -> Iterator[exchange.Progress]:
-        """Write everything but the vectors as JSON lines."""
+        """Write everything but vectors and keys as JSON lines."""
         yield from exchange.write(self.store, Path(path))
 
     def take(self, path: str | Path) -> Iterator[exchange.Progress]:

@@ -17,6 +17,8 @@ from mnemic.store.contract import (
     Document,
     Draft,
     Event,
+    Keys,
+    Marks,
     Model,
     Nearest,
     Passages,
@@ -247,10 +249,10 @@ class PostgresStore:
             yield from block
             last = block[-1].number
 
-    def without_vector(self) -> Iterator[list[Slot]]:
+    def unmarked(self) -> Iterator[list[Slot]]:
         lacking = "(SELECT passage FROM lexicon LEFT JOIN vectors USING (passage)"
         where = (
-            f"WHERE id IN {lacking} WHERE vector IS NULL AND passage > %s "
+            f"WHERE id IN {lacking} WHERE keys IS NULL AND passage > %s "
             f"ORDER BY passage LIMIT {rows.AT_ONCE}) ORDER BY id"
         )
         last = 0
@@ -258,8 +260,8 @@ class PostgresStore:
             last = block[-1].id
             yield block
 
-    def give(self, numbers: Sequence[int], vectors: Vectors) -> None:
-        self.connection.execute(rows.GIVE, (list(numbers), dense.halves(vectors)))
+    def give(self, numbers: Sequence[int], marks: Sequence[Marks]) -> None:
+        dense.give(self.connection, zip(numbers, marks))
 
     def match(self, text: str, most: int, *, every: bool = False) -> list[Scored]:
         return match(self.connection, text, most, self.sizes(), every=every)
@@ -268,8 +270,14 @@ class PostgresStore:
         return dense.nearest(self.connection, vector, most, self.size())
 
     def vectors(self, numbers: Sequence[int]) -> Vectors:
+        return dense.read_vectors(self.connection, numbers, self.width())
+
+    def keys(self, numbers: Sequence[int]) -> Keys:
+        return dense.read_keys(self.connection, numbers, self.width())
+
+    def width(self) -> int:
         model = self.model()
-        return dense.read_vectors(self.connection, numbers, model.width if model else 0)
+        return model.width if model else 0
 
     def size(self) -> int:
         return self.sizes()[0]

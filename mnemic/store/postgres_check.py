@@ -1,6 +1,7 @@
 """What may be wrong with a memory on a PostgreSQL server, beyond what its constraints rule out."""
 
 from mnemic.store.contract import Model
+from mnemic.store.keys import CODE
 from mnemic.store.lexical import knows_chinese
 from mnemic.store.postgres_connection import Connection
 from mnemic.store.postgres_words import DIFFERENT, words_in
@@ -61,6 +62,9 @@ def vector_faults(connection: Connection, model: Model | None) -> list[str]:
     strange = "SELECT count(*) FROM vectors WHERE vector_dims(vector) <> %s"
     if wrong := connection.value(strange, (model.width,)):
         found.append(f"{wrong} vectors are not of the model's width, {model.width}")
+    broken = "SELECT count(*) FROM vectors WHERE length(keys) %% %s <> 0"
+    if wrong := connection.value(broken, (model.width * CODE.itemsize,)):
+        found.append(f"the keys of {wrong} passages are not of the model's width, {model.width}")
     return found
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy
 
-from mnemic.store.contract import Nearest, Scored, StoreError, Vectors
+from mnemic.store.contract import Keys, Marks, Nearest, Scored, StoreError, Vectors
 from mnemic.store.dense import STORED
+from mnemic.store.keys import pack_keys, unpack_keys
 from mnemic.store.postgres_connection import Connection
 
 # Vectors from which on there is an index (HNSW, Malkov & Yashunin 2018). At 100,000 of width 384
@@ -39,6 +40,11 @@ APPROXIMATE = """
         (SELECT avg(score) FROM sample), (SELECT stddev_pop(score) FROM sample)
     FROM near ORDER BY score DESC, passage LIMIT %(most)s
 """
+GIVE = """
+    INSERT INTO vectors (passage, vector, keys) SELECT passage, vector::halfvec, keys
+    FROM unnest(%s::bigint[], %s::text[], %s::bytea[]) AS given (passage, vector, keys)
+    ON CONFLICT (passage) DO UPDATE SET vector = excluded.vector, keys = excluded.keys
+"""
 INDEX = (
     "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('vectors_near') "
     "AND indrelid = 'vectors'::regclass"
@@ -64,6 +70,20 @@ def read_vectors(connection: Connection, numbers: Sequence[int], width: int) -> 
         if number in found:
             row[:] = numpy.frombuffer(found[number][HEADER:], ">f2")
     return every
+
+
+def read_keys(connection: Connection, numbers: Sequence[int], width: int) -> Keys:
+    """The keys of these slots; none where they are not made."""
+    sql = "SELECT passage, keys FROM vectors WHERE passage = ANY (%s)"
+    found = dict(connection.rows(sql, (list(numbers),)))
+    return unpack_keys([found.get(number) or b"" for number in numbers], width)
+
+
+def give(connection: Connection, pairs: Iterable[tuple[int, Marks]]) -> None:
+    """Store what slots are found by."""
+    if rows := [(slot, *own) for slot, own in pairs]:
+        slots, vectors, keys = zip(*rows)
+        connection.execute(GIVE, (list(slots), halves(vectors), [pack_keys(own) for own in keys]))
 
 
 def nearest(connection: Connection, vector: Vectors, most: int, count: int) -> Nearest:

@@ -6,7 +6,7 @@ from typing import Any
 
 from mnemic.store.contract import Counts, Document, Passages, Slot
 from mnemic.store.postgres_connection import Connection, Values
-from mnemic.store.postgres_dense import halves
+from mnemic.store.postgres_dense import give
 from mnemic.store.postgres_words import INSERT, words_in
 from mnemic.store.rows import as_document
 from mnemic.text.documents import Passage, Sentence
@@ -35,11 +35,6 @@ PASSAGES = """
         AS given (number, page, text, sentences)
     ORDER BY number RETURNING id
 """
-GIVE = """
-    INSERT INTO vectors SELECT passage, vector::halfvec
-    FROM unnest(%s::bigint[], %s::text[]) AS given (passage, vector)
-    ON CONFLICT (passage) DO UPDATE SET vector = excluded.vector
-"""
 COUNTS = """
     SELECT (SELECT count(*) FROM documents WHERE retired IS NULL),
         (SELECT count(*) FROM documents WHERE retired IS NOT NULL),
@@ -48,6 +43,7 @@ COUNTS = """
         (SELECT coalesce(sum(array_length(sentences, 1)), 0)::bigint
             FROM passages JOIN lexicon ON passage = id),
         (SELECT count(*) FROM vectors),
+        (SELECT count(*) FROM vectors WHERE keys IS NOT NULL),
         (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class AS c
             WHERE relnamespace = %s::regnamespace AND relkind = 'r')
 """
@@ -74,10 +70,7 @@ def insert_passages(connection: Connection, document: int, passages: Passages) -
         values = (document, numbers, [passage.page for passage in own], texts, told)
         slots = [slot for (slot,) in connection.rows(PASSAGES, values)]
         connection.execute(INSERT, (slots, [words_in(text) for text in texts]))
-        keyed = [(slot, vector) for slot, (_, vector) in zip(slots, pairs) if vector is not None]
-        if keyed:
-            slots = [slot for slot, _ in keyed]
-            connection.execute(GIVE, (slots, halves(vector for _, vector in keyed)))
+        give(connection, [(slot, own) for slot, (_, own) in zip(slots, pairs) if own is not None])
         count, characters = count + len(own), characters + sum(map(len, texts))
     connection.execute(
         "UPDATE documents SET passages = passages + %s, characters = characters + %s WHERE id = %s",

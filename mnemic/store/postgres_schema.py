@@ -78,6 +78,11 @@ SCHEMAS = (
     ALTER TABLE lexicon ALTER stems SET STORAGE EXTERNAL, ALTER stems SET STATISTICS 0;
     ALTER TABLE vectors ALTER vector SET STORAGE PLAIN, ALTER vector SET STATISTICS 0;
     """,
+    # See ``keys`` for what is in it. NULL: written before there were keys.
+    """
+    ALTER TABLE vectors ADD COLUMN keys bytea;
+    ALTER TABLE vectors ALTER keys SET STORAGE EXTERNAL, ALTER keys SET STATISTICS 0;
+    """,
 )
 LOCK = "SELECT pg_advisory_xact_lock(hashtext(%s))"
 

@@ -127,7 +127,9 @@ def held(connection: Connection, trace: bytes) -> bool:
 
 
 def in_vector(connection: Connection, trace: bytes) -> bool:
-    """Whether these bytes are part of a vector that is there, which others may have too."""
+    """Whether these bytes are part of a vector or key that is there, which others may have too."""
+    if connection.value("SELECT 1 FROM vectors WHERE position(%s IN keys) > 0 LIMIT 1", (trace,)):
+        return True
     sql = (
         "SELECT passage, halfvec_send(vector) FROM vectors WHERE passage > %s "
         "ORDER BY passage LIMIT %s"

@@ -2,6 +2,13 @@
 
 BM25 and cosine are measured in deviations from their mean over all slots, so that they can be
 added; a slot without a word of the query has a BM25 of 0.
+
+Each way of looking brings in candidates, that by vectors by one vector a slot; the cosine of a
+candidate is then that of its nearest key. Mean and deviation stay those of the vectors of all
+slots, since nobody looks at all keys. A wrong mean shifts all candidates alike, which changes
+neither their order nor their weights. The deviation is nearly the same: that of the nearest keys of
+all slots was 0.985 of it (± 0.017 over 1,000 questions of SQuAD's train set), and taking it, or
+that of the candidates, finds no better.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +17,7 @@ from typing import NamedTuple
 
 from mnemic.store.contract import Store
 from mnemic.store.embed import Embedder
+from mnemic.store.keys import nearest_keys
 
 CANDIDATES = 200  # slots that each way of looking brings in
 FLAT = 1e-9  # a deviation that is none
@@ -59,7 +67,7 @@ class Sought(NamedTuple):
 
 
 def seek(store: Store, embedder: Embedder | None, query: str) -> Sought:
-    """Look at every slot."""
+    """Look at every slot, and at the keys of the candidates."""
     looked = store.size()
     matched = dict(store.match(query, CANDIDATES))
     words = Scale(matched, *spread(list(matched.values()), looked))
@@ -68,7 +76,8 @@ def seek(store: Store, embedder: Embedder | None, query: str) -> Sought:
     vector = embedder.embed([query])[0]
     near = store.nearest(vector, CANDIDATES)
     slots = sorted({*matched, *(one.slot for one in near.best)})
-    products = dict(zip(slots, (store.vectors(slots) @ vector).tolist()))
+    whole = store.vectors(slots) @ vector
+    products = dict(zip(slots, nearest_keys(store.keys(slots), vector, whole).tolist()))
     return Sought(query, words, Scale(products, near.mean, near.deviation), slots, looked)
 
 

@@ -33,8 +33,10 @@ print(json.dumps([one.hex() for one in found]))
 """
 
 
-def traces_of(document: Document, slots: Sequence[Slot], vectors: Vectors) -> list[bytes]:
-    """Byte strings that a document leaves wherever it was: text, words, vectors, names."""
+def traces_of(
+    document: Document, slots: Sequence[Slot], vectors: Vectors, keys: Vectors
+) -> list[bytes]:
+    """Byte strings that a document leaves wherever it was: text, words, vectors, keys, names."""
     names = [document.digest, document.title, *document.places]
     found = [name.encode() for name in names if len(name.encode()) >= LONG]
     text = [piece for slot in slots for piece in pieces(slot.passage.text)]
@@ -49,7 +51,7 @@ def traces_of(document: Document, slots: Sequence[Slot], vectors: Vectors) -> li
     found += [word[2:8].encode() for word in spread(sorted(words), WORDS)]
     some = spread(vectors, TEXTS)
     stored = [pack(vector) for vector in some]
-    codes = [rounded(vector[None])[1].tobytes() for vector in some]
+    codes = [rounded(vector[None])[1].tobytes() for vector in [*some, *spread(keys, TEXTS)]]
     return found + [trace for row in stored + codes if (trace := stretch(row))]
 
 

@@ -159,7 +159,7 @@ class Remembering:
             document = self.store.add(first.draft)
             held = first.passages
             while held:
-                self.store.extend(document, with_vectors(held, self.embedder))
+                self.store.extend(document, with_marks(held, self.embedder))
                 count += len(held)
                 self.done += sum(len(passage.text) for passage in held)
                 self.done = min(self.done, begun + first.stat.st_size)
@@ -178,7 +178,7 @@ class Remembering:
         if not waiting:
             return
         held = [passage for one in waiting for passage in one.passages]
-        pairs = iter(with_vectors(held, self.embedder))
+        pairs = iter(with_marks(held, self.embedder))
         every = [(one, [next(pairs) for _ in one.passages]) for one in waiting]
         try:
             yield from self.write(every)
@@ -258,13 +258,13 @@ def remember_note(
         for place in previous.places if previous else ():
             store.remove(place)
         draft = Draft(digest, NOTE, name, (), previous.id if previous else None)
-        return store.add(draft, with_vectors(found, embedder))
+        return store.add(draft, with_marks(found, embedder))
 
 
-def with_vectors(held: Sequence[Passage], embedder: Embedder | None) -> Passages:
+def with_marks(held: Sequence[Passage], embedder: Embedder | None) -> Passages:
     if embedder is None:
         return [(passage, None) for passage in held]
-    return list(zip(held, embedder.embed([passage.text for passage in held])))
+    return list(zip(held, embedder.marks([passage.text for passage in held])))
 
 
 def sorted_out(parts: Iterable[Part], told: list[Note | Title]) -> Iterator[Piece]:

@@ -66,6 +66,7 @@ def count(connection: Connection, size: int) -> Counts:
         passages=one(f"SELECT count(*) FROM ({passages})"),
         sentences=one(f"SELECT count(*) FROM sentences WHERE passage IN ({passages})"),
         vectors=one("SELECT count(*) FROM vectors"),
+        keyed=one("SELECT count(*) FROM keys"),
         bytes=size,
     )
 

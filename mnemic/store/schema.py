@@ -74,6 +74,19 @@ SCHEMAS = (
         tokenize = 'porter unicode61 remove_diacritics 2'
     );
     """,
+    # See ``keys`` for what is in it. No row: written before there were keys. They have a table of
+    # their own because all vectors are read in a first look, and few keys in a second one.
+    """
+    CREATE TABLE keys (
+        passage INTEGER PRIMARY KEY REFERENCES vectors (passage) ON DELETE CASCADE,
+        keys BLOB NOT NULL
+    );
+    """,
+)
+# What makes an older memory that may not be changed look like today's, from its version on.
+SHOWN = (
+    "",
+    "CREATE TEMP VIEW keys AS SELECT passage, x'' AS keys FROM main.vectors WHERE FALSE",
 )
 
 
@@ -94,6 +107,12 @@ def migrate(connection: sqlite3.Connection, location: str) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def show(connection: sqlite3.Connection, version: int) -> None:
+    """Let a memory of an older version be read as one of today; it is left as it is."""
+    for statement in SHOWN[version:]:
+        connection.execute(statement)
 
 
 def version_of(connection: sqlite3.Connection, location: str) -> int:

@@ -2,6 +2,11 @@
 
 from mnemic.store.connection import Connection
 
+MARKS = (
+    "SELECT EXISTS (SELECT 1 FROM vectors WHERE instr(vector, ?1)) "
+    "OR EXISTS (SELECT 1 FROM keys WHERE instr(keys, ?1))"
+)
+
 
 def scrub(connection: Connection) -> bool:
     """Merge the index, write the file anew, empty the journal; False if readers hold the journal.
@@ -36,5 +41,5 @@ def held(connection: Connection, trace: bytes) -> bool:
     }
     asked = (f"SELECT 1 FROM {table} WHERE {where} LIMIT 1" for table, where in places.items())
     return any(connection.value(sql, (text,)) for sql in asked) or bool(
-        connection.value("SELECT 1 FROM vectors WHERE instr(vector, ?) LIMIT 1", (trace,))
+        connection.value(MARKS, (trace,))
     )

@@ -6,7 +6,7 @@ from typing import Any
 from mnemic.store import lexical
 from mnemic.store.connection import Connection
 from mnemic.store.contract import Passages
-from mnemic.store.dense import pack
+from mnemic.store.marks import give
 
 
 def insert_document(connection: Connection, values: Sequence[Any]) -> int:
@@ -24,7 +24,7 @@ def insert_passages(connection: Connection, document: int, passages: Passages) -
     """Passages behind those that are there, into the table and into both indexes."""
     run, count, characters = connection.execute, 0, 0
     first = connection.value("SELECT passages FROM documents WHERE id = ?", (document,))
-    for passage, vector in passages:
+    for passage, own in passages:
         words = lexical.spaced(passage.text)
         slot = run(
             "INSERT INTO passages (document, number, page, text, words) VALUES (?, ?, ?, ?, ?)",
@@ -35,8 +35,8 @@ def insert_passages(connection: Connection, document: int, passages: Passages) -
             [(slot, *sentence) for sentence in passage.sentences],
         )
         run("INSERT INTO lexicon (rowid, words) VALUES (?, ?)", (slot, words or passage.text))
-        if vector is not None:
-            run("INSERT INTO vectors VALUES (?, ?)", (slot, pack(vector)))
+        if own is not None and slot is not None:
+            give(connection, [(slot, own)])
         count, characters = count + 1, characters + len(passage.text)
     run(
         "UPDATE documents SET passages = passages + ?, characters = characters + ? WHERE id = ?",

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-import numpy
-
 from mnemic.store import lexical, slots
 from mnemic.store.check import faults
 from mnemic.store.connection import Connection
@@ -19,6 +17,8 @@ from mnemic.store.contract import (
     Document,
     Draft,
     Event,
+    Keys,
+    Marks,
     Model,
     Nearest,
     Passages,
@@ -28,9 +28,10 @@ from mnemic.store.contract import (
     StoreError,
     Vectors,
 )
-from mnemic.store.dense import Kept, pack, search, unpack
+from mnemic.store.dense import Kept, search
 from mnemic.store.large import Large, renew, vector_blocks, vector_count
 from mnemic.store.lock import sole_writer
+from mnemic.store.marks import give, read_keys, read_vectors
 from mnemic.store.matching import RANKED, match
 from mnemic.store.remains import scan
 from mnemic.store.rows import DOCUMENT, READ, as_document, chain, count, now, read_slots
@@ -236,20 +237,19 @@ class SQLiteStore:
     def slots_of(self, document: int) -> Iterator[Slot]:
         yield from read_slots(self.connection, "WHERE document = ? ORDER BY number", document)
 
-    def without_vector(self) -> Iterator[list[Slot]]:
+    def unmarked(self) -> Iterator[list[Slot]]:
+        marked = "(SELECT passage FROM keys)"
         lacking = (
-            f"WHERE document IN {READ} AND id NOT IN (SELECT passage FROM vectors) AND id > ? "
-            "ORDER BY id LIMIT 256"
+            f"WHERE document IN {READ} AND id NOT IN {marked} AND id > ? ORDER BY id LIMIT 256"
         )
         last = 0
         while block := list(read_slots(self.connection, lacking, last)):
             last = block[-1].id
             yield block
 
-    def give(self, numbers: Sequence[int], vectors: Vectors) -> None:
+    def give(self, numbers: Sequence[int], marks: Sequence[Marks]) -> None:
         renew(self.connection)
-        rows = [(number, pack(vector)) for number, vector in zip(numbers, vectors)]
-        self.connection.many("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+        give(self.connection, zip(numbers, marks))
 
     def match(self, text: str, most: int, *, every: bool = False) -> list[Scored]:
         if not (words := lexical.words_of(text)):
@@ -271,12 +271,14 @@ class SQLiteStore:
             return search(blocks, vector, most)
 
     def vectors(self, numbers: Sequence[int]) -> Vectors:
+        return read_vectors(self.connection, numbers, self.width())
+
+    def keys(self, numbers: Sequence[int]) -> Keys:
+        return read_keys(self.connection, numbers, self.width())
+
+    def width(self) -> int:
         model = self.model()
-        width = model.width if model else 0
-        sql = "SELECT * FROM vectors WHERE passage IN (SELECT value FROM json_each(?))"
-        found = dict(self.connection.rows(sql, (json.dumps(list(numbers)),)))
-        nothing = bytes(len(pack(numpy.zeros(width, numpy.float32))))
-        return unpack((found.get(number, nothing) for number in numbers), width)
+        return model.width if model else 0
 
     def size(self) -> int:
         state = self.connection.state()

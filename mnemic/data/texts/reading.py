@@ -121,8 +121,8 @@ class ReadingSet:
         inputs, order = self.row(pieces, len(rows))
         sizes = torch.tensor(inputs.mask.lengths)[order]
         keys = self.in_keys(sizes, order, same, len(rows))
-        sent = (self.send(part) for part in (targets, order, right, same))
-        return ReadingBatch(inputs, *sent, Keys(*(self.send(part) for part in keys)))
+        answers, windows, own, equal = map(self.send, (targets, order, right, same))
+        return ReadingBatch(inputs, answers, windows, own, equal, Keys(*map(self.send, keys)))
 
     def to_read(self, rows: Tensor, dice: Tensor) -> tuple[Pieces, Tensor]:
         """Each question with a stretch of its own text or of a wrong one, and its targets."""
