@@ -169,3 +169,52 @@ def test_tied_keys_are_called_by_their_words(tmp_path: Path) -> None:
     assert answer.slots.names == ("mary", "john")
     draw(answer, "Where is Mary?", tmp_path / "read.svg")
     assert ">john<" in (tmp_path / "read.svg").read_text(encoding="utf-8")
+
+
+def test_what_a_memory_left_out_is_named(tmp_path: Path) -> None:
+    """The oldest where those leave; else by number, as told: not the first ones by mistake."""
+    small = ("model.memory.slots=2", "model.memory.forget={kind='oldest'}")
+    oldest = ask_story(untrained("memnn", *small), STORY, "Where is Mary?")
+    assert oldest.left_out == "the first 1 of 3 were left out"
+    judged = untrained("memnn", *small[:1], "model.memory.forget={kind='useless'}")
+    candidates = judged.network.encode.tables[2]
+    with torch.no_grad():  # "john" alone is worth nothing
+        candidates.zero_()
+        candidates[judged.tokenizer.encode("John").ids[0]] = -1.0
+        judged.network.memory.forget.vector.fill_(1.0)
+    answer = ask_story(judged, [*STORY[:2], "Zelda took the milk."], "Where is Mary?")
+    assert [one.sentence for one in answer.evidence] == [0, 2]
+    assert answer.left_out == "1 of 3 were left out: number 2"
+    assert "'zelda'" in answer.notes[0]  # of a sentence that was kept
+    assert answer.notes[1] == f"the memory holds 2 sentences; {answer.left_out}"
+    draw(answer, "Where is Mary?", tmp_path / "read.svg")
+    assert "full: 1 of 3 were left out: number 2." in (tmp_path / "read.svg").read_text("utf-8")
+
+
+def test_a_memory_that_nothing_entered_is_not_drawn(tmp_path: Path) -> None:
+    segmented = untrained("memnn", "model.segment={kind='bag'}")
+    answer = ask_story(segmented, ["Xyz."], "Where is Mary?")
+    assert answer.notes == (
+        "the model does not know 'xyz', left out of the story",
+        "the memory holds 0 sentences; none of 1 could be kept",
+    )
+    with pytest.raises(ValueError, match="nothing to draw"):
+        draw(answer, "Where is Mary?", tmp_path / "read.png")
+
+
+def test_padding_is_never_an_answer() -> None:
+    """Nor is "unknown": one of the two has the highest score here, whatever is found."""
+    checkpoint = untrained("entnet")
+    with torch.no_grad():
+        checkpoint.network.respond.table[0] = 1000.0
+        checkpoint.network.respond.table[1] = -1000.0
+    answer = ask_story(checkpoint, STORY, "Where is Mary?")
+    assert all(text and text != "<unk>" for text, _ in answer.ranked)
+
+
+def test_a_story_longer_than_any_of_training_is_said_to_be() -> None:
+    """A memory that rewrites takes any number of sentences; nobody knows how well."""
+    checkpoint = untrained("entnet", "data.sentences=3")
+    assert ask_story(checkpoint, STORY, "Where is Mary?").notes == ()
+    (said,) = ask_story(checkpoint, [*STORY, STORY[0]], "Where is Mary?").notes
+    assert said == "4 sentences are in memory, and training told at most 3; do not trust it"

@@ -175,3 +175,9 @@ def test_what_is_no_error_but_is_said() -> None:
     assert "the memory holds 10 sentences; the first 5 of 15 were left out" in long.err
     assert (long.json["kept"], long.json["told"]) == (10, 15)
     assert len(long.json["notes"]) == 1
+
+
+def test_a_table_of_stories_takes_no_other_recipe(tmp_path: Path) -> None:
+    told = run("table", "babi", "--recipe", "kv-memnn", "--data", tmp_path, "--out", tmp_path)
+    assert told.code == 2
+    assert "a table of stories, but recipe 'kv-memnn' reads 'knowledge'" in told.err

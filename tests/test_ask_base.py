@@ -6,7 +6,6 @@ import pytest
 from app_runs import run, sets
 
 from mnemic.ask import Answer, ask_base
-from mnemic.ask.base import slots_told
 from mnemic.data.knowledge.dataset import GeneratedKnowledge, Sets
 from mnemic.data.knowledge.format import Fact
 from mnemic.learn.checkpoint import Checkpoint, load
@@ -53,8 +52,8 @@ def test_every_slot_of_the_base_is_told_as_its_fact(learnt: Path) -> None:
     checkpoint: Checkpoint = load(learnt)
     source = GeneratedKnowledge()
     words = checkpoint.tokenizer
-    base = Sets(source, words).base  # type: ignore[arg-type]
-    told = slots_told(source.facts())
+    sets = Sets(source, words)  # type: ignore[arg-type]
+    base, told = sets.base, sets.shown
     assert len(told) == len(base.key)
     for slot in range(0, len(told), 17):
         key, value = (
@@ -78,6 +77,7 @@ def test_on_the_screen_and_for_programs(learnt: Path, tmp_path: Path) -> None:
 
 
 def test_mistakes_are_said_in_a_line(learnt: Path) -> None:
+    assert "the question is empty" in run("ask", "--model", learnt, " ").err
     strange = run("ask", "--model", learnt, "who directed [Nothing At All]")
     assert strange.code == 2
     assert "in brackets: who directed [The Bat]" in strange.err

@@ -19,13 +19,7 @@ from mnemic.data.knowledge.format import (
     read_facts,
     read_questions,
 )
-from mnemic.data.knowledge.keys import (
-    Pair,
-    fact_pairs,
-    sentence_pairs,
-    title_pairs,
-    window_pairs,
-)
+from mnemic.data.knowledge.keys import Pair, fact_pairs
 from mnemic.data.knowledge.tensors import base_of, base_questions
 from mnemic.learn.evaluate import task_errors, wrong
 from mnemic.learn.fit import fit
@@ -149,45 +143,6 @@ def test_a_fact_is_found_from_both_ends() -> None:
         Pair("[The Bat] directed_by", "[Ada Berg]"),
         Pair("[Ada Berg] !directed_by", "[The Bat]"),
     ]
-
-
-def test_a_sentence_is_its_own_value() -> None:
-    assert list(sentence_pairs(["Owls hunt."])) == [Pair("Owls hunt.", "Owls hunt.")]
-
-
-def test_a_window_gives_the_entity_in_its_centre() -> None:
-    words = ["a", "film", "by", "[ada]", "with", "[bo]", "in", "it"]
-    assert list(window_pairs(words, {"[ada]", "[bo]"}, reach=2)) == [
-        Pair("film by [ada] with [bo]", "[ada]"),
-        Pair("[ada] with [bo] in it", "[bo]"),
-    ]
-    assert list(window_pairs(["[ada]"], {"[ada]"})) == [Pair("[ada]", "[ada]")]
-    assert not list(window_pairs(words, set()))
-
-
-def test_a_window_may_give_the_title_and_says_so() -> None:
-    assert list(title_pairs("[the bat]", ["by", "[ada]"], {"[ada]"}, reach=1)) == [
-        Pair("<window> by [ada]", "[ada]"),
-        Pair("<title> by [ada]", "[the bat]"),
-    ]
-
-
-def test_windows_of_documents_are_a_memory_like_any_other() -> None:
-    """Documents, not facts: the key that shares the question's entity is selected and read."""
-    documents = {"[the bat]": "was made by [ada berg]", "[the owl]": "was made by [bo carr]"}
-    entities = {"[ada berg]", "[bo carr]"}
-    words = Words.of(documents.values(), extra=[*documents, *entities, "<window>", "<title>"])
-    pairs = [
-        pair
-        for title, text in documents.items()
-        for pair in title_pairs(title, words.encode(text).tokens, entities)
-    ]
-    base = base_of(pairs, words)
-    select = KeyHash(base.keys, common=2)  # "was", "made" and "by" are in all four keys
-    asked = base_questions([Question("made by [Bo Carr]", ("The Owl",))], base, words, select)
-    given = [words.words[number] for number in base.values[asked.slots[0]]]
-    assert given == ["[bo carr]", "[the owl]"]
-    assert not asked.unreachable
 
 
 # Selecting -----------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def from_folder(source: dict[str, Any], folder: str) -> dict[str, Any]:
     """The same data from files in ``folder``; in place of generated data the files they imitate."""
     shared = {  # kind of generated data → the kind in files, and what both take
         "generated": ("stories", ("tasks", "sentences", "validation")),
-        "generated-knowledge": ("knowledge", ("validation", "slots", "common")),
+        "generated-knowledge": ("knowledge", ("validation", "slots", "common", "keys", "reach")),
         "dates": ("sequences", ("tokenizer", "length")),
     }
     if source["kind"] not in shared:

@@ -39,14 +39,14 @@ def tell(answer: "Answer", question: str, most: int | None) -> None:
         )
     hidden = len(answer.evidence) - (most or len(answer.evidence))
     if hidden > 0:
-        item = manner(answer).item
+        item = answer.item
         screen.print(f"{hidden} more {item}s were read less; --all shows them", style="dim")
 
 
 def evidence_table(answer: "Answer", most: int | None) -> Table:
     """Sentences in the order they were told, a column a hop, darker where more was read."""
     chosen = answer.best_evidence(most or len(answer.evidence))
-    table = Table("", manner(answer).item, header_style="bold")
+    table = Table("", answer.item, header_style="bold")
     table.columns[0].justify = "right"
     for head in columns(answer):
         table.add_column(head, justify="right", min_width=5)

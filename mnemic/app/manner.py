@@ -13,7 +13,6 @@ class Manner(NamedTuple):
     column: str  # the head of a column, with a place for the hop's number
     caption: str
     rest: str = ""  # what a hop spent on no sentence; empty: a column need not add up to 1
-    item: str = "sentence"  # what a row is
 
 
 SHARES = "How much of each sentence was read at each hop; a column adds up to 1."
@@ -22,7 +21,9 @@ EACH_GATE = "How far the gate of each sentence opened in each pass, from 0 to 1.
 MANNERS: Mapping[str, Manner] = {
     "memn2n": Manner("hop {}", SHARES, FREE),
     "memnn": Manner(
-        "hop {}", "Each hop read one sentence and no other.", "(nothing: it had read enough)"
+        "hop {}",
+        "Each hop read one slot and no other; how much of each sentence is in it.",
+        "(nothing: it had read enough)",
     ),
     "wmn": Manner(
         "hop {}",
@@ -30,7 +31,7 @@ MANNERS: Mapping[str, Manner] = {
         FREE,
     ),
     "key-value": Manner(
-        "hop {}", "How much of each fact was read at each hop; a column adds up to 1.", item="fact"
+        "hop {}", "How much of each {item} was read at each hop; a column adds up to 1."
     ),
     "dmn": Manner("pass {}", EACH_GATE),
     "dmn-layers": Manner("pass {}", EACH_GATE),
@@ -49,7 +50,8 @@ TAKEN = "(gate: taken of what was found)"
 
 
 def manner(answer: "Answer") -> Manner:
-    return MANNERS[answer.memory]
+    own = MANNERS[answer.memory]
+    return own._replace(caption=own.caption.format(item=answer.item))
 
 
 def columns(answer: "Answer") -> list[str]:

@@ -66,6 +66,8 @@ def draw(answer: "Answer", question: str, path: Path) -> list[str]:
 
     Returns what should be said: characters, for example, that no font here has.
     """
+    if not answer.evidence:
+        raise ValueError("nothing of the story is in memory, so there is nothing to draw")
     return saved(lambda: Picture(answer, question), path)
 
 
@@ -113,9 +115,8 @@ def caption_of(answer: "Answer") -> list[str]:
         caption.append(f"{SLOTS} Most was read of slot {name} ({share:.2f}).")
     if len(answer.evidence) > SENTENCES:
         caption.append(f"Of {len(answer.evidence)} sentences the {SENTENCES} most read are drawn.")
-    if answer.kept < answer.told:
-        gone = answer.told - answer.kept
-        caption.append(f"The memory was full: the first {gone} sentences were left out.")
+    if answer.left_out:
+        caption.append(f"The memory was full: {answer.left_out}.")
     return caption
 
 

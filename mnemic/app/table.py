@@ -96,6 +96,7 @@ def babi(
     if recipe == ALL:
         all_tables(wanted, place, follow, as_json)
         return
+    check_stories(recipe)
     follow(wanted, place)
     result = save_result(wanted, place)
     if as_json:
@@ -106,6 +107,15 @@ def babi(
         out().print(evidence_table(result))
     summarise(result)
     out().print(f"kept in {place / 'table.json'}", style="dim", markup=False, soft_wrap=True)
+
+
+def check_stories(recipe: str) -> None:
+    """A recipe of other data would else complain of options that nobody gave."""
+    from mnemic.recipe import ConfigError, load
+
+    kind = load(recipe).get("data", {}).get("kind")
+    if kind not in ("stories", "generated"):
+        raise ConfigError(f"bAbI is a table of stories, but recipe {recipe!r} reads {kind!r}")
 
 
 def follow(table: Any, folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Ask a trained network about a knowledge base; the answer carries the facts it was read from."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -8,14 +8,15 @@ from torch import Tensor
 from mnemic.ask.story import OTHERS, Answer, Evidence, few, read_of, taken_of
 from mnemic.data import DATASETS
 from mnemic.data.knowledge.dataset import Sets
-from mnemic.data.knowledge.format import Fact, KnowledgeError, Question
-from mnemic.data.knowledge.keys import Pair, entity, fact_pairs
+from mnemic.data.knowledge.format import KnowledgeError, Question
+from mnemic.data.knowledge.keys import entity
 from mnemic.data.knowledge.tensors import base_questions
 from mnemic.learn.checkpoint import Checkpoint
 from mnemic.recipe import build
 from mnemic.text import Words
 
 KINDS = ("knowledge", "generated-knowledge")  # of data
+ITEMS = {"facts": "fact", "sentences": "sentence"}  # what a slot is, by data.keys; else a window
 
 
 def knows_base(checkpoint: Checkpoint) -> bool:
@@ -29,49 +30,41 @@ def ask_base(checkpoint: Checkpoint, question: str) -> Answer:
 
     The entity that is asked about stands in brackets: ``who directed [The Bat]``.
     """
+    if not question.strip():
+        raise KnowledgeError("the question is empty; ask for example 'who directed [The Bat]'")
     words = checkpoint.tokenizer
     assert isinstance(words, Words)
     source = build(DATASETS, checkpoint.recipe["data"])
-    facts = source.facts()
-    sets = Sets(source, words, facts)
+    sets, item = Sets(source, words), ITEMS.get(source.keys, "window")
     asked = base_questions([Question(question, ())], sets.base, words, sets.select)
     chosen = asked.slots[0].tolist()
     if not chosen:
         raise KnowledgeError(
-            f"no fact of the base shares a rare word with {question!r}; spell the entity that is "
+            f"no {item} of the base shares a rare word with {question!r}; spell the entity that is "
             "asked about as the base does, in brackets: who directed [The Bat]"
         )
     output = checkpoint.network.eval()(asked.batch(torch.tensor([0])).inputs)
-    told = slots_told(facts)
     evidence = tuple(
-        Evidence(number, told[chosen[number]], tuple(weights))
+        Evidence(number, sets.shown[chosen[number]], tuple(weights))
         for number, weights in read_of(output).items()
     )
-    ranked = best_entities(
-        output.scores[0, 0].masked_fill(~asked.entities, -torch.inf), facts, words
-    )
+    scores = output.scores[0, 0].masked_fill(~asked.entities, -torch.inf)
+    ranked = best_entities(scores, sets.material.names, words)
     unknown = words.unknown_words(question)
     notes = (
         (f"the model does not know {few(unknown)}, left out of the question",) if unknown else ()
     )
     kind = checkpoint.recipe["model"]["memory"]["kind"]
     sizes = (len(evidence), len(chosen))
-    return Answer(*ranked[0], ranked, evidence, *sizes, notes, memory=kind, taken=taken_of(output))
-
-
-def slots_told(facts: Iterable[Fact]) -> list[str]:
-    """The fact behind every slot of the base, in the base's order, read from either end."""
-    slots: dict[Pair, str] = {}
-    for fact in facts:
-        for pair in fact_pairs([fact]):
-            slots.setdefault(pair, " | ".join(fact))
-    return list(slots.values())
+    return Answer(
+        *ranked[0], ranked, evidence, *sizes, notes, memory=kind, taken=taken_of(output), item=item
+    )
 
 
 def best_entities(
-    scores: Tensor, facts: Sequence[Fact], words: Words
+    scores: Tensor, names: Iterable[str], words: Words
 ) -> tuple[tuple[str, float], ...]:
     """The best answers with their probabilities, spelled as the base spells them."""
-    spelled = {words.id_of(entity(end)): end for fact in facts for end in (fact[0], fact[2])}
-    best = scores.softmax(-1).topk(min(OTHERS, len(spelled)))
+    spelled = {words.id_of(entity(name)): name for name in names if entity(name) in words}
+    best = scores.softmax(-1).topk(min(OTHERS, int(scores.isfinite().sum())))
     return tuple((spelled[i], p) for p, i in zip(best.values.tolist(), best.indices.tolist()))

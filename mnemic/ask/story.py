@@ -1,10 +1,12 @@
 """Ask a trained network about a story; the answer carries its evidence."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
+from mnemic.data.stories.dataset import StoryFolder
 from mnemic.data.stories.format import Example, StoryError
 from mnemic.data.stories.tensors import tensors
 from mnemic.learn.checkpoint import Checkpoint
@@ -12,7 +14,7 @@ from mnemic.network import Output
 from mnemic.text import Words
 
 OTHERS = 3  # how many answers are shown in all
-LISTED = 8  # unknown words that are named
+LISTED = 8  # unknown words, or sentences, that are named
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,12 @@ class Answer:
     memory: str = "memn2n"  # its kind
     taken: tuple[float, ...] = ()  # how much of what it found each hop took, where a gate says
     slots: Slots | None = None  # of a memory that rewrites
+    item: str = "sentence"  # what the evidence is a list of
+
+    @property
+    def left_out(self) -> str:
+        """Which of what was told is not in memory, in words; nothing where all is."""
+        return left_out([one.sentence for one in self.evidence], self.told)
 
     def best_evidence(self, count: int = 5) -> tuple[Evidence, ...]:
         """The sentences that were read most, most read first."""
@@ -82,29 +90,44 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
     unseen = checkpoint.sizes.get("unseen", 0)
     batch = tensors([example], words, unseen=unseen).batch(torch.tensor([0]))
     output = checkpoint.network.eval()(batch.inputs)
-    chances = output.scores[0, 0].softmax(-1)
-    best = chances.topk(min(OTHERS, len(words)))
-    ranked = tuple(
-        (words.decode([i]), p) for p, i in zip(best.values.tolist(), best.indices.tolist())
-    )
+    ranked = best_words(output, words)
     evidence = tuple(
         Evidence(number, sentences[number], tuple(weights))
         for number, weights in read_of(output).items()
     )
-    kept = len(evidence)
+    kept = [one.sentence for one in evidence]
     longest = checkpoint.sizes["longest"] - 1
     said = notes(words, sentences, question, kept, longest=longest, unseen=unseen)
+    said += length_note(len(kept), checkpoint.recipe["data"])
     return Answer(
         *ranked[0],
         ranked,
         evidence,
-        kept,
+        len(kept),
         len(sentences),
         said,
         memory=checkpoint.recipe["model"]["memory"]["kind"],
         taken=taken_of(output),
         slots=slots_of(output, key_words(checkpoint)),
     )
+
+
+def best_words(output: Output, words: Words) -> tuple[tuple[str, float], ...]:
+    """The best answers with their probabilities; padding and "unknown" are no words to say."""
+    chances = output.scores[0, 0].softmax(-1)
+    chances[[words.pad, words.unknown]] = 0.0
+    best = chances.topk(min(OTHERS, len(words) - 2))
+    return tuple(
+        (words.decode([i]), p) for p, i in zip(best.values.tolist(), best.indices.tolist())
+    )
+
+
+def length_note(kept: int, data: Mapping[str, Any]) -> tuple[str, ...]:
+    """That more sentences are in memory than training ever told, where there are."""
+    most = data.get("sentences", StoryFolder.sentences)
+    if kept <= most:
+        return ()
+    return (f"{kept} sentences are in memory, and training told at most {most}; do not trust it",)
 
 
 def read_of(output: Output) -> dict[int, list[float]]:
@@ -148,7 +171,8 @@ def slots_of(output: Output, names: Sequence[str]) -> Slots | None:
 
 def key_words(checkpoint: Checkpoint) -> list[str]:
     """The words that a memory's keys are tied to; none where keys are free."""
-    tied = checkpoint.recipe["model"]["memory"].get("tied", ())
+    given = checkpoint.recipe["model"]["memory"].get("tied", ())
+    tied = checkpoint.sizes.get("tied_words", given)
     return [checkpoint.tokenizer.decode([word]) for word in tied]
 
 
@@ -156,15 +180,18 @@ def notes(
     words: Words,
     sentences: Sequence[str],
     question: str,
-    kept: int,
+    kept: Sequence[int],
     *,
     longest: int,
     unseen: int = 0,
 ) -> tuple[str, ...]:
-    """What is not an error, but must be said; ``longest`` text of training had so many words."""
-    said, told = [], len(sentences)
+    """What is not an error, but must be said; ``longest`` text of training had so many words.
+
+    ``kept`` are the sentences that are in memory.
+    """
+    said, entering = [], kept or range(len(sentences))
     fate = "which is new in" if unseen else "left out of"
-    if unknown := words.unknown_words(" ".join(sentences[told - kept :])):
+    if unknown := words.unknown_words(" ".join(sentences[number] for number in entering)):
         said.append(f"the model does not know {few(unknown)}, {fate} the story")
     unknown = words.unknown_words(question)
     if all(number == words.unknown for number in words.encode(question).ids):
@@ -174,11 +201,23 @@ def notes(
         said.append(f"the model does not know {few(unknown)}, {fate} the question")
     if long := sum(len(words.encode(text).ids) > longest for text in (*sentences, question)):
         said.append(f"texts longer than any in training ({longest} words): {long}; do not trust it")
-    if kept < told:
-        said.append(
-            f"the memory holds {kept} sentences; the first {told - kept} of {told} were left out"
-        )
+    if gone := left_out(kept, len(sentences)):
+        said.append(f"the memory holds {len(kept)} sentences; {gone}")
     return tuple(said)
+
+
+def left_out(kept: Sequence[int], told: int) -> str:
+    """Which sentences of ``told`` are not in memory, in words; nothing where all are."""
+    gone = told - len(kept)
+    if not gone:
+        return ""
+    if not kept:
+        return f"none of {told} could be kept"
+    if list(kept) == list(range(gone, told)):
+        return f"the first {gone} of {told} were left out"
+    numbers = [str(number + 1) for number in range(told) if number not in kept]
+    more = f" and {gone - LISTED} more" if gone > LISTED else ""
+    return f"{gone} of {told} were left out: number {', '.join(numbers[:LISTED])}{more}"
 
 
 def few(words: Sequence[str]) -> str:

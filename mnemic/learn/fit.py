@@ -31,6 +31,7 @@ from mnemic.learn.optimise import optimiser_state, restore_optimiser
 from mnemic.learn.phase import Phase, bare, draws_of, phases, train_phase
 from mnemic.learn.processes import start_processes
 from mnemic.learn.start import begun, check_kinds, check_phases, new_network, same_weights
+from mnemic.learn.tied import with_tied_words
 from mnemic.learn.train import Step, optimiser_of
 from mnemic.network import check_model
 from mnemic.objectives import Carried
@@ -59,7 +60,7 @@ def data_of(recipe: Recipe) -> Data:
             raise ConfigError(f"the recipe has no [{section}]")
     check_model(recipe["model"])
     check_kinds(recipe)
-    return build(DATASETS, recipe["data"]).data()
+    return with_tied_words(build(DATASETS, recipe["data"]).data(), recipe)
 
 
 def fit(

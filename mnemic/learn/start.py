@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from mnemic.data import IN_TURN, LONG, RESPONSE_OF
 from mnemic.data.contract import Sizes
+from mnemic.data.knowledge.dataset import KnowledgeFolder
 from mnemic.encode import WHOLE
 from mnemic.encode.huggingface.read import CONFIG, load_encoder, read_json
 from mnemic.encode.huggingface.shape import parts_of, shape_of_config
@@ -28,8 +29,9 @@ from mnemic.learn.checkpoint import (
 from mnemic.learn.disk import CheckpointError
 from mnemic.learn.draws import dice_of
 from mnemic.learn.phase import Phase
+from mnemic.memory.kv import KeyValue
 from mnemic.network import assemble, check_parts
-from mnemic.recipe import ConfigError, Recipe, listed, merge, override
+from mnemic.recipe import ConfigError, Recipe, listed, merge, named, override
 
 ENCODE = "encode."  # before the names of I's weights
 
@@ -141,6 +143,7 @@ def check_kinds(recipe: Recipe) -> None:
         raise ConfigError(f"model.carry reads in segments: data.kind is {known}, not {kind!r}")
     if kind in LONG:
         return
+    check_slots(model.get("memory"), data)
     if carries:
         check_in_turn(data)
     elif (kind in RESPONSE_OF) == has_memory:
@@ -161,6 +164,19 @@ def check_kinds(recipe: Recipe) -> None:
             raise ConfigError(
                 f"{part}.kind is {own.get('kind')!r}, but data of kind {kind!r} needs {due!r}"
             )
+
+
+def check_slots(memory: Any, data: Mapping[str, Any]) -> None:
+    """All slots that are selected for a question fit, or the best of them would be pushed out."""
+    if not isinstance(memory, Mapping) or memory.get("kind") != "key-value":
+        return
+    held = memory.get("slots", named(KeyValue)["slots"].default)
+    selected = data.get("slots", KnowledgeFolder.slots)
+    if isinstance(held, int) and isinstance(selected, int) and selected > held:
+        raise ConfigError(
+            f"data.slots selects {selected} slots for a question, but the memory holds {held}: "
+            f"set model.memory.slots={selected}, too"
+        )
 
 
 def check_in_turn(data: Mapping[str, Any]) -> None:

@@ -29,8 +29,8 @@ class EntNet(nn.Module):
     φ is a PReLU whose slopes, one a channel, are the same in writing and reading and begin at 1.
 
     The encoder yields two states a text (b n t d): as a sentence and as a question.
-    The keys are weights of their own, or with ``tied`` the vectors of these words (by id), one
-    slot each: the encoder's, once the network is assembled.
+    The keys are weights of their own, or with ``tied`` the vectors of these words, one slot each:
+    the encoder's, once the network is assembled. A recipe names the words; here they are ids.
     ``bias``: as in the authors' code, each slot's gate and U have one; the paper has none.
     ``fused``: on a GPU one kernel reads the whole story, with products of 16 bits instead of 24.
 
@@ -47,7 +47,7 @@ class EntNet(nn.Module):
         width: int,
         *,
         slots: int = 20,
-        tied: Sequence[int] = (),
+        tied: Sequence[int | str] = (),
         bias: bool = True,
         fused: bool = True,
     ) -> None:
@@ -55,6 +55,8 @@ class EntNet(nn.Module):
         slots = len(tied) or slots
         if slots < 1:
             raise ValueError(f"entnet takes slots ≥ 1, not {slots}")
+        if named := [word for word in tied if isinstance(word, str)]:
+            raise ValueError(f"only data knows the id of {named[0]!r}: tie keys to ids, or `fit`")
         self.bias, self.fused = bias, fused
         self.words: nn.Parameter | None = None
         self.register_buffer("tied", torch.tensor(tied, dtype=torch.long), persistent=False)

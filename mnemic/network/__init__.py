@@ -172,7 +172,7 @@ def looks_ahead(encode: Mapping[str, Any]) -> bool:
 
 def with_memory(model: Mapping[str, Any], given: dict[str, Any]) -> Network:
     """All four parts; those that share weights get each other's."""
-    memory = build(MEMORIES, model["memory"], **given)
+    memory = build(MEMORIES, numbered(model["memory"], given), **given)
     kinds = {kind: ENCODERS[kind] for kind in WHOLE}
     encode = build(kinds, model["encode"], tables=memory.tables, **given)
     if given.get("unseen") and "unseen" not in named(type(encode)):
@@ -198,6 +198,11 @@ def with_memory(model: Mapping[str, Any], given: dict[str, Any]) -> Network:
         raise ConfigError("model.segment and model.fuse do not go together; leave one of them out")
     segment = build(SEGMENTERS, model["segment"], **given) if "segment" in model else None
     return Network(encode, memory, respond, ask=ask, fuse=fuse, segment=segment)
+
+
+def numbered(memory: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The memory's options, with words that keys are tied to as the ids that the data gave them."""
+    return {**memory, "tied": given["tied_words"]} if "tied_words" in given else memory
 
 
 def carrying(model: Mapping[str, Any], given: dict[str, Any]) -> Carrier | MemoryReader:

@@ -63,7 +63,7 @@ def each_line(path: Path, parse: Callable[[str], T]) -> Iterator[T]:
     if not path.is_file():
         raise KnowledgeError(
             f"no file {path}; a knowledge folder has kb.txt, dev.txt and test.txt, as MetaQA's "
-            "1-hop files are called"
+            "1-hop files are called, and documents.jsonl where data.keys is not 'facts'"
         )
     try:
         lines = path.read_text(encoding="utf-8").split("\n")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
+from mnemic.data.knowledge.documents import Document
 from mnemic.data.knowledge.format import Fact, Question
 
 FIRST = ("Ada", "Bruno", "Cleo", "Dario", "Edith", "Felix", "Greta", "Hugo", "Ines", "Jonas")
@@ -42,6 +43,15 @@ ASKED: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "has_genre": (("what genre is {}", "what kind of film is {}"), ()),
 }
 
+# relation → a sentence of a film's document
+TOLD: Mapping[str, str] = {
+    "directed_by": "{1} directed {0}.",
+    "written_by": "{1} wrote {0}.",
+    "starred_actors": "{1} acted in {0}.",
+    "release_year": "{0} was released in {1}.",
+    "has_genre": "{0} is a {1}.",
+}
+
 
 def make_facts(films: int, dice: Random) -> list[Fact]:
     """Everything about ``films`` films, each with a title of its own."""
@@ -58,6 +68,14 @@ def make_facts(films: int, dice: Random) -> list[Fact]:
             Fact(title, "has_genre", dice.choice(GENRES)),
         ]
     return facts
+
+
+def make_documents(facts: Sequence[Fact]) -> list[Document]:
+    """A document a film, which tells its facts in plain sentences."""
+    told: dict[str, list[str]] = {}
+    for fact in facts:
+        told.setdefault(fact.subject, []).append(TOLD[fact.relation].format(fact[0], fact[2]))
+    return [Document(film, " ".join(sentences)) for film, sentences in told.items()]
 
 
 def make_questions(facts: Sequence[Fact], dice: Random) -> list[Question]:

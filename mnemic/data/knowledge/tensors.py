@@ -25,7 +25,7 @@ class Base(NamedTuple):
 
     texts: Tensor  # u w, word ids, 0 = padding
     key: Tensor  # f, rows of texts
-    value: Tensor  # f, rows of texts; a value is one word of the vocabulary
+    value: Tensor  # f, rows of texts; a value is one entity, or a sentence with some
 
     @property
     def keys(self) -> Tensor:
@@ -34,8 +34,8 @@ class Base(NamedTuple):
 
     @property
     def values(self) -> Tensor:
-        """Every slot's value, f word ids."""
-        return self.texts[self.value, 0]
+        """Every slot's value, f w."""
+        return self.texts[self.value]
 
 
 class Batch(NamedTuple):
@@ -56,7 +56,7 @@ class BaseQuestions(NamedTuple):
     question: Tensor  # q w, word ids
     slots: Tensor  # q n, slots of the base, -1 = nothing there
     answers: Tensor  # q a, word ids; IGNORE = no more, or not in the vocabulary
-    entities: Tensor  # v, True for a word that is some slot's value: what an answer is sought among
+    entities: Tensor  # v, True for an entity that some slot gives: what an answer is sought among
     task: Tensor  # q
 
     def __len__(self) -> int:
@@ -73,8 +73,11 @@ class BaseQuestions(NamedTuple):
     @property
     def unreachable(self) -> int:
         """Questions none of whose right answers is in a slot that was selected for them."""
-        given = torch.where(self.slots >= 0, self.texts[self.value[self.slots], 0], -1)  # q n
-        return int((~(given.unsqueeze(2) == self.answers.unsqueeze(1)).flatten(1).any(1)).sum())
+        reached = [
+            bool(torch.isin(answers, self.texts[self.value[slots[slots >= 0]]]).any())
+            for slots, answers in zip(self.slots, self.answers)
+        ]
+        return len(reached) - sum(reached)
 
     def to(self, device: torch.device | str) -> "BaseQuestions":
         return BaseQuestions(*(part.to(device) for part in self))
@@ -112,7 +115,8 @@ class BaseQuestions(NamedTuple):
         question = len(used) + torch.arange(len(rows), device=rows.device).unsqueeze(1)  # b 1
         inputs = Inputs(texts, texts > 0, story, question, rolls, values)
         answers = self.answers[rows]
-        given = [self.texts[self.value[slots[slots >= 0]], 0], answers[answers != IGNORE]]
+        held = self.texts[self.value[slots[slots >= 0]]]
+        given = [held[self.entities[held]], answers[answers != IGNORE]]
         entities = self.entities.nonzero().squeeze(1)
         return Batch(inputs, answers.unsqueeze(1), torch.cat(given).unique(), entities)
 
@@ -143,7 +147,8 @@ def base_questions(
         ids = [known(words, entity(answer)) for answer in own.answers]
         answers[number, : len(ids)] = torch.tensor(ids)
     entities = torch.zeros(len(words), dtype=torch.bool)
-    entities[base.values] = True
+    entities[base.values.unique()] = True
+    entities &= torch.tensor([word.startswith("[") for word in words.words])
     task = torch.ones(len(asked), dtype=torch.long)
     return BaseQuestions(*base, question, select(question), answers, entities, task)
 
