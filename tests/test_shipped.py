@@ -96,6 +96,11 @@ def test_what_is_shipped_is_listed() -> None:
     assert "tested" in told
 
 
+def test_numbers_in_a_row_are_told_by_their_ends() -> None:
+    assert shipped.stretches([1, 6, 7, 8, 9, 12]) == "1, 6-9, 12"
+    assert shipped.stretches([3]) == "3"
+
+
 # Making one ------------------------------------------------------------------------------------
 
 

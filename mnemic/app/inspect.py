@@ -53,7 +53,10 @@ def list_shipped(as_json: bool) -> None:
         )
     screen = out()
     screen.print(table)
-    screen.print("to ask one: mnemic ask --model NAME --story FILE QUESTION", style="dim")
+    screen.print(
+        "about a story: mnemic ask --model NAME --story FILE QUESTION; what is remembered: mnemic ask",
+        style="dim",
+    )
 
 
 def describe(folder: Path) -> dict[str, Any]:

@@ -5,6 +5,7 @@ which command and seed, and how it does. Nothing here needs torch, so that help 
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,17 @@ def brief(own: dict[str, Any]) -> str:
     if "figures" in own:
         told = ", ".join(f"{name} {figure:.1f}" for name, figure in own["figures"].items())
         return f"{own['data']['kind']}: {told}"
-    tasks = ", ".join(own["per_task"])
+    tasks = stretches([int(task) for task in own["per_task"]])
     many = "tasks" if len(own["per_task"]) > 1 else "task"
     return f"{own['memory']}, {many} {tasks}: {own['mean_error']:.1f} % error"
+
+
+def stretches(numbers: Sequence[int]) -> str:
+    """Rising numbers, those in a row as their ends: 1, 6-9, 12."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
