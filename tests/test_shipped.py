@@ -44,7 +44,7 @@ def test_a_shipped_network_loads_says_what_it_is_and_answers(name: str) -> None:
     assert card["name"] == name
     assert card["seed"] == checkpoint.seed
     assert card["data"] == checkpoint.recipe["data"]
-    assert card["command"].startswith("mnemic train ")
+    assert card["command"].startswith(("mnemic train ", "mnemic table "))
     assert {int(task) for task in card["per_task"]} == set(card["data"]["tasks"])
     assert checkpoint.progress.done
     assert checkpoint.state == {}  # nothing that only training needs
@@ -60,11 +60,14 @@ def test_a_shipped_network_loads_says_what_it_is_and_answers(name: str) -> None:
 def test_the_errors_on_a_card_are_those_on_new_stories(name: str) -> None:
     """Of the generator, since the files of the card are not here."""
     card, checkpoint = shipped.card(name), load(name)
-    made = {"kind": "generated", "tasks": card["data"]["tasks"], "count": 300}
+    count = 300
+    made = {"kind": "generated", "tasks": card["data"]["tasks"], "count": count}
     asked = build(DATASETS, made).asked("test", checkpoint.tokenizer)
     assert not asked.unknown
     for task, error in task_errors(checkpoint.network, asked).items():
-        assert error == pytest.approx(card["per_task"][str(task)], abs=2)
+        told = card["per_task"][str(task)]
+        chance = 3 * (told * (100 - told) / count) ** 0.5  # three deviations
+        assert error == pytest.approx(told, abs=2 + chance), task
 
 
 def test_a_name_is_enough_to_ask(tmp_path: Path) -> None:

@@ -54,7 +54,8 @@ def list_shipped(as_json: bool) -> None:
     screen = out()
     screen.print(table)
     screen.print(
-        "about a story: mnemic ask --model NAME --story FILE QUESTION; what is remembered: mnemic ask",
+        "to ask one about a story: mnemic ask --model NAME --story FILE QUESTION; `reader` is what "
+        "mnemic ask uses for what is remembered",
         style="dim",
     )
 
