@@ -83,6 +83,21 @@ def names_of(found: Sequence[BabiTable]) -> list[tuple[str, bool]]:
     return [(table.recipe, table.joint) for table in found]
 
 
+def test_a_network_that_learns_from_retold_stories_is_there_twice(stories: Path) -> None:
+    """Compared with the same paper, which has nothing of the kind."""
+    large = every(table_of(stories, size="10k"))
+    names = [table.recipe for table in large]
+    retold = [table for table in large if table.recipe.endswith("-retold")]
+    assert {"entnet-retold", "wmn-retold"} <= {table.recipe for table in retold}
+    for table in retold:
+        plain = large[names.index(table.recipe.removesuffix("-retold"))]
+        assert plain.joint == table.joint
+        own, paper = table.published(), plain.published()
+        assert own.pop("source") == f"{paper.pop('source')}, no story told again"
+        assert own == paper
+    assert not [table for table in every(table_of(stories)) if "retold" in table.recipe]
+
+
 def test_all_are_the_published_ones_each_as_its_paper_did_it(stories: Path) -> None:
     large = names_of(every(table_of(stories, recipe="all", size="10k")))
     assert len(large) == len(set(large))

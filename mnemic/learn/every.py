@@ -8,7 +8,7 @@ from typing import Any
 
 from mnemic.learn.disk import write_json
 from mnemic.learn.figures import summary_of
-from mnemic.learn.tables import PUBLISHED, BabiTable, save_result
+from mnemic.learn.tables import PUBLISHED, RETOLD, BabiTable, save_result
 from mnemic.recipe import ConfigError
 
 ALL = "all"  # the recipe's name that means every one
@@ -19,14 +19,16 @@ SUMMARY = "summary.json"
 def every(table: BabiTable) -> list[BabiTable]:
     """The tables that papers have printed for this size, per task and joint, in their order.
 
-    With ``joint`` only the joint ones. All else is taken over: seeds, tasks, overrides, device.
+    A network that is also trained on ``retold`` stories is there twice. With ``joint`` only the
+    joint ones. All else is taken over: seeds, tasks, overrides, device.
     """
     printed: dict[str, dict[str, Any]] = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
     found = [
-        replace(table, recipe=recipe, joint=setting.endswith(JOINT))
+        replace(table, recipe=name, joint=setting.endswith(JOINT))
         for recipe, settings in printed.items()
-        for setting in settings
+        for setting, own in settings.items()
         if setting in (table.size + JOINT, "" if table.joint else table.size)
+        for name in ([recipe, recipe + RETOLD] if own.get("retold") else [recipe])
     ]
     if not found:
         raise ConfigError(f"no paper has a joint table of {table.size}; leave out --joint")

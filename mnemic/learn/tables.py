@@ -81,7 +81,7 @@ class BabiTable:
         every = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
         network = self.recipe.removesuffix(RETOLD)
         own = every.get(network, {}).get(f"{self.size}-joint" if self.joint else self.size, {})
-        if own and network != self.recipe:
+        if own.pop("retold", False) and network != self.recipe:
             own["source"] += ", no story told again"
         return own
 
