@@ -11,7 +11,7 @@ from mnemic.data.corpora import CorpusSet
 from mnemic.data.sequences.tensors import SequenceSet
 from mnemic.data.texts.tensors import TextSet
 from mnemic.learn import metrics
-from mnemic.learn.read import AT_ONCE, class_scores, key_vectors, spans, tags, vectors
+from mnemic.learn.read import AT_ONCE, class_scores, spans, tags, vectors, vectors_and_keys
 from mnemic.learn.results import DOUBT
 from mnemic.learn.say import spoken
 from mnemic.network import IGNORE
@@ -90,8 +90,8 @@ def recalls(network: nn.Module, texts: TextSet) -> Figures:
     """
     if texts.search is None or not len(texts.search.questions):
         return {}
-    asked, among = (vectors(network, own) for own in texts.search[:2])
-    keys = key_vectors(network, texts.search.texts)
+    asked = vectors(network, texts.search.questions)
+    among, keys = vectors_and_keys(network, texts.search.texts)
     counts = torch.tensor([len(own) for own in keys])
     every, right = torch.cat(keys), torch.tensor(texts.search.right)
     ranks: dict[str, list[Tensor]] = {"": [], ", whole": []}
