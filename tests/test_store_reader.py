@@ -96,7 +96,8 @@ def test_passages_are_read_together_as_they_are_alone(shipped: SpanReader) -> No
         assert span.none == pytest.approx(alone.no_answer, abs=0.02)  # products may be rounded
     assert TEXTS[1][found[1].start : found[1].end] == "Bram Stoker"
     assert found[1].none < 0.5
-    assert all(span.none > 0.5 for place, span in enumerate(found) if place != 1)
+    assert found[2].none > 2 * found[1].none  # who wrote another book
+    assert all(span.none > 0.9 for place, span in enumerate(found) if place not in (1, 2))
     assert shipped.answer(question, []) == []
 
 
@@ -123,9 +124,7 @@ def test_the_answer_is_a_span_with_its_sentence(
     assert said.ranked[0].evidence == best
 
 
-@pytest.mark.parametrize(
-    "question", ["Who won the cup in 1998?", "When does the contract of the plumber end?"]
-)
+@pytest.mark.parametrize("question", ["Who won the cup in 1998?", "When was the plumber paid?"])
 def test_what_nothing_answers_has_no_answer(memory: Memory, question: str) -> None:
     said = memory.ask(question)
     assert (said.text, said.score, said.found) == ("", 0.0, False)
