@@ -20,6 +20,7 @@ TINY = [
     "data.count=60",
     "model.width=8",
     "train.epochs=1",
+    "train.validate=1",
 ]
 
 
@@ -41,6 +42,9 @@ def test_every_weight_is_the_mean(tmp_path: Path) -> None:
     assert whole.recipe == parts[0].recipe
     assert whole.progress.done
     assert len(whole.progress.history) == sum(len(own.progress.history) for own in parts)
+    assert parts[0].progress.history[0]["validation"] is not None
+    assert all(row["validation"] is None for row in whole.progress.history)
+    assert main(["average", *words[1:4], "--out", str(tmp_path / "mean")]) == 2  # is there already
     assert whole.state == {}
 
 

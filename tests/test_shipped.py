@@ -99,6 +99,12 @@ def test_what_is_shipped_is_listed() -> None:
     assert "tested" in told
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_all_of_them_can_be_inspected(name: str) -> None:
+    told = run("inspect", name).out
+    assert shipped.card(name)["command"].split(";")[0] in " ".join(told.split())
+
+
 def test_numbers_in_a_row_are_told_by_their_ends() -> None:
     assert shipped.stretches([1, 6, 7, 8, 9, 12]) == "1, 6-9, 12"
     assert shipped.stretches([3]) == "3"

@@ -13,11 +13,14 @@ import torch
 from mnemic.learn.checkpoint import Checkpoint, Progress, fill, load, save, weights_of
 from mnemic.recipe import ConfigError
 
+UNMEASURED = {"validation": None, "figures": {}}  # a line of a log without them
+
 
 def average(runs: Sequence[Path], out: Path) -> Checkpoint:
     """Write the mean of finished ``runs`` to the folder ``out``; recipe and seed are the first's.
 
-    Its log has the lines of all of them, so that their time adds up.
+    Its log has the lines of all of them, so that their time adds up, without what was measured on
+    the way: that is not said of the mean.
     """
     if len(runs) < 2:
         raise ConfigError(f"an average is of two runs or more, not of {len(runs)}")
@@ -29,7 +32,7 @@ def average(runs: Sequence[Path], out: Path) -> Checkpoint:
     each = [weights_of(own.network) for own in found]
     mean = {name: mean_of([own[name] for own in each]) for name in each[0]}
     fill(found[0].network, mean, out)
-    history = [row for own in found for row in own.progress.history]
+    history = [row | UNMEASURED for own in found for row in own.progress.history]
     progress = Progress(phase=found[0].progress.phase, done=True, history=history)
     whole = replace(found[0], progress=progress, state={})
     save(out, whole)
