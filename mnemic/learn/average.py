@@ -7,13 +7,14 @@ middle often does better than any of them, and costs no more to use than one.
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from mnemic.learn.checkpoint import Checkpoint, Progress, fill, load, save, weights_of
 from mnemic.recipe import ConfigError
 
-UNMEASURED = {"validation": None, "figures": {}}  # a line of a log without them
+UNMEASURED: dict[str, Any] = {"validation": None, "figures": {}}  # a line of a log without them
 
 
 def average(runs: Sequence[Path], out: Path) -> Checkpoint:
