@@ -12,6 +12,8 @@ from torch import Tensor
 
 from mnemic.data.texts.articles import ArticleData, ArticleFiles
 from mnemic.data.texts.reading import ReadingBatch, ReadingSet
+from mnemic.learn.judge import recalls
+from mnemic.learn.read import key_vectors, vectors
 from mnemic.learn.start import new_network
 from mnemic.network import IGNORE, Windows
 from mnemic.objectives.reading import ReadingLoss, mean_vectors
@@ -237,6 +239,28 @@ def test_a_judged_set_has_every_question_twice_and_all_texts(tmp_path: Path) -> 
     assert held
     assert held.isdisjoint(one.text for one in examples(own))
     assert (test.targets[: test.first[len(right)]] != IGNORE).all()
+
+
+def test_recall_is_by_the_nearest_key_and_by_the_whole(tmp_path: Path) -> None:
+    """Counted question by question, text by text."""
+    own = data(tmp_path, 3, length=60)
+    net, search = network(own), own.test.search
+    assert search is not None
+    asked, whole = (vectors(net, part) for part in search[:2])
+    keys = key_vectors(net, search.texts)
+    assert max(map(len, keys)) > 1
+    ranks: dict[str, list[int]] = {"": [], ", whole": []}
+    for question, right in zip(asked, search.right):
+        near = [max(float(key @ question) for key in text) for text in keys]
+        mean = [float(text @ question) for text in whole]
+        for way, scores in (("", near), (", whole", mean)):
+            ranks[way].append(sum(score > scores[right] for score in scores))
+    found = recalls(net, own.test)
+    for way, each in ranks.items():
+        for most in (1, 5):
+            share = sum(rank < most for rank in each) / len(each)
+            assert found[f"recall@{most}{way}"] == pytest.approx(share)
+    assert ranks[""] != ranks[", whole"]
 
 
 @pytest.mark.parametrize(
