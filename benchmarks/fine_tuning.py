@@ -18,19 +18,21 @@ import json
 import lzma
 import os
 import shutil
-import subprocess
 import sys
 import time
+import traceback
 from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).parents[1]
+from whole_sentences import held_back
+
 BOTH = ("train.matmul=bf16",)  # what all have in common
 PLANES, SHAPES = "weights.xz", "shapes.json"  # the bytes of all weights, and whose they are
 COPIED = ("config.json", "tokenizer.json")
@@ -49,7 +51,9 @@ class Task(NamedTuple):
     sets: tuple[str, ...] = ()
     started: bool = True  # from pre-trained weights
     before: str = ""  # the task whose run of the same seed it begins with, where it is not those
-    tries: tuple[tuple[str, ...], ...] = ()  # what else ``tune`` looks at
+    tries: tuple[tuple[str, ...], ...] = ()  # what ``tune`` looks at
+    chosen: tuple[str, ...] = ()  # of them, by validation; for ``run``
+    split: Callable[[bytes], tuple[bytes, bytes]] | None = None  # what is learnt into that and held
 
 
 RATES = tuple((f"train.rate={rate}",) for rate in ("5e-5", "1e-4", "2e-4"))
@@ -61,8 +65,13 @@ TASKS = {  # those that take longest first
         ("data.length=512", "data.overlap=128", "train.epochs=3"), tries=RATES,
     ),
     "sst2": Task(
-        "SST-2 dev, accuracy", "bert-classes", "glue/SST-2", "train", "", "dev",
-        ("train.epochs=3", "train.batch=64"), tries=RATES,
+        "SST-2 dev, accuracy", "bert-classes", "glue/SST-2", "train", "held", "dev",
+        ("train.epochs=3", "train.batch=64"), split=held_back,
+        tries=(*RATES, ("train.rate=3e-5",), ("train.rate=5e-5", "train.batch=32"), (FIRST,)),
+    ),
+    "sst2-after-imdb": Task(
+        "SST-2 dev, accuracy, after IMDB", "bert-classes", "glue/SST-2", "train", "held", "dev",
+        ("train.epochs=3", "train.batch=64"), before="imdb", split=held_back, tries=RATES[:2],
     ),
     "chnsenticorp": Task(
         "ChnSentiCorp, accuracy", "bert-classes", "zh/chnsenticorp", "train", "dev", "test",
@@ -77,19 +86,19 @@ TASKS = {  # those that take longest first
     ),
     "stsb": Task(
         "STS-B dev, Pearson", "bert-numbers", "glue/STS-B", "train", "", "dev",
-        tries=(*RATES, *LONGER[1:]),
+        chosen=("train.rate=1e-4",), tries=(*RATES, *LONGER[1:]),
     ),
     "mrpc": Task(
         "MRPC dev, F1", "bert-pairs", "glue/MRPC", "train", "", "dev",
-        ("data.metric=f1",), tries=(*RATES, *LONGER[:2], (FIRST,)),
+        ("data.metric=f1",), chosen=LONGER[0], tries=(*RATES, *LONGER[:2], (FIRST,)),
     ),
     "rte": Task(
         "RTE dev, accuracy", "bert-pairs", "glue/RTE", "train", "", "dev",
-        tries=(*RATES, *LONGER, (FIRST,), ("train.rate=3e-5",), ("train.batch=16",)),
+        chosen=LONGER[2], tries=(*RATES, *LONGER, (FIRST,), ("train.rate=3e-5",), ("train.batch=16",)),
     ),
     "rte-after-stsb": Task(
         "RTE dev, accuracy, after STS-B", "bert-pairs", "glue/RTE", "train", "", "dev",
-        before="stsb", tries=(*RATES, ("train.rate=3e-5",), ("train.epochs=12",)),
+        before="stsb", chosen=("train.rate=2e-4",), tries=(*RATES, ("train.rate=3e-5",), ("train.epochs=12",)),
     ),
     "wnut17": Task(
         "WNUT-17, entity F1", "bert-tags", "wnut17", "wnut17train", "emerging.dev", "emerging.test",
@@ -112,7 +121,7 @@ class Job(NamedTuple):
     @property
     def sets(self) -> tuple[str, ...]:
         own = TASKS[self.task]
-        return own.sets + (own.tries[self.number] if self.number >= 0 else ())
+        return own.sets + (own.tries[self.number] if self.number >= 0 else own.chosen)
 
 
 # Packing ---------------------------------------------------------------------------------------
@@ -123,11 +132,15 @@ def pack(data: Path, into: Path, weights: Path) -> None:
     from mnemic.data.texts.files import find
 
     for task in TASKS.values():
-        for start in filter(None, (task.learnt, task.held, task.tested)):
+        found = (task.learnt, task.tested) if task.split else (task.learnt, task.held, task.tested)
+        for start in filter(None, found):
             path = find(str(data / task.folder), start)
             raw = path.read_bytes()
             raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
             place = into / "data" / task.folder / f"{path.name.removesuffix('.gz')}.xz"
+            if task.split and start == task.learnt:
+                raw, held = task.split(raw)
+                put(place.with_name(place.name.replace(start, task.held)), lzma.compress(held))
             put(place, lzma.compress(raw, preset=9))
     pack_weights(weights, into / "start")
     size = sum(path.stat().st_size for path in into.rglob("*") if path.is_file())
@@ -194,11 +207,13 @@ def minilm() -> Path:
 
 
 def run_all(jobs: Sequence[Job], asked: argparse.Namespace) -> int:
-    """Every job that has no file yet, in processes of its own; how many did not end well."""
+    """Every job that has no file yet, in ``--at-once`` processes; how many did not end well."""
     unpack_weights(asked.packed / "start", asked.runs / "start")
     left = [job for job in jobs if not (asked.out / f"{job.name}.json").is_file()]
+    threads = max((os.cpu_count() or 1) // asked.at_once, 1)
+    os.environ |= {"OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "true"}
     began = time.monotonic()
-    with ThreadPoolExecutor(asked.at_once) as pool:
+    with ProcessPoolExecutor(asked.at_once, get_context("spawn")) as pool:
         failed = sum(pool.map(partial(run_beside, asked=asked), left))
     minutes = (time.monotonic() - began) / 60
     print(f"{len(left) - failed} runs in {minutes:.1f} minutes, {failed} failed")
@@ -206,15 +221,13 @@ def run_all(jobs: Sequence[Job], asked: argparse.Namespace) -> int:
 
 
 def run_beside(job: Job, asked: argparse.Namespace) -> bool:
-    """One job in a process of its own; True if it failed."""
-    words = [sys.executable, __file__, "one", job.task, str(job.seed), str(job.number)]
-    words += [str(path) for path in (asked.packed, asked.out, asked.runs)] + [asked.device]
-    threads = str(max((os.cpu_count() or 1) // asked.at_once, 1))
-    given = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "true"}
-    done = subprocess.run(words, env=os.environ | given, capture_output=True, text=True)
-    told = done.stdout.strip() if not done.returncode else f"{job.name}: {done.stderr[-2000:]}"
-    print(told, flush=True)
-    return bool(done.returncode)
+    """One job of many in this process; True if it failed."""
+    try:
+        run_one(job, asked.packed, asked.out, asked.runs, asked.device)
+    except Exception:  # the others go on
+        print(f"{job.name}: {traceback.format_exc()[-2000:]}", flush=True)
+        return True
+    return False
 
 
 def run_one(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
@@ -257,7 +270,8 @@ def run_one(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
     for folder in (job.name, before(job)):
         shutil.rmtree(runs / folder, ignore_errors=True)
     name, figure = next(iter(found.get("test", best["figures"]).items()))
-    print(f"{job.name}: {name} {figure:.1f} after {found['seconds']:.0f} s {' '.join(job.sets)}")
+    told = f"{job.name}: {name} {figure:.1f} after {found['seconds']:.0f} s {' '.join(job.sets)}"
+    print(told, flush=True)
 
 
 def before(job: Job) -> str:
@@ -325,13 +339,6 @@ def parser_of() -> argparse.ArgumentParser:
         own.add_argument("--device", default="cuda")
         own.add_argument("--runs", type=Path, default=Path("runs/fine-tuning"))
     commands.add_parser("show").add_argument("out", type=Path)
-    own = commands.add_parser("one", help="what run and tune start")
-    own.add_argument("task", choices=list(TASKS))
-    own.add_argument("seed", type=int)
-    own.add_argument("number", type=int)
-    for name in ("packed", "out", "runs"):
-        own.add_argument(name, type=Path)
-    own.add_argument("device")
     return parser
 
 
@@ -341,9 +348,6 @@ def main(words: Sequence[str] | None = None) -> int:
         pack(asked.data, asked.into, asked.weights or minilm())
     elif asked.command == "show":
         show(asked.out)
-    elif asked.command == "one":
-        job = Job(asked.task, asked.seed, asked.number)
-        run_one(job, asked.packed, asked.out, asked.runs, asked.device)
     else:
         failed = run_all(list(jobs_of(asked)), asked)
         show(asked.out)

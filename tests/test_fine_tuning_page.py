@@ -47,9 +47,8 @@ def test_a_run_from_what_was_packed_leaves_its_figures(
     assert before.keys() == after.keys()
     assert all(torch.equal(after[name], own.half()) for name, own in before.items())
     assert load_encoder(back).tokenizer == load_encoder(tmp_path / "bert").tokenizer
-    places = [str(path) for path in (carry, out, runs)]
     for number in (-1, 0):
-        assert fine_tuning.main(["one", "toy", "0", str(number), *places, "cpu"]) == 0
+        fine_tuning.run_one(fine_tuning.Job("toy", 0, number), carry, out, runs, "cpu")
     found = json.loads((out / "toy-0.json").read_text("utf-8"))
     assert found["test"].keys() == found["validation"].keys() == {"accuracy", "f1", "matthews"}
     assert (found["texts"], found["epoch"], found["started"]) == (60, 1, True)
@@ -58,7 +57,7 @@ def test_a_run_from_what_was_packed_leaves_its_figures(
     assert "test" not in tried  # nothing is chosen by what is tested
     assert tried["steps"] == 2 * found["steps"]
     assert not [path for path in runs.iterdir() if path.name != "start"]
-    assert fine_tuning.main(["one", "next", "0", "-1", *places, "cpu"]) == 0
+    fine_tuning.run_one(fine_tuning.Job("next", 0), carry, out, runs, "cpu")
     after = json.loads((out / "next-0.json").read_text("utf-8"))
     assert after["validation"] != found["validation"]  # it began with what was already trained
     assert [path.name for path in runs.iterdir()] == ["start"]
