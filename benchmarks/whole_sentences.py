@@ -24,5 +24,5 @@ def held_back(raw: bytes, share: float = 0.1, seed: int = 0) -> tuple[bytes, byt
                 within.setdefault(own[first:end], set()).add(line)
     held = set(Random(seed).sample(sorted(whole), round(share * len(whole))))
     kept = [line for line in lines if not within[words[line]] <= held]
-    own = [line for line in words if line in held]
-    return "".join([header, *kept]).encode(), "".join([header, *own]).encode()
+    whole = [line for line in words if line in held]
+    return "".join([header, *kept]).encode(), "".join([header, *whole]).encode()

@@ -84,9 +84,16 @@ class TransformerEncoder(nn.Module):
         positions: Tensor | None,
         context: Context | None = None,
     ) -> Tensor:
-        """The batch as it is, padding and all."""
+        """The batch as it is, padding and all; on a CPU a row of texts gets a few tokens more."""
+        spare = 0
+        if isinstance(mask, Packed) and (spare := mask.spare()):
+            mask = Packed.of([*mask.lengths, spare], tokens.device)
+            tokens = nn.functional.pad(tokens, (0, spare))
+            segments = None if segments is None else nn.functional.pad(segments, (0, spare))
+            positions = None if positions is None else nn.functional.pad(positions, (0, spare))
         x = self.embeddings(tokens, real(mask), segments=segments, positions=positions)
-        return self.stack(x, mask, context)
+        states = self.stack(x, mask, context)
+        return states[:, : states.shape[1] - spare]
 
     def packs(self, mask: Tensor) -> bool:
         """Whether a batch with this mask is packed; vmap, which cannot, has no such attention."""
