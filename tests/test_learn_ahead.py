@@ -1,6 +1,12 @@
 """Batches that other processes make ahead are those that this one would have made."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -50,6 +56,41 @@ def test_batches_come_in_the_order_of_their_draws() -> None:
         assert own.inputs.counted is not None
         assert batch.inputs.counted.sentences == own.inputs.counted.sentences
         assert batch.proven
+
+
+def training(folder: Path) -> subprocess.Popen[str]:
+    """A run with a worker, in a group of its own, after its first step."""
+    sets = [*SETS, "train.workers=1", "train.log=1", "phases=[{train={segments=3, steps=99999}}]"]
+    words = [word for own in sets for word in ("--set", own)]
+    command = [sys.executable, "-m", "mnemic.learn", "keeps", "--out", str(folder), *words]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    started = subprocess.Popen([*command, "--device", "cpu"], start_new_session=True, **pipes)
+    assert started.stdout is not None
+    assert "step 1 " in started.stdout.readline()
+    return started
+
+
+def test_a_group_that_is_asked_to_end_saves_first(tmp_path: Path) -> None:
+    """As ``timeout`` and Ctrl-C do it: the signal goes to the workers, too."""
+    run = training(tmp_path / "run")
+    os.killpg(run.pid, signal.SIGTERM)
+    _, told = run.communicate(timeout=60)
+    assert (run.returncode, told) == (130, "stopped; run the same command again to go on\n")
+    assert load(tmp_path / "run").progress.step > 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="children are found in /proc")
+def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
+    run = training(tmp_path / "run")
+    tasks = Path(f"/proc/{run.pid}/task").glob("*/children")
+    workers = [Path("/proc") / own for path in tasks for own in path.read_text("utf-8").split()]
+    run.kill()
+    run.communicate()
+    limit = time.monotonic() + 20
+    while any(path.is_dir() for path in workers) and time.monotonic() < limit:
+        time.sleep(0.05)
+    assert workers
+    assert not [path for path in workers if path.is_dir()]
 
 
 def test_mistakes_are_named(tmp_path: Path) -> None:

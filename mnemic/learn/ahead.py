@@ -3,10 +3,13 @@
 A batch depends on its draw alone, so who makes it changes nothing.
 """
 
+import os
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -48,10 +51,23 @@ def as_tensor(part: Any) -> Any:
 
 
 def begun(documents: LongSet) -> None:
-    """A process is told once what it draws from."""
+    """A process is told once what it draws from, and ends with the one that it works for.
+
+    Ctrl-C, or ``timeout``, asks a whole group of processes to end: this one is in none of them, so
+    that the one that trains can finish its step and save.
+    """
     global _documents
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()
+    Thread(target=end_with, args=(parent_process(),), daemon=True).start()
     torch.set_num_threads(1)
     _documents = documents
+
+
+def end_with(other: Any) -> None:
+    """Leave as soon as ``other`` is no more, even if it was killed."""
+    wait([other.sentinel])
+    os._exit(1)
 
 
 def made(rows: np.ndarray, rolls: np.ndarray | None) -> Any:
