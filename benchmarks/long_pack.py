@@ -17,7 +17,7 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
-from fine_tuning import MOST, minilm, pack_weights, put, unpack_weights
+from packing import MOST, minilm, pack_weights, put, unpack_weights
 
 TASKS = range(1, 6)
 

@@ -16,6 +16,7 @@ from mnemic.learn.fit import fit
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import fine_tuning
+import packing
 import results_page
 
 SETS = tuple(text for text in TINY if not text.startswith(("model", "data.tokenizer")))
@@ -42,7 +43,7 @@ def test_a_run_from_what_was_packed_leaves_its_figures(
 ) -> None:
     monkeypatch.setattr(fine_tuning, "TASKS", {"toy": TOY, "next": TOY._replace(before="toy")})
     carry, out, runs = packed(tmp_path), tmp_path / "out", tmp_path / "runs"
-    back = fine_tuning.unpack_weights(carry / "start", runs / "start")
+    back = packing.unpack_weights(carry / "start", runs / "start")
     before, after = (load_file(path / "model.safetensors") for path in (tmp_path / "bert", back))
     assert before.keys() == after.keys()
     assert all(torch.equal(after[name], own.half()) for name, own in before.items())
