@@ -69,7 +69,7 @@ class Document(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class LongSet:
-    """Documents of about ``segments`` segments each; while training, of 1 to so many.
+    """Documents of about ``segments`` segments each; while training, of up to so many.
 
     ``rolls`` of a batch are dice: with them an example has other background each time it is drawn.
     """
@@ -123,10 +123,11 @@ class LongSet:
         return replace(self, segments=segments)
 
     def document(self, row: int, roll: float | None = None) -> Document:
-        """One sample; ``roll`` draws it anew, with a length between one segment and all."""
+        """One sample; ``roll`` draws it anew, with any length; a story may stand by itself."""
         dice = Random(f"{self.seed}/{row}/{roll}")
         asked = self.examples[row]
-        count = self.segments if roll is None else dice.randint(1, self.segments)
+        least = int(self.asks != "question")
+        count = self.segments if roll is None else dice.randint(least, self.segments)
         if self.asks in WORDS:
             return self.stretch(count, dice)
         length = int(count * self.room * FULL)
