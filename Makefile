@@ -20,7 +20,7 @@ export OMP_NUM_THREADS ?= 1
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' Makefile | awk -F'|' '{ printf "  %-12s %s\n", $$1, $$2 }'
 
-demo: $(VENV)/ready-plot ## set up, remember mnemic's documentation, ask it, show the evidence
+demo: $(VENV)/ready-all ## set up, remember mnemic's documentation, ask it, show the evidence
 	@$(BIN)/mnemic demo
 	@echo "(mnemic is $(BIN)/mnemic; \`source $(BIN)/activate\` puts it on the path.)"
 

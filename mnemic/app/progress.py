@@ -1,5 +1,6 @@
 """How far the work is: bars on a terminal, and a line now and then where there is none."""
 
+import sys
 from types import TracebackType
 
 from rich.progress import (
@@ -30,6 +31,7 @@ class Bars:
             TextColumn("{task.fields[detail]}"),
             console=console,
             disable=not self.terminal,
+            redirect_stdout=sys.stdout.isatty(),  # else what is printed would go where bars are
         )
         self.ids: dict[str, TaskID] = {}
 
