@@ -65,14 +65,12 @@ def inner_parts() -> dict[str, Mapping[str, Callable[..., Any]]]:
     from mnemic.memory.controller import CONTROLLERS
     from mnemic.memory.match import MATCHES
     from mnemic.memory.update import UPDATES
-    from mnemic.network.pool import POOLS
     from mnemic.objectives.masking import MASKINGS
 
     return {
         "update": UPDATES,
         "match": MATCHES,
         "controller": CONTROLLERS,
-        "pooling": POOLS,
         "recurrent": RECURRENTS,
         "embeddings": EMBEDDINGS,
         "positions": POSITIONS,

@@ -7,8 +7,7 @@ Shapes: b documents, s segments, n tokens of a segment, p units of a segment, m 
 q tokens of a question, l lessons of a segment, d width.
 """
 
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -17,7 +16,6 @@ from torch import Tensor, nn
 from mnemic.encode.masked_layer import MaskedLayer, Places, places_of
 from mnemic.encode.transformer import TransformerEncoder
 from mnemic.memory import Reading
-from mnemic.network.pool import POOLS
 from mnemic.network.segments import (
     IGNORE,
     Lesson,
@@ -25,12 +23,14 @@ from mnemic.network.segments import (
     Segments,
     any_of,
     counted,
+    places_in_sentences,
+    sentences_of,
+    units_of,
 )
 from mnemic.network.walk import Step, Told, walk
-from mnemic.recipe import build
+from mnemic.recipe import ConfigError
 from mnemic.respond.classes import mean_of
 
-MEAN: Mapping[str, Any] = {"kind": "mean"}
 Unit = Literal["tokens", "sentences"]
 Tokens = Literal["controller", "masked"]
 # Nothing, what was written in each segment, or also what memory says when asked for some of it.
@@ -53,9 +53,10 @@ class Carrier(nn.Module):
     ``truncate``: the answer's gradient reaches the writes of so many last segments of each
     document (0: of all). ``lasts=False`` empties the memory before every segment: what the same
     weights know without it. ``unit`` is what a slot is written from; ``tokens`` whether the
-    controller chooses among all tokens or among the masked ones alone. ``pooling``, a kind of
-    ``POOLS``, makes sentences of tokens. ``query`` is the question's first state, the mean of all,
-    or pooled as a sentence is. ``lessons`` units of each segment show whether the write worked.
+    controller chooses among all tokens or among the masked ones alone. ``query`` is the question's
+    first state or the mean of all. ``places``: tokens are counted from the beginning of their
+    segment or of their sentence, so that who gave and who received is the same wherever it stands.
+    ``lessons`` units of each segment show whether the write worked.
     """
 
     rolls = 0  # nothing is drawn while training but dropout
@@ -71,17 +72,16 @@ class Carrier(nn.Module):
         lasts: bool = True,
         unit: Unit = "tokens",
         tokens: Tokens = "controller",
-        query: Literal["first", "mean", "pool"] = "mean",
-        pooling: Mapping[str, Any] = MEAN,
+        query: Literal["first", "mean"] = "mean",
+        places: Literal["segment", "sentence"] = "segment",
         lessons: int = 4,
     ) -> None:
         super().__init__()
         self.encode, self.memory, self.respond, self.mass = encode, memory, respond, mass
         self.truncate, self.lasts, self.unit, self.tokens = truncate, lasts, unit, tokens
-        self.query, self.lessons = query, lessons
-        made = partial(build, POOLS, pooling, width=encode.width)
-        self.pool = made() if unit == "sentences" else None
-        self.asks = made() if query == "pool" else None
+        self.query, self.places, self.lessons = query, places, lessons
+        if places == "sentence" and not isinstance(encode, TransformerEncoder):
+            raise ConfigError("carry.places = 'sentence' is for an encoder of kind 'transformer'")
 
     def forward(self, inputs: Segments, *, lessons: Lessons = "none") -> Recalled:
         """Read whole documents and answer. ``lessons`` adds what the losses of writing need."""
@@ -103,7 +103,10 @@ class Carrier(nn.Module):
         """I for all segments of all documents at once; those that are empty cost nothing."""
         batch, count, length = inputs.tokens.shape
         mask, rows = inputs.mask.flatten(0, 1), counted(inputs).rows  # (b s) n, r
-        states = self.encode(inputs.tokens.flatten(0, 1)[rows], mask[rows])  # r n d
+        told = {}
+        if self.places == "sentence":
+            told["positions"] = places_in_sentences(sentences_of(inputs).flatten(0, 1)[rows])
+        states = self.encode(inputs.tokens.flatten(0, 1)[rows], mask[rows], **told)  # r n d
         states = states.to(self.respond.vocabulary.words.dtype)  # what is carried stays exact
         whole = states.new_zeros(batch * count, length, states.shape[-1])
         whole = whole.index_copy(0, rows, states)  # (b s) n d
@@ -129,12 +132,10 @@ class Carrier(nn.Module):
     def pooled(
         self, states: Tensor, inputs: Segments, only: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        if inputs.sentences is None or self.pool is None:
-            raise ValueError("carry.unit = 'sentences' needs to know where sentences are")
-        own, count = inputs.sentences.flatten(0, 1), counted(inputs).sentences
+        own, count = sentences_of(inputs).flatten(0, 1), counted(inputs).sentences
         seen = any_of(own >= 0, own, count)
         only = None if only is None else any_of(only, own, count)
-        return self.pool(states, own, count).to(states.dtype), seen, only
+        return units_of(states, own, count), seen, only
 
     def carry(
         self,
@@ -211,16 +212,10 @@ class Carrier(nn.Module):
         """
         told = {"segments": torch.ones_like(inputs.question)} if self.tells_apart else {}
         states = self.encode(inputs.question, inputs.asked, **told)  # b q d
-        query = self.queried(states, inputs.asked)
+        mean = mean_of(states, inputs.asked)
+        query = (states[:, 0] if self.query == "first" and states.shape[1] else mean).unsqueeze(1)
         reading = self.read(state, query)
         return query, reading, self.respond.begin(query, reading, states, inputs.asked)
-
-    def queried(self, states: Tensor, asked: Tensor) -> Tensor:
-        """What a question (``states`` b q d) asks the memory with, b 1 d."""
-        if self.asks is not None:
-            return self.asks(states, asked.long() - 1, 1).to(states.dtype)
-        first = self.query == "first" and states.shape[1]
-        return (states[:, 0] if first else mean_of(states, asked)).unsqueeze(1)
 
     @property
     def tells_apart(self) -> bool:
