@@ -157,6 +157,7 @@ def test_upkeep(desk: Path) -> None:
         (["ask", "Who?", "--reader", "bert"], "no reader 'bert'; there are reader, none"),
         (["ask", "--story", "x", "Who?"], "give --model DIR"),
         (["ask", "--model", "entnet-babi"], "no question"),
+        (["ask", "--questions", "papers/lease.txt", "Who?"], "one too many"),
         (["search", "x", "--most", "0"], "--most is at least 1"),
         (["import-memory", "papers/trip.md", "--memory", "x.db"], "line 1"),
         (["stats", "--memory", "papers/trip.md"], "no SQLite file"),
@@ -164,6 +165,25 @@ def test_upkeep(desk: Path) -> None:
 )
 def test_mistakes(words: list[str], said: str) -> None:
     assert said in refused(*words)
+
+
+def test_questions_that_cannot_be_asked(desk: Path) -> None:
+    remember("papers/lease.txt")
+    (desk / "old.txt").write_bytes("Où est le bail ?\n".encode("latin1"))
+    said = refused("ask", "--questions", "old.txt")
+    assert "old.txt is no UTF-8 text: invalid start byte at byte 1" in said
+    assert "iconv" in said
+    for words in (["ask", ""], ["search", " "]):
+        assert "the question is empty" in refused(*words)
+
+
+def test_the_exit_code_of_broken_files(desk: Path) -> None:
+    (desk / "papers" / "bad.docx").write_bytes(b"PK nothing")
+    own = ("--embedder", "none")
+    done = run("remember", "papers/bad.docx", *own)
+    assert (done.code, done.out.splitlines()[0]) == (1, "files: 1 broken; 0 new passages")
+    assert run("remember", "papers/bad.docx", "papers/trip.md", *own, "--json").code == 0
+    assert run("remember", "papers/bad.docx", "--note", "A note.").code == 0
 
 
 BLOCKED = """

@@ -1,5 +1,6 @@
 """Every kind of file: what is read of it; each sentence knows its place in the original."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -208,10 +209,23 @@ def test_records_know_their_place_through_escapes(tmp_path: Path) -> None:
     last = found[1].sentences[-1]
     assert source[last.first : last.last] == r"Nothing \ud83d\ude00 here."
     assert last.line == 2
-    with pytest.raises(DocumentError, match="line 2 is no JSON object"):
-        parts(written(tmp_path / "bad.jsonl", '{"text": "a"}\n{"text": "b"'))
     with pytest.raises(DocumentError, match="line 1"):
         parts(written(tmp_path / "list.jsonl", '["text"]'))
+
+
+def test_lines_that_are_no_records_are_notes(tmp_path: Path) -> None:
+    bad = "nonsense\n[1]\n" * 4
+    source = '{"text": "First."}\n' + bad + '{"text": "Last."}\n{"text": "Cut'
+    found, notes, _ = parts(written(tmp_path / "some.jsonl", source))
+    assert [one.text for one in found] == ["First.", "Last."]
+    last = found[1].sentences[0]
+    assert (last.line, source[last.first : last.last]) == (10, "Last.")
+    assert [note.split(":")[0] for note in notes] == [
+        *(f"line {number} is no JSON object" for number in range(2, 7)),
+        "4 more lines are no JSON objects",
+    ]
+    with pytest.raises(DocumentError, match="line 1 is no JSON object"):
+        parts(written(tmp_path / "none.jsonl", bad))
 
 
 @settings(deadline=None, max_examples=60)
@@ -262,4 +276,8 @@ def test_folders(tmp_path: Path) -> None:
     assert find_files([tmp_path / "e.exe"]).files == [tmp_path / "e.exe"]  # given by itself
     with pytest.raises(DocumentError, match="no file or folder"):
         find_files([tmp_path / "none"])
+    os.mkfifo(tmp_path / "pipe.txt")
+    for path in ("/dev/null", tmp_path / "pipe.txt"):
+        with pytest.raises(DocumentError, match="is no regular file"):
+            find_files([path])
     assert set(SUFFIXES.values()) == set(READERS)

@@ -1,8 +1,10 @@
 """The verbs of the lasting memory: what was remembered, changed, moved, forgotten."""
 
+import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from document_files import docx, pdf
@@ -115,6 +117,46 @@ def test_what_is_broken_is_told_and_the_rest_remembered(memory: Memory, folder: 
     assert steps["half.pdf"].notes == ("page 2 has no text layer",)
     assert memory.ask("How much is the budget?").text == "The budget is 400 euros."
     assert memory.document(folder / "half.pdf").notes == ("page 2 has no text layer",)
+
+
+def shut(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Let nobody look into a folder; root may look into every other one."""
+
+    def guarded(look: Callable[..., Any], *, itself: bool) -> Callable[..., Any]:
+        def looked(path: Any, *rest: Any, **more: Any) -> Any:
+            asked = None if isinstance(path, int) else Path(os.fsdecode(path))
+            if asked is not None and (folder in asked.parents or (itself and asked == folder)):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return look(path, *rest, **more)
+
+        return looked
+
+    patch.setattr(os, "stat", guarded(os.stat, itself=False))
+    patch.setattr(os, "scandir", guarded(os.scandir, itself=True))
+
+
+def test_a_folder_nobody_may_look_into(
+    memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "own").mkdir()
+    write(folder / "own" / "kept.txt", "The safe is behind the picture.")
+    write(folder / "own" / "same.txt", "Bread and butter.")
+    memory.remember(folder)
+    (folder / "a.txt").unlink()
+    write(folder / "copy.txt", "Bread and butter.")
+    shut(folder / "own", monkeypatch)
+    steps = memory.remember(folder, folder / "own" / "kept.txt")
+    assert outcomes(steps) == {
+        "own": "broken",
+        "kept.txt": "broken",
+        "a.txt": "gone",
+        "b.md": "unchanged",
+        "c.txt": "unchanged",
+        "copy.txt": "copied",
+    }
+    assert steps[0].path == str(folder / "own")
+    assert steps[0].notes == ("the folder cannot be opened: Permission denied",)
+    assert memory.ask("Where is the safe?").text == "The safe is behind the picture."
 
 
 def test_what_no_text_can_hold(memory: Memory, folder: Path) -> None:
@@ -247,15 +289,33 @@ def test_a_memory_moves_as_json_lines(memory: Memory, folder: Path, tmp_path: Pa
         ('{"passage": ["x", null, []]}', "line 2"),
         ('{"document": {"id": 1}}', "line 2"),
         ("nonsense", "line 2"),
+        ("\udcff", "line 1"),
     ],
 )
 def test_a_strange_export_is_refused(row: str, said: str, memory: Memory, tmp_path: Path) -> None:
     head = "" if row == "{}" else '{"format": "mnemic memory", "version": 1}\n'
     path = tmp_path / "all.jsonl"
-    path.write_text(f"{head}{row}\n", encoding="utf-8")
+    path.write_text(f"{head}{row}\n", encoding="utf-8", errors="surrogateescape")
     with pytest.raises(StoreError, match=said):
         list(memory.take(path))
-    assert memory.stats().documents == 0
+    with pytest.raises(StoreError, match="there is no memory"):
+        memory.stats()
+
+
+def test_nothing_comes_of_an_export_that_was_cut(memory: Memory, tmp_path: Path) -> None:
+    path = tmp_path / "all.jsonl"
+    with Memory(tmp_path / "other.db", embedder="none", reader=None) as other:
+        for text in ("One.", "Two."):
+            other.note(text)
+        list(other.export(path))
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(StoreError, match="line 5"):
+        list(memory.take(path))
+    memory.wanted = "bert"
+    with pytest.raises(ValueError, match="no embedder 'bert'"):
+        memory.note("Three.")
+    with pytest.raises(StoreError, match="there is no memory"):
+        memory.stats()
 
 
 def test_chinese_is_read_by_its_words(memory: Memory) -> None:

@@ -122,6 +122,10 @@ def ask(
     how: dict[str, Any] = {"hops": hops, "passages": passages}
     if confidence is not None:
         how["confidence"] = confidence
+    if questions is not None and question is not None:
+        raise ValueError(
+            "--questions and a question are one too many: write it into the file, or ask it alone"
+        )
     if questions is not None:
         ask_many(questions, (memory, reader), how)
     elif question is None:

@@ -54,7 +54,14 @@ def ask_many(file: Path, asked: Asked, how: dict[str, Any]) -> None:
 
 
 def lines(file: Path) -> Iterator[str]:
-    for line in file.read_text(encoding="utf-8").splitlines():
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{file} is no UTF-8 text: {error.reason} at byte {error.start}; questions are read "
+            f"from UTF-8, one a line: save it so, or iconv -f latin1 -t utf-8 {file} > NEW_FILE"
+        ) from None
+    for line in text.splitlines():
         if line.strip():
             yield line
 

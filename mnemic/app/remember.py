@@ -15,6 +15,7 @@ from mnemic.app.screen import out, print_json, visible, warn
 if TYPE_CHECKING:
     from mnemic.store import Memory, Step
 
+NOTHING = 1  # the exit code where files were given and none of them could be read
 TOLD = ("new", "changed", "moved", "copied", "unchanged", "gone", "broken")
 Note = Annotated[
     str | None, typer.Option("--note", metavar="TEXT", help="A text, instead of a file.")
@@ -50,6 +51,8 @@ def remember(
 
     What is remembered stays on this machine, in one file that only you can read.
 
+    The exit code is 1 if not one of the files could be read.
+
     Example: mnemic remember ~/Documents report.pdf
 
     Then: mnemic ask "When does the contract end?"
@@ -66,6 +69,8 @@ def remember(
         if note is not None:
             told["note"] = lasting.note(note)
         tell(told, as_json)
+    if note is None and told["broken"] and not set(told["files"]) - {"broken", "gone"}:
+        raise typer.Exit(NOTHING)
 
 
 def follow(

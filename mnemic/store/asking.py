@@ -65,6 +65,11 @@ class Quoted(NamedTuple):
         return own, own and one.sentence.start <= self.start < one.sentence.end, one.score
 
 
+def check_question(question: str) -> None:
+    if not question.strip():
+        raise StoreError("the question is empty; ask for example 'Who wrote it?'")
+
+
 def ask(
     store: Store,
     embedder: Embedder | None,
@@ -73,8 +78,7 @@ def ask(
     how: Asking,
 ) -> Answer:
     """Answer with a stretch of one passage, and show every sentence that came into question."""
-    if not question.strip():
-        raise StoreError("the question is empty; ask for example 'Who wrote it?'")
+    check_question(question)
     notes = []
     if is_chinese(question):
         if embedder is not None:

@@ -90,6 +90,12 @@ def read(store: Store, embedder: Embedder | None, path: Path) -> Iterator[Progre
         yield Progress(done, total)
 
 
+def check(path: Path) -> None:
+    """Read a file to its end; the error it has, if any, comes before anything is written."""
+    for _, record in documents_of(path):
+        deque(record.passages, maxlen=0)
+
+
 def embedded(found: Iterable[Passage], embedder: Embedder | None) -> Iterator[Any]:
     passages = iter(found)
     while held := list(islice(passages, AT_ONCE)):
@@ -126,13 +132,13 @@ class Rows:
         if self.ahead:
             return self.ahead.pop()
         self.number += 1
-        text = next(self.lines, None)
+        text = self.understood(lambda lines: next(lines, None), self.lines)
         self.bytes += len(text or "")  # it is all ASCII
         return None if text is None else self.understood(json.loads, text)
 
     def passages(self) -> Iterator[Passage]:
         while (row := self.next()) is not None:
-            if "passage" not in row:
+            if not isinstance(row, dict) or "passage" not in row:
                 self.ahead.append(row)
                 return
             yield self.understood(as_passage, row)
@@ -140,7 +146,7 @@ class Rows:
     def understood(self, what: Callable[[Any], T], value: Any) -> T:
         try:
             return what(value)
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise StoreError(
                 f"{self.path}, line {self.number} is not as `mnemic export-memory` writes it: "
                 f"{type(error).__name__}: {error}"

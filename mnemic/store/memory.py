@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from mnemic.store import embed, exchange
 from mnemic.store.answers import Answer
-from mnemic.store.asking import HOPS, READ, Asking, ask
+from mnemic.store.asking import HOPS, READ, Asking, ask, check_question
 from mnemic.store.confidence import LEAST, Reader
 from mnemic.store.contract import Counts, Document, Event, Model, Store, StoreError
 from mnemic.store.embed import Embedder
@@ -111,6 +111,8 @@ class Memory:
         """Make the memory, unless it is there."""
         there = self.path.exists() if isinstance(self.path, Path) else "store" in self.__dict__
         if not there:
+            if self.wanted is not None:  # a mistake in its name leaves no memory behind
+                self.wanted = chosen(self.wanted) or embed.NONE
             self.store = opened(self.path, create=True)
         if self.store.begun():
             return
@@ -143,7 +145,7 @@ class Memory:
         with self.store.writing(), Parser(limits) as parser:
             self.finish()
             work = Remembering(self.store, lambda: self.embedder, parser)
-            yield from work.files(found.files)
+            yield from work.files(found.files, found.closed)
             yield from work.gone(folders)
 
     def note(self, text: str, title: str = "") -> int:
@@ -191,6 +193,7 @@ class Memory:
 
     def search(self, query: str, most: int = 10, lexical: float | None = None) -> list[Hit]:
         """The passages that fit best."""
+        check_question(query)
         hop = read(self.store, self.embedder, query, lexical=lexical)
         found = []
         for slot in self.store.slots(hop.best(most)):
@@ -275,7 +278,8 @@ class Memory:
         yield from exchange.write(self.store, Path(path))
 
     def take(self, path: str | Path) -> Iterator[exchange.Progress]:
-        """Add what another memory exported."""
+        """Add what another memory exported; nothing is begun for a file that is not whole."""
+        exchange.check(Path(path))
         self.begin()
         with self.store.writing():
             yield from exchange.read(self.store, self.embedder, Path(path))

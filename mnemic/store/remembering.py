@@ -1,7 +1,6 @@
 """Write files into a memory, doing only what changed: a generator that steps and yields."""
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from hashlib import sha256
@@ -11,9 +10,11 @@ from typing import Literal, NamedTuple
 from mnemic.store.contract import Document, Draft, Passages, Place, RaceError, Store, StoreError
 from mnemic.store.embed import Embedder, HashedNgrams
 from mnemic.store.lexical import check_chinese
+from mnemic.store.on_disk import digest_of, placed, size_of
 from mnemic.store.racing import resumed, retried
 from mnemic.text.documents import (
     Anchor,
+    Closed,
     DocumentError,
     Measure,
     Note,
@@ -23,13 +24,12 @@ from mnemic.text.documents import (
     Piece,
     Title,
     kind_of,
+    may_be_file,
     passages,
     storable,
 )
 
 AT_ONCE = 64  # passages that are embedded together
-SETTLED = 2_000_000_000  # nanoseconds after which a file that changes again has another time
-BLOCK = 1 << 20
 NOTE = "note"  # the kind of a text that came without a file
 TITLE = 60  # characters of its beginning that a note is called by
 
@@ -71,9 +71,14 @@ class Remembering:
     def embedder(self) -> Embedder | None:
         return self.load()
 
-    def files(self, files: Sequence[Path]) -> Iterator[Step]:
-        """Remember files; small ones are embedded, and committed, several at a time."""
-        self.total = sum(path.stat().st_size for path in files if path.is_file())
+    def files(self, files: Sequence[Path], closed: Sequence[Closed] = ()) -> Iterator[Step]:
+        """Remember files; small ones are embedded, and committed, several at a time.
+
+        Folders that stayed ``closed`` to the one who looked for files are told as broken.
+        """
+        for folder in closed:
+            yield self.step(folder.path, "broken", notes=(folder.reason,))
+        self.total = sum(map(size_of, files))
         for path in files:
             before = self.done
             try:
@@ -115,7 +120,7 @@ class Remembering:
         holder = self.store.document(document)
         assert holder is not None
         others = [place for place in holder.places if place != str(path)]
-        gone = [place for place in others if not Path(place).is_file()]
+        gone = [place for place in others if not may_be_file(place)]
         same = known is not None and known.document == document
         outcome: Outcome = "unchanged" if same else "moved" if gone else "copied"
         with self.store.change():
@@ -212,12 +217,12 @@ class Remembering:
             raise DocumentError("it was changed while it was read; remember it again")
 
     def gone(self, folders: Sequence[str]) -> Iterator[Step]:
-        """Retire what lay in these folders and is no longer there."""
+        """Retire what lay in these folders and is known to be there no longer."""
         roots = [os.path.join(folder, "") for folder in folders]
         lost = [
             place
             for place in self.store.places()
-            if any(place.path.startswith(root) for root in roots) and not Path(place.path).exists()
+            if any(place.path.startswith(root) for root in roots) and not may_be_file(place.path)
         ]
         for place in lost:
             retried(partial(self.leave, place.path))
@@ -281,17 +286,3 @@ def draft_of(path: Path, digest: str, previous: int | None, told: Sequence[Note 
     notes = tuple(one.text for one in told if isinstance(one, Note))
     title = titles[0] if titles else path.stem
     return Draft(digest, kind_of(path), title, notes, previous, str(path))
-
-
-def placed(path: Path, document: int, stat: os.stat_result) -> Place:
-    """A file that changed just now may do so again within the clock's grain: look at it again."""
-    fresh = time.time_ns() - stat.st_mtime_ns < SETTLED
-    return Place(str(path), document, stat.st_size, 0 if fresh else stat.st_mtime_ns)
-
-
-def digest_of(path: Path) -> str:
-    found = sha256()
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            found.update(block)
-    return found.hexdigest()

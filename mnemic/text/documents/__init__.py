@@ -5,7 +5,7 @@ passages of whole sentences out of them. ``readers.READERS`` has the kinds, one 
 """
 
 from mnemic.text.documents.capped import USUAL, Limits, Parser
-from mnemic.text.documents.folder import Found, find_files
+from mnemic.text.documents.folder import Closed, Found, find_files, may_be_file
 from mnemic.text.documents.kinds import SUFFIXES, kind_of
 from mnemic.text.documents.passages import TOKENS, Measure, Passage, Sentence, passages
 from mnemic.text.documents.piece import Anchor, DocumentError, Note, Part, Piece, Title, storable
@@ -15,6 +15,7 @@ __all__ = [
     "TOKENS",
     "USUAL",
     "Anchor",
+    "Closed",
     "DocumentError",
     "Found",
     "Limits",
@@ -28,6 +29,7 @@ __all__ = [
     "Title",
     "find_files",
     "kind_of",
+    "may_be_file",
     "passages",
     "storable",
 ]

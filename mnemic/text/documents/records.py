@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mnemic.text.documents.decode import next_line, open_text
-from mnemic.text.documents.piece import Anchor, DocumentError, Part, Piece
+from mnemic.text.documents.piece import Anchor, DocumentError, Note, Part, Piece
 
 # What holds the text of a record, if any of them is there; otherwise all of its strings do.
 FIELDS = (
@@ -22,6 +22,7 @@ FIELDS = (
     "summary",
     "answer",
 )
+TOLD = 5  # lines that are no records and are told one by one
 _BLANK = re.compile(r"[ \t\r\n]*")
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)")
 _HIGH = re.compile(r"\\u[dD][89abAB]")
@@ -38,18 +39,28 @@ class Field(NamedTuple):
 
 
 def read_records(path: Path) -> Iterator[Part]:
-    """A piece a record, a field a paragraph."""
+    """A piece a record, a field a paragraph; a line that is no record is a note."""
+    good, bad, wrong = 0, 0, list[str]()
     with open_text(path) as file:
         origin, number = 0, 1
         while line := next_line(file, number):
             if line.strip():
                 try:
                     found = fields(line)
+                    good += 1
                 except (ValueError, IndexError, RecursionError) as error:
-                    raise DocumentError(f"line {number} is no JSON object: {error}") from None
+                    found = []
+                    bad += 1
+                    if bad <= TOLD:
+                        wrong.append(f"line {number} is no JSON object: {error}")
                 if chosen := [one for one in found if one.name in FIELDS] or found:
                     yield piece(line, chosen, origin, number)
             origin, number = origin + len(line), number + 1
+    if bad and not good:
+        raise DocumentError(wrong[0])
+    yield from map(Note, wrong)
+    if bad > TOLD:
+        yield Note(f"{bad - TOLD} more lines are no JSON objects")
 
 
 def fields(line: str) -> list[Field]:
