@@ -176,6 +176,9 @@ def test_an_empty_or_missing_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "empty.db").touch()  # what a kill right after its making leaves
     with Memory(tmp_path / "empty.db", embedder="hashed-ngrams") as memory:
+        with pytest.raises(StoreError, match="an empty file: nothing was remembered in it yet"):
+            memory.ask("Who?")
+        assert (tmp_path / "empty.db").stat().st_size == 0  # who only asks changes nothing
         memory.note("The milk is in the kitchen.")
         assert memory.store.model() == HashedNgrams().model
 

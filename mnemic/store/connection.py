@@ -38,6 +38,11 @@ class Connection:
             raise StoreError(
                 f"there is no memory {path}; begin one: mnemic remember FILE_OR_FOLDER"
             )
+        if not create and not path.stat().st_size:
+            raise StoreError(
+                f"{path} is an empty file: nothing was remembered in it yet, or it was cut off. "
+                "mnemic remember FILE_OR_FOLDER begins anew; a copy, if there is one, goes on"
+            )
         if path.is_dir():
             raise StoreError(f"{path} is a folder; a memory is a file, such as {path}/memory.db")
         self.writable = create or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))

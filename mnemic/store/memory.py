@@ -25,6 +25,7 @@ from mnemic.store.embed import Embedder
 from mnemic.store.forgetting import Forgotten, forget
 from mnemic.store.locate import locate
 from mnemic.store.network import SHIPPED
+from mnemic.store.on_disk import size_of
 from mnemic.store.postgres import PostgresStore
 from mnemic.store.postgres_address import Address
 from mnemic.store.racing import retried
@@ -102,17 +103,16 @@ class Memory:
         if own != known:
             raise StoreError(
                 f"{self.store.location} was written with {told(known)}, and this is {told(own)}: "
-                "their vectors cannot be compared. Nothing was changed; `mnemic reindex` makes "
-                "them anew"
+                "their vectors cannot be compared. Nothing was changed; `mnemic reindex --embedder "
+                "NAME` makes them anew"
             )
         return found
 
     def begin(self) -> None:
         """Make the memory, unless it is there."""
-        there = self.path.exists() if isinstance(self.path, Path) else "store" in self.__dict__
+        there = size_of(self.path) if isinstance(self.path, Path) else "store" in self.__dict__
         if not there:
-            if self.wanted is not None:  # a mistake in its name leaves no memory behind
-                self.wanted = chosen(self.wanted) or embed.NONE
+            self.wanted = self.wanted and (chosen(self.wanted) or embed.NONE)  # a mistake ends here
             self.store = opened(self.path, create=True)
         if self.store.begun():
             return
