@@ -23,12 +23,9 @@ from mnemic.network.segments import (
     Segments,
     any_of,
     counted,
-    places_in_sentences,
-    sentences_of,
     units_of,
 )
 from mnemic.network.walk import Step, Told, walk
-from mnemic.recipe import ConfigError
 from mnemic.respond.classes import mean_of
 
 Unit = Literal["tokens", "sentences"]
@@ -54,9 +51,7 @@ class Carrier(nn.Module):
     document (0: of all). ``lasts=False`` empties the memory before every segment: what the same
     weights know without it. ``unit`` is what a slot is written from; ``tokens`` whether the
     controller chooses among all tokens or among the masked ones alone. ``query`` is the question's
-    first state or the mean of all. ``places``: tokens are counted from the beginning of their
-    segment or of their sentence, so that who gave and who received is the same wherever it stands.
-    ``lessons`` units of each segment show whether the write worked.
+    first state or the mean of all. ``lessons`` units of each segment show whether the write worked.
     """
 
     rolls = 0  # nothing is drawn while training but dropout
@@ -73,15 +68,12 @@ class Carrier(nn.Module):
         unit: Unit = "tokens",
         tokens: Tokens = "controller",
         query: Literal["first", "mean"] = "mean",
-        places: Literal["segment", "sentence"] = "segment",
         lessons: int = 4,
     ) -> None:
         super().__init__()
         self.encode, self.memory, self.respond, self.mass = encode, memory, respond, mass
         self.truncate, self.lasts, self.unit, self.tokens = truncate, lasts, unit, tokens
-        self.query, self.places, self.lessons = query, places, lessons
-        if places == "sentence" and not isinstance(encode, TransformerEncoder):
-            raise ConfigError("carry.places = 'sentence' is for an encoder of kind 'transformer'")
+        self.query, self.lessons = query, lessons
 
     def forward(self, inputs: Segments, *, lessons: Lessons = "none") -> Recalled:
         """Read whole documents and answer. ``lessons`` adds what the losses of writing need."""
@@ -103,10 +95,7 @@ class Carrier(nn.Module):
         """I for all segments of all documents at once; those that are empty cost nothing."""
         batch, count, length = inputs.tokens.shape
         mask, rows = inputs.mask.flatten(0, 1), counted(inputs).rows  # (b s) n, r
-        told = {}
-        if self.places == "sentence":
-            told["positions"] = places_in_sentences(sentences_of(inputs).flatten(0, 1)[rows])
-        states = self.encode(inputs.tokens.flatten(0, 1)[rows], mask[rows], **told)  # r n d
+        states = self.encode(inputs.tokens.flatten(0, 1)[rows], mask[rows])  # r n d
         states = states.to(self.respond.vocabulary.words.dtype)  # what is carried stays exact
         whole = states.new_zeros(batch * count, length, states.shape[-1])
         whole = whole.index_copy(0, rows, states)  # (b s) n d
@@ -132,7 +121,9 @@ class Carrier(nn.Module):
     def pooled(
         self, states: Tensor, inputs: Segments, only: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        own, count = sentences_of(inputs).flatten(0, 1), counted(inputs).sentences
+        if inputs.sentences is None:
+            raise ValueError("carry.unit = 'sentences' needs to know where sentences are")
+        own, count = inputs.sentences.flatten(0, 1), counted(inputs).sentences
         seen = any_of(own >= 0, own, count)
         only = None if only is None else any_of(only, own, count)
         return units_of(states, own, count), seen, only

@@ -71,22 +71,6 @@ class Recalled(NamedTuple):
     lessons: tuple[Lesson, ...]  # one a segment, or one for all that were written at once
 
 
-def sentences_of(inputs: Segments) -> Tensor:
-    """Which sentence of its segment each token is in, b s n."""
-    if inputs.sentences is None:
-        raise ValueError("carry.unit or carry.places = 'sentence…' needs to know where these are")
-    return inputs.sentences
-
-
-def places_in_sentences(sentences: Tensor) -> Tensor:
-    """Where each token stands in its sentence, from 1 on, b n; 0 for those that are in none."""
-    index = torch.arange(sentences.shape[-1], device=sentences.device).expand_as(sentences)
-    begins = sentences != sentences.roll(1, -1)
-    begins[..., :1] = True
-    first = torch.where(begins, index, 0).cummax(-1).values
-    return (index - first + 1).masked_fill(sentences < 0, 0)
-
-
 def units_of(values: Tensor, sentences: Tensor, count: int) -> Tensor:
     """The mean of ``values`` (b n d) over the tokens of each sentence: b p d, zeros for none."""
     here = sentences.clamp(min=0)
