@@ -117,6 +117,9 @@ def test_notes_updates_and_their_history(desk: Path) -> None:
     assert "superseded" in run("history", "1").out
     remember("papers/lease.txt")
     assert run("update", "papers/lease.txt").out == "document 3 is as it was\n"
+    done = run("update", "3", "--note", "The lease ends in May.")
+    assert done.out == "document 4 supersedes 3\n"
+    assert "lease.txt is as it was: remembered again, it is read beside the new text" in done.err
 
 
 def test_several_memories(desk: Path) -> None:

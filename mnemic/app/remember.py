@@ -134,8 +134,10 @@ def update(
     Example: mnemic update report.pdf
     """
     with memory_at(memory) as lasting:
-        before = lasting.document(target).id
-        after = lasting.update(target, note)
+        old = lasting.document(target)
+        before, after = old.id, lasting.update(target, note)
+        for place in old.places if note is not None else ():
+            warn(f"{visible(place)} is as it was: remembered again, it is read beside the new text")
         if as_json:
             print_json({"memory": str(lasting.path), "before": before, "after": after})
         elif before == after:
