@@ -28,7 +28,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from packing import MOST, minilm, pack_weights, put, unpack_weights
 from whole_sentences import held_back
@@ -46,9 +46,8 @@ class Task(NamedTuple):
     held: str  # "": a tenth of what is learnt is held back
     tested: str
     sets: tuple[str, ...] = ()
-    started: bool = True  # from pre-trained weights
+    start: Literal["minilm", "dice", "reader"] = "minilm"  # the reader: MiniLM after SQuAD
     before: str = ""  # the task whose run of the same seed it begins with, where it is not those
-    reader: bool = False  # it begins with the shipped reader, which was MiniLM before SQuAD
     tries: tuple[tuple[str, ...], ...] = ()  # what ``tune`` looks at
     chosen: tuple[str, ...] = ()  # of them, by validation; for ``run``
     split: Callable[[bytes], tuple[bytes, bytes]] | None = None  # what is learnt into that and held
@@ -73,13 +72,13 @@ TASKS = {  # those that take longest first
     ),
     "chnsenticorp": Task(
         "ChnSentiCorp, accuracy", "bert-classes", "zh/chnsenticorp", "train", "dev", "test",
-        ("train.epochs=8",), started=False,
+        ("train.epochs=8",), start="dice",
         tries=((), ("model.width=256",), ("train.rate=0.001",), ("model.encode.stack.depth=1",)),
     ),
     "weibo": Task(
         "Weibo NER, entity F1", "bert-tags", "zh/weibo_ner", "weiboNER_2nd_conll.train",
         "weiboNER_2nd_conll.dev", "weiboNER_2nd_conll.test",
-        ("data.numbered=true", "train.epochs=40"), started=False,
+        ("data.numbered=true", "train.epochs=40"), start="dice",
         tries=((), ("train.epochs=80",), ("model.width=256",), ("train.rate=0.001",)),
     ),
     "stsb": Task(
@@ -96,7 +95,7 @@ TASKS = {  # those that take longest first
     ),
     "mrpc-after-squad": Task(
         "MRPC dev, F1, after SQuAD", "bert-pairs", "glue/MRPC", "train", "", "dev",
-        ("data.metric=f1",), reader=True, tries=RATES,
+        ("data.metric=f1",), start="reader", tries=RATES,
     ),
     "rte": Task(
         "RTE dev, accuracy", "bert-pairs", "glue/RTE", "train", "", "dev",
@@ -110,7 +109,7 @@ TASKS = {  # those that take longest first
     ),
     "rte-after-squad": Task(
         "RTE dev, accuracy, after SQuAD", "bert-pairs", "glue/RTE", "train", "", "dev",
-        reader=True, tries=(*RATES, ("train.rate=3e-5",)),
+        start="reader", tries=(*RATES, ("train.rate=3e-5",)),
     ),
     "wnut17": Task(
         "WNUT-17, entity F1", "bert-tags", "wnut17", "wnut17train", "emerging.dev", "emerging.test",
@@ -166,7 +165,7 @@ def pack(data: Path, into: Path, weights: Path) -> None:
 
 def run_all(jobs: Sequence[Job], asked: argparse.Namespace) -> int:
     """Every job that has no file yet, in ``--at-once`` processes; how many did not end well."""
-    if not all(TASKS[job.task].reader for job in jobs):
+    if any(TASKS[job.task].start == "minilm" for job in jobs):
         unpack_weights(asked.packed / "start", asked.runs / "start")
     left = [job for job in jobs if not (asked.out / f"{job.name}.json").is_file()]
     threads = max((os.cpu_count() or 1) // asked.at_once, 1)
@@ -203,7 +202,7 @@ def run_one(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
     from mnemic.store.network import SHIPPED
 
     task, began = TASKS[job.task], time.monotonic()
-    start = WEIGHTS / SHIPPED if task.reader else runs / "start"
+    start = WEIGHTS / SHIPPED if task.start == "reader" else runs / "start"
     if task.before:
         first, start = (
             recipe_of(Job(task.before, job.seed), packed / "data", start),
@@ -218,8 +217,8 @@ def run_one(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
     best = min(reversed(looks), key=lambda row: row["validation"])
     found = {
         "task": job.task, "title": task.title, "seed": job.seed, "recipe": task.recipe,
-        "sets": list(job.sets), "started": task.started,
-        "before": "squad" if task.reader else task.before,
+        "sets": list(job.sets), "started": task.start != "dice",
+        "before": "squad" if task.start == "reader" else task.before,
         "validation": best["figures"], "epoch": best["epoch"], "steps": looks[-1]["steps"],
         "hardware": hardware(torch.device(device)), "torch": torch.__version__,
     }  # fmt: skip
@@ -250,7 +249,7 @@ def recipe_of(job: Job, data: Path, start: Path) -> dict[str, Any]:
     task = TASKS[job.task]
     files = {"folder": data / task.folder, "learnt": task.learnt, "held": task.held}
     sets = [f"data.{key}={value}" for key, value in (files | {"tested": task.tested}).items()]
-    change = partial(with_start, folder=start) if task.started else None
+    change = partial(with_start, folder=start) if task.start != "dice" else None
     return load(task.recipe, [*sets, *BOTH, *job.sets], change=change)
 
 
