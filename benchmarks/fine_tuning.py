@@ -3,6 +3,7 @@
     python benchmarks/fine_tuning.py pack DATA carry        data and weights, small enough to send
     python benchmarks/fine_tuning.py tune carry DIR         what validation says of other settings
     python benchmarks/fine_tuning.py run carry DIR          the test figures: DIR/TASK-SEED.json
+    python benchmarks/fine_tuning.py run carry DIR --tuned TUNED     with what did best in TUNED
     python benchmarks/fine_tuning.py show DIR               means of what is in DIR
 
 DATA is a folder with glue, imdb, wnut17 and zh. Weights are those of the package
@@ -22,108 +23,30 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
+from fine_tuning_tasks import TASKS
 from packing import MOST, minilm, pack_weights, put, unpack_weights
-from whole_sentences import held_back
 
 BOTH = ("train.matmul=bf16",)  # what all have in common
 
 
-class Task(NamedTuple):
-    """A row of the page: what is learnt, and in which way validation chose."""
-
-    title: str
-    recipe: str
-    folder: str
-    learnt: str
-    held: str  # "": a tenth of what is learnt is held back
-    tested: str
-    sets: tuple[str, ...] = ()
-    start: Literal["minilm", "dice", "reader"] = "minilm"  # the reader: MiniLM after SQuAD
-    before: str = ""  # the task whose run of the same seed it begins with, where it is not those
-    tries: tuple[tuple[str, ...], ...] = ()  # what ``tune`` looks at
-    chosen: tuple[str, ...] = ()  # of them, by validation; for ``run``
-    split: Callable[[bytes], tuple[bytes, bytes]] | None = None  # what is learnt into that and held
-
-
-RATES = tuple((f"train.rate={rate}",) for rate in ("5e-5", "1e-4", "2e-4"))
-LONGER = tuple((*own, "train.epochs=12") for own in RATES)
-FIRST = 'model.respond.pool="first"'
-TASKS = {  # those that take longest first
-    "imdb": Task(
-        "IMDB, accuracy", "bert-classes", "imdb", "train", "", "test",
-        ("data.length=512", "data.overlap=128", "train.epochs=3"), tries=RATES,
-    ),
-    "sst2": Task(
-        "SST-2 dev, accuracy", "bert-classes", "glue/SST-2", "train", "held", "dev",
-        ("train.epochs=3", "train.batch=64"), split=held_back,
-        tries=(*RATES, ("train.rate=3e-5",), ("train.rate=5e-5", "train.batch=32"), (FIRST,)),
-    ),
-    "sst2-after-imdb": Task(
-        "SST-2 dev, accuracy, after IMDB", "bert-classes", "glue/SST-2", "train", "held", "dev",
-        ("train.epochs=3", "train.batch=64"), before="imdb", split=held_back, tries=RATES[:2],
-    ),
-    "chnsenticorp": Task(
-        "ChnSentiCorp, accuracy", "bert-classes", "zh/chnsenticorp", "train", "dev", "test",
-        ("train.epochs=8",), start="dice",
-        tries=((), ("model.width=256",), ("train.rate=0.001",), ("model.encode.stack.depth=1",)),
-    ),
-    "weibo": Task(
-        "Weibo NER, entity F1", "bert-tags", "zh/weibo_ner", "weiboNER_2nd_conll.train",
-        "weiboNER_2nd_conll.dev", "weiboNER_2nd_conll.test",
-        ("data.numbered=true", "train.epochs=40"), start="dice",
-        tries=((), ("train.epochs=80",), ("model.width=256",), ("train.rate=0.001",)),
-    ),
-    "stsb": Task(
-        "STS-B dev, Pearson", "bert-numbers", "glue/STS-B", "train", "", "dev",
-        chosen=RATES[1], tries=(*RATES, *LONGER[1:]),
-    ),
-    "mrpc": Task(
-        "MRPC dev, F1", "bert-pairs", "glue/MRPC", "train", "", "dev",
-        ("data.metric=f1",), chosen=LONGER[0], tries=(*RATES, *LONGER[:2], (FIRST,)),
-    ),
-    "mrpc-after-stsb": Task(
-        "MRPC dev, F1, after STS-B", "bert-pairs", "glue/MRPC", "train", "", "dev",
-        ("data.metric=f1",), before="stsb", tries=(*RATES, ("train.rate=3e-5",)),
-    ),
-    "mrpc-after-squad": Task(
-        "MRPC dev, F1, after SQuAD", "bert-pairs", "glue/MRPC", "train", "", "dev",
-        ("data.metric=f1",), start="reader", tries=RATES,
-    ),
-    "rte": Task(
-        "RTE dev, accuracy", "bert-pairs", "glue/RTE", "train", "", "dev",
-        tries=(*RATES, *LONGER, (FIRST,), ("train.rate=3e-5",), ("train.batch=16",)),
-        chosen=LONGER[2],
-    ),
-    "rte-after-stsb": Task(
-        "RTE dev, accuracy, after STS-B", "bert-pairs", "glue/RTE", "train", "", "dev",
-        before="stsb", tries=(*RATES, ("train.rate=3e-5",), ("train.epochs=12",)),
-        chosen=RATES[2],
-    ),
-    "rte-after-squad": Task(
-        "RTE dev, accuracy, after SQuAD", "bert-pairs", "glue/RTE", "train", "", "dev",
-        start="reader", tries=(*RATES, ("train.rate=3e-5",)),
-    ),
-    "wnut17": Task(
-        "WNUT-17, entity F1", "bert-tags", "wnut17", "wnut17train", "emerging.dev", "emerging.test",
-        tries=(*RATES[1:], ("train.rate=4e-4",), ("train.rate=2e-4", "train.epochs=20")),
-    ),
-}  # fmt: skip
-
-
 class Job(NamedTuple):
-    """One run: a task, a seed and, while tuning, which of the task's tries."""
+    """One run: a task, a seed and, while tuning, which of the task's tries.
+
+    ``tried`` is the one whose settings a run has that is tested; -1: what the task says.
+    """
 
     task: str
     seed: int
     number: int = -1
+    tried: int = -1
 
     @property
     def name(self) -> str:
@@ -131,8 +54,14 @@ class Job(NamedTuple):
 
     @property
     def sets(self) -> tuple[str, ...]:
+        own, number = TASKS[self.task], max(self.number, self.tried)
+        return own.sets + (own.tries[number] if number >= 0 else own.chosen)
+
+    @property
+    def before(self) -> str:
+        """The folder of the run that comes first, one for all jobs that have it in common."""
         own = TASKS[self.task]
-        return own.sets + (own.tries[self.number] if self.number >= 0 else own.chosen)
+        return f"before-{own.before}-{own.start}-{self.seed}" if own.before else ""
 
 
 # Packing ---------------------------------------------------------------------------------------
@@ -171,8 +100,12 @@ def run_all(jobs: Sequence[Job], asked: argparse.Namespace) -> int:
     threads = max((os.cpu_count() or 1) // asked.at_once, 1)
     os.environ |= {"OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "true"}
     began = time.monotonic()
+    firsts = {job.before: job for job in left if job.before}
     with ProcessPoolExecutor(asked.at_once, get_context("spawn")) as pool:
+        deque(pool.map(partial(run_before, asked=asked), firsts.values()), maxlen=0)
         failed = sum(pool.map(partial(run_beside, asked=asked), left))
+    for folder in firsts:
+        shutil.rmtree(asked.runs / folder, ignore_errors=True)
     minutes = (time.monotonic() - began) / 60
     print(f"{len(left) - failed} runs in {minutes:.1f} minutes, {failed} failed")
     return failed
@@ -188,6 +121,25 @@ def run_beside(job: Job, asked: argparse.Namespace) -> bool:
     return False
 
 
+def run_before(job: Job, asked: argparse.Namespace) -> None:
+    """The run that a job begins with."""
+    from mnemic.learn.fit import fit
+
+    own = TASKS[job.task]
+    first = Job(own.before, job.seed)
+    sets = (*first.sets, *own.beforehand)
+    recipe = recipe_of(first, asked.packed / "data", start_of(job, asked.runs), sets)
+    deque(fit(recipe, asked.runs / job.before, seed=job.seed, device=asked.device), maxlen=0)
+
+
+def start_of(job: Job, runs: Path) -> Path:
+    """The folder with the weights that a job's first run begins with."""
+    from mnemic.learn.shipped import WEIGHTS
+    from mnemic.store.network import SHIPPED
+
+    return WEIGHTS / SHIPPED if TASKS[job.task].start == "reader" else runs / "start"
+
+
 def run_one(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
     """Train, keep what was best on validation, test that once, and write what came out."""
     import torch
@@ -196,20 +148,12 @@ def run_one(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
     from mnemic.learn.checkpoint import load
     from mnemic.learn.fit import fit
     from mnemic.learn.judge import figures
-    from mnemic.learn.shipped import WEIGHTS
     from mnemic.learn.tables import hardware
     from mnemic.recipe import build
-    from mnemic.store.network import SHIPPED
 
     task, began = TASKS[job.task], time.monotonic()
-    start = WEIGHTS / SHIPPED if task.start == "reader" else runs / "start"
-    if task.before:
-        first, start = (
-            recipe_of(Job(task.before, job.seed), packed / "data", start),
-            runs / before(job),
-        )
-        deque(fit(first, start, seed=job.seed, device=device), maxlen=0)
-    recipe = recipe_of(job, packed / "data", start)
+    start = runs / job.before if job.before else start_of(job, runs)
+    recipe = recipe_of(job, packed / "data", start, job.sets)
     deque(fit(recipe, runs / job.name, seed=job.seed, device=device), maxlen=0)
     trained = time.monotonic() - began
     checkpoint = load(runs / job.name)
@@ -229,19 +173,13 @@ def run_one(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
         found |= {"texts": len(texts), "tokens": texts.count.sum(0).tolist()}
     found |= {"training": round(trained, 1), "seconds": round(time.monotonic() - began, 1)}
     put(out / f"{job.name}.json", (json.dumps(found, indent=1) + "\n").encode())
-    for folder in (job.name, before(job)):
-        shutil.rmtree(runs / folder, ignore_errors=True)
+    shutil.rmtree(runs / job.name, ignore_errors=True)
     name, figure = next(iter(found.get("test", best["figures"]).items()))
     told = f"{job.name}: {name} {figure:.1f} after {found['seconds']:.0f} s {' '.join(job.sets)}"
     print(told, flush=True)
 
 
-def before(job: Job) -> str:
-    """The folder of the run that a job begins with."""
-    return f"{job.name}-before"
-
-
-def recipe_of(job: Job, data: Path, start: Path) -> dict[str, Any]:
+def recipe_of(job: Job, data: Path, start: Path, own: Sequence[str]) -> dict[str, Any]:
     """The task's recipe with its files, from the start or from scratch."""
     from mnemic.learn.start import with_start
     from mnemic.recipe import load
@@ -250,7 +188,7 @@ def recipe_of(job: Job, data: Path, start: Path) -> dict[str, Any]:
     files = {"folder": data / task.folder, "learnt": task.learnt, "held": task.held}
     sets = [f"data.{key}={value}" for key, value in (files | {"tested": task.tested}).items()]
     change = partial(with_start, folder=start) if task.start != "dice" else None
-    return load(task.recipe, [*sets, *BOTH, *job.sets], change=change)
+    return load(task.recipe, [*sets, *BOTH, *own], change=change)
 
 
 # Showing ---------------------------------------------------------------------------------------
@@ -300,6 +238,8 @@ def parser_of() -> argparse.ArgumentParser:
         own.add_argument("--at-once", type=int, default=8)
         own.add_argument("--device", default="cuda")
         own.add_argument("--runs", type=Path, default=Path("runs/fine-tuning"))
+        if name == "run":
+            own.add_argument("--tuned", type=Path, help="where tune has written")
     commands.add_parser("show").add_argument("out", type=Path)
     return parser
 
@@ -319,10 +259,23 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def jobs_of(asked: argparse.Namespace) -> Iterator[Job]:
     """Every run that was asked for, those that take longest first."""
-    for name, task in TASKS.items():
-        numbers = range(len(task.tries)) if asked.command == "tune" else [-1]
-        for number in numbers if name in asked.tasks else []:
-            yield from (Job(name, seed, number) for seed in range(asked.seeds))
+    for name in (name for name in TASKS if name in asked.tasks):
+        if asked.command == "tune":
+            tries = range(len(TASKS[name].tries))
+            yield from (Job(name, seed, number) for number in tries for seed in range(asked.seeds))
+        else:
+            tried = -1 if asked.tuned is None else best_try(name, asked.tuned)
+            yield from (Job(name, seed, tried=tried) for seed in range(asked.seeds))
+
+
+def best_try(task: str, folder: Path) -> int:
+    """Which of a task's tries has the highest mean on validation; -1 where none was measured."""
+    found = {}
+    for number in range(len(TASKS[task].tries)):
+        paths = sorted(folder.glob(f"{task}-[0-9]*-try{number}.json"))
+        if said := [first(json.loads(path.read_text("utf-8"))["validation"]) for path in paths]:
+            found[number] = mean(said)
+    return max(found, key=lambda number: found[number], default=-1)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,22 @@ from mnemic.learn.fit import fit
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
 import fine_tuning
+import fine_tuning_tasks
 import packing
 import results_page
 
 SETS = tuple(text for text in TINY if not text.startswith(("model", "data.tokenizer")))
-TOY = fine_tuning.Task(
+TOY = fine_tuning_tasks.Task(
     "Toy, accuracy", "bert-pairs", "toy", "train", "", "test", (*SETS, "train.epochs=1"),
     tries=(("train.epochs=2",),),
 )  # fmt: skip
+
+
+class InTurn(ThreadPoolExecutor):
+    """A pool in this process, where the toy task is known."""
+
+    def __init__(self, count: int, context: object) -> None:
+        super().__init__(count)
 
 
 def packed(folder: Path) -> Path:
@@ -58,13 +67,20 @@ def test_a_run_from_what_was_packed_leaves_its_figures(
     assert "test" not in tried  # nothing is chosen by what is tested
     assert tried["steps"] == 2 * found["steps"]
     assert not [path for path in runs.iterdir() if path.name != "start"]
-    fine_tuning.run_one(fine_tuning.Job("next", 0), carry, out, runs, "cpu")
+    monkeypatch.setattr(fine_tuning, "ProcessPoolExecutor", InTurn)
+    words = ["run", str(carry), str(out), "--seeds", "1", "--runs", str(runs), "--device", "cpu"]
+    assert fine_tuning.main([*words, "--at-once", "1"]) == 0
     after = json.loads((out / "next-0.json").read_text("utf-8"))
     assert after["validation"] != found["validation"]  # it began with what was already trained
     assert [path.name for path in runs.iterdir()] == ["start"]
     capsys.readouterr()
-    assert fine_tuning.main(["run", str(carry), str(out), "--seeds", "1", "--runs", str(runs)]) == 0
+    assert fine_tuning.main(words) == 0
     assert "0 runs in" in capsys.readouterr().out  # both are there already
+    words[2] = str(tmp_path / "again")
+    assert fine_tuning.main([*words, "--tasks", "toy", "--tuned", str(out)]) == 0
+    again = json.loads((tmp_path / "again" / "toy-0.json").read_text("utf-8"))
+    assert again["sets"] == tried["sets"]  # what tune found best is what is tested
+    assert "test" in again
 
 
 def test_a_task_is_a_row_with_the_mean_of_its_seeds(

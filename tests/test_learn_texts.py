@@ -148,6 +148,21 @@ def test_a_network_can_begin_with_the_encoder_of_another(tmp_path: Path) -> None
     assert new.network.respond.out.weight.shape[0] == 4  # O, B-person, B-place, I-place
 
 
+def test_a_network_of_fewer_layers_begins_with_the_first_ones(tmp_path: Path) -> None:
+    folder = files("classes", tmp_path)
+    list(fit(tiny("classes", folder, "model.encode.stack.depth=3"), tmp_path / "3", device="cpu"))
+    stored = f'data.tokenizer={{kind="stored", folder="{tmp_path / "3" / "checkpoint"}"}}'
+    sets = [f"model.start={tmp_path / '3'}", stored, "train.epochs=0"]
+    fewer = tiny("classes", folder, "model.encode.stack.depth=2", *sets)
+    list(fit(fewer, tmp_path / "2", device="cpu"))
+    ours, theirs = (weights_of(load(tmp_path / depth).network.encode) for depth in "23")
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert all(name.startswith("stack.blocks.2.") for name in theirs.keys() - ours.keys())
+    more = tiny("classes", folder, "model.encode.stack.depth=4", *sets)
+    with pytest.raises(CheckpointError, match=r"has no weight 'stack\.blocks\.3"):
+        list(fit(more, tmp_path / "4", device="cpu"))
+
+
 def test_a_network_can_begin_with_a_hugging_face_folder(tmp_path: Path) -> None:
     post = "model.encode.stack.norm=post"
     recipe = tiny("classes", files("classes", tmp_path), post, "train.epochs=0")

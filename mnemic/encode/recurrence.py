@@ -105,13 +105,18 @@ def run_fused(
     """One layer in one direction through torch's kernel: b n d → b n c and the state after it.
 
     The real steps are moved to the front, in reading order, so that padding is read last, when
-    it can no longer change anything, and where its outputs are not looked at.
+    it can no longer change anything, and where its outputs are not looked at. Steps that are
+    padding in every row are not taken, unless a CUDA graph is recorded, which cannot ask for them.
     """
     places = torch.arange(mask.shape[1], device=mask.device)
     rows = torch.arange(mask.shape[0], device=mask.device)[:, None]  # b 1
     order = (-places if backward else places).where(mask, mask.shape[1]).argsort(-1)  # b n
     run = run_lstm if len(state) == 2 else run_one_state
-    outputs, end = run(network, x[rows, order], mask.sum(-1, keepdim=True), state)
+    lengths = mask.sum(-1, keepdim=True)
+    recorded = mask.is_cuda and torch.cuda.is_current_stream_capturing()
+    most = mask.shape[1] if recorded or not len(mask) else max(int(lengths.max()), 1)
+    outputs, end = run(network, x[rows, order[:, :most]], lengths, state)
+    outputs = nn.functional.pad(outputs, (0, 0, 0, mask.shape[1] - most))
     nothing = ~mask.any(-1, keepdim=True)  # b 1
     end = tuple(torch.where(nothing, old, new) for old, new in zip(state, end))
     return outputs[rows, order.argsort(-1)], end

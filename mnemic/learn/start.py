@@ -34,6 +34,7 @@ from mnemic.network import assemble, check_parts
 from mnemic.recipe import ConfigError, Recipe, listed, merge, named, override
 
 ENCODE = "encode."  # before the names of I's weights
+LAYERS = "stack.blocks."  # before those of an encoder's layers
 
 
 def new_network(model: dict[str, Any], sizes: Sizes, seed: int) -> Any:
@@ -107,8 +108,17 @@ def start_of(folder: Path) -> Path:
 
 
 def take_over(encode: nn.Module, folder: Path) -> None:
-    """Give an encoder the weights of the one in ``folder``; every name and shape must agree."""
-    fill(encode, encoder_weights(folder), folder)
+    """Give an encoder the weights of the one in ``folder``; every name and shape must agree.
+
+    An encoder of fewer layers takes the first ones.
+    """
+    wanted = weights_of(encode)
+    own = {
+        name: weight
+        for name, weight in encoder_weights(folder).items()
+        if name in wanted or not name.startswith(LAYERS)
+    }
+    fill(encode, own, folder)
 
 
 def encoder_weights(folder: Path) -> dict[str, Tensor]:

@@ -97,18 +97,18 @@ class Carrier(nn.Module):
         mask, rows = inputs.mask.flatten(0, 1), counted(inputs).rows  # (b s) n, r
         states = self.encode(inputs.tokens.flatten(0, 1)[rows], mask[rows])  # r n d
         states = states.to(self.respond.vocabulary.words.dtype)  # what is carried stays exact
-        whole = states.new_zeros(batch * count, length, states.shape[-1])
-        whole = whole.index_copy(0, rows, states)  # (b s) n d
         asking = places = only = None
         if inputs.hidden is not None:
             places = places_of(inputs.hidden.flatten(0, 1))
+            whole = spread(states, rows, batch * count)  # (b s) n d
             asking = self.masked(whole, mask, places).unflatten(0, (batch, count))
         seen = inputs.inside.flatten(0, 1)
         if self.tokens == "masked":
             only = seen.new_zeros(seen.shape) if inputs.hidden is None else inputs.hidden
             only = only.view(batch * count, length)
         if self.unit == "sentences":
-            whole, seen, only = self.pooled(whole, inputs, only)
+            states, seen, only = self.pooled(states, inputs, rows, only)
+        whole = spread(states, rows, batch * count)  # (b s) p d
         shape = (batch, count)
         units, seen = whole.unflatten(0, shape), seen.unflatten(0, shape)
         only = None if only is None else only.unflatten(0, shape)
@@ -119,14 +119,15 @@ class Carrier(nn.Module):
         return places.take(states) if self.mass is None else self.mass(states, mask, places)
 
     def pooled(
-        self, states: Tensor, inputs: Segments, only: Tensor | None
+        self, states: Tensor, inputs: Segments, rows: Tensor, only: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The sentences of segments that are not empty (r p d), and of all which are real."""
         if inputs.sentences is None:
             raise ValueError("carry.unit = 'sentences' needs to know where sentences are")
         own, count = inputs.sentences.flatten(0, 1), counted(inputs).sentences
         seen = any_of(own >= 0, own, count)
         only = None if only is None else any_of(only, own, count)
-        return units_of(states, own, count), seen, only
+        return units_of(states, own[rows], count), seen, only
 
     def carry(
         self,
@@ -228,6 +229,11 @@ class Carrier(nn.Module):
             none = query.new_zeros(len(query), 1, 1, query.shape[1], 0)
             return Reading(torch.zeros_like(query), none, none)
         return self.memory.read(state, query.unsqueeze(2))
+
+
+def spread(part: Tensor, rows: Tensor, count: int) -> Tensor:
+    """Rows (r …) at their places among ``count``, zeros elsewhere."""
+    return part.new_zeros(count, *part.shape[1:]).index_copy(0, rows, part)
 
 
 def joined(encoded: Encoded) -> Encoded:
