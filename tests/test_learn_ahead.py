@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import torch
 
 from mnemic.data import DATASETS
-from mnemic.learn.ahead import made_ahead
+from mnemic.learn.ahead import Ahead
 from mnemic.learn.checkpoint import load, weights_of
 from mnemic.learn.draws import Draw
 from mnemic.learn.fit import fit
@@ -29,7 +30,8 @@ SETS = [
 
 def recipe_of(*sets: str) -> Recipe:
     recipe = load_recipe("keeps", [*SETS, *sets])
-    return recipe | {"phases": [{"train": {"segments": 3, "steps": 5}}]}
+    lengths = (3, 1)  # segments, of a phase each
+    return recipe | {"phases": [{"train": {"segments": n, "steps": 5}} for n in lengths]}
 
 
 def test_a_run_with_workers_ends_with_the_same_bits(tmp_path: Path) -> None:
@@ -46,7 +48,13 @@ def test_batches_come_in_the_order_of_their_draws() -> None:
     documents = build(DATASETS, recipe_of()["data"]).data().train
     rolls = torch.rand(7, 3, 1)
     draws = [Draw(torch.arange(3 * n, 3 * n + 3), rolls[n]) for n in range(7)]
-    found = list(made_ahead(documents, iter(draws), 1))
+    ahead = Ahead(documents)
+    with closing(ahead):
+        found = list(ahead.batches(documents, iter(draws), 1))
+        pool = ahead.pool
+        other = next(ahead.batches(documents.upto(9), iter(draws), 1))  # of another phase
+        assert ahead.pool is pool  # who makes them need not begin anew
+        assert other.inputs.tokens.shape[1] > found[0].inputs.tokens.shape[1]
     assert len(found) == 7
     for draw, batch in zip(draws, found):
         own = documents.batch(draw.rows, draw.rolls)
@@ -54,7 +62,8 @@ def test_batches_come_in_the_order_of_their_draws() -> None:
         assert torch.equal(batch.needed, own.needed)
         assert batch.inputs.counted is not None
         assert own.inputs.counted is not None
-        assert batch.inputs.counted.sentences == own.inputs.counted.sentences
+        assert batch.inputs.counted[1:] == own.inputs.counted[1:]
+        assert own.inputs.counted.tokens == int(own.inputs.mask.sum())
         assert batch.proven
 
 

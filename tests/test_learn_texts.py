@@ -148,6 +148,28 @@ def test_a_network_can_begin_with_the_encoder_of_another(tmp_path: Path) -> None
     assert new.network.respond.out.weight.shape[0] == 4  # O, B-person, B-place, I-place
 
 
+def test_what_is_fixed_does_not_learn(tmp_path: Path) -> None:
+    """Neither its weights nor by dropout; the others do, and a stopped run goes on alike."""
+    folder = files("classes", tmp_path)
+    adamw = 'train.optimiser={kind="adamw", decay=1}'
+    sets = ['train.fixed=["encode"]', "train.keep=last", "train.epochs=2", adamw]
+    recipe = tiny("classes", folder, *sets)
+    list(fit(tiny("classes", folder, "train.epochs=0"), tmp_path / "before", device="cpu"))
+    list(fit(recipe, tmp_path / "run", device="cpu"))
+    before, after = (weights_of(load(tmp_path / name).network) for name in ("before", "run"))
+    same = {name for name in before if torch.equal(before[name], after[name])}
+    assert same == {name for name in before if name.startswith("encode.")}
+    steps = fit(recipe, tmp_path / "again", device="cpu")
+    list(islice(steps, 5))
+    steps.close()
+    list(fit(recipe, tmp_path / "again", device="cpu"))
+    again = weights_of(load(tmp_path / "again").network)
+    assert all(torch.equal(after[name], again[name]) for name in after)
+    bag = tiny("classes", folder, 'train.fixed=["encoder"]')
+    with pytest.raises(ConfigError, match="names parts of encode, respond, not encoder"):
+        list(fit(bag, tmp_path / "wrong", device="cpu"))
+
+
 def test_a_network_of_fewer_layers_begins_with_the_first_ones(tmp_path: Path) -> None:
     folder = files("classes", tmp_path)
     list(fit(tiny("classes", folder, "model.encode.stack.depth=3"), tmp_path / "3", device="cpu"))

@@ -24,22 +24,47 @@ EACH = 2  # batches that a process is ahead
 _documents: LongSet | None = None  # of a process that makes batches
 
 
-def made_ahead(documents: LongSet, draws: Iterator[Draw], workers: int) -> Iterator[Batch]:
-    """The batches of ``draws``, in their order, where ``documents`` would have put them."""
-    with ProcessPoolExecutor(
-        workers, get_context("spawn"), initializer=begun, initargs=(documents.to("cpu"),)
-    ) as pool:
+class Ahead:
+    """Processes that make batches for all phases of a run: begun when asked, ended by ``close``.
+
+    ``documents`` are what all phases have in common; how long they are, each phase says.
+    """
+
+    def __init__(self, documents: LongSet) -> None:
+        self.documents = documents.to("cpu")
+        self.pool: ProcessPoolExecutor | None = None
+        self.workers = 0
+
+    def batches(self, documents: LongSet, draws: Iterator[Draw], workers: int) -> Iterator[Batch]:
+        """The batches of ``draws``, in their order, where ``documents`` would have put them."""
+        pool = self.started(workers)
         waiting: deque[Future[Any]] = deque()
         try:
             for rows, rolls, _ in draws:
                 told = None if rolls is None else rolls.numpy()
-                waiting.append(pool.submit(made, rows.numpy(), told))
+                waiting.append(pool.submit(made, rows.numpy(), told, documents.segments))
                 if len(waiting) >= EACH * workers:
                     yield received(waiting.popleft().result(), documents)
             while waiting:
                 yield received(waiting.popleft().result(), documents)
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            for own in waiting:
+                own.cancel()
+
+    def started(self, workers: int) -> ProcessPoolExecutor:
+        """So many processes; those of the phase before, if they are as many."""
+        if self.pool is None or workers != self.workers:
+            self.close()
+            self.pool = ProcessPoolExecutor(
+                workers, get_context("spawn"), initializer=begun, initargs=(self.documents,)
+            )
+            self.workers = workers
+        return self.pool
+
+    def close(self) -> None:
+        if self.pool is not None:
+            self.pool.shutdown(wait=False, cancel_futures=True)
+        self.pool = None
 
 
 def received(batch: Any, documents: LongSet) -> Batch:
@@ -70,9 +95,9 @@ def end_with(other: Any) -> None:
     os._exit(1)
 
 
-def made(rows: np.ndarray, rolls: np.ndarray | None) -> Any:
+def made(rows: np.ndarray, rolls: np.ndarray | None, segments: int) -> Any:
     """One batch, its tensors as plain arrays."""
     assert _documents is not None
     told = None if rolls is None else torch.from_numpy(rolls)
-    batch = _documents.batch(torch.from_numpy(rows), told)
+    batch = _documents.upto(segments).batch(torch.from_numpy(rows), told)
     return tree_map(lambda part: part.numpy() if torch.is_tensor(part) else part, batch)

@@ -19,6 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 from mnemic.data import DATASETS
 from mnemic.data.contract import Data, Examples
 from mnemic.data.long.tensors import LongSet
+from mnemic.learn.ahead import Ahead
 from mnemic.learn.calibrate import calibrate
 from mnemic.learn.checkpoint import Checkpoint, Progress, load, locate, save
 from mnemic.learn.disk import CheckpointError
@@ -117,6 +118,8 @@ class Run:
                     f"then {dict(before.sizes)}); give the same data, or --fresh to start anew"
                 )
         self.log = Log(folder, self.progress.history) if self.leads else None
+        long = self.data.train
+        self.ahead = Ahead(long) if isinstance(long, LongSet) else None
 
     def train(self, phase: Phase) -> Iterator[Report]:
         """One phase, from where it stands to its end."""
@@ -130,8 +133,9 @@ class Run:
         self.restore(optimiser)
         start, total = self.progress.step, phase.settings.total(draws.epoch)
         steps = train_phase(
-            phase, trained, stories, draws, optimiser=optimiser, start=start, carried=self.carried
-        )
+            phase, trained, stories, draws,
+            optimiser=optimiser, start=start, carried=self.carried, ahead=self.ahead,
+        )  # fmt: skip
         self.began, patience = time.monotonic(), phase.settings.patience
         try:
             while not self.best.stale(patience) and (step := next(steps, None)) is not None:
@@ -256,6 +260,8 @@ class Run:
         self.save(None)
 
     def close(self) -> None:
+        if self.ahead is not None:
+            self.ahead.close()
         if self.log is not None:
             self.log.close()
 

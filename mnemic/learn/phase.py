@@ -5,6 +5,7 @@ linear start is a phase in which ``model.memory.softmax`` is false. Phases share
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from mnemic.data.contract import Examples
 from mnemic.data.long.tensors import LongSet
-from mnemic.learn.ahead import made_ahead
+from mnemic.learn.ahead import Ahead
 from mnemic.learn.clip import CLIPS
 from mnemic.learn.draws import Draw, Draws
 from mnemic.learn.many import Many
@@ -52,7 +53,7 @@ def check(phase: Phase) -> None:
     build(OBJECTIVES, phase.recipe["objective"])
     build(SCHEDULES, phase.settings.schedule)
     build(CLIPS, phase.settings.clip)
-    optimiser_of(nn.Linear(1, 1), phase.settings)
+    optimiser_of(nn.Linear(1, 1), replace(phase.settings, fixed=()))
 
 
 def draws_of(
@@ -86,8 +87,12 @@ def train_phase(
     optimiser: torch.optim.Optimizer,
     start: int = 0,
     carried: Carried | None = None,
+    ahead: Ahead | None = None,
 ) -> Iterator[Step]:
-    """Train from step ``start`` to the phase's end, with what the step before it carried on."""
+    """Train from step ``start`` to the phase's end, with what the step before it carried on.
+
+    ``ahead`` makes the batches of long documents, where the phase has workers.
+    """
     device = next(network.parameters()).device
     on_gpu = device.type == "cuda"
     if not on_gpu and sum(p.numel() for p in network.parameters()) < SMALL:
@@ -112,7 +117,12 @@ def train_phase(
 
     drawn: Iterator[Any] = map(share, draws.from_step(start))
     if phase.settings.workers:
-        drawn = made_ahead(as_long(questions), drawn, phase.settings.workers)
+        if ahead is None or not isinstance(questions, LongSet):
+            raise ConfigError(
+                "train.workers make batches of long documents, which are drawn anew each time; "
+                "leave it out for other data"
+            )
+        drawn = ahead.batches(questions, drawn, phase.settings.workers)
     return train(
         network,
         loss_of,
@@ -123,15 +133,6 @@ def train_phase(
         start=start,
         carried=carried,
     )
-
-
-def as_long(questions: Examples) -> LongSet:
-    if not isinstance(questions, LongSet):
-        raise ConfigError(
-            "train.workers make batches of long documents, which are drawn anew each time; leave it"
-            " out for other data"
-        )
-    return questions
 
 
 def share(draw: Draw) -> Draw:

@@ -28,6 +28,7 @@ from mnemic.learn.checkpoint import (
 )
 from mnemic.learn.disk import CheckpointError
 from mnemic.learn.draws import dice_of
+from mnemic.learn.fixed import fixed_parts
 from mnemic.learn.phase import Phase
 from mnemic.memory.kv import KeyValue
 from mnemic.network import assemble, check_parts
@@ -207,8 +208,10 @@ def same_weights(model: dict[str, Any], sizes: Sizes, network: nn.Module) -> Any
 
 def check_phases(plan: Sequence[Phase], recipe: Recipe, sizes: Sizes) -> None:
     """The parts fit; a phase may use the recipe's weights otherwise, but not other weights."""
-    check_parts(new_network(recipe["model"], sizes, 0), sizes)
+    network = new_network(recipe["model"], sizes, 0)
+    check_parts(network, sizes)
     for phase in plan:
+        fixed_parts(network, phase.settings.fixed)
         if phase.settings.segments and recipe["data"].get("kind") not in LONG:
             raise ConfigError(f"train.segments is for data of kind {listed(LONG)}; leave it out")
         if phase.recipe["model"] == recipe["model"]:

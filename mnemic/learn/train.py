@@ -1,7 +1,7 @@
 """Training is a generator: it steps and yields; its caller logs, evaluates, saves and stops."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
@@ -11,9 +11,11 @@ from typing import Any, Literal, NamedTuple
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_map
 
 from mnemic.learn.clip import CLIPS
+from mnemic.learn.fixed import fixed_parts
 from mnemic.learn.many import Many
 from mnemic.learn.optimise import OPTIMISERS
 from mnemic.learn.schedule import SCHEDULES
@@ -37,6 +39,7 @@ class TrainSettings:
     segments: int = 0  # of the longest documents of this phase; 0: as long as the data says
     buckets: int = 1  # kinds of batches by length: the more, the less work goes into padding
     rate: float = 1e-3
+    fixed: Sequence[str] = ()  # parts of the network whose weights stay as they are: "encode", …
     reduce: Literal["mean", "sum"] = "mean"  # sum: the step grows with the batch
     optimiser: Mapping[str, Any] = field(default_factory=lambda: {"kind": "adamw"})
     schedule: Mapping[str, Any] = field(default_factory=lambda: {"kind": "constant"})
@@ -135,6 +138,8 @@ def train(
     if isinstance(optimiser.param_groups[0]["lr"], Tensor):
         advance = Graphed(advance, after=EAGER, key=lambda batch: getattr(batch, "most", None))
     network.train()
+    for part in fixed_parts(network, settings.fixed):
+        part.eval()  # what does not learn has no dropout either
     for number, batch in enumerate(islice(batches, max(total - start, 0)), start=start):
         now = settings.rate * schedule(number, epoch, total)
         set_rate(optimiser, now)
@@ -147,7 +152,10 @@ def optimiser_of(
 ) -> torch.optim.Optimizer:
     """The optimiser a recipe names; with ``graph`` its rate is a tensor that a graph can read."""
     rate: Any = torch.zeros((), device="cuda") if graph else settings.rate
-    given = {"parameters": network.parameters(), "rate": rate, "runs": isinstance(network, Many)}
+    for part in fixed_parts(network, settings.fixed):
+        part.requires_grad_(False)
+    learnt = [p for p in network.parameters() if p.requires_grad]
+    given = {"parameters": learnt, "rate": rate, "runs": isinstance(network, Many)}
     return build(OPTIMISERS, settings.optimiser, **given)
 
 
@@ -211,7 +219,7 @@ class Advance:
 
 def apart(network: nn.Module) -> Any:
     """Within it, processes that train together do not tell each other their gradients."""
-    if isinstance(network, nn.parallel.DistributedDataParallel):
+    if isinstance(network, DistributedDataParallel):
         return network.no_sync()
     return nullcontext()
 

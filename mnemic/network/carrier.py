@@ -18,6 +18,7 @@ from mnemic.encode.transformer import TransformerEncoder
 from mnemic.memory import Reading
 from mnemic.network.segments import (
     IGNORE,
+    Counted,
     Lesson,
     Recalled,
     Segments,
@@ -94,8 +95,10 @@ class Carrier(nn.Module):
     def encoded(self, inputs: Segments) -> Encoded:
         """I for all segments of all documents at once; those that are empty cost nothing."""
         batch, count, length = inputs.tokens.shape
-        mask, rows = inputs.mask.flatten(0, 1), counted(inputs).rows  # (b s) n, r
-        states = self.encode(inputs.tokens.flatten(0, 1)[rows], mask[rows])  # r n d
+        known = counted(inputs)
+        mask, rows = inputs.mask.flatten(0, 1), known.rows  # (b s) n, r
+        told = {"room": known.tokens} if isinstance(self.encode, TransformerEncoder) else {}
+        states = self.encode(inputs.tokens.flatten(0, 1)[rows], mask[rows], **told)  # r n d
         states = states.to(self.respond.vocabulary.words.dtype)  # what is carried stays exact
         asking = places = only = None
         if inputs.hidden is not None:
@@ -107,7 +110,7 @@ class Carrier(nn.Module):
             only = seen.new_zeros(seen.shape) if inputs.hidden is None else inputs.hidden
             only = only.view(batch * count, length)
         if self.unit == "sentences":
-            states, seen, only = self.pooled(states, inputs, rows, only)
+            states, seen, only = self.pooled(states, inputs, known, only)
         whole = spread(states, rows, batch * count)  # (b s) p d
         shape = (batch, count)
         units, seen = whole.unflatten(0, shape), seen.unflatten(0, shape)
@@ -119,15 +122,15 @@ class Carrier(nn.Module):
         return places.take(states) if self.mass is None else self.mass(states, mask, places)
 
     def pooled(
-        self, states: Tensor, inputs: Segments, rows: Tensor, only: Tensor | None
+        self, states: Tensor, inputs: Segments, known: Counted, only: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """The sentences of segments that are not empty (r p d), and of all which are real."""
         if inputs.sentences is None:
             raise ValueError("carry.unit = 'sentences' needs to know where sentences are")
-        own, count = inputs.sentences.flatten(0, 1), counted(inputs).sentences
+        own, count = inputs.sentences.flatten(0, 1), known.sentences
         seen = any_of(own >= 0, own, count)
         only = None if only is None else any_of(only, own, count)
-        return units_of(states, own[rows], count), seen, only
+        return units_of(states, own[known.rows], count), seen, only
 
     def carry(
         self,

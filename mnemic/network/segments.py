@@ -19,6 +19,7 @@ class Counted(NamedTuple):
 
     rows: Tensor  # r, which of the (b s) segments are not empty
     sentences: int  # of the segment that has most
+    tokens: int = 0  # of all of them, special ones too; 0: nobody has counted them
 
 
 class Segments(NamedTuple):

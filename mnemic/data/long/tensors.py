@@ -196,11 +196,13 @@ class LongSet:
         question = padded(framed, max(len(own) for own in framed))
         tokens, sentences, facts, answer, asked = map(torch.from_numpy, (*parts, answers, question))
         rows = (parts[0][..., 0] == self.tokenizer.cls).reshape(-1).nonzero()[0]
+        size = 2 * len(rows) + int((parts[1] >= 0).sum())
         inside = sentences >= 0
         edge = (tokens == self.tokenizer.cls) | (tokens == self.tokenizer.sep)
         inputs = Segments(
             tokens, inside | edge, inside, asked.clamp(min=0), asked >= 0, answer.clamp(min=0),
-            sentences=sentences, counted=Counted(torch.from_numpy(rows), int(parts[1].max()) + 1),
+            sentences=sentences,
+            counted=Counted(torch.from_numpy(rows), int(parts[1].max()) + 1, size),
         )  # fmt: skip
         said = torch.tensor([len(own.asked.answer) > 0 for own in documents])
         batch = Batch(

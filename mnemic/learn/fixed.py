@@ -1,0 +1,20 @@
+"""Parts of a network that do not learn, such as an encoder whose weights others share."""
+
+from collections.abc import Sequence
+
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from mnemic.learn.many import Many
+from mnemic.recipe import ConfigError, listed
+
+
+def fixed_parts(network: nn.Module, names: Sequence[str]) -> list[nn.Module]:
+    """The parts of these names; their weights may be those of other parts, too."""
+    if names and isinstance(network, Many):
+        raise ConfigError("train.fixed is for one run at a time: leave it out of a table")
+    whole = network.module if isinstance(network, DistributedDataParallel) else network
+    known = dict(whole.named_children())
+    if unknown := [name for name in names if name not in known]:
+        raise ConfigError(f"train.fixed names parts of {listed(known)}, not {listed(unknown)}")
+    return [known[name] for name in names]
