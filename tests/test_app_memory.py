@@ -10,6 +10,8 @@ import pytest
 from app_runs import run
 from document_files import pdf
 
+from mnemic.store import SQLiteStore
+
 
 @pytest.fixture(autouse=True)
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -114,7 +116,14 @@ def test_notes_updates_and_their_history(desk: Path) -> None:
     assert "(no longer read)" in run("memories", "--all").out
     told = run("history", "2", "--json").json
     assert [one["id"] for one in told["versions"]] == [1, 2]
+    assert "text" not in told["versions"][0]
     assert "superseded" in run("history", "1").out
+    said = run("history", "2", "--text", "--json").json["versions"]
+    monday, friday = (f"The meeting is on {day}." for day in ("Monday", "Friday"))
+    assert [one["text"] for one in said] == [monday, friday]
+    shown = run("history", "1", "--text").out.splitlines()
+    assert shown.index(monday) < shown.index(friday)
+    assert "read until" in shown[shown.index(monday) - 1]
     remember("papers/lease.txt")
     assert run("update", "papers/lease.txt").out == "document 3 is as it was\n"
     done = run("update", "3", "--note", "The lease ends in May.")
@@ -135,6 +144,38 @@ def test_several_memories(desk: Path) -> None:
     assert "two memories" in refused("remember", ".", "--here", "--memory", "work")
 
 
+def test_a_version_is_shown_line_by_line_until_it_is_forgotten(desk: Path) -> None:
+    lines = ["The lease ends on 30 June.", f"[red]{'The rent is 700 euros. ' * 8}".strip(), "Bye."]
+    (desk / "old.txt").write_text("\n".join(lines).replace("Bye", "\x1bBye"), encoding="utf-8")
+    remember("old.txt")
+    (desk / "old.txt").write_text("The lease ended.", encoding="utf-8")
+    assert run("update", "1").out == "document 2 supersedes 1\n"
+    shown = run("history", "2", "--text").out.splitlines()
+    start = shown.index(lines[0])
+    assert [line.strip() for line in shown[start : start + 3]] == lines
+    assert "verified: no trace is left" in run("forget", "2", "--verify").out
+    assert "there is no document 1" in refused("history", "1", "--text")
+
+
+def test_check_says_what_it_left_out(desk: Path) -> None:
+    """Another process is writing."""
+    remember("papers/lease.txt", "--memory", "notes.db")
+    store = SQLiteStore("notes.db")
+    with store.writing():
+        done = run("check", "--memory", "notes.db")
+        assert (done.code, done.out) == (0, "notes.db is sound, as far as a reader can see\n")
+        assert done.err.startswith("warning: left out: whether the full-text index says what the ")
+        assert "another process (process " in done.err
+        told = run("check", "--memory", "notes.db", "--json")
+        assert (told.code, told.json["faults"], len(told.json["left_out"])) == (0, [], 1)
+        assert "is writing into" in told.json["why"]
+        store.connection.execute("DELETE FROM vectors")
+        done = run("check", "--memory", "notes.db")
+        assert (done.code, done.out) == (2, "")
+        assert "1 passages have no vector" in done.err.splitlines()[-1]
+    store.close()
+
+
 def test_upkeep(desk: Path) -> None:
     remember("papers", "--memory", "notes.db")
     own = ("--memory", "notes.db")
@@ -145,7 +186,8 @@ def test_upkeep(desk: Path) -> None:
     assert run("export-memory", "all.jsonl", *own).out == "3 documents written to all.jsonl\n"
     there = ("import-memory", "all.jsonl", "--memory", "new.db", "--embedder", "none")
     assert run(*there).out == "3 documents in new.db\n"
-    assert run("check", "--memory", "new.db", "--json").json["faults"] == []
+    told = run("check", "--memory", "new.db", "--json").json
+    assert told == {"memory": "new.db", "faults": [], "left_out": [], "why": ""}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import numpy
 import pytest
 
 from mnemic.store import ENGINES, Store, StoreError
-from mnemic.store.contract import Draft, Model, Place
+from mnemic.store.checking import check
+from mnemic.store.contract import Checked, Draft, Model, Place
 from mnemic.store.keys import without_keys
 from mnemic.text.documents import Passage, Sentence
 
@@ -85,7 +86,7 @@ def test_what_is_written_is_read_by_another(opened: Opened) -> None:
     assert store.vectors([*slots, 999]).tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]]
     assert store.model() == MODEL
     assert store.begun()
-    assert store.check() == []
+    assert check(store) == Checked()
 
 
 def test_a_change_is_there_whole_or_not_at_all(opened: Opened) -> None:
@@ -151,7 +152,7 @@ def test_what_is_superseded_is_kept_but_not_read(opened: Opened) -> None:
         "superseded",
     ]
     assert store.equal("old") is None
-    assert store.check() == []
+    assert check(store) == Checked()
 
 
 def test_a_document_lives_as_long_as_it_has_a_place(opened: Opened) -> None:
@@ -169,7 +170,7 @@ def test_a_document_lives_as_long_as_it_has_a_place(opened: Opened) -> None:
     assert store.once_at("/b") == [number]
     assert store.place("/a") == Place("/a", other, 1, 2)
     assert [place.path for place in store.places()] == ["/a"]
-    assert store.check() == []
+    assert check(store) == Checked()
 
 
 def test_what_is_erased_is_nowhere(opened: Opened) -> None:
@@ -206,7 +207,7 @@ def test_another_model_means_other_vectors(opened: Opened) -> None:
     add(store, "gone", "x", previous=add(store, "older", "y"))
     with store.writing(), store.change():
         store.set_model(Model("other", "1", 2))
-    assert store.check() == ["3 passages have no vector; `mnemic reindex` makes them"]
+    assert check(store).faults == ("3 passages have no vector; `mnemic reindex` makes them",)
     (lacking,) = store.unmarked()
     assert [slot.document for slot in lacking][:2] == [number, number]
     for slots in store.unmarked():
@@ -215,7 +216,7 @@ def test_another_model_means_other_vectors(opened: Opened) -> None:
                 [slot.id for slot in slots],
                 without_keys(numpy.ones((len(slots), 2), numpy.float32)),
             )
-    assert store.check() == []
+    assert check(store) == Checked()
     assert store.vectors([lacking[0].id]).tolist() == [[1, 1]]
 
 
@@ -255,37 +256,5 @@ def test_a_document_of_another_memory_is_as_it_was_there(
         assert there.history([number]) == store.history([number])
     assert there.match("mat", 9) == []
     assert len(there.match("drawer", 9)) == 1
-    assert there.check() == []
+    assert check(there) == Checked()
     there.close()
-
-
-HARMS = {
-    "DELETE FROM vectors WHERE passage = 1": "1 passages have no vector",
-    "UPDATE passages SET text = 'other words' WHERE id = 2": "does not agree with the texts",
-    "UPDATE passages SET number = 7 WHERE id = 2": "not numbered from 0",
-    "UPDATE documents SET retired = 'then'": "is in the full-text index, but is not read",
-}
-OWN_HARMS = {
-    "sqlite": {
-        'UPDATE sentences SET "end" = 99': "lies outside its text",
-        "UPDATE vectors SET vector = x'00'": "not of the model's width",
-    },
-    "postgresql": {
-        "UPDATE passages SET sentences = '{{0,99,1,0,99}}'": "lies outside its text",
-        "UPDATE vectors SET vector = '[1]'": "not of the model's width",
-        "DELETE FROM lexicon WHERE passage = 2": "passage 2 is read, but is not in the full-text",
-    },
-}
-
-
-def test_check_sees_what_is_wrong(opened: Opened, engine: str) -> None:
-    """Break each table and index by hand."""
-    store = opened()
-    add(store, "one", "The cat sat.", "A dog ran.")
-    connection = store.connection.raw  # type: ignore[attr-defined]
-    for harm, said in (HARMS | OWN_HARMS[engine]).items():
-        connection.execute("BEGIN")
-        connection.execute(harm)
-        assert said in " ".join(store.check()), harm
-        connection.execute("ROLLBACK")
-    assert store.check() == []

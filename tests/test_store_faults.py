@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemic.store import HashedNgrams, Memory, SQLiteStore, StoreError
+from mnemic.store import Checked, HashedNgrams, Memory, SQLiteStore, StoreError
 from mnemic.store.schema import SCHEMAS
 
 WORDS = "The quick brown fox jumps over the lazy dog near the river bank. "
@@ -77,7 +77,7 @@ def test_a_page_that_was_overwritten_is_found(path: Path) -> None:
     content[place : place + 100] = bytes(100)
     path.write_bytes(content)
     with Memory(path, reader=None) as memory:
-        assert "damaged" in " ".join(memory.check())
+        assert "damaged" in " ".join(memory.check().faults)
 
 
 def test_another_model(path: Path) -> None:
@@ -89,7 +89,7 @@ def test_another_model(path: Path) -> None:
         assert [one.title for one in memory.memories()][1] == "The milk is in the kitchen."
         list(memory.reindex(HashedNgrams(width=64)))
         assert memory.ask("Where is the milk?").text == "The milk is in the kitchen."
-        assert memory.check() == []
+        assert memory.check() == Checked()
 
 
 def test_a_model_that_is_not_here(path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_disk_that_is_full(path: Path, tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="the disk is full; make room"):
             memory.note(WORDS * 1000)
         assert len(memory.memories()) == 2
-        assert memory.check() == []
+        assert memory.check() == Checked()
     large = tmp_path / "large.txt"
     large.write_text(WORDS * 6_000, encoding="utf-8")
     program = f"""
@@ -130,7 +130,7 @@ Memory({str(path)!r}).remember({str(large)!r})
     assert "the disk" in done.stderr
     with Memory(path, reader=None) as memory:
         assert len(memory.memories()) == 2
-        assert memory.check() == []
+        assert memory.check() == Checked()
         memory.remember(large)
         assert len(memory.memories()) == 3
 
@@ -141,6 +141,7 @@ from mnemic.store import Memory, StoreError
 os.setgid(65534); os.setuid(65534)  # after the imports: who knows where Python lies
 memory = Memory({path!r}, reader=None)
 print(memory.ask("Where is the milk?").text)
+print(memory.check())
 try:
     memory.note("New.")
 except StoreError as error:
@@ -163,7 +164,8 @@ def test_a_file_that_is_read_only(path: Path, tmp_path_factory: pytest.TempPathF
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert done.stdout.splitlines()[0] == "The milk is in the kitchen.", done.stderr
-    assert "is read-only; reading it still works" in done.stdout
+    assert "Checked(faults=(), left_out=('whether the full-text" in done.stdout.splitlines()[1]
+    assert "is read-only; reading it still works" in done.stdout.splitlines()[2]
     assert digest(path) == before
 
 
@@ -203,7 +205,7 @@ def test_a_reader_that_holds_the_journal(path: Path) -> None:
         assert memory.store.unscrubbed()
         assert len(list(reader.documents())) == 3  # it still sees what it saw
         reader.connection.execute("COMMIT")
-        assert memory.check() == []
+        assert memory.check() == Checked()
         assert not memory.store.unscrubbed()
         assert memory.store.remains([b"passphrase"]) == []
     reader.close()

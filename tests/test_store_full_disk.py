@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from app_runs import run
 
-from mnemic.store import Memory, StoreError
+from mnemic.store import Checked, Memory, StoreError
 
 LONG = " ".join(
     f"Entry {number} says that box {number} holds {number * 7} nails." for number in range(60)
@@ -55,15 +55,15 @@ def test_what_was_acknowledged_stays_and_the_rest_goes_on(small: Path) -> None:
     with Memory(small / "memory.db", embedder="hashed-ngrams") as memory:
         done = filled(memory)
         assert len(done) > 5
-        assert memory.check() == []
+        assert memory.check() == Checked()
         assert sorted(held(memory)) == sorted(done)
         assert memory.ask("How many nails does box 9 hold?").found
     with Memory(small / "memory.db") as again:  # as the next program finds it
-        assert again.check() == []
+        assert again.check() == Checked()
         assert sorted(held(again)) == sorted(done)
         assert mounted("-o", "remount,size=8m", small)
         again.note("There is room now.")
-        assert again.check() == []
+        assert again.check() == Checked()
         assert len(again.memories()) == len(done) + 1
 
 
@@ -77,7 +77,7 @@ def test_forgetting_on_a_full_disk_is_whole_or_not_at_all(small: Path) -> None:
         except StoreError as error:
             assert "disk is full" in str(error)  # noqa: PT017
             left = len(done)
-        assert memory.check() == []
+        assert memory.check() == Checked()
         assert len(memory.memories()) == left
         assert mounted("-o", "remount,size=8m", small)
         memory.forget(memory.memories()[0].id, verify=True)
@@ -97,4 +97,4 @@ def test_the_command_line_says_so_and_goes_on(small: Path, tmp_path: Path) -> No
     assert run(*words).code == 0
     with Memory(small / "memory.db") as memory:
         assert len(memory.memories()) == 60
-        assert memory.check() == []
+        assert memory.check() == Checked()

@@ -9,7 +9,8 @@ import pytest
 
 from mnemic import Memory
 from mnemic.store import ENGINES, HashedNgrams, Store
-from mnemic.store.contract import Draft, Keys, Marks, Model, Vectors
+from mnemic.store.checking import check
+from mnemic.store.contract import Checked, Draft, Keys, Marks, Model, Vectors
 from mnemic.store.embed import PACKAGE, CheckpointEmbedder, FolderEmbedder, embedder
 from mnemic.store.keys import nearest_keys, pack_keys, unpack_keys, without_keys
 from mnemic.store.reading import seek
@@ -131,7 +132,8 @@ def test_keys_are_kept_beside_the_vector(opened: Callable[[], Store]) -> None:
         numpy.stack([own.vector for own in marks]), abs=1e-3
     )
     assert (store.count().vectors, store.count().keyed) == (3, 3)
-    assert list(store.unmarked()) == store.check() == []
+    assert list(store.unmarked()) == []
+    assert check(store) == Checked()
     with store.writing(), store.change():
         store.give(slots[:2], [Marks(marks[0].vector, units(2, 8)), marks[0]])
     assert store.keys(slots).counts.tolist() == [2, 3, 40]
@@ -149,9 +151,9 @@ def test_check_finds_keys_of_another_width(opened: Callable[[], Store], engine: 
     execute = store.connection.raw.execute  # type: ignore[attr-defined]
     harm = "'\\x0102'" if engine == "postgresql" else "x'0102'"
     execute(f"UPDATE {KEPT[engine]} SET keys = {harm} WHERE passage = {slots[0]}")
-    assert store.check() == ["the keys of 1 passages are not of the model's width, 16"]
+    assert check(store).faults == ("the keys of 1 passages are not of the model's width, 16",)
     execute(NONE[engine])  # written before there were keys
-    assert store.check() == []
+    assert check(store) == Checked()
     assert store.keys(slots).counts.tolist() == [0, 0]
     assert [slot.id for (slot, *_) in store.unmarked()] == slots[:1]
 
@@ -193,13 +195,14 @@ def test_a_memory_of_before_is_read_and_gets_keys(
                 assert version == 1
     with Memory(place, embedder=Sentences(), reader=None) as memory:  # type: ignore[arg-type]
         assert memory.search(query)[0].text == TEXTS[2]  # by its vector alone
-        assert memory.check() == []
+        assert memory.check() == Checked()
         memory.note("What is new has keys. And the old does not mind that.")
         assert memory.stats().keyed == 1
         *_, last = memory.reindex(Sentences())
         assert last == (4, 4)
         assert memory.search(query)[0].text == LONG
-        assert memory.check() == list(memory.reindex(Sentences())) == []
+        assert memory.check() == Checked()
+        assert list(memory.reindex(Sentences())) == []
 
 
 def test_nothing_is_left_of_forgotten_keys(place: object, engine: str) -> None:

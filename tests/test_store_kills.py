@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from mnemic.store import ENGINES, Memory, StoreError
+from mnemic.store import ENGINES, Checked, Memory, StoreError
 
 # Says what it is about to do, does it, says that it is done; for ever.
 WORKER = """
@@ -105,7 +105,7 @@ def compare(path: Path | str, told: Told) -> None:
     if not told.sure and not begun(path):
         return
     with Memory(path, reader=None) as memory:
-        assert memory.check() == []
+        assert memory.check() == Checked()
         there = {one.id: one for one in memory.memories()}
         held = {
             number: " ".join(slot.passage.text for slot in memory.store.slots_of(number))

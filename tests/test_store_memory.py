@@ -10,7 +10,7 @@ import pytest
 from document_files import docx, pdf
 
 from mnemic import Memory
-from mnemic.store import ENGINES, HashedNgrams, Step, StoreError
+from mnemic.store import ENGINES, Checked, HashedNgrams, Step, StoreError
 from mnemic.store.embed import embedder
 from mnemic.store.lexical import words_of
 from mnemic.store.locate import locate
@@ -89,7 +89,7 @@ def test_only_what_changed_is_read_again(memory: Memory, folder: Path) -> None:
     assert outcomes(memory.remember(folder))["a.txt"] == "gone"
     assert not [one for one in memory.search("key drawer mat") if "key" in one.text]
     assert memory.ask("What is the passphrase?").text == "The passphrase is incomprehensibilities."
-    assert memory.check() == []
+    assert memory.check() == Checked()
 
 
 def test_a_file_that_changes_within_the_clocks_grain(memory: Memory, tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_what_no_text_can_hold(memory: Memory, folder: Path) -> None:
     first = answer.evidence[0]
     assert source[first.first : first.last] == r"Half \ud83d of a \u0000 smile is here."
     assert memory.document(memory.note("A \ud83d note.")).title == "A \ufffd note."
-    assert memory.check() == []
+    assert memory.check() == Checked()
 
 
 def test_a_large_file_is_written_while_it_is_read(memory: Memory, tmp_path: Path) -> None:
@@ -186,6 +186,7 @@ def test_a_large_file_is_written_while_it_is_read(memory: Memory, tmp_path: Path
     answer = memory.ask("Where does Person 1234 live?")
     assert answer.text == "Person 1234 lives in house 8638."
     assert text[answer.evidence[0].first : answer.evidence[0].last] == answer.text
+    assert memory.text(path).split() == text.split()
 
 
 def test_notes_and_updates_keep_a_history(memory: Memory) -> None:
@@ -194,6 +195,10 @@ def test_notes_and_updates_keep_a_history(memory: Memory) -> None:
     second = memory.update(first, "The meeting is on Friday.")
     assert memory.ask("When is the meeting?").text == "The meeting is on Friday."
     versions, events = memory.history(second)
+    assert [memory.text(one.id) for one in versions] == [
+        "The meeting is on Monday.",
+        "The meeting is on Friday.",
+    ]
     assert [one.id for one in versions] == [first, second]
     assert [one.title for one in versions] == ["meeting", "meeting"]
     assert [event.what for event in events].count("superseded") == 1
@@ -227,6 +232,8 @@ def test_nothing_is_left_of_what_is_forgotten(memory: Memory, folder: Path) -> N
     write(folder / "c.txt", SECRET + " It is written down nowhere.", age=10)
     memory.remember(folder)
     number = memory.ask("What is the passphrase?").evidence[0].document
+    old, new = (memory.text(one.id) for one in memory.history(number)[0])
+    assert (old, new) == (SECRET, SECRET + " It is written down nowhere.")
     done = memory.forget(number, verify=True)
     assert (len(done.documents), done.scrubbed, done.remains) == (2, True, ())
     if files := [path for path in folder.parent.iterdir() if path.name.startswith("memory.db")]:
@@ -235,7 +242,7 @@ def test_nothing_is_left_of_what_is_forgotten(memory: Memory, folder: Path) -> N
             assert trace not in content
         assert b"kitchen" in content
     assert not [hit for hit in memory.search("passphrase") if "passphrase" in hit.text]
-    assert memory.check() == []
+    assert memory.check() == Checked()
     assert outcomes(memory.remember(folder))["c.txt"] == "new"  # the file is still there
 
 
@@ -277,7 +284,7 @@ def test_a_memory_moves_as_json_lines(memory: Memory, folder: Path, tmp_path: Pa
         assert other.ask("Where is the key?").text == "The key is under the mat."
         list(other.take(tmp_path / "all.jsonl"))  # twice is once
         assert other.stats()[:5] == memory.stats()[:5]
-        assert other.check() == []
+        assert other.check() == Checked()
         list(other.export(tmp_path / "again.jsonl"))
     assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "all.jsonl").read_bytes()
 
@@ -334,7 +341,7 @@ def test_words_alone(tmp_path: Path) -> None:
         assert memory.ask("Where is the key?").text == "The key is under the mat."
         assert not memory.ask("Xyzzy?").found
         assert memory.forget(memory.note(SECRET), verify=True).remains == ()
-        assert memory.check() == []
+        assert memory.check() == Checked()
 
 
 def test_which_memory_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

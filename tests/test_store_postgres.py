@@ -12,7 +12,8 @@ from postgres_server import GUARDED
 
 from mnemic import Memory
 from mnemic.store import HashedNgrams, PostgresStore, SQLiteStore, StoreError, postgres_dense
-from mnemic.store.contract import Draft, Model, Scored
+from mnemic.store.checking import check
+from mnemic.store.contract import Checked, Draft, Model, Scored
 from mnemic.store.keys import without_keys
 from mnemic.store.locate import locate
 from mnemic.store.postgres_schema import SCHEMAS
@@ -92,7 +93,7 @@ def test_both_engines_rank_alike(new_address: NewAddress, tmp_path: Path) -> Non
             assert [one.score for one in own] == pytest.approx([one.score for one in other], 1e-6)
             assert clear(own) == clear(other)
     for store in stores:
-        assert store.check() == []
+        assert check(store) == Checked()
         store.close()
 
 
@@ -160,7 +161,7 @@ def test_a_memory_moves_between_engines(tmp_path: Path, new_address: NewAddress)
             list(memory.export(tmp_path / f"{number}.jsonl"))
             texts.append((tmp_path / f"{number}.jsonl").read_bytes())
             answers.append(memory.ask("Where is the key?"))
-            assert memory.check() == []
+            assert memory.check() == Checked()
     assert texts[0] == texts[1] == texts[2]
     assert answers[0].text == answers[1].text == "The key is under the mat."
     assert answers[0].score == pytest.approx(answers[1].score, 1e-3)
@@ -268,7 +269,7 @@ def test_a_connection_that_is_lost_is_made_again(address: str) -> None:
         with lost, memory.store.writing(), memory.store.change():
             memory.store.add(Draft("half", "text", "half"), broken())
         assert memory.stats().documents == 2
-        assert memory.check() == []
+        assert memory.check() == Checked()
 
 
 @pytest.mark.parametrize("reading", ["SELECT * FROM documents", "SELECT 1"])
@@ -289,7 +290,7 @@ def test_who_still_sees_what_was_erased(
         assert done.remains
         assert len(list(reader.documents())) == 2  # it still sees what it saw
         reader.connection.execute("COMMIT")
-        assert memory.check() == []
+        assert memory.check() == Checked()
         assert not memory.store.unscrubbed()
         assert memory.store.remains([b"kitchen", b"contract"]) == []
     reader.close()
@@ -314,7 +315,7 @@ def test_another_process_changes_the_embedder(address: str) -> None:
         list(other.reindex(HashedNgrams(width=64)))
         with pytest.raises(StoreError, match=r"gave .* another embedder meanwhile; nothing was"):
             memory.note("A fourth one.")
-        assert other.check() == []
+        assert other.check() == Checked()
 
 
 def test_the_commands(

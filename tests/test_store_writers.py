@@ -11,7 +11,8 @@ import pytest
 
 from mnemic import Memory
 from mnemic.store import PostgresStore
-from mnemic.store.contract import Draft, Model, Place, RaceError
+from mnemic.store.checking import check
+from mnemic.store.contract import Checked, Draft, Model, Place, RaceError
 from mnemic.text.documents import Passage, Sentence
 
 NewAddress = Callable[[], str]
@@ -61,7 +62,7 @@ def test_processes_that_remember_at_once(tmp_path: Path, new_address: NewAddress
         out, err = writer.communicate(timeout=60)
         assert (writer.returncode, out) == (0, "181\n"), err
     with Memory(address, reader=None) as memory:
-        assert memory.check() == []
+        assert memory.check() == Checked()
         found = memory.memories(retired=True)
         assert len(found) == len({one.digest for one in found}) == 151 + 3 * 30 + 20 + 3 * 20
         assert sorted(place.path for place in memory.store.places()) == sorted(
@@ -102,7 +103,7 @@ def test_who_comes_second_is_told(pair: tuple[PostgresStore, PostgresStore], pat
         number = slow.result()
     assert [one.id for one in second.documents(retired=True)] == [number]
     for store in pair:
-        assert store.check() == []
+        assert check(store) == Checked()
         store.close()
 
 
@@ -126,7 +127,7 @@ def test_a_place_for_a_document_that_is_being_retired(
             copied.result()
     assert list(first.places()) == []
     for store in pair:
-        assert store.check() == []
+        assert check(store) == Checked()
         store.close()
 
 

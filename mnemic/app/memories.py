@@ -37,15 +37,26 @@ def memories(
     out().print(f"memory: {short(str(lasting.path))}", style="dim", markup=False)
 
 
-def history(target: Target, memory: Where = None, as_json: AsJson = False) -> None:
+def history(
+    target: Target,
+    text: Annotated[bool, typer.Option("--text", help="Also what each version says.")] = False,
+    memory: Where = None,
+    as_json: AsJson = False,
+) -> None:
     """Show every version of a document, and what happened to it.
 
+    Versions are kept, with their text, until they are forgotten.
+
     Example: mnemic history report.pdf
+
+    Example: mnemic history 12 --text
     """
     with memory_at(memory) as lasting:
         versions, events = lasting.history(target)
+        texts = {one.id: lasting.text(one.id) for one in versions} if text else {}
     if as_json:
-        told = {"versions": [one._asdict() for one in versions]}
+        said = [{"text": texts[one.id]} if text else {} for one in versions]
+        told = {"versions": [one._asdict() | own for one, own in zip(versions, said)]}
         print_json(told | {"events": [one._asdict() for one in events]})
         return
     table = Table("when", "document", "what", "", header_style="bold")
@@ -55,6 +66,11 @@ def history(target: Target, memory: Where = None, as_json: AsJson = False) -> No
         what = short(event.path) if event.path else titles[event.document]
         table.add_row(event.at, str(event.document), event.what, Text(visible(what)))
     out().print(table)
+    for one in versions if text else []:
+        until = f", read until {one.retired}" if one.retired else ""
+        out().print(f"\n[bold]{one.id}[/]  remembered {one.remembered}{until}")
+        for line in texts[one.id].splitlines():
+            out().print(visible(line), markup=False, soft_wrap=True)
 
 
 def stats(memory: Where = None, as_json: AsJson = False) -> None:

@@ -8,23 +8,29 @@ import typer
 from mnemic.app.lasting import Embedder, Where, memory_at, short
 from mnemic.app.options import AsJson
 from mnemic.app.progress import Bars
-from mnemic.app.screen import out, print_json
+from mnemic.app.screen import out, print_json, warn
 
 
 def check(memory: Where = None, as_json: AsJson = False) -> None:
     """Test a memory: the file, the links between its parts, the indexes.
 
+    One that cannot be written now is tested, too; what only a writer can test is told.
+
     Example: mnemic check
     """
     with memory_at(memory) as lasting:
-        faults = lasting.check()
+        found = lasting.check()
+    if found.left_out and not as_json:
+        warn(f"left out: {'; '.join(found.left_out)}. Why: {found.why}")
     if as_json:
-        print_json({"memory": str(lasting.path), "faults": faults})
-    elif not faults:
-        out().print(f"{short(str(lasting.path))} is sound", markup=False)
-    if faults and not as_json:
-        raise ValueError(f"{lasting.path}: {len(faults)} faults: {'; '.join(faults)}")
-    if faults:
+        print_json({"memory": str(lasting.path)} | found._asdict())
+    elif not found.faults:
+        rest = ", as far as a reader can see" if found.left_out else ""
+        out().print(f"{short(str(lasting.path))} is sound{rest}", markup=False, soft_wrap=True)
+    if found.faults and not as_json:
+        told = "; ".join(found.faults)
+        raise ValueError(f"{lasting.path}: {len(found.faults)} faults: {told}")
+    if found.faults:
         raise typer.Exit(2)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from mnemic.store.answers import Answer, Evidence, Ranked
 from mnemic.store.asking import Asking
 from mnemic.store.confidence import Reader, Span
-from mnemic.store.contract import Document, Store, StoreError
+from mnemic.store.contract import Checked, Document, Store, StoreError
 from mnemic.store.embed import Embedder, HashedNgrams
 from mnemic.store.forgetting import Forgotten
 from mnemic.store.memory import Hit, Memory
@@ -23,6 +23,7 @@ __all__ = [
     "ENGINES",
     "Answer",
     "Asking",
+    "Checked",
     "Document",
     "Embedder",
     "Evidence",

@@ -1,7 +1,9 @@
 """What may be wrong with a memory in SQLite: the file, the links between tables, the indexes."""
 
+from collections.abc import Callable
+
 from mnemic.store.connection import Connection
-from mnemic.store.contract import Model, StoreError
+from mnemic.store.contract import Checked, Model, StoreError
 from mnemic.store.dense import STORED
 from mnemic.store.keys import CODE
 
@@ -34,23 +36,40 @@ QUESTIONS = {
     ),
 }
 SHOWN = 5  # of each kind of fault
+INDEX = "whether the full-text index says what the texts say"
 
 
-def faults(connection: Connection, model: Model | None) -> list[str]:
-    """Everything that is wrong, a line each."""
+def look(connection: Connection, model: Callable[[], Model | None], *, writing: bool) -> Checked:
+    """Everything that is wrong; whoever does not write cannot ask the full-text index."""
+    try:
+        with connection.snapshot():
+            found = file_faults(connection)
+            if not found:
+                found = row_faults(connection, model())
+                found += index_faults(connection) if writing else []
+    finally:
+        connection.expect_unchanged()
+    return Checked(tuple(found), () if writing else (INDEX,))
+
+
+def file_faults(connection: Connection) -> list[str]:
+    """What is wrong with the file itself, a line each."""
     try:
         rows = connection.rows("PRAGMA integrity_check")
     except StoreError as error:  # too damaged even for that
         return [str(error)]
-    if found := [line for (line,) in rows if line != "ok"]:
-        return [f"the file: {line}" for line in found]
+    return [f"the file: {line}" for (line,) in rows if line != "ok"]
+
+
+def row_faults(connection: Connection, model: Model | None) -> list[str]:
+    """What is wrong with what the tables say, a line each."""
     found = []
     for table, row, parent, _ in connection.rows("PRAGMA foreign_key_check"):
         found.append(f"row {row} of {table} belongs to something in {parent} that is not there")
     for words, question in QUESTIONS.items():
         rows = connection.rows(f"{question} LIMIT {SHOWN}")
         found += [words.format(row[0]) for row in rows]
-    return found + vector_faults(connection, model) + index_faults(connection)
+    return found + vector_faults(connection, model)
 
 
 def vector_faults(connection: Connection, model: Model | None) -> list[str]:
@@ -74,9 +93,7 @@ def vector_faults(connection: Connection, model: Model | None) -> list[str]:
 
 
 def index_faults(connection: Connection) -> list[str]:
-    """Whether the full-text index says what the texts say; it can be asked by a writer only."""
-    if not connection.writable:
-        return []
+    """Where the full-text index says something else than the texts."""
     try:
         connection.execute("INSERT INTO lexicon (lexicon, rank) VALUES ('integrity-check', 1)")
     except StoreError as error:

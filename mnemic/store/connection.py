@@ -46,6 +46,9 @@ class Connection:
         if path.is_dir():
             raise StoreError(f"{path} is a folder; a memory is a file, such as {path}/memory.db")
         self.writable = create or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+        journal = path.with_name(f"{path.name}-wal")
+        self.alone = not self.writable and not journal.exists()
+        self.opened = stamp(path) if self.alone else None
         with self.worded():
             if not path.exists():
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -58,13 +61,14 @@ class Connection:
                 raise
 
     def address(self) -> str:
-        """Where SQLite finds it; a journal beside it cannot be made in a read-only folder."""
+        """Where SQLite finds it; a journal beside it cannot be made in a read-only folder.
+
+        Without one it is read as a file that nobody writes: whether somebody does, goes unnoticed.
+        """
         escaped = str(self.path.absolute()).replace("%", "%25").replace("?", "%3f")
         escaped = escaped.replace("#", "%23")
-        journal = self.path.with_name(f"{self.path.name}-wal")
-        alone = not self.writable and not journal.exists()
         how = "rw" if self.writable else "ro"
-        return f"file:{escaped}?mode={how}" + ("&immutable=1" if alone else "")
+        return f"file:{escaped}?mode={how}" + ("&immutable=1" if self.alone else "")
 
     def prepare(self) -> None:
         self.raw.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000}")
@@ -140,7 +144,15 @@ class Connection:
         try:
             yield
         finally:
-            self.execute("COMMIT")
+            if self.raw.in_transaction:
+                self.raw.execute("ROLLBACK")  # works even on a damaged file
+
+    def expect_unchanged(self) -> None:
+        """An error if what was read may be half old and half new."""
+        if self.alone and stamp(self.path) != self.opened:
+            raise StoreError(
+                f"{self.path} was written by another process while it was open here; open it again"
+            )
 
     @contextmanager
     def worded(self) -> Iterator[None]:
@@ -158,3 +170,9 @@ class Connection:
 
     def close(self) -> None:
         self.raw.close()
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """What is another after a file was written."""
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns

@@ -148,6 +148,14 @@ class Counts(NamedTuple):
     bytes: int
 
 
+class Checked(NamedTuple):
+    """What is wrong with a memory, and what nobody looked at; both empty: all is well."""
+
+    faults: tuple[str, ...] = ()  # a line each
+    left_out: tuple[str, ...] = ()  # checks that only one who writes can make
+    why: str = ""  # nobody can write now
+
+
 class Store(Protocol):
     """An engine. Everything that changes it happens within ``writing`` and ``change``."""
 
@@ -158,7 +166,10 @@ class Store(Protocol):
     def close(self) -> None: ...
 
     def writing(self) -> AbstractContextManager[None]:
-        """Be one who writes; of an engine with one writer ``StoreError`` if another process is."""
+        """Be one who writes; ``StoreError`` if that is not allowed here.
+
+        Of an engine with one writer also if another process is the one.
+        """
 
     def change(self) -> AbstractContextManager[None]:
         """Make a change that is there whole, for good, after the block, or not at all."""
@@ -264,5 +275,8 @@ class Store(Protocol):
 
     def count(self) -> Counts: ...
 
-    def check(self) -> list[str]:
-        """What is wrong with it, a line each; nothing is changed."""
+    def check(self) -> Checked:
+        """What is wrong with it, in one state of it; nothing is changed.
+
+        Within ``writing`` all is looked at; else what only a writer can ask is left out, and told.
+        """

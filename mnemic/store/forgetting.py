@@ -33,6 +33,12 @@ def forget(store: Store, numbers: Sequence[int], *, verify: bool) -> Forgotten:
     return Forgotten(tuple(chosen.values()), scrubbed, told, store.beyond())
 
 
+def finish(store: Store) -> None:
+    """Do what a process that was killed while forgetting left undone."""
+    if store.unscrubbed():
+        store.scrub()
+
+
 def with_versions(store: Store, number: int) -> list[Document]:
     """A document and the versions before it; one that is still read, at another place, stays."""
     versions = store.versions(number)

@@ -19,10 +19,11 @@ from typing import NamedTuple
 from mnemic.store import embed, exchange
 from mnemic.store.answers import Answer
 from mnemic.store.asking import HOPS, READ, Asking, ask, check_question
+from mnemic.store.checking import check
 from mnemic.store.confidence import LEAST, Reader
-from mnemic.store.contract import Counts, Document, Event, Model, Store, StoreError
+from mnemic.store.contract import Checked, Counts, Document, Event, Model, Store, StoreError
 from mnemic.store.embed import Embedder
-from mnemic.store.forgetting import Forgotten, forget
+from mnemic.store.forgetting import Forgotten, finish, forget
 from mnemic.store.locate import locate
 from mnemic.store.network import SHIPPED
 from mnemic.store.on_disk import size_of
@@ -143,7 +144,7 @@ class Memory:
         folders = [os.path.abspath(path) for path in paths if os.path.isdir(path)]
         self.begin()
         with self.store.writing(), Parser(limits) as parser:
-            self.finish()
+            finish(self.store)
             work = Remembering(self.store, lambda: self.embedder, parser)
             yield from work.files(found.files, found.closed)
             yield from work.gone(folders)
@@ -226,11 +227,6 @@ class Memory:
         slots = self.store.slots([one.slot for one in self.store.match(query, ABOUT, every=True)])
         return [self.document(number) for number in sorted({slot.document for slot in slots})]
 
-    def finish(self) -> None:
-        """Do what a process that was killed while forgetting left undone."""
-        if self.store.unscrubbed():
-            self.store.scrub()
-
     def document(self, target: int | str | Path) -> Document:
         """A document by its id (12 or "12"), or by the path where it lies or lay last."""
         if isinstance(target, int) or str(target).isdecimal():
@@ -252,14 +248,17 @@ class Memory:
         versions = self.store.versions(self.document(target).id)
         return versions, self.store.history([one.id for one in versions])
 
+    def text(self, target: int | str | Path) -> str:
+        """What a document says, or said until it was superseded: its passages, line by line."""
+        slots = self.store.slots_of(self.document(target).id)
+        return "\n".join(slot.passage.text for slot in slots)
+
     def stats(self) -> Counts:
         return self.store.count()
 
-    def check(self) -> list[str]:
-        """What is wrong with the memory, a line each; nothing, if all is well."""
-        with self.store.writing():
-            self.finish()
-            return self.store.check()
+    def check(self) -> Checked:
+        """What is wrong with the memory, and what was left out because nobody can write now."""
+        return check(self.store)
 
     def reindex(self, embedder: str | Embedder | None = None) -> Iterator[tuple[int, int]]:
         """Make missing vectors and keys, or all by another embedder; yields done and total.

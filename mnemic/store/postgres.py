@@ -13,6 +13,7 @@ from mnemic.store import postgres_dense as dense
 from mnemic.store import postgres_rows as rows
 from mnemic.store import postgres_scrub as scrubbing
 from mnemic.store.contract import (
+    Checked,
     Counts,
     Document,
     Draft,
@@ -30,7 +31,7 @@ from mnemic.store.contract import (
     Vectors,
 )
 from mnemic.store.postgres_address import Address, address_of
-from mnemic.store.postgres_check import faults
+from mnemic.store.postgres_check import look
 from mnemic.store.postgres_connection import Connection
 from mnemic.store.postgres_schema import LOCK
 from mnemic.store.postgres_words import match
@@ -38,7 +39,7 @@ from mnemic.store.rows import as_document, now
 
 MODEL = "SELECT value FROM facts WHERE name = 'model'"
 PLACE = "SELECT path, document, size, modified FROM places"
-EVENT = "SELECT document, at, what, path FROM events"
+EVENTS = "SELECT document, at, what, path FROM events WHERE document = ANY (%s) ORDER BY at, id"
 
 
 class PostgresStore:
@@ -60,6 +61,8 @@ class PostgresStore:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
+        if not self.depth:
+            self.connection.expect_writable()
         self.depth += 1
         try:
             yield
@@ -234,8 +237,7 @@ class PostgresStore:
         return [number for (number,) in self.connection.rows(sql, {"path": path})]
 
     def history(self, documents: Sequence[int]) -> list[Event]:
-        sql = f"{EVENT} WHERE document = ANY (%s) ORDER BY at, id"
-        return [Event(*row) for row in self.connection.rows(sql, (list(documents),))]
+        return [Event(*row) for row in self.connection.rows(EVENTS, (list(documents),))]
 
     def slots(self, numbers: Sequence[int]) -> list[Slot]:
         every = rows.read_slots(self.connection, "WHERE id = ANY (%s)", (list(numbers),))
@@ -294,5 +296,5 @@ class PostgresStore:
     def count(self) -> Counts:
         return rows.count(self.connection)
 
-    def check(self) -> list[str]:
-        return faults(self.connection, self.model())
+    def check(self) -> Checked:
+        return look(self.connection, self.model)

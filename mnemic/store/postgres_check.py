@@ -1,6 +1,8 @@
 """What may be wrong with a memory on a PostgreSQL server, beyond what its constraints rule out."""
 
-from mnemic.store.contract import Model
+from collections.abc import Callable
+
+from mnemic.store.contract import Checked, Model
 from mnemic.store.keys import CODE
 from mnemic.store.lexical import knows_chinese
 from mnemic.store.postgres_connection import Connection
@@ -41,13 +43,15 @@ SHOWN = 5  # of each kind of fault
 AT_ONCE = 500
 
 
-def faults(connection: Connection, model: Model | None) -> list[str]:
-    """Everything that is wrong, a line each."""
+def look(connection: Connection, model: Callable[[], Model | None]) -> Checked:
+    """Everything that is wrong; a reader can ask all of it."""
     found = []
-    for words, question in QUESTIONS.items():
-        rows = connection.rows(f"{question} ORDER BY 1 LIMIT {SHOWN}")
-        found += [words.format(row[0]) for row in rows]
-    return found + vector_faults(connection, model) + index_faults(connection)
+    with connection.snapshot():
+        for words, question in QUESTIONS.items():
+            rows = connection.rows(f"{question} ORDER BY 1 LIMIT {SHOWN}")
+            found += [words.format(row[0]) for row in rows]
+        found += vector_faults(connection, model()) + index_faults(connection)
+    return Checked(tuple(found))
 
 
 def vector_faults(connection: Connection, model: Model | None) -> list[str]:

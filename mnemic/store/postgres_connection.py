@@ -30,6 +30,10 @@ WORDS = {
     "22P05": "a text has characters that the database cannot hold",
     "57014": "the server ended it, because it took longer than its statement_timeout",
 }
+WRITABLE = """
+    SELECT current_setting('transaction_read_only') = 'off',
+        has_table_privilege('documents', 'INSERT')
+"""
 Values: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 
@@ -112,6 +116,26 @@ class Connection:
                 yield
             finally:
                 self.inside = before
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """See one state of the memory throughout the block, whatever others write meanwhile."""
+        if self.alive().info.transaction_status:  # 0: none
+            yield
+            return
+        with self.transaction():
+            self.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield
+
+    def expect_writable(self) -> None:
+        """An error if this is a replica, or a user who may only read."""
+        ((changing, allowed),) = self.rows(WRITABLE)
+        if not changing:
+            raise StoreError(f"{self.address}: {WORDS['25006']}")
+        if not allowed:
+            raise StoreError(
+                f"{self.address}: this user may only read it; its owner may write into it"
+            )
 
     @contextmanager
     def worded(self) -> Iterator[None]:

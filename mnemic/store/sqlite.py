@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from mnemic.store import lexical, slots
-from mnemic.store.check import faults
+from mnemic.store.check import look
 from mnemic.store.connection import Connection
 from mnemic.store.contract import (
+    Checked,
     Counts,
     Document,
     Draft,
@@ -294,5 +295,5 @@ class SQLiteStore:
         beside = [self.path.with_name(f"{self.path.name}{end}") for end in ("-wal", "-shm")]
         return [path for path in (self.path, *beside, *self.large.files()) if path.exists()]
 
-    def check(self) -> list[str]:
-        return faults(self.connection, self.model())
+    def check(self) -> Checked:
+        return look(self.connection, self.model, writing=self.locked)
