@@ -54,6 +54,7 @@ TASKS = {  # those that take longest first
         "weiboNER_2nd_conll.dev", "weiboNER_2nd_conll.test",
         ("data.numbered=true", "train.epochs=40"), start="dice",
         tries=((), ("train.epochs=80",), ("model.width=256",), ("train.rate=0.001",)),
+        chosen=("train.epochs=80",),
     ),
     "stsb": Task(
         "STS-B dev, Pearson", "bert-numbers", "glue/STS-B", "train", "", "dev",
@@ -65,7 +66,7 @@ TASKS = {  # those that take longest first
     ),
     "mrpc-after-squad": Task(
         "MRPC dev, F1, after SQuAD", "bert-pairs", "glue/MRPC", "train", "", "dev",
-        ("data.metric=f1",), start="reader", tries=(*RATES, LONGER[0]),
+        ("data.metric=f1",), start="reader", tries=(*RATES, LONGER[0]), chosen=RATES[2],
     ),
     "rte": Task(
         "RTE dev, accuracy", "bert-pairs", "glue/RTE", "train", "", "dev",
@@ -79,7 +80,7 @@ TASKS = {  # those that take longest first
     ),
     "rte-after-squad": Task(
         "RTE dev, accuracy, after SQuAD", "bert-pairs", "glue/RTE", "train", "", "dev",
-        start="reader", tries=RATES,
+        start="reader", tries=RATES, chosen=RATES[2],
     ),
     "rte-after-both": Task(
         "RTE dev, accuracy, after SQuAD and STS-B", "bert-pairs", "glue/RTE", "train", "", "dev",
@@ -88,5 +89,6 @@ TASKS = {  # those that take longest first
     "wnut17": Task(
         "WNUT-17, entity F1", "bert-tags", "wnut17", "wnut17train", "emerging.dev", "emerging.test",
         tries=(*RATES[1:], ("train.rate=4e-4",), ("train.rate=2e-4", "train.epochs=20")),
+        chosen=RATES[1],
     ),
 }  # fmt: skip
