@@ -1,7 +1,9 @@
 """The networks that come with the package: whole, small, described, and able to answer."""
 
 import json
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -10,15 +12,18 @@ from safetensors.torch import load_file
 
 from mnemic.ask import ask_story
 from mnemic.data import DATASETS
+from mnemic.learn import share, shipped
 from mnemic.learn import ship as ship_module
-from mnemic.learn import shipped
 from mnemic.learn.__main__ import main
-from mnemic.learn.checkpoint import load
+from mnemic.learn.checkpoint import load, weights_of
 from mnemic.learn.disk import CheckpointError, read_json, write_json
 from mnemic.learn.evaluate import task_errors
-from mnemic.learn.fit import data_of
+from mnemic.learn.fit import data_of, fit
 from mnemic.learn.ship import ship
+from mnemic.learn.start import begun as begun_network
+from mnemic.learn.start import with_start
 from mnemic.recipe import ConfigError, build
+from mnemic.recipe import load as load_recipe
 
 STORY = (
     "Mary moved to the bathroom.",
@@ -154,6 +159,49 @@ def test_what_would_be_too_much_is_not_shipped(
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
     with pytest.raises(ConfigError, match="a word such as entnet-babi"):
         ship(model(), "../small", command="…", into=tmp_path)
+
+
+def test_what_is_shared_with_another_network_is_stored_once(tmp_path: Path) -> None:
+    """A network with the reader's first layer, which did not learn, and a memory of its own."""
+    sets = [
+        "data.tasks=[4]", "data.count=20", "data.segments=1", "model.encode.stack.depth=1",
+        "train.batch=2", 'train.fixed=["encode"]', "phases=[{train={segments=1, steps=1}}]",
+    ]  # fmt: skip
+    begun = partial(with_start, folder=Path("reader"))
+    list(fit(load_recipe("keeps", sets, change=begun), tmp_path / "run", device="cpu"))
+    given: Any = {"command": "mnemic train keeps", "precision": "int8", "into": tmp_path / "all"}
+    ship(tmp_path / "run", "kept", shares="reader", **given)
+    stored = load_file(tmp_path / "all" / "kept" / "weights.safetensors")
+    assert not [name for name in stored if name.startswith("encode.")]
+    assert shipped.size_of(tmp_path / "all") < 6_000_000
+    before, after = load(tmp_path / "run"), load(tmp_path / "all" / "kept")
+    ours, theirs = (weights_of(own.network.encode) for own in (after, before))
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    torch.testing.assert_close(
+        after.network.memory.time.weight, before.network.memory.time.weight, atol=1e-3, rtol=0
+    )
+    again = load_recipe("keeps", sets, change=partial(with_start, folder=tmp_path / "all" / "kept"))
+    third = begun_network(again["model"], after.sizes, 1)
+    assert torch.equal(third.encode.embeddings.tokens, theirs["embeddings.tokens"])
+    with pytest.raises(ConfigError, match="no weight is the other network's"):
+        ship(model(), "other", shares="reader", **given)
+    with pytest.raises(ConfigError, match="no network 'readers' came with mnemic"):
+        ship(tmp_path / "run", "other", shares="readers", **given)
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"network": "reader", "weights": "0"}, "was trained beside other weights of 'reader'"),
+        ({"network": "gone", "weights": "0"}, "needs the network 'gone'"),
+        ("reader", "not of this version"),
+    ],
+)
+def test_shared_weights_that_are_not_there_are_noticed(
+    told: object, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        share.check(told, tmp_path, "weights.safetensors")
 
 
 def test_the_step_from_a_run_to_the_package(

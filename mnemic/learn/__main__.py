@@ -168,6 +168,7 @@ def ship_run(words: Sequence[str]) -> int:
     parser.add_argument("--command", required=True, help="what was typed to train it")
     parser.add_argument("--precision", choices=["float16", "float32", "int8"], default="float16")
     parser.add_argument("--device", default="cpu", help="where it is tested: cpu, cuda or auto")
+    parser.add_argument("--shares", default="", help="the shipped network it has weights of")
     parser.add_argument("--into", type=Path, default=WEIGHTS, help="another folder, to try it")
     print(json.dumps(ship(**vars(parser.parse_args(words))), indent=1))
     return 0

@@ -1,7 +1,7 @@
 """A checkpoint is a folder of plain files, written beside and renamed into place.
 
     recipe.json            the recipe, the seed, the sizes the network was built from, the labels
-    weights.safetensors    every weight once
+    weights.safetensors    every weight once, but those of a shipped network that it shares
     tokenizer.json         the vocabulary
     progress.json          where training stands: phase, step, history
     progress.safetensors   the optimiser's state, carried state and dropout's random state
@@ -11,7 +11,7 @@ Nothing is pickled. A file that is missing, cut short or changed is an error tha
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from mnemic import __version__
 from mnemic.encode.precision import Precision, for_inference
-from mnemic.learn import reader, recollect, results, say, shipped
+from mnemic.learn import reader, recollect, results, say, share, shipped
 from mnemic.learn.disk import CheckpointError, digest, flush, old_of, read_json, replace, write_json
 from mnemic.learn.quantise import quantised, restored
 from mnemic.network import assemble
@@ -117,16 +117,24 @@ class Checkpoint:
         return reader.embed(self, texts, overlap=overlap, truncation=truncation, keys=keys)
 
 
-def save(folder: Path, checkpoint: Checkpoint, *, small: bool = False) -> None:
-    """Write the whole folder beside its place, then put it there; ``small``: with 8-bit weights."""
+def save(folder: Path, checkpoint: Checkpoint, *, small: bool = False, shares: str = "") -> None:
+    """Write the whole folder beside its place, then put it there; ``small``: with 8-bit weights.
+
+    ``shares`` names a shipped network: weights that are its own, too, are left out.
+    """
+    weights = weights_of(checkpoint.network)
     beside = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
     described = {"recipe": checkpoint.recipe, "seed": checkpoint.seed, "sizes": checkpoint.sizes}
     if checkpoint.labels:
         described["labels"] = checkpoint.labels
+    if shares:
+        place = share.place_of(shares, WEIGHTS)
+        weights = share.own_weights(weights, read_tensors(place))
+        described["shared"] = share.described(place)
     write_json(beside / RECIPE, described)
-    save_file((quantised if small else dict)(weights_of(checkpoint.network)), beside / WEIGHTS)
+    save_file((quantised if small else dict)(weights), beside / WEIGHTS)
     checkpoint.tokenizer.save(beside)
     write_json(beside / PROGRESS, asdict(checkpoint.progress))
     save_file({k: v.contiguous() for k, v in checkpoint.state.items()}, beside / STATE)
@@ -146,7 +154,7 @@ def load(folder: str | Path, *, precision: Precision = "float32") -> Checkpoint:
     check(folder)
     described = read_described(folder / RECIPE)
     network = assemble(described["recipe"]["model"], described["sizes"])
-    fill(network, read_tensors(folder / WEIGHTS), folder / WEIGHTS)
+    fill(network, read_weights(folder, described, weights_of(network)), folder / WEIGHTS)
     return Checkpoint(
         recipe=described["recipe"],
         seed=described["seed"],
@@ -170,6 +178,17 @@ def read_described(path: Path) -> dict[str, Any]:
     if not whole or not sized or not named or not isinstance(described.get("seed"), int):
         raise CheckpointError(f"{path} does not hold a recipe with its model, a seed and sizes")
     return described
+
+
+def read_weights(
+    folder: Path, described: Mapping[str, Any], wanted: Iterable[str]
+) -> dict[str, Tensor]:
+    """A checkpoint's weights; of the ``wanted`` those that it shares come from the other one."""
+    own = read_tensors(folder / WEIGHTS)
+    if "shared" not in described:
+        return own
+    theirs = read_tensors(share.check(described["shared"], folder, WEIGHTS))
+    return {name: theirs[name] for name in wanted if name in theirs} | own
 
 
 def read_progress(path: Path) -> Progress:

@@ -40,10 +40,12 @@ def ship(
     into: Path = WEIGHTS,
     precision: Precision = "float16",
     device: str = "cpu",
+    shares: str = "",
 ) -> dict[str, Any]:
     """Copy the finished ``run`` to ``into/name``, test it there on ``device``, return its card.
 
-    ``command`` is what was typed to train it: the card repeats it, so that anyone can.
+    ``command`` is what was typed to train it: the card repeats it, so that anyone can. ``shares``
+    is a shipped network that it began with: weights that were fixed are not stored again.
     """
     whole = load(run)
     if not whole.progress.done:
@@ -52,7 +54,7 @@ def ship(
         raise ConfigError(f"a network's name is a word such as entnet-babi, not {name!r}")
     with TemporaryDirectory() as spare:
         place = Path(spare) / name
-        save(place, stripped(whole, precision), small=precision == "int8")
+        save(place, stripped(whole, precision), small=precision == "int8", shares=shares)
         own = {"name": name, "precision": precision} | card_of(load(place), whole, command, device)
         write_json(place / CARD, own)
         manifest = read_json(place / MANIFEST)

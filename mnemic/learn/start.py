@@ -19,11 +19,10 @@ from mnemic.encode.huggingface.read import CONFIG, load_encoder, read_json
 from mnemic.encode.huggingface.shape import parts_of, shape_of_config
 from mnemic.learn.checkpoint import (
     RECIPE,
-    WEIGHTS,
     fill,
     locate,
     read_described,
-    read_tensors,
+    read_weights,
     weights_of,
 )
 from mnemic.learn.disk import CheckpointError
@@ -132,7 +131,9 @@ def encoder_weights(folder: Path) -> dict[str, Tensor]:
     place = start_of(folder)
     if not (place / RECIPE).is_file():
         raise CheckpointError(f"{place} holds no network: no {RECIPE}")
-    whole = read_tensors(place / WEIGHTS)
+    described = read_described(place / RECIPE)
+    network = assemble(described["recipe"]["model"], described["sizes"])
+    whole = read_weights(place, described, weights_of(network))
     return {
         name.removeprefix(ENCODE): weight
         for name, weight in whole.items()
