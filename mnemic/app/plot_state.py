@@ -7,6 +7,7 @@ held most of, and beside them how much of each the answer read.
 Shapes: u units that were read, t looks at the slots, s slots.
 """
 
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 MARGIN, LEFT, WIDTH = 0.4, 0.75, 7.6  # inches: around, before the panels, of the panels
 WORTH, SLOTS, BETWEEN, READ = 1.3, 3.4, 0.62, 0.32  # of the panels, between them, of what was read
 COLUMNS = 600  # of the upper panel, at most: longer texts are means of so many stretches
+LEAST = 0.1  # the upper panel's scale ends at the largest weight, and not below this
 MARKS = 5  # places that the answer was read from most
 EARLY, LATE = "#fbd786", hexadecimal(DARK)  # colours of places: the beginning and the end
 
@@ -104,12 +106,16 @@ class Picture:
         mean, most = ([float(how(part)) for part in parts] for how in (np.mean, np.max))
         axes.stairs(most, edges, fill=True, color=hexadecimal(PALE))
         axes.stairs(mean, edges, fill=True, color=hexadecimal(DEEP))
+        middles = [(start + end) / 2 for start, end in pairwise(edges)]
+        axes.vlines(middles, 0, mean, color=hexadecimal(DEEP), linewidth=1)  # short ones are seen
+        top = max(*most, LEAST)
         for source in reversed(self.answer.evidence[:MARKS]):
             colour = hexadecimal(shade(source.weight).ground)
             size = 4 + 5 * source.weight
             middle = (source.start + source.end) / 2
-            axes.plot([middle], [1.07], "v", color=colour, markersize=size, clip_on=False)
-        axes.set(xlim=(0, state.characters), ylim=(0, 1), yticks=[0, 0.5, 1])
+            axes.plot([middle], [1.07 * top], "v", color=colour, markersize=size, clip_on=False)
+        axes.set(xlim=(0, state.characters), ylim=(0, top))
+        axes.locator_params(axis="y", nbins=3)
         axes.set_xlabel("character", fontsize=SMALL, color=GREY, labelpad=2)
         axes.set_ylabel("worth storing", fontsize=SMALL, color=GREY)
         axes.xaxis.set_major_formatter("{x:,.0f}")

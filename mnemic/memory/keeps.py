@@ -18,7 +18,7 @@ from mnemic.recipe import ConfigError, build
 
 
 class Chosen(NamedTuple):
-    """One input a slot, in the order they were told; slots that are not real are masked."""
+    """One input a slot, in the order they were told; behind them slots that are not real."""
 
     slots: Tensor  # b s d
     mask: Tensor  # b s
@@ -107,9 +107,7 @@ class Keeps(nn.Module):
         number = state.told.unsqueeze(1) + mask.long().cumsum(1) - 1  # b n
         new = (told, may, odds, torch.where(may, number, -1))
         parts = [torch.cat(pair, 1) for pair in zip(state[:4], new)]
-        if parts[1].shape[1] > self.slots:
-            parts = rows_of(parts, best(parts[1], parts[2], self.slots))
-        slots, real, worth, sources = parts
+        slots, real, worth, sources = rows_of(parts, best(parts[1], parts[2], self.slots))
         kept = Chosen(slots, real, worth, sources, hidden, state.told + mask.sum(1))
         same = (number.unsqueeze(2) == kept.sources.unsqueeze(1)) & may.unsqueeze(2)  # b n s
         return Written(kept, same.to(told.dtype), stored=odds)
@@ -133,10 +131,16 @@ class Keeps(nn.Module):
 
 
 def best(mask: Tensor, odds: Tensor, most: int) -> Tensor:
-    """The ``most`` real slots of highest odds of every row (b most), in their order."""
-    rising = odds.detach().argsort(dim=1, stable=True)
-    real = mask.gather(1, rising).long().argsort(dim=1, stable=True)[:, -most:]
-    return rising.gather(1, real).sort(dim=1).values
+    """The ``most`` real slots of highest odds of every row (b most), in their order.
+
+    Behind them, where there are fewer, come some that are not real.
+    """
+    chosen = mask
+    if mask.shape[1] > most:
+        newest = odds.detach().masked_fill(~mask, -torch.inf).flip(1)
+        rank = newest.argsort(dim=1, descending=True, stable=True).argsort(dim=1).flip(1)
+        chosen = mask & (rank < most)
+    return chosen.long().argsort(dim=1, descending=True, stable=True)[:, :most]
 
 
 def rows_of(parts: list[Tensor], order: Tensor) -> list[Tensor]:
