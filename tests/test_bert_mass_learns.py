@@ -165,16 +165,28 @@ def test_the_command_line_reads_a_text_and_asks_the_memory(trained: Path, tmp_pa
     asked = run("ask", "--state", kept, ASKED, "--json", "--plot", tmp_path / "memory.svg").json
     assert asked["answer"] == "lantern"
     best = asked["evidence"][0]
-    assert told()[best["start"] : best["end"]] in FACT
-    assert asked["slots"][0]["sources"]
+    assert told()[best["start"] : best["end"]] == best["text"]
+    assert best["text"] in FACT  # quoted from the file that was read
+    assert best["file"] == str(tmp_path / "text.txt")
+    assert asked["slots"][0]["sources"][0]["text"]
     assert asked["notes"] == []
     assert "worth storing" in (tmp_path / "memory.svg").read_text(encoding="utf-8")
     before = kept.read_bytes()
     told_of = run("ask", "--model", trained, "--state", kept, ASKED).out
     assert f"read: {tokens} of {tokens} tokens" in told_of
     assert kept.read_bytes() == before  # asking changes nothing
+    assert f"  {best['text']}\n" in told_of
     again = run(*into).json
     assert (again["seen"], again["remembered"]) == (tokens, 2 * tokens)
+    second = run("ask", "--state", kept, ASKED, "--json").json["evidence"]
+    for one in second:  # of the same file, twice read: counted through both, and in each
+        assert one["at"] == [one["start"] % len(told()), (one["end"] - 1) % len(told()) + 1]
+        assert told()[slice(*one["at"])] == one["text"]
+    (tmp_path / "text.txt").write_text(told() + " And more.", encoding="utf-8")
+    changed = run("ask", "--state", kept, ASKED)
+    assert "has changed since it was read" in changed.err
+    assert f"  {best['text']}\n" not in changed.out
+    (tmp_path / "text.txt").write_text(told(), encoding="utf-8")
     assert run(*into, "--fresh").json["remembered"] == tokens
     quoted = run("ask", "--model", trained, ASKED, "--sentence", told(), "--json").json
     assert quoted["evidence"][0]["text"] in FACT

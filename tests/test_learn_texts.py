@@ -165,9 +165,14 @@ def test_what_is_fixed_does_not_learn(tmp_path: Path) -> None:
     list(fit(recipe, tmp_path / "again", device="cpu"))
     again = weights_of(load(tmp_path / "again").network)
     assert all(torch.equal(after[name], again[name]) for name in after)
-    bag = tiny("classes", folder, 'train.fixed=["encoder"]')
-    with pytest.raises(ConfigError, match="names parts of encode, respond, not encoder"):
-        list(fit(bag, tmp_path / "wrong", device="cpu"))
+    layer = tiny("classes", folder, 'train.fixed=["encode.stack.blocks.0"]', "train.keep=last")
+    list(fit(layer, tmp_path / "layer", device="cpu"))
+    found = weights_of(load(tmp_path / "layer").network)
+    same = {name for name in before if torch.equal(before[name], found[name])}
+    assert same == {name for name in before if name.startswith("encode.stack.blocks.0.")}
+    wrong = tiny("classes", folder, 'train.fixed=["encoder"]')
+    with pytest.raises(ConfigError, match="names parts of encode, respond, or of these, not enco"):
+        list(fit(wrong, tmp_path / "wrong", device="cpu"))
 
 
 def test_a_network_of_fewer_layers_begins_with_the_first_ones(tmp_path: Path) -> None:

@@ -6,7 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mnemic.app.lasting import short
 from mnemic.app.plot import check
+from mnemic.app.quotes import Quotes
 from mnemic.app.screen import out, print_json, visible, warn
 
 if TYPE_CHECKING:
@@ -38,7 +40,9 @@ def read_into(
     state = checkpoint.load_state(path) if path.is_file() and not fresh else None
     for name in files:
         before = (0, 0) if state is None else (state.seen, state.total)
-        state = replace(checkpoint.remember(text_of(name), state), origin=origin_of(model))
+        place = "" if name == TYPED else str(Path(name).absolute())
+        state = checkpoint.remember(text_of(name), state, name=place)
+        state = replace(state, origin=origin_of(model))
         state.save(path)
         told = {
             "file": name,
@@ -80,13 +84,13 @@ def ask_state(
     if not checkpoint.progress.done:
         warn("this network is not trained to the end")
     state = checkpoint.remember(text) if path is None else checkpoint.load_state(path)
-    answer = checkpoint.ask(state, question)
+    answer, quotes = checkpoint.ask(state, question), Quotes(state, text)
     if not as_json:
-        tell(answer, state, question, text)
+        tell(answer, state, question, quotes)
     said = [] if plot is None else drawn(state, answer, question, plot)
     if as_json:
         print_json(
-            report(answer, question, text)
+            report(answer, question, quotes)
             | {"filled": state.filled, "notes": said, "plot": None if plot is None else str(plot)}
         )
     elif plot is not None:
@@ -115,19 +119,15 @@ def origin_of(model: Path) -> str:
     return str(model.absolute()) if model.is_dir() else str(model)
 
 
-def report(answer: "Recollected", question: str, text: str) -> dict[str, Any]:
+def report(answer: "Recollected", question: str, quotes: Quotes) -> dict[str, Any]:
     """Evidence is offsets; the words too, where the text is at hand."""
-
-    def quoted(one: Any) -> dict[str, Any]:
-        return one._asdict() | ({"text": text[one.start : one.end]} if text else {})
-
     return {
         "question": question,
         "answer": answer.text,
         "probability": answer.probability,
-        "evidence": [quoted(one) for one in answer.evidence],
+        "evidence": [quotes.report(one) for one in answer.evidence],
         "slots": [
-            own._asdict() | {"sources": [quoted(one) for one in own.sources]}
+            own._asdict() | {"sources": [quotes.report(one) for one in own.sources]}
             for own in answer.slots
         ],
         "seen": answer.seen,
@@ -135,20 +135,26 @@ def report(answer: "Recollected", question: str, text: str) -> dict[str, Any]:
     }
 
 
-def tell(answer: "Recollected", state: "State", question: str, text: str, most: int = 5) -> None:
+def tell(
+    answer: "Recollected", state: "State", question: str, quotes: Quotes, most: int = 5
+) -> None:
     console = out()
     console.print(
         f"{visible(question)}\n{visible(answer.text)}  ({100 * answer.probability:.0f} %)",
         markup=False,
     )
     for one in answer.evidence[:most]:
-        quoted = f"  {visible(text[one.start : one.end])}" if text else ""
-        place = f"characters {one.start} to {one.end}"
-        console.print(f"  {100 * one.weight:5.1f} %  {place}{quoted}", markup=False)
+        found = quotes.at(one.start, one.end)
+        named = f"{visible(short(found.name))}, " if found.name else ""
+        place = f"{named}characters {found.start} to {found.end}"
+        words = f"  {visible(found.text)}" if found.text else ""
+        console.print(f"  {100 * one.weight:5.1f} %  {place}{words}", markup=False, soft_wrap=True)
     console.print(
         f"read: {answer.seen} of {answer.total} tokens; {state.filled} slots are filled",
         markup=False,
     )
+    for name in quotes.changed:
+        warn(f"{short(name)} is not there any more or has changed since it was read: no quotes")
 
 
 def text_of(name: str) -> str:

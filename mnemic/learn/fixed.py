@@ -10,11 +10,15 @@ from mnemic.recipe import ConfigError, listed
 
 
 def fixed_parts(network: nn.Module, names: Sequence[str]) -> list[nn.Module]:
-    """The parts of these names; their weights may be those of other parts, too."""
+    """The parts of these names, such as ``encode`` or ``encode.embeddings``.
+
+    Their weights may be those of other parts, too.
+    """
     if names and isinstance(network, Many):
         raise ConfigError("train.fixed is for one run at a time: leave it out of a table")
     whole = network.module if isinstance(network, DistributedDataParallel) else network
-    known = dict(whole.named_children())
-    if unknown := [name for name in names if name not in known]:
-        raise ConfigError(f"train.fixed names parts of {listed(known)}, not {listed(unknown)}")
+    known = dict(whole.named_modules())
+    if unknown := [name for name in names if not name or name not in known]:
+        first = listed(name for name, _ in whole.named_children())
+        raise ConfigError(f"train.fixed names parts of {first}, or of these, not {listed(unknown)}")
     return [known[name] for name in names]

@@ -18,7 +18,7 @@ from mnemic.data.long.hide import Piece, cut
 from mnemic.data.long.tensors import Asked, Document, filled, framed_by
 from mnemic.learn.results import Recollected
 from mnemic.learn.slots import evidence_of, slots_read
-from mnemic.learn.state import State, StateError, fingerprint, read_state, thinned
+from mnemic.learn.state import State, StateError, Text, fingerprint, read_state, thinned
 from mnemic.network.carrier import Carrier
 from mnemic.network.segments import Segments
 from mnemic.respond.generate import greedy
@@ -31,8 +31,13 @@ AT_ONCE = 64  # segments that are encoded together
 LONGEST = 8  # tokens of an answer
 
 
-def remember(checkpoint: "Checkpoint", text: str, state: State | None = None) -> State:
-    """Read ``text``, all of it; with ``state``, after what is already remembered."""
+def remember(
+    checkpoint: "Checkpoint", text: str, state: State | None = None, *, name: str = ""
+) -> State:
+    """Read ``text``, all of it; with ``state``, after what is already remembered.
+
+    ``name`` says where it came from, such as a path, so that evidence can be quoted from there.
+    """
     network, room = carrier_of(checkpoint), checkpoint.sizes["longest"] - 2
     before = empty_state(checkpoint, network) if state is None else checked(state, network)
     pieces, spans = units(text, checkpoint.tokenizer, network.unit, room)
@@ -42,6 +47,7 @@ def remember(checkpoint: "Checkpoint", text: str, state: State | None = None) ->
         after,
         spans=torch.cat([before.spans, where]),
         characters=before.characters + len(text),
+        texts=(*before.texts, Text.of(text, name)),
         total=before.total + sum(len(piece.ids) for piece in pieces),
     )
 

@@ -1,15 +1,16 @@
 """What a network remembers of what it has read: a value that is kept, edited and gone on with.
 
 It holds tensors, and where in the text each slot came from; no copy of the text. Evidence is
-offsets, which quote the text as it was given.
+offsets, which quote the text as it was given; a text that has a name can be found again.
 
 Shapes: u units (tokens or sentences) that were read, t looks at the slots, s slots.
 """
 
+import json
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -24,6 +25,19 @@ LOOKS = 1024  # at the slots that are kept; of longer texts they stand farther a
 TOLD = ("kind", "network", "origin")
 TENSORS = ("spans", "worth", "history")
 COUNTS = ("characters", "seen", "total", "segments", "stride")
+
+
+class Text(NamedTuple):
+    """One of the texts that were read."""
+
+    name: str  # where it came from, such as a path; "": nobody said
+    characters: int
+    digest: str  # the same for the same text
+
+    @classmethod
+    def of(cls, text: str, name: str) -> "Text":
+        whole = sha256(text.encode("utf-8", "surrogatepass"))
+        return cls(name, len(text), whole.hexdigest())
 
 
 class StateError(ValueError):
@@ -45,6 +59,7 @@ class State:
     characters: int = 0
     seen: int = 0  # tokens that went through the network
     total: int = 0  # tokens there were: as many
+    texts: tuple[Text, ...] = ()  # one after another, in the order they were read
     origin: str = field(default="", compare=False)  # where the network was found, if that is known
 
     @property
@@ -76,6 +91,7 @@ class State:
         parts = {f"memory.{name}": part for name, part in self.memory._asdict().items()}
         parts |= {name: getattr(self, name) for name in TENSORS}
         told = {name: str(getattr(self, name)) for name in TOLD + COUNTS}
+        told["texts"] = json.dumps(self.texts)
         beside = path.with_name(f".{path.name}.new")
         save_file({name: part.contiguous() for name, part in parts.items()}, beside, metadata=told)
         beside.replace(path)
@@ -103,6 +119,7 @@ def read_state(path: str | Path) -> State:
     words: dict[str, Any] = {name: told[name] for name in TOLD}
     words |= {name: int(told[name]) for name in COUNTS}
     words |= {name: parts[name] for name in TENSORS}
+    words["texts"] = tuple(Text(*own) for own in json.loads(told.get("texts", "[]")))
     return State(memory=form(**{name: parts[key] for key, name in own.items()}), **words)
 
 

@@ -39,7 +39,7 @@ class TrainSettings:
     segments: int = 0  # of the longest documents of this phase; 0: as long as the data says
     buckets: int = 1  # kinds of batches by length: the more, the less work goes into padding
     rate: float = 1e-3
-    fixed: Sequence[str] = ()  # parts of the network whose weights stay as they are: "encode", …
+    fixed: Sequence[str] = ()  # parts whose weights stay as they are: "encode.embeddings", …
     reduce: Literal["mean", "sum"] = "mean"  # sum: the step grows with the batch
     optimiser: Mapping[str, Any] = field(default_factory=lambda: {"kind": "adamw"})
     schedule: Mapping[str, Any] = field(default_factory=lambda: {"kind": "constant"})

@@ -1,0 +1,62 @@
+"""The words of evidence, from the files that a memory was read from, while they are the same."""
+
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from mnemic.learn.state import State
+
+
+class Quote(NamedTuple):
+    """A stretch of a text, by its place there."""
+
+    name: str  # of the text; "": nobody knows
+    start: int
+    end: int
+    text: str | None  # its words, where they are at hand
+
+
+class Quotes:
+    """What stands at a place of all that was read, one text after another."""
+
+    def __init__(self, state: "State", given: str = "") -> None:
+        """``given`` is the whole text, where it is at hand."""
+        self.texts = state.texts
+        if sum(own.characters for own in self.texts) != state.characters:
+            self.texts = ()  # it was begun before texts had names
+        self.ends = list(accumulate(own.characters for own in self.texts))
+        self.given, self.read, self.changed = given, dict[int, str](), list[str]()
+
+    def at(self, start: int, end: int) -> Quote:
+        """A stretch by its characters, counted through all texts."""
+        if self.given or not self.texts:
+            return Quote("", start, end, self.given[start:end] if self.given else None)
+        number = next(place for place, last in enumerate(self.ends) if start < last)
+        before = self.ends[number] - self.texts[number].characters
+        whole = self.whole(number)
+        words = whole[start - before : end - before] if whole else None
+        return Quote(self.texts[number].name, start - before, end - before, words)
+
+    def whole(self, number: int) -> str:
+        """A text, read once; nothing if it is no longer there or another one."""
+        from mnemic.learn.state import Text
+
+        if number not in self.read:
+            own = self.texts[number]
+            path = Path(own.name)
+            try:
+                text = path.read_text(encoding="utf-8") if own.name and path.is_file() else ""
+            except (OSError, UnicodeDecodeError):
+                text = ""
+            if own.name and Text.of(text, own.name) != own:
+                self.changed.append(own.name)
+                text = ""
+            self.read[number] = text
+        return self.read[number]
+
+    def report(self, one: Any) -> dict[str, Any]:
+        """A source with its words, and its place in its own file, where they are known."""
+        found = self.at(one.start, one.end)
+        told = one._asdict() | ({} if found.text is None else {"text": found.text})
+        return told | ({"file": found.name, "at": [found.start, found.end]} if found.name else {})
