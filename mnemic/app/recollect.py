@@ -3,11 +3,13 @@
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mnemic.app.lasting import short
 from mnemic.app.plot import check
+from mnemic.app.progress import Bars
 from mnemic.app.quotes import Quotes
 from mnemic.app.screen import out, print_json, visible, warn
 
@@ -41,10 +43,12 @@ def read_into(
     for name in files:
         before = (0, 0) if state is None else (state.seen, state.total)
         place = "" if name == TYPED else str(Path(name).absolute())
-        state = checkpoint.remember(text_of(name), state, name=place)
+        with Bars("tokens") as bars:
+            told = partial(bars.show, short(name))
+            state = checkpoint.remember(text_of(name), state, name=place, told=told)
         state = replace(state, origin=origin_of(model))
         state.save(path)
-        told = {
+        row = {
             "file": name,
             "seen": state.seen - before[0],
             "total": state.total - before[1],
@@ -53,7 +57,7 @@ def read_into(
             "slots": checkpoint.network.memory.slots,
             "remembered": state.seen,
         }
-        print(json.dumps(told, ensure_ascii=False), flush=True)
+        print(json.dumps(row, ensure_ascii=False), flush=True)
 
 
 def ask_state(

@@ -3,7 +3,7 @@
 Shapes: b documents (1), s slots, k hops, h heads, p units of a segment.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
@@ -32,23 +32,32 @@ LONGEST = 8  # tokens of an answer
 
 
 def remember(
-    checkpoint: "Checkpoint", text: str, state: State | None = None, *, name: str = ""
+    checkpoint: "Checkpoint",
+    text: str,
+    state: State | None = None,
+    *,
+    name: str = "",
+    told: Callable[[int, int], None] = lambda seen, total: None,
 ) -> State:
     """Read ``text``, all of it; with ``state``, after what is already remembered.
 
     ``name`` says where it came from, such as a path, so that evidence can be quoted from there.
+    ``told`` hears now and then how many of its tokens were read, and how many there are.
     """
     network, room = carrier_of(checkpoint), checkpoint.sizes["longest"] - 2
     before = empty_state(checkpoint, network) if state is None else checked(state, network)
     pieces, spans = units(text, checkpoint.tokenizer, network.unit, room)
-    after = read_on(checkpoint, network, before, cut(pieces, room))
+    count = sum(len(piece.ids) for piece in pieces)
+    after = before
+    for after in read_on(checkpoint, network, before, cut(pieces, room)):
+        told(after.seen - before.seen, count)
     where = torch.tensor(spans, dtype=torch.long).view(-1, 2) + before.characters
     return replace(
         after,
         spans=torch.cat([before.spans, where]),
         characters=before.characters + len(text),
         texts=(*before.texts, Text.of(text, name)),
-        total=before.total + sum(len(piece.ids) for piece in pieces),
+        total=before.total + count,
     )
 
 
@@ -98,8 +107,8 @@ def empty_state(checkpoint: "Checkpoint", network: Carrier) -> State:
 @torch.no_grad()
 def read_on(
     checkpoint: "Checkpoint", network: Carrier, state: State, segments: Iterator[list[Piece]]
-) -> State:
-    """The state after some more segments, a few of which are encoded at a time."""
+) -> Iterator[State]:
+    """The states after some more segments, a few of which are encoded at a time."""
     network.eval()
     memory, worth, looks = placed(state.memory, network), [state.worth], [state.history]
     stride, count, seen = state.stride, state.segments, state.seen
@@ -114,11 +123,11 @@ def read_on(
                 looks.append(held(memory, network.memory.slots))
         seen += int(inputs.inside.sum())
         every, stride = thinned(torch.cat(looks), stride)
-        looks = [every]
-    return replace(
-        state, memory=placed(memory, None), worth=torch.cat(worth), history=torch.cat(looks),
-        stride=stride, segments=count, seen=seen,
-    )  # fmt: skip
+        looks, worth = [every], [torch.cat(worth)]
+        yield replace(
+            state, memory=placed(memory, None), worth=worth[0], history=every,
+            stride=stride, segments=count, seen=seen,
+        )  # fmt: skip
 
 
 def held(memory: Any, slots: int) -> Tensor:
