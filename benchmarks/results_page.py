@@ -115,7 +115,7 @@ def rows(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[st
             label or f"{table['size']} {table['setting']}",
             str(published),
             f"**{ours['best']:.1f}**",
-            f"{ours['mean_error']:.1f} ± {ours['std']:.1f}",
+            spread(ours, len(table["seeds"])),
             f"{ours['median']:.1f}",
             f"{theirs} / {ours['failed']}",
             f"0–{len(table['seeds']) - 1}",
@@ -124,6 +124,11 @@ def rows(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[st
             table["hardware"],
         ]
         yield "| " + " | ".join(cells) + " |"
+
+
+def spread(ours: dict[str, Any], seeds: int) -> str:
+    """The mean with its deviation, which one run does not have."""
+    return f"{ours['mean_error']:.1f}" + (f" ± {ours['std']:.1f}" if seeds > 1 else "")
 
 
 def networks(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
@@ -140,7 +145,7 @@ def networks(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterato
             label or f"{row['recipe']}, {row['size']} {row['setting']}",
             "–" if goal is None else f"{goal} / {failed}",
             f"**{row['best']:.1f} / {row['failed']}**",
-            f"{row['mean_error']:.1f} ± {row['std']:.1f}",
+            spread(row, row["seeds"]),
             str(row["seeds"]),
             row["selection"],
             *reads(row["evidence"]),

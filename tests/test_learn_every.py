@@ -11,7 +11,7 @@ from test_learn_tables import SHORT, by_hand, stories, table_of, trained
 from mnemic.learn import tables
 from mnemic.learn.__main__ import main
 from mnemic.learn.checkpoint import load
-from mnemic.learn.every import every, place_of
+from mnemic.learn.every import check, every, place_of
 from mnemic.learn.evidence import faithfulness, supporting
 from mnemic.learn.figures import evidence_line, summary_of
 from mnemic.learn.fit import data_of, fit
@@ -108,6 +108,26 @@ def test_all_are_the_published_ones_each_as_its_paper_did_it(stories: Path) -> N
     assert all(table.published() and table.seeds == 7 for table in small)
     joint = names_of(every(table_of(stories, recipe="all", size="1k", joint=True)))
     assert joint == [pair for pair in names_of(small) if pair[1]]
+
+
+def test_a_slip_is_noticed_before_the_first_network_is_trained(
+    stories: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["table", "babi", "--recipe", "all", "--data", str(stories), "--tasks", "1"]
+    words += ["--seeds", "1", "--out", str(tmp_path / "out"), "--set", "model.memory.passes=2"]
+    assert main(words) == 2
+    assert "passes" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_retold_of_other_tasks_is_left_out(stories: Path) -> None:
+    given = {"recipe": "wmn-retold", "data": str(stories), "size": "10k", "joint": True}
+    whole, some, none = (BabiTable(**given, tasks=own) for own in ([1, 2, 3, 17, 19], [1, 3], [1]))
+    (first,), (second,), (third,) = (table.recipes() for table in (whole, some, none))
+    assert set(second["data"]["alike"]) == {"3"} < set(first["data"]["alike"])
+    assert second["data"]["alike"]["3"] == first["data"]["alike"]["3"]
+    assert (third["data"]["alike"], third["data"]["retold"]) == ({}, 0)
+    check([whole, some, none])
 
 
 def test_one_command_rebuilds_all_and_goes_on_where_it_was(

@@ -20,6 +20,7 @@ from mnemic.learn.evaluate import task_errors
 from mnemic.learn.figures import RULES
 from mnemic.learn.fit import data_of, fit
 from mnemic.learn.tables import BabiTable, Clock, kept, rebuild, result, save_result
+from mnemic.recipe import ConfigError
 
 TASKS = [1, 6]
 # Three steps a phase: what is tested is the table, not the learning.
@@ -239,7 +240,9 @@ def test_finished_runs_are_not_trained_again(stories: Path, tmp_path: Path) -> N
     for name, row in after.items():
         assert {**row, "seconds": 0} == {**before[name], "seconds": 0}
     assert trained(table_of(stories, seeds=3), tmp_path) == 12  # only the new seed
-    assert trained(table_of(stories, sets=[*SHORT, "model.memory.hops=1"]), tmp_path) == 24
+    other = table_of(stories, sets=[*SHORT, "model.memory.hops=1"])
+    with pytest.raises(ConfigError, match="runs of another recipe or other settings"):
+        trained(other, tmp_path)  # its best networks would stand where these do
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
@@ -308,7 +311,7 @@ def test_the_time_of_a_stopped_table_counts(
 ) -> None:
     """Half a run, a night, the other half: the night is no training."""
     now = [100.0]
-    monkeypatch.setattr("mnemic.learn.tables.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("mnemic.learn.clock.time.monotonic", lambda: now[0])
     clock = Clock(tmp_path / "going" / "seconds.json")
     now[0] += 7
     assert clock.lap() == 7
@@ -354,8 +357,10 @@ def test_runs_belong_to_the_stories_and_not_to_their_folder(stories: Path, tmp_p
     assert first == result(table, out)
     path = next((tmp_path / "moved" / "tasks_1-20_v1-2" / "en").glob("qa1_*_train.txt"))
     path.write_bytes(path.read_bytes().replace(b"John", b"Mary", 1))
-    assert trained(moved, out) == 6
-    assert result(moved, out)["data_sha256"] != first["data_sha256"]
+    with pytest.raises(ConfigError, match="runs of another recipe or other settings"):
+        trained(moved, out)
+    assert trained(moved, tmp_path / "other") == 6
+    assert result(moved, tmp_path / "other")["data_sha256"] != first["data_sha256"]
 
 
 def test_the_command_prints_the_table_as_json(

@@ -146,11 +146,13 @@ def ask_network(
     """Ask a trained network about a story, or about the base it knows."""
     from mnemic.ask import knows_base
     from mnemic.learn.checkpoint import load
+    from mnemic.learn.processes import spare_threads
 
     if plot is not None:
         check(plot)
     sentences = [*(told(story) if story is not None else ()), *sentence]
     checkpoint = load(model)
+    spare_threads(checkpoint.network)
     if story is None and not sentence and not knows_base(checkpoint):
         raise ValueError("no story: give --story FILE, --story - or --sentence TEXT")
     answer = answered(checkpoint, [text for text in sentences if text.strip()], question)

@@ -24,9 +24,10 @@ def all_tables(
 
     ``follow`` trains what is missing of one table and shows how far it is.
     """
-    from mnemic.learn.every import SUMMARY, every, place_of, save_summary
+    from mnemic.learn.every import SUMMARY, check, every, place_of, save_summary
 
     tables = every(asked)
+    check(tables)
     for number, table in enumerate(tables, start=1):
         place = place_of(table, folder)
         say(f"table {number} of {len(tables)}: {place.name}")
@@ -62,7 +63,7 @@ def summary_table(whole: dict[str, Any]) -> Table:
             name_of(row),
             "-" if goal is None else f"{goal:.1f} / {row['published_failed']}",
             f"{colour}{best:.1f} / {row['failed']}",
-            f"{row['mean_error']:.1f} ± {row['std']:.1f}",
+            f"{row['mean_error']:.1f}" + (f" ± {row['std']:.1f}" if row["seeds"] > 1 else ""),
             str(row["seeds"]),
             row["selection"],
             duration(60 * row["minutes"]),

@@ -198,8 +198,9 @@ def summarise(result: dict[str, Any]) -> None:
     """One line that can be quoted, and what must be known beside it."""
     ours, paper, screen = result["ours"], result["published"], out()
     seeds, tasks = len(result["seeds"]), len(ours["per_task"])
+    spread = f" ± {ours['std']:.1f}" if seeds > 1 else ""
     screen.print(
-        f"{seeds} seeds: mean error {ours['mean_error']:.1f} ± {ours['std']:.1f} %, "
+        f"{seeds} seed{'s' * (seeds > 1)}: mean error {ours['mean_error']:.1f}{spread} %, "
         f"median {ours['median']:.1f}, best {ours['best']:.1f} with {ours['failed']} of {tasks} "
         f"tasks failed; the best is chosen by {result['selection']}",
         soft_wrap=True,

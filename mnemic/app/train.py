@@ -149,6 +149,8 @@ def show(bars: Bars, report: Any) -> None:
 
 def tell(report: dict[str, Any], kind: str) -> None:
     """What came out, and what to type next."""
+    from mnemic.data import LONG
+
     screen, place = out(), shlex.quote(report["out"])
     if report["already_trained"]:
         screen.print("this run was already trained; --fresh trains it anew")
@@ -163,6 +165,11 @@ def tell(report: dict[str, Any], kind: str) -> None:
     ask = f'ask --model {place} --story FILE "Where is Mary?"'
     lines = [f"evaluate --model {place}"]
     lines += [f"read --model {place} FILE" if "figures" in report else ask]
+    if kind.endswith("knowledge"):
+        lines[1] = f'ask --model {place} "who directed [The Bat]"'
+    if kind in LONG:
+        lines[1:] = [f"read --model {place} --state notes.mem FILE"]
+        lines += ['ask --state notes.mem "Where is Mary?"']
     if kind == "corpus":
         tune = f"train bert-classes --start {place} --data DIR --set train.rate=1e-4"
         lines = [tune, f"export {place} FOLDER"]

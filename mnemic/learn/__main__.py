@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from mnemic.learn.average import average
-from mnemic.learn.every import ALL, every, place_of, save_summary
+from mnemic.learn.every import ALL, check, every, place_of, save_summary
 from mnemic.learn.fit import Report, fit
 from mnemic.learn.prepare import prepare
 from mnemic.learn.ship import ship
@@ -114,6 +114,7 @@ def table(words: Sequence[str]) -> int:
         print(json.dumps(save_result(asked, given.out), indent=1))
         return 0
     tables = every(asked)
+    check(tables)
     for number, one in enumerate(tables, start=1):
         place = place_of(one, given.out)
         print(f"table {number} of {len(tables)}: {place.name}", file=sys.stderr, flush=True)

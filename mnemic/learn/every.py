@@ -2,18 +2,23 @@
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from mnemic.data.stories.dataset import GeneratedStories
 from mnemic.learn.disk import write_json
 from mnemic.learn.figures import summary_of
+from mnemic.learn.fit import data_of
+from mnemic.learn.phase import phases
+from mnemic.learn.start import check_phases
 from mnemic.learn.tables import PUBLISHED, RETOLD, BabiTable, save_result
 from mnemic.recipe import ConfigError
 
 ALL = "all"  # the recipe's name that means every one
 JOINT = "-joint"
 SUMMARY = "summary.json"
+FEW = 20  # stories that a network is tried on before it is trained
 
 
 def every(table: BabiTable) -> list[BabiTable]:
@@ -33,6 +38,21 @@ def every(table: BabiTable) -> list[BabiTable]:
     if not found:
         raise ConfigError(f"no paper has a joint table of {table.size}; leave out --joint")
     return found
+
+
+def check(tables: Sequence[BabiTable]) -> None:
+    """Build every network once, small, so that a slip is noticed before the first is trained."""
+    seen = set()
+    for table in tables:
+        for tasks in table.groups():
+            recipe = table.recipe_of(tasks)
+            if (own := (table.name(tasks), table.joint)) in seen:
+                continue
+            seen.add(own)
+            known = {field.name for field in fields(GeneratedStories)} - {"alike", "retold"}
+            said = {key: value for key, value in recipe["data"].items() if key in known}
+            small = recipe | {"data": said | {"kind": "generated", "count": FEW}}
+            check_phases(phases(recipe), recipe, data_of(small).sizes)
 
 
 def place_of(table: BabiTable, folder: Path) -> Path:

@@ -17,12 +17,11 @@ from mnemic.learn.ahead import Ahead
 from mnemic.learn.clip import CLIPS
 from mnemic.learn.draws import Draw, Draws
 from mnemic.learn.many import Many
+from mnemic.learn.processes import spare_threads
 from mnemic.learn.schedule import SCHEDULES
 from mnemic.learn.train import Step, TrainSettings, optimiser_of, processes, train
 from mnemic.objectives import OBJECTIVES, Carried, Loss
 from mnemic.recipe import ConfigError, Recipe, build, fill, merge
-
-SMALL = 2_000_000  # weights; below that, threads wait for each other longer than they work
 
 
 class Phase(NamedTuple):
@@ -95,8 +94,7 @@ def train_phase(
     """
     device = next(network.parameters()).device
     on_gpu = device.type == "cuda"
-    if not on_gpu and sum(p.numel() for p in network.parameters()) < SMALL:
-        torch.set_num_threads(1)
+    spare_threads(network)
     if on_gpu:
         exact = phase.settings.matmul != "tf32"
         torch.set_float32_matmul_precision("highest" if exact else "high")

@@ -1,11 +1,14 @@
-"""Many processes, started by torchrun, as one training."""
+"""Many processes, started by torchrun, as one training; and few threads for what is small."""
 
 import os
 
 import torch
 import torch.distributed as dist
+from torch import nn
 
 from mnemic.recipe import ConfigError
+
+SMALL = 2_000_000  # weights; below that, threads wait for each other longer than they work
 
 
 def start_processes(device: str) -> torch.device:
@@ -23,3 +26,10 @@ def start_processes(device: str) -> torch.device:
         return torch.device(device)
     except RuntimeError:
         raise ConfigError(f"no device {device!r}; give cpu, cuda or auto") from None
+
+
+def spare_threads(network: nn.Module) -> None:
+    """One thread for a small network on a CPU: beside other work more of them only wait."""
+    weights = list(network.parameters())
+    if weights[0].device.type == "cpu" and sum(p.numel() for p in weights) < SMALL:
+        torch.set_num_threads(1)

@@ -5,9 +5,8 @@ Finished runs are kept in a file of JSON lines, so a table that was stopped goes
 
 import json
 import platform
-import time
 import tomllib
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
@@ -20,7 +19,8 @@ from torch import Tensor
 from mnemic import __version__
 from mnemic.data.stories.folder import Size, folder_of
 from mnemic.learn.checkpoint import Checkpoint, Progress, save
-from mnemic.learn.disk import read_json, write_json
+from mnemic.learn.clock import Clock
+from mnemic.learn.disk import write_json
 from mnemic.learn.evaluate import by_task, mean
 from mnemic.learn.figures import RULES, joint_figures, task_figures
 from mnemic.learn.fit import data_of
@@ -74,7 +74,7 @@ class BabiTable:
         given = {"folder": self.data, "size": self.size, "missing": "generate", "tasks": tasks}
         for key, value in given.items():
             whole = override(whole, f"data.{key}", value)
-        return whole
+        return without_others(whole, tasks)
 
     def published(self) -> dict[str, Any]:
         """What the paper prints for this setting; nothing, where no paper has it."""
@@ -85,11 +85,28 @@ class BabiTable:
             own["source"] += ", no story told again"
         return own
 
+    def rule(self) -> str:
+        """The part of the data whose error chooses the best run: as the network's papers did it."""
+        every = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
+        others = every.get(self.recipe.removesuffix(RETOLD), {}).values()
+        known = [own["selection"] for own in (self.published(), *others) if "selection" in own]
+        return known[0] if known else "train"
+
     def run_keys(self) -> list[str]:
         """A name a recipe, for all that decides a run but its seed: the recipe and the files."""
         digest = data_digest(self)
         whole = [override(recipe, "data.folder", digest) for recipe in self.recipes()]
         return [sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:16] for own in whole]
+
+
+def without_others(recipe: Recipe, tasks: Sequence[int]) -> Recipe:
+    """The recipe without what it says of retelling other tasks' stories."""
+    alike = recipe["data"].get("alike", ())
+    if not isinstance(alike, Mapping):
+        return recipe
+    own = {task: groups for task, groups in alike.items() if int(task) in tasks}
+    recipe = override(recipe, "data.alike", own)
+    return recipe if own else override(recipe, "data.retold", 0)
 
 
 class Group(NamedTuple):
@@ -113,7 +130,8 @@ def rebuild(table: BabiTable, folder: Path) -> Generator[Going, None, None]:
     with lock(folder):
         device, clock = torch.device(table.device), Clock(folder / "going" / "seconds.json")
         lanes = table.lanes or (LANES if device.type == "cuda" else 1)
-        rule = table.published().get("selection", "train")
+        check_alone(table, folder)
+        rule = table.rule()
         trainings = (
             train_group(folder, group, device, rule, clock) for group in missing(table, folder)
         )
@@ -122,6 +140,17 @@ def rebuild(table: BabiTable, folder: Path) -> Generator[Going, None, None]:
         except GeneratorExit:
             clock.stop()
             raise
+
+
+def check_alone(table: BabiTable, folder: Path) -> None:
+    """No other recipe's runs of the same tasks are there: ``best`` has room for one a task."""
+    keys, groups = table.run_keys(), table.groups()
+    for (name, _), run in kept(folder).items():
+        if name not in keys and run["tasks"] in groups:
+            raise ConfigError(
+                f"{folder} has runs of another recipe or other settings for the same tasks; give "
+                "another --out"
+            )
 
 
 def missing(table: BabiTable, folder: Path) -> list[Group]:
@@ -136,7 +165,7 @@ def missing(table: BabiTable, folder: Path) -> list[Group]:
 
 
 def train_group(
-    folder: Path, group: Group, device: torch.device, rule: str, clock: "Clock"
+    folder: Path, group: Group, device: torch.device, rule: str, clock: Clock
 ) -> Generator[Going, None, None]:
     """Train, test and keep the runs of one group, and its network if none was better so far."""
     recipe, seeds = group.recipe, group.seeds
@@ -184,29 +213,6 @@ def train_group(
         save(folder / "best" / (f"task{tasks[0]}" if len(tasks) == 1 else "tasks"), checkpoint)
 
 
-class Clock:
-    """Laps add up to the whole time, also where what they time runs side by side.
-
-    What a table that was stopped had spent on runs that it did not finish is kept in ``path``.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        spent = read_json(path)["seconds"] if path.is_file() else 0.0
-        path.unlink(missing_ok=True)
-        self.last = time.monotonic() - spent
-
-    def lap(self) -> float:
-        """Seconds since the lap before."""
-        before, self.last = self.last, time.monotonic()
-        return self.last - before
-
-    def stop(self) -> None:
-        """Keep the seconds since the last lap for the next time."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(self.path, {"seconds": self.lap()})
-
-
 def test(
     recipe: Recipe, data: Any, networks: Sequence[Any], part: str, device: torch.device
 ) -> list[dict[int, float]]:
@@ -221,8 +227,7 @@ def result(table: BabiTable, folder: Path) -> dict[str, Any]:
     """Ours beside the published table, from the runs in ``folder``."""
     done = kept(folder)
     runs = [done[name, seed] for name in table.run_keys() for seed in range(table.seeds)]
-    paper = table.published()
-    part = paper.get("selection", "train")
+    paper, part = table.published(), table.rule()
     ours = joint_figures(runs, part) if table.joint else task_figures(runs, table.seeds, part)
     if paper:
         paper["per_task"] = {str(t): e for t, e in enumerate(paper["per_task"], start=1)}
