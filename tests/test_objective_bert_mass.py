@@ -11,7 +11,7 @@ from mnemic.data.long.tensors import Batch
 from mnemic.memory.controller import entropy
 from mnemic.network import assemble
 from mnemic.network.carrier import Carrier
-from mnemic.network.segments import IGNORE, Recalled
+from mnemic.network.segments import IGNORE, OTHER, OUTSIDE, Recalled
 from mnemic.objectives import OBJECTIVES
 from mnemic.objectives.bert_mass import (
     BertMassLoss,
@@ -131,6 +131,24 @@ def test_the_controller_is_taught_the_supporting_facts(sets: dict[str, Any]) -> 
     assert int(loss.targets) == int(seen.sum())
 
 
+def test_other_sentences_of_a_story_can_be_left_alone(sets: dict[str, Any]) -> None:
+    """The next question may be about them; background is worth nothing all the same."""
+    network, batch = make(sets, "keeps", "sentences"), drawn(sets, "several")
+    output = network(batch.inputs, lessons="written")
+    facts = fact_units(output.lessons, batch.facts, batch.inputs)
+    odds = torch.cat([lesson.written.stored for lesson in output.lessons], 1)
+    seen = torch.cat([lesson.seen for lesson in output.lessons], 1)
+    assert int((facts[seen] == OTHER).sum()) == 4 * 3  # of four keys one is asked for
+    counted = seen & (facts != OTHER)
+    right = torch.where(facts >= 0, odds, -odds)
+    lost = -torch.nn.functional.logsigmoid(right) + 0.01 * entropy(odds)
+    loss = BertMassLoss(ctrl=1.0, spare=True).parts(network, batch)["ctrl"]
+    torch.testing.assert_close(loss.total, lost[counted].sum())
+    assert int(loss.targets) == int(counted.sum())
+    every = BertMassLoss(ctrl=1.0).parts(network, batch)["ctrl"]
+    torch.testing.assert_close(every.total, lost[seen].sum())
+
+
 def test_without_marks_it_is_taught_what_was_read_above_average(sets: dict[str, Any]) -> None:
     network, batch = make(sets, "keeps"), drawn(sets)
     output, _, seen = recalled(network, batch)
@@ -230,9 +248,9 @@ def test_facts_of_sentences_are_those_of_their_tokens(sets: dict[str, Any]) -> N
     for unit in ("tokens", "sentences"):
         output = make(sets, "keeps", unit)(batch.inputs, lessons="written")
         facts = fact_units(output.lessons, batch.facts, batch.inputs)
-        assert all(set(own.tolist()) == {-1, 0} for own in facts)  # one of the keys is asked for
+        assert all(set(own.tolist()) == {OUTSIDE, OTHER, 0} for own in facts)  # one key is asked
         seen = torch.cat([lesson.seen for lesson in output.lessons], 1)
-        assert (facts[~seen] == -1).all()
+        assert (facts[~seen] == OUTSIDE).all()
     assert ((facts == 0).sum(1) == 1).all()
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from mnemic.memory import Reading, Written
 
 IGNORE = -100  # a target that is not asked for
+OTHER, OUTSIDE = -1, -2  # where facts are numbered: a sentence of the story that is none; all else
 
 
 class Counted(NamedTuple):

@@ -14,7 +14,7 @@ from mnemic.memory.bert_mass import Blended
 from mnemic.memory.controller import entropy
 from mnemic.network import IGNORE
 from mnemic.network.carrier import Lessons
-from mnemic.network.segments import Lesson, Recalled, Segments
+from mnemic.network.segments import OTHER, OUTSIDE, Lesson, Recalled, Segments
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import Carried, Loss, weighted
 from mnemic.objectives.masking import MASKINGS, ROLLS, corrupt
@@ -30,7 +30,9 @@ class BertMassLoss:
 
     - ``pred``: the answer's first word; ``seq``: its 2nd to its last.
     - ``ctrl``: −log p(u* | s) + ``beta`` · H(u). u* is 1 for units of supporting facts where the
-      data marks them, else for those whose slots the question's read weighed above average.
+      data marks them, else for those whose slots the question's read weighed above average. With
+      ``spare``, other sentences of the same story are not judged: the next question may be about
+      them. Else they are worth as little as background.
     - ``write``: the tokens that went in can be said from what memory holds of them, and
       ``gamma`` · ‖m − m̃‖², how far the slots moved, as a mean over slots.
     - ``read``: the question's hops find its facts, one after another; where no facts are marked,
@@ -52,12 +54,13 @@ class BertMassLoss:
         nsp: float = 0.0,
         beta: float = 0.01,
         gamma: float = 0.01,
+        spare: bool = False,
         masking: Mapping[str, Any] = TOKENS,
     ) -> None:
         self.weights = {"pred": pred, "seq": seq, "ctrl": ctrl, "write": write, "read": read}
         self.weights |= {"mlm": mlm, "nsp": nsp}
         check_weights(self.weights)
-        self.beta, self.gamma = beta, gamma
+        self.beta, self.gamma, self.spare = beta, gamma, spare
         self.masking = build(MASKINGS, masking)
 
     def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
@@ -83,7 +86,9 @@ class BertMassLoss:
         if output.lessons:
             facts = fact_units(output.lessons, batch.facts, inputs)  # b u
             if "ctrl" in due:
-                found["ctrl"] = controller_loss(output, facts >= 0, batch.marked, self.beta)
+                judged = facts != OTHER if self.spare else None
+                needed, marked = facts >= 0, batch.marked
+                found["ctrl"] = controller_loss(output, needed, marked, self.beta, judged)
             if "write" in due:
                 found["write"] = write_loss(output.lessons, self.gamma)
             if "read" in due:
@@ -137,7 +142,7 @@ def next_words(batch: Any) -> tuple[Segments, Tensor]:
 
 
 def fact_units(lessons: Sequence[Lesson], facts: Tensor, inputs: Segments) -> Tensor:
-    """Which fact each unit of a document is of (b u, in the order of segments); -1 = none.
+    """Which fact each unit of a document is of, b u, in the order of segments.
 
     ``facts`` b s n says it of tokens.
     """
@@ -146,21 +151,31 @@ def fact_units(lessons: Sequence[Lesson], facts: Tensor, inputs: Segments) -> Te
     if inputs.sentences is None or units == segments * length:
         return facts.flatten(1)
     own = inputs.sentences.flatten(0, 1).clamp(min=0)  # (b s) n; what is in none is of no fact
-    room = facts.new_full((len(own), units // segments), -1)
+    room = facts.new_full((len(own), units // segments), OUTSIDE)
     return room.scatter_reduce(1, own, facts.flatten(0, 1), "amax").view(batch, units)
 
 
-def controller_loss(output: Recalled, needed: Tensor, marked: Tensor, beta: float) -> Loss:
-    """−log p(u* | s) + β H(u), summed over units; what was not marked is told by later reads."""
-    odds = torch.cat([judged(lesson) for lesson in output.lessons], 1).float()  # b u
+def controller_loss(
+    output: Recalled,
+    needed: Tensor,
+    marked: Tensor,
+    beta: float,
+    judged: Tensor | None = None,
+) -> Loss:
+    """−log p(u* | s) + β H(u), summed over units; what was not marked is told by later reads.
+
+    Of what was marked, only units that are ``judged`` (b u) count; None: all.
+    """
+    odds = torch.cat([odds_of(lesson) for lesson in output.lessons], 1).float()  # b u
     seen = torch.cat([lesson.seen for lesson in output.lessons], 1)
     later = read_units(output, seen)
     wanted = torch.where(marked.unsqueeze(1), needed, later).to(odds.dtype)
     lost = nn.functional.binary_cross_entropy_with_logits(odds, wanted, reduction="none")
-    return Loss(((lost + beta * entropy(odds)) * seen).sum(), seen.sum())
+    counted = seen if judged is None else seen & (judged | ~marked.unsqueeze(1))
+    return Loss(((lost + beta * entropy(odds)) * counted).sum(), counted.sum())
 
 
-def judged(lesson: Lesson) -> Tensor:
+def odds_of(lesson: Lesson) -> Tensor:
     """The controller's log-odds, b p; a memory without one has none to be taught."""
     odds = lesson.written.stored
     if odds is None:
@@ -235,7 +250,7 @@ def read_loss(output: Recalled, facts: Tensor, marked: Tensor, chain: int) -> Lo
 
 def taught(facts: Tensor, hops: int, chain: int) -> Tensor:
     """Which facts each hop of a document should find, b k f."""
-    count = facts.amax(1)[:, None, None] + 1  # b 1 1
+    count = facts.amax(1)[:, None, None].clamp(min=OTHER) + 1  # b 1 1
     hop = torch.arange(hops, device=facts.device)[:, None]
     fact = torch.arange(chain, device=facts.device)
     left = (hop == hops - 1) & (fact >= hop)  # of the last hop

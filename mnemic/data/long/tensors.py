@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_map
 
 from mnemic.data.long.background import Background
 from mnemic.data.long.hide import Piece, Where, cut, excerpt, hide
-from mnemic.network.segments import IGNORE, Counted, Segments
+from mnemic.network.segments import IGNORE, OTHER, OUTSIDE, Counted, Segments
 from mnemic.recipe import ConfigError
 from mnemic.text import Subwords
 
@@ -33,7 +33,7 @@ class Batch(NamedTuple):
 
     inputs: Segments
     answers: Tensor  # b w, ids; IGNORE behind the end
-    facts: Tensor  # b s n, which of the sentences that prove the answer a token is in; -1 = none
+    facts: Tensor  # b s n, which sentence of the proof a token is in; OTHER, OUTSIDE = none
     marked: Tensor  # b, whether such sentences are known
     proven: bool  # whether they are for all
     chain: int  # how many there are at most
@@ -240,11 +240,11 @@ def filled(
     words: Subwords,
     length: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Tokens, sentence numbers and which fact each proves (-1: none), b s n each."""
+    """Tokens, sentence numbers (-1: none) and which fact each is of, b s n each."""
     shape = (len(whole), max(max(len(own) for own in whole), 1), length)
     tokens = np.full(shape, words.pad, dtype=np.int64)
     sentences = np.full(shape, -1, dtype=np.int64)
-    facts = np.full(shape, -1, dtype=np.int64)
+    facts = np.full(shape, OUTSIDE, dtype=np.int64)
     for row, (document, segments) in enumerate(zip(documents, whole)):
         order = {fact: place for place, fact in enumerate(document.asked.facts)}
         for column, pieces in enumerate(segments):
@@ -254,7 +254,7 @@ def filled(
                 behind = place + len(ids)
                 tokens[row, column, place:behind] = ids
                 sentences[row, column, place:behind] = number
-                facts[row, column, place:behind] = order.get(fact, -1)
+                facts[row, column, place:behind] = order.get(fact, OTHER if fact >= 0 else OUTSIDE)
                 place = behind
             tokens[row, column, place] = words.sep
     return tokens, sentences, facts
