@@ -1,20 +1,16 @@
-"""DMN and DMN+ against the papers' equations in slow loops, and that they learn what they should.
+"""DMN and DMN+ against the papers' equations in slow loops, and what their passes mean.
 
 Shapes: b batch, n sentences, w words, m queries, s slots, k passes, d width.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from dmn_slow import SLOW, cell_weights, gru, network_weights, slow_dmn, slow_plus
+from story_runs import inputs_of
 
-from mnemic.encode.cell import Cell
 from mnemic.encode.fuse import WordByWordFusion
-from mnemic.learn.evaluate import task_errors
-from mnemic.learn.fit import data_of
-from mnemic.learn.fit_many import fit_many, new_networks
 from mnemic.learn.many import Many
 from mnemic.memory import MEMORIES
 from mnemic.network import Inputs, assemble
@@ -44,109 +40,7 @@ def network_of(name: str, seed: int = 0) -> Any:
     return network.double()
 
 
-def inputs_of(stories: list[Any], *, width: int = 0, length: int = 0) -> Inputs:
-    """Every sentence and question a text of its own, with padding where there is room."""
-    texts = [text for story, question in stories for text in (*story, question)]
-    width = max(width, *(len(text) for text in texts))
-    table = torch.tensor([text + [0] * (width - len(text)) for text in texts])
-    longest = max(length, *(len(story) for story, _ in stories))
-    story_rows = torch.full((len(stories), longest), -1)
-    questions, place = [], 0
-    for number, (story, _) in enumerate(stories):
-        story_rows[number, : len(story)] = torch.arange(place, place + len(story))
-        questions.append([place + len(story)])
-        place += len(story) + 1
-    return Inputs(table, table > 0, story_rows, torch.tensor(questions))
-
-
 # The slow twins --------------------------------------------------------------------------------
-
-
-def gru(x: Tensor, h: Tensor, weights: tuple[Tensor, ...]) -> Tensor:
-    """One step of one example, gate by gate (d each)."""
-    w_in, w_back, b_in, b_back = weights
-    given, back = (w_in @ x + b_in).split(len(h)), (w_back @ h + b_back).split(len(h))
-    r, z = torch.sigmoid(given[0] + back[0]), torch.sigmoid(given[1] + back[1])
-    return (1 - z) * torch.tanh(given[2] + r * back[2]) + z * h
-
-
-def cell_weights(cell: Cell) -> tuple[Tensor, ...]:
-    return cell.given.weight, cell.back.weight, cell.given.bias, cell.back.bias
-
-
-def network_weights(recurrent: Any, number: int = 0) -> tuple[Tensor, ...]:
-    return tuple(recurrent.layers.networks[number].all_weights[0])
-
-
-def slow_gate(own: Any, c: Tensor, m: Tensor, q: Tensor) -> Tensor:
-    pairs = torch.stack([c @ own.pair @ q, c @ own.pair @ m])
-    z = torch.cat([c, q, m, c * q, (c - q).abs(), c * m, (c - m).abs(), pairs])
-    first, second = own.gate.first, own.gate.second
-    return (second.weight @ torch.tanh(first.weight @ z + first.bias) + second.bias)[0]
-
-
-def slow_dmn(memory: Any, facts: list[Tensor], q: Tensor) -> tuple[Tensor, list[Tensor]]:
-    m, gates = q, []
-    for _ in range(memory.passes):
-        h, own = torch.zeros_like(q), []
-        for c in facts:
-            g = slow_gate(memory.attend.score, c, m, q).sigmoid()
-            h = g * gru(c, h, cell_weights(memory.attend.cell)) + (1 - g) * h
-            own.append(g)
-        m = gru(h, m, cell_weights(memory.update))
-        gates.append(torch.stack(own))
-    return m, gates
-
-
-def slow_layers(memory: Any, facts: list[Tensor], q: Tensor) -> tuple[Tensor, list[Tensor]]:
-    m, below, gates = q, facts, []
-    for _ in range(memory.passes):
-        h, own, layer = torch.zeros_like(q), [], []
-        for c in below:
-            g = slow_gate(memory.attend.score, c, m, q).sigmoid()
-            h = g * gru(c, h, cell_weights(memory.attend.cell)) + (1 - g) * h
-            own.append(g)
-            layer.append(h)
-        m, below = h, layer
-        gates.append(torch.stack(own))
-    return m, gates
-
-
-def slow_plus(memory: Any, facts: list[Tensor], q: Tensor) -> tuple[Tensor, list[Tensor]]:
-    m, gates = q, []
-    for own in memory.passes:
-        scores = []
-        for f in facts:
-            z = torch.cat([f * q, (f - q).abs(), f * m, (f - m).abs()])
-            hidden = torch.tanh(own.gate.first.weight @ z + own.gate.first.bias)
-            scores.append(own.gate.second.weight[0] @ hidden)
-        g = torch.stack(scores).exp() / torch.stack(scores).exp().sum()
-        h, size = torch.zeros_like(q), len(q)
-        for f, gate in zip(facts, g):
-            given, back = own.gru.given(f), own.gru.back.weight @ h
-            r = torch.sigmoid(given[:size] + back[:size])
-            h = gate * torch.tanh(given[size:] + r * back[size:]) + (1 - gate) * h
-        m = (own.update.weight @ torch.cat([m, h, q]) + own.update.bias).clamp(min=0)
-        gates.append(g)
-    return m, gates
-
-
-def slow_sum(memory: Any, facts: list[Tensor], q: Tensor) -> tuple[Tensor, list[Tensor]]:
-    m, shares = q, []
-    for _ in range(memory.passes):
-        size = torch.stack([slow_gate(memory.score, c, m, q).exp() for c in facts])
-        shares.append(size / size.sum())
-        episode = sum((share * c for share, c in zip(shares[-1], facts)), torch.zeros_like(q))
-        m = gru(episode, m, cell_weights(memory.update))
-    return m, shares
-
-
-SLOW: dict[str, Callable[..., Any]] = {
-    "dmn": slow_dmn,
-    "dmn-layers": slow_layers,
-    "dmn-plus": slow_plus,
-    "dmn-sum": slow_sum,
-}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -276,45 +170,3 @@ def test_many_networks_as_one_program(name: str) -> None:
         alone = network(inputs)
         torch.testing.assert_close(together.scores[run], alone.scores)
         torch.testing.assert_close(together.reading.weights[run], alone.reading.weights)
-
-
-# Learning --------------------------------------------------------------------------------------
-
-
-def trained(recipe: dict[str, Any], data: Any) -> Any:
-    networks = new_networks(recipe, data, [0])
-    pools = [torch.arange(len(data.train))]
-    for _ in fit_many(recipe, data, networks, seeds=[0], pools=pools, device=torch.device("cpu")):
-        pass
-    return networks[0].eval()
-
-
-FUSED = [f"model.{part}.recurrent.fused=true" for part in ("fuse", "ask")]
-
-
-def test_a_tiny_dmn_plus_learns_one_supporting_fact() -> None:
-    made = 'data={kind="generated", tasks=[1], count=1000}'
-    short = ["train.epochs=8", "train.batch=32", "train.rate=0.003", "model.width=24"]
-    recipe = load("dmn-plus", [made, *short, *FUSED])
-    data: Any = data_of(recipe)
-    assert task_errors(trained(recipe, data), data.test)[1] < 10
-
-
-def test_a_tiny_dmn_is_taught_which_sentence_to_read() -> None:
-    """Two facts: the first pass of a strongly supervised DMN finds who had the thing last."""
-    made = 'data={kind="generated", tasks=[2], count=1500, sentences=12}'
-    short = ["train.rate=0.003", "model.width=32", "model.memory.passes=2", "phases=[{}]"]
-    short += ["train.batch=32", "train.buckets=1", 'train.schedule={kind="constant"}']
-    short += ["train.epochs=4", "train.keep=last", "train.patience=0"]
-    recipe = load("dmn", [made, *short, *FUSED])
-    data: Any = data_of(recipe)
-    hits = {}
-    for facts in (0.0, 1.0):
-        taught = recipe | {"objective": recipe["objective"] | {"facts": facts}}
-        network = trained(taught, data)
-        batch = data.test.batch((data.test.chain[:, 0] >= 0).nonzero()[:300, 0])
-        with torch.no_grad():
-            gates = network(batch.inputs).reading.weights[:, 0, 0, 0]  # b s, of the first pass
-        hits[facts] = float((gates.argmax(-1) == batch.chain[:, 0]).double().mean())
-    assert hits[1.0] > 0.9
-    assert hits[0.0] < 0.5  # answers alone do not tell it in so few steps

@@ -1,29 +1,22 @@
-"""EntNet against the paper's equations slot by slot, that it rewrites, and that it learns.
+"""EntNet against the paper's equations slot by slot, and that it rewrites.
 
-Shapes: r runs, b batch, n sentences, m queries, s slots, j places, d width.
+Shapes: b batch, n sentences, m queries, s slots, j places, d width.
 """
 
-import os
 from itertools import product
 from math import exp, sqrt
 from typing import Any
 
 import pytest
 import torch
+from story_runs import inputs_of
 from torch import Tensor
-from torch.func import vmap
 
 from mnemic.ask import read_of
-from mnemic.encode import masked_bag
-from mnemic.encode.masked_bag import MaskedBag
-from mnemic.learn.evaluate import task_errors
-from mnemic.learn.fit import data_of
-from mnemic.learn.fit_many import fit_many, new_networks
 from mnemic.memory import Reading, Written
 from mnemic.memory.entnet import EntNet
-from mnemic.memory.rewrite import Rewriting, has_triton, left, rewrite_plainly
-from mnemic.network import Inputs, Network, Output, assemble
-from mnemic.recipe import load
+from mnemic.memory.rewrite import left
+from mnemic.network import Network, Output, assemble
 
 D, VOCAB, SLOTS, LONGEST = 4, 9, 3, 6
 Vector = list[float]
@@ -54,20 +47,6 @@ STORIES = [
     ([[2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [7, 8], [8, 2]], [5, 6, 7]),
     ([], [2, 4]),
 ]
-
-
-def inputs_of(stories: list[tuple[list[list[int]], list[int]]]) -> Inputs:
-    rows = [words for story, question in stories for words in (*story, question)]
-    texts = torch.zeros(len(rows), max(map(len, rows)), dtype=torch.long)
-    for number, words in enumerate(rows):
-        texts[number, : len(words)] = torch.tensor(words)
-    longest = max(len(story) for story, _ in stories)
-    told, asked, place = torch.full((len(stories), longest), -1), [], 0
-    for number, (story, _) in enumerate(stories):
-        told[number, : len(story)] = torch.arange(place, place + len(story))
-        asked.append([place + len(story)])
-        place += len(story) + 1
-    return Inputs(texts, texts > 0, told, torch.tensor(asked))
 
 
 # The slow twin ---------------------------------------------------------------------------------
@@ -246,153 +225,3 @@ def test_evidence_of_a_rewriting_memory_is_what_is_left_in_the_slots_that_were_r
         assert 0 < share[0] < 1
     before = float(((1 - output.written.gates[0]).prod(0) * read).sum())
     assert sum(share[0] for share in shares.values()) + before == pytest.approx(1, abs=1e-5)
-
-
-# Fast and slow ---------------------------------------------------------------------------------
-
-
-def rewriting(*lead: int) -> Rewriting:
-    """Three sentences in five are real."""
-    b, n, s, d = 2, 5, 9, 20
-    dice = torch.Generator().manual_seed(0)
-
-    def noise(*shape: int, size: float = 1.0) -> Tensor:
-        return (torch.randn(*lead, *shape, generator=dice) * size).requires_grad_()
-
-    seen = torch.rand(*lead, b, n, generator=dice) < 0.6
-    slope = torch.rand(*lead, d, generator=dice).requires_grad_()
-    matrix, drive = noise(d, d, size=0.3), noise(b, n, d)
-    return Rewriting(
-        noise(b, s, d), noise(b, n, d, size=0.5), drive, noise(b, n, s), seen, noise(s, d),
-        matrix, slope,
-    )  # fmt: skip
-
-
-@pytest.mark.skipif(
-    not has_triton() or not (torch.cuda.is_available() or "TRITON_INTERPRET" in os.environ),
-    reason="needs triton, and a GPU or TRITON_INTERPRET=1",
-)
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the interpreter
-def test_the_kernels_give_the_same_numbers_and_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mnemic.memory import rewrite_kernel
-    from mnemic.memory.rewrite_kernel import Rewrite
-
-    monkeypatch.setattr(rewrite_kernel, "PRECISION", "tf32x3")  # the interpreter knows no bf16x3
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-
-    def fused(*given: Tensor) -> tuple[Tensor, Tensor]:
-        slots, gates, *_ = Rewrite.apply(True, *(part.unsqueeze(0) for part in given))
-        return slots.squeeze(0), gates.squeeze(0)
-
-    given = Rewriting(*(part.detach().to(device) for part in rewriting(3)))
-    leaves = [part.requires_grad_() for part in given if part.is_floating_point()]
-    found = []
-    for function in (lambda *parts: rewrite_plainly(Rewriting(*parts)), fused):
-        slots, gates = vmap(function)(*given)
-        turned = given.slots.detach().mT.contiguous()  # whose gradient is not contiguous
-        loss = (slots.mT * turned).sum() + gates.square().sum()
-        found.append((slots, gates, *torch.autograd.grad(loss, leaves)))
-    for plain, fast in zip(*found):
-        torch.testing.assert_close(fast, plain, atol=2e-5, rtol=2e-4)
-    whole = Rewrite.apply(False, *given)
-    torch.testing.assert_close(whole[0], found[0][0], atol=2e-5, rtol=2e-4)
-
-
-def test_many_runs_write_as_each_alone() -> None:
-    given = rewriting(3)
-    slots, gates = vmap(lambda *parts: rewrite_plainly(Rewriting(*parts)))(*given)
-    for run in range(3):
-        alone = rewrite_plainly(Rewriting(*(part[run] for part in given)))
-        torch.testing.assert_close(slots[run], alone[0])
-        torch.testing.assert_close(gates[run], alone[1])
-
-
-# The masked bag --------------------------------------------------------------------------------
-
-
-def test_a_bag_of_words_at_first() -> None:
-    encode = MaskedBag(5, 20, tables=2, longest=8)
-    tokens, mask = torch.randint(20, (7, 6)), torch.rand(7, 6) < 0.7
-    summed = (encode.words[tokens] * mask.unsqueeze(-1)).sum(1)
-    states = encode(tokens, mask)
-    torch.testing.assert_close(states, summed.unsqueeze(1).expand(-1, 2, -1))
-    torch.manual_seed(0)
-    masks = MaskedBag(5, 20, tables=2, start="noise").masks
-    assert masks[0].abs().max() < 0.5
-    assert masks[1].eq(1).all()
-
-
-def test_each_place_and_table_has_its_mask() -> None:
-    encode = MaskedBag(5, 20, tables=2, longest=8)
-    with torch.no_grad():
-        encode.masks.copy_(torch.randn_like(encode.masks))
-    tokens, mask = torch.randint(20, (7, 6)), torch.rand(7, 6) < 0.7
-    states = encode(tokens, mask)
-    for text in range(7):
-        for table in range(2):
-            expected = torch.zeros(5)
-            for place in range(6):
-                if mask[text, place]:
-                    expected += encode.masks[table, place] * encode.words[tokens[text, place]]
-            torch.testing.assert_close(states[text, table], expected)
-
-
-def test_counting_words_equals_looking_them_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    encode = MaskedBag(5, 20, tables=2, longest=8).double()
-    tokens, mask = torch.randint(20, (7, 6)), torch.rand(7, 6) < 0.7
-    weights = torch.randn(7, 2, 5, dtype=torch.float64)
-    counted = encode(tokens, mask)
-    monkeypatch.setattr(masked_bag, "DENSE", 19)
-    monkeypatch.setattr(encode, "counted", None)
-    looked_up = encode(tokens, mask)
-    torch.testing.assert_close(counted, looked_up)
-    first, second = (
-        torch.autograd.grad((states * weights).sum(), list(encode.parameters()))
-        for states in (counted, looked_up)
-    )
-    torch.testing.assert_close(first, second)
-
-
-def test_padding_changes_no_text_and_too_long_a_text_is_refused() -> None:
-    encode = MaskedBag(5, 20, longest=8)
-    tokens = torch.randint(20, (3, 4))
-    wide = torch.cat([tokens, torch.randint(20, (3, 4))], 1)
-    mask = torch.arange(8).expand(3, -1) < 4
-    torch.testing.assert_close(encode(wide, mask), encode(tokens, mask[:, :4]))
-    with pytest.raises(ValueError, match="9 words"):
-        encode(torch.zeros(1, 9, dtype=torch.long), torch.ones(1, 9) > 0)
-
-
-# Learning --------------------------------------------------------------------------------------
-
-
-def test_a_tiny_entnet_learns_one_supporting_fact() -> None:
-    """The first of up to three restarts that fits its training set answers 90 % of unseen ones."""
-    made = 'data={kind="generated", tasks=[1], count=1000}'
-    tiny = ["model.width=32", "model.memory.slots=8", "train.epochs=16", "train.schedule.every=8"]
-    recipe = load("entnet", [made, *tiny])
-    data = data_of(recipe)
-    pools, cpu = [torch.arange(len(data.train))], torch.device("cpu")
-    for seed in range(3):
-        networks = new_networks(recipe, data, [seed])
-        for _ in fit_many(recipe, data, networks, seeds=[seed], pools=pools, device=cpu):
-            pass
-        if task_errors(networks[0], data.train)[1] < 5:
-            break
-    assert task_errors(networks[0], data.test)[1] < 10
-
-
-def test_many_entnets_train_as_each_would_alone() -> None:
-    made = 'data={kind="generated", tasks=[1], count=80}'
-    recipe = load("entnet", [made, "model.width=8", "model.memory.slots=3", "train.steps=4"])
-    data, cpu = data_of(recipe), torch.device("cpu")
-    pool = torch.arange(len(data.train))
-    together = new_networks(recipe, data, [0, 1])
-    for _ in fit_many(recipe, data, together, seeds=[0, 1], pools=[pool] * 2, device=cpu):
-        pass
-    for seed, network in enumerate(together):
-        alone = new_networks(recipe, data, [seed])
-        for _ in fit_many(recipe, data, alone, seeds=[seed], pools=[pool], device=cpu):
-            pass
-        for ours, theirs in zip(network.parameters(), alone[0].parameters(), strict=True):
-            torch.testing.assert_close(ours, theirs, atol=2e-4, rtol=2e-3)

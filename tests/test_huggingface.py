@@ -1,87 +1,23 @@
 """Folders of Hugging Face in and out: the same numbers as ``transformers``, both ways."""
 
-import json
-import logging
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import tokenizers
 import torch
 import transformers
+from huggingface_models import MODELS, OURS, folder_of, quiet, stir, theirs
 from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
+from torch import Tensor
 
 from mnemic.encode import Pretrained, TransformerEncoder, encode_ragged, load_encoder, save_encoder
 from mnemic.encode.huggingface.families import FAMILIES
-from mnemic.encode.huggingface.shape import Shape, encoder_of, shape_of
-from mnemic.text import load_subwords
+from mnemic.encode.huggingface.shape import encoder_of, shape_of
 
-transformers.logging.set_verbosity_error()
-transformers.utils.logging.disable_progress_bar()
+__all__ = ["quiet"]  # a fixture
 
-SMALL = {
-    "vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4,
-    "intermediate_size": 48, "max_position_embeddings": 24,
-}  # fmt: skip
-MODELS: dict[str, tuple[str, dict[str, Any]]] = {
-    "bert": ("Bert", SMALL),
-    "roberta": ("Roberta", SMALL | {"type_vocab_size": 1, "layer_norm_eps": 1e-5}),
-    "distilbert": (
-        "DistilBert",
-        {"vocab_size": 60, "dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48,
-         "max_position_embeddings": 24},
-    ),
-    "electra": ("Electra", SMALL | {"embedding_size": 12}),
-    "electra as wide": ("Electra", SMALL | {"embedding_size": 32}),
-    "albert": ("Albert", SMALL | {"embedding_size": 12}),
-    "albert in groups": (
-        "Albert", SMALL | {"embedding_size": 12, "num_hidden_layers": 4, "num_hidden_groups": 2}
-    ),
-}  # fmt: skip
 EVERY = pytest.mark.parametrize("kind", MODELS)
-SHAPE = Shape(
-    vocab=60, width=32, depth=3, heads=4, inner=48, length=24, segments=2, activation="gelu",
-    epsilon=1e-12, dropout=0.1, attention_dropout=0.1,
-)  # fmt: skip
-OURS = {
-    "bert": SHAPE._replace(epsilon=1e-5, activation="relu"),
-    "roberta": SHAPE._replace(segments=1),
-    "distilbert": SHAPE._replace(segments=0),
-    "electra": SHAPE._replace(narrow=12),
-    "albert": SHAPE._replace(narrow=12, depth=4, groups=2, activation="gelu_tanh"),
-}
 LENGTHS = [7, 22, 3, 22, 1]
-MIXED = ["The cat, the hat; the cat sat.", "我爱北京 and emoji 😀 mixed", "naïve café", "x", ""]
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
-
-
-def stir(model: nn.Module) -> Any:
-    """Random norms and biases too, so that a forgotten one is seen."""
-    torch.manual_seed(7)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.copy_(torch.randn_like(weight) * 0.3 + (weight.dim() == 1) * 0.1)
-    return model.eval()
-
-
-def theirs(kind: str, head: str = "Model") -> Any:
-    name, options = MODELS[kind]
-    config = getattr(transformers, f"{name}Config")(**options)
-    return stir(getattr(transformers, f"{name}{head}")(config))
-
-
-def folder_of(model: Any, folder: Path, **options: Any) -> Path:
-    model.save_pretrained(folder, **options)
-    return folder
 
 
 def texts() -> list[list[int]]:
@@ -212,143 +148,3 @@ def test_old_names_and_half_precision(tmp_path: Path) -> None:
     save_encoder(tmp_path / "again", loaded)
     again = transformers.AutoModel.from_pretrained(tmp_path / "again")
     assert again.dtype == torch.float32
-
-
-def changed(folder: Path, **settings: Any) -> None:
-    path = folder / "config.json"
-    config = json.loads(path.read_text(encoding="utf-8")) | settings
-    path.write_text(json.dumps({k: v for k, v in config.items() if v != "gone"}), encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"model_type": "gpt2"}, r"model_type 'gpt2'; mnemic reads bert, roberta, distilbert"),
-        ({"hidden_size": "gone"}, r"config.json has no 'hidden_size'; a bert needs it"),
-        ({"hidden_size": "32"}, r"hidden_size is '32'; expected int"),
-        ({"hidden_act": "silu"}, r"the activation 'silu'; known are gelu"),
-        ({"position_embedding_type": "relative_key"}, r"mnemic reads only position_embedding_type"),
-        ({"is_decoder": True}, r"has is_decoder True; mnemic reads only is_decoder False"),
-        ({"intermediate_size": 40}, r"'encoder.layer.0.intermediate.dense.weight' has shape \(48,"),
-        ({"num_hidden_layers": 5}, r"no weight 'encoder.layer.3.attention.self.query.weight'"),
-    ],
-)
-def test_a_config_that_does_not_fit(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
-    folder = folder_of(theirs("bert"), tmp_path / "model")
-    changed(folder, **settings)
-    with pytest.raises(ValueError, match=message):
-        load_encoder(folder)
-
-
-def test_folders_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"config.json is missing; a Hugging Face folder has"):
-        load_encoder(tmp_path)
-    folder = folder_of(theirs("bert"), tmp_path / "model")
-    file = folder / "model.safetensors"
-    file.write_bytes(file.read_bytes()[:999])
-    with pytest.raises(ValueError, match=r"model.safetensors is no valid safetensors file"):
-        load_encoder(folder)
-    file.rename(folder / "pytorch_model.bin")
-    with pytest.raises(ValueError, match=r"opens no pickled weights.*save_pretrained\(DIR\)"):
-        load_encoder(folder)
-    (folder / "pytorch_model.bin").unlink()
-    with pytest.raises(ValueError, match=r"no model.safetensors and no model.safetensors.index"):
-        load_encoder(folder)
-    (folder / "config.json").write_text("{", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"config.json is no valid JSON"):
-        load_encoder(folder)
-
-
-@pytest.mark.parametrize(
-    ("encoder", "family", "message"),
-    [
-        (encoder_of(OURS["albert"]), "bert", "bert has no factorised embeddings, shared layers"),
-        (encoder_of(OURS["bert"]), "albert", "albert has no embeddings of the full width"),
-        (encoder_of(OURS["bert"]), "distilbert", "no segments, epsilon of 1e-05"),
-        (encoder_of(OURS["bert"]), "gpt2", "no family 'gpt2'; mnemic writes bert"),
-        (TransformerEncoder(8, 9, stack={"kind": "encoder", "norm": "pre"}), "bert", "'pre'"),
-        (
-            TransformerEncoder(
-                8, 9, embeddings={"kind": "sum", "positions": {"kind": "sinusoidal"}}
-            ),
-            "bert",
-            "its positions are not learned",
-        ),
-    ],
-)
-def test_an_encoder_that_no_family_holds(
-    encoder: TransformerEncoder, family: str, message: str, tmp_path: Path
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        save_encoder(tmp_path / "ours", Pretrained(encoder, family=family))
-    assert not list(tmp_path.iterdir())
-
-
-def test_nothing_is_overwritten(tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(ValueError, match="is there and not empty; give the name of a new folder"):
-        save_encoder(tmp_path, Pretrained(encoder_of(SHAPE)))
-    shutil.rmtree(tmp_path)
-    tmp_path.mkdir()
-    save_encoder(tmp_path, Pretrained(encoder_of(SHAPE)))
-    assert {path.name for path in tmp_path.iterdir()} == {"config.json", "model.safetensors"}
-
-
-def byte_level() -> tokenizers.Tokenizer:
-    """As RoBERTa's: bytes, and <s> a </s></s> b </s>."""
-    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    made = tokenizers.Tokenizer(tokenizers.models.BPE())
-    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = tokenizers.decoders.ByteLevel()
-    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=300, special_tokens=special, initial_alphabet=alphabet, show_progress=False
-    )
-    made.train_from_iterator(MIXED, trainer)
-    made.post_processor = tokenizers.processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
-    return made
-
-
-def test_tokens_of_a_byte_level_tokenizer(tmp_path: Path) -> None:
-    """Ids and offsets as theirs, single and paired; after the way out, too."""
-    byte_level().save(str(tmp_path / "tokenizer.json"))
-    own = load_subwords(tmp_path)
-    assert own is not None
-    shape = OURS["roberta"]._replace(vocab=len(own))
-    save_encoder(tmp_path / "out", Pretrained(encoder_of(shape), own, "roberta"))
-    other = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"))
-    again = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
-    assert (again.pad_token, again.mask_token, again.model_max_length) == ("<pad>", "<mask>", 24)
-    for text in MIXED:
-        found, wanted = own.encode(text), other(text, return_offsets_mapping=True)
-        assert found.ids == wanted["input_ids"] == again(text)["input_ids"]
-        assert found.offsets[1:-1] == wanted["offset_mapping"][1:-1]
-    assert own.encode("a", "b c").ids == other("a", "b c")["input_ids"]
-
-
-def test_folders_with_other_tokenizers(tmp_path: Path) -> None:
-    model = theirs("bert")
-    folder = folder_of(model, tmp_path / "model")
-    assert load_encoder(folder).tokenizer is None
-    (folder / "merges.txt").write_text("a b\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"has merges.txt but no tokenizer.json; make it by Auto"):
-        load_encoder(folder)
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(60))]
-    (folder / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"has 65 tokens, the weights have rows for 60"):
-        load_encoder(folder)
-    (folder / "vocab.txt").write_text("a\nb\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"vocab.txt has no \[CLS\]; expected the vocabulary of"):
-        load_encoder(folder)
-
-
-def test_a_vocabulary_with_case(tmp_path: Path) -> None:
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "A", "a", "##b"]
-    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
-    lower = load_subwords(tmp_path)
-    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}', encoding="utf-8")
-    cased = load_subwords(tmp_path)
-    assert lower is not None
-    assert cased is not None
-    assert lower.encode("Ab", special=False).tokens == ["a", "##b"]
-    assert cased.encode("Ab", special=False).tokens == ["A", "##b"]

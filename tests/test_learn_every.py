@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_learn_tables import SHORT, by_hand, stories, table_of, trained
+from table_runs import SHORT, by_hand, stories, table_of, trained
 
 from mnemic.learn import tables
 from mnemic.learn.__main__ import main

@@ -1,0 +1,138 @@
+"""The memories that the contract is tried on: one case a kind at least, and a new kind needs one.
+
+Shapes: b batch, n inputs, m queries, s slots, k hops, h heads, t tables, d width.
+"""
+
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+from mnemic.memory import MEMORIES, Reading, Written
+from mnemic.recipe import build
+
+D, SLOTS = 6, 8
+
+
+class Case(NamedTuple):
+    """A memory to try, and what it promises besides the contract."""
+
+    spec: dict[str, Any]
+    hops: int
+    heads: int = 1
+    appends: bool = False  # one input a slot, in order; the oldest leave
+    shares: bool = True  # what a hop reads of all slots is one in all at most
+    hard: bool = False  # a hop reads one slot and no other: the scores alone can be taught
+    piecewise: bool = True  # where a text is cut between writes changes nothing
+
+
+PLAIN = {"kind": "gru", "fused": False, "inner": 4}  # a controller that runs under vmap
+
+CASES = {
+    "memn2n": Case({"kind": "memn2n", "hops": 3}, 3, appends=True),
+    "memn2n, layer-wise": Case(
+        {"kind": "memn2n", "hops": 2, "tying": "layerwise"}, 2, appends=True
+    ),
+    "memn2n, non-linear": Case(
+        {"kind": "memn2n", "tying": "layerwise", "update": {"kind": "linear", "relu": True}},
+        3,
+        appends=True,
+    ),
+    "memn2n, linear start": Case(
+        {"kind": "memn2n", "softmax": False}, 3, appends=True, shares=False
+    ),
+    "memn2n, plain": Case(
+        {"kind": "memn2n", "hops": 1, "time": False, "noise": 0.0, "spare": False}, 1, appends=True
+    ),
+    "memn2n, gated": Case(
+        {"kind": "memn2n", "hops": 2, "update": {"kind": "gated"}}, 2, appends=True
+    ),
+    "memn2n, one gate": Case(
+        {"kind": "memn2n", "update": {"kind": "gated", "shared": True}}, 3, appends=True
+    ),
+    "bert-mass": Case({"kind": "bert-mass", "controller": PLAIN}, 2, piecewise=False),
+    "bert-mass, all slots": Case(
+        {"kind": "bert-mass", "spread": 8, "hops": 1, "heads": 2, "controller": PLAIN},
+        1,
+        heads=2,
+        piecewise=False,
+    ),
+    "keeps": Case({"kind": "keeps", "controller": PLAIN}, 3),
+    "keeps, no times": Case(
+        {"kind": "keeps", "hops": 1, "time": False, "heads": 2, "controller": PLAIN}, 1, heads=2
+    ),
+    "entnet": Case({"kind": "entnet"}, 1),
+    "entnet, no biases": Case({"kind": "entnet", "bias": False}, 1),
+    "dmn": Case({"kind": "dmn"}, 3, appends=True, shares=False),
+    "dmn, one pass": Case({"kind": "dmn", "passes": 1}, 1, appends=True, shares=False),
+    "dmn, layers": Case({"kind": "dmn-layers"}, 3, appends=True, shares=False),
+    "dmn, sums": Case({"kind": "dmn-sum"}, 3, appends=True),
+    "dmn+": Case({"kind": "dmn-plus"}, 3, appends=True),
+    "dmn+, two passes": Case({"kind": "dmn-plus", "passes": 2}, 2, appends=True),
+    "key-value": Case(
+        {"kind": "key-value", "hops": 2, "update": {"kind": "rotate"}}, 2, appends=True
+    ),
+    "key-value, one hop": Case({"kind": "key-value", "hops": 1}, 1, appends=True),
+    "memnn": Case({"kind": "memnn"}, 2, heads=2, appends=True, hard=True),
+    "memnn, no times": Case({"kind": "memnn", "time": False}, 2, appends=True, hard=True),
+    "memnn, AM and NL": Case(
+        {"kind": "memnn", "hops": 4, "stop": True, "match": {"kind": "tanh"}},
+        4,
+        heads=2,
+        appends=True,
+        hard=True,
+    ),
+    "memnn, knows the hop": Case(
+        {"kind": "memnn", "hops": 3, "order": 0.5}, 3, heads=2, appends=True, hard=True
+    ),
+    "memnn, forgets the useless": Case(
+        {"kind": "memnn", "forget": {"kind": "useless"}}, 2, heads=2, hard=True
+    ),
+    "wmn": Case({"kind": "wmn"}, 4, heads=8, appends=True),
+    "wmn, plain": Case(
+        {"kind": "wmn", "hops": 1, "heads": 2, "time": False, "spare": False, "tanh": False},
+        1,
+        heads=2,
+        appends=True,
+    ),
+}
+EVERY = pytest.mark.parametrize("name", CASES)
+APPENDING = pytest.mark.parametrize("name", [n for n, case in CASES.items() if case.appends])
+
+
+def make(name: str, seed: int = 0) -> Any:
+    torch.manual_seed(seed)
+    memory = build(MEMORIES, CASES[name].spec, width=D, slots=SLOTS, longest=7)
+    return memory.eval()
+
+
+def contents(memory: Any, *shape: int, seed: int = 1, size: float = 1.0) -> Tensor:
+    """What an encoder would hand over: … t d."""
+    dice = torch.Generator().manual_seed(seed)
+    return size * torch.randn(*shape, memory.tables, D, generator=dice)
+
+
+def real(rows: list[str]) -> Tensor:
+    """``["xx.", "x.."]``: x is an input, a dot is padding."""
+    return torch.tensor([[sign == "x" for sign in row] for row in rows])
+
+
+def told(memory: Any, states: Tensor, mask: Tensor | None = None) -> Written:
+    """Write into an empty memory."""
+    if mask is None:
+        mask = torch.ones(states.shape[:2], dtype=torch.bool)
+    return memory.write(memory.empty(states.shape[0], states), states, mask)
+
+
+def evidence(reading: Reading, written: Written) -> Tensor:
+    """How much of each *input* was read (b k h m n), wherever it was put."""
+    return reading.weights @ written.weights[:, None, None].mT
+
+
+def copy(state: Any) -> list[Tensor]:
+    return [part.clone() for part in state]
+
+
+def same(found: Any, expected: Any) -> None:
+    torch.testing.assert_close(found, expected, atol=2e-6, rtol=2e-5)

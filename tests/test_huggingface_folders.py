@@ -1,0 +1,159 @@
+"""Folders of Hugging Face that cannot be read or written, and the tokenizers in them."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+import transformers
+from huggingface_models import OURS, SHAPE, folder_of, quiet, theirs
+
+from mnemic.encode import Pretrained, TransformerEncoder, load_encoder, save_encoder
+from mnemic.encode.huggingface.shape import encoder_of
+from mnemic.text import load_subwords
+
+__all__ = ["quiet"]  # a fixture
+
+MIXED = ["The cat, the hat; the cat sat.", "我爱北京 and emoji 😀 mixed", "naïve café", "x", ""]
+
+
+def changed(folder: Path, **settings: Any) -> None:
+    path = folder / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8")) | settings
+    path.write_text(json.dumps({k: v for k, v in config.items() if v != "gone"}), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"model_type": "gpt2"}, r"model_type 'gpt2'; mnemic reads bert, roberta, distilbert"),
+        ({"hidden_size": "gone"}, r"config.json has no 'hidden_size'; a bert needs it"),
+        ({"hidden_size": "32"}, r"hidden_size is '32'; expected int"),
+        ({"hidden_act": "silu"}, r"the activation 'silu'; known are gelu"),
+        ({"position_embedding_type": "relative_key"}, r"mnemic reads only position_embedding_type"),
+        ({"is_decoder": True}, r"has is_decoder True; mnemic reads only is_decoder False"),
+        ({"intermediate_size": 40}, r"'encoder.layer.0.intermediate.dense.weight' has shape \(48,"),
+        ({"num_hidden_layers": 5}, r"no weight 'encoder.layer.3.attention.self.query.weight'"),
+    ],
+)
+def test_a_config_that_does_not_fit(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
+    folder = folder_of(theirs("bert"), tmp_path / "model")
+    changed(folder, **settings)
+    with pytest.raises(ValueError, match=message):
+        load_encoder(folder)
+
+
+def test_folders_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"config.json is missing; a Hugging Face folder has"):
+        load_encoder(tmp_path)
+    folder = folder_of(theirs("bert"), tmp_path / "model")
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:999])
+    with pytest.raises(ValueError, match=r"model.safetensors is no valid safetensors file"):
+        load_encoder(folder)
+    file.rename(folder / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=r"opens no pickled weights.*save_pretrained\(DIR\)"):
+        load_encoder(folder)
+    (folder / "pytorch_model.bin").unlink()
+    with pytest.raises(ValueError, match=r"no model.safetensors and no model.safetensors.index"):
+        load_encoder(folder)
+    (folder / "config.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"config.json is no valid JSON"):
+        load_encoder(folder)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "family", "message"),
+    [
+        (encoder_of(OURS["albert"]), "bert", "bert has no factorised embeddings, shared layers"),
+        (encoder_of(OURS["bert"]), "albert", "albert has no embeddings of the full width"),
+        (encoder_of(OURS["bert"]), "distilbert", "no segments, epsilon of 1e-05"),
+        (encoder_of(OURS["bert"]), "gpt2", "no family 'gpt2'; mnemic writes bert"),
+        (TransformerEncoder(8, 9, stack={"kind": "encoder", "norm": "pre"}), "bert", "'pre'"),
+        (
+            TransformerEncoder(
+                8, 9, embeddings={"kind": "sum", "positions": {"kind": "sinusoidal"}}
+            ),
+            "bert",
+            "its positions are not learned",
+        ),
+    ],
+)
+def test_an_encoder_that_no_family_holds(
+    encoder: TransformerEncoder, family: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        save_encoder(tmp_path / "ours", Pretrained(encoder, family=family))
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(ValueError, match="is there and not empty; give the name of a new folder"):
+        save_encoder(tmp_path, Pretrained(encoder_of(SHAPE)))
+    shutil.rmtree(tmp_path)
+    tmp_path.mkdir()
+    save_encoder(tmp_path, Pretrained(encoder_of(SHAPE)))
+    assert {path.name for path in tmp_path.iterdir()} == {"config.json", "model.safetensors"}
+
+
+def byte_level() -> tokenizers.Tokenizer:
+    """As RoBERTa's: bytes, and <s> a </s></s> b </s>."""
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=300, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+    )
+    made.train_from_iterator(MIXED, trainer)
+    made.post_processor = tokenizers.processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    return made
+
+
+def test_tokens_of_a_byte_level_tokenizer(tmp_path: Path) -> None:
+    """Ids and offsets as theirs, single and paired; after the way out, too."""
+    byte_level().save(str(tmp_path / "tokenizer.json"))
+    own = load_subwords(tmp_path)
+    assert own is not None
+    shape = OURS["roberta"]._replace(vocab=len(own))
+    save_encoder(tmp_path / "out", Pretrained(encoder_of(shape), own, "roberta"))
+    other = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"))
+    again = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert (again.pad_token, again.mask_token, again.model_max_length) == ("<pad>", "<mask>", 24)
+    for text in MIXED:
+        found, wanted = own.encode(text), other(text, return_offsets_mapping=True)
+        assert found.ids == wanted["input_ids"] == again(text)["input_ids"]
+        assert found.offsets[1:-1] == wanted["offset_mapping"][1:-1]
+    assert own.encode("a", "b c").ids == other("a", "b c")["input_ids"]
+
+
+def test_folders_with_other_tokenizers(tmp_path: Path) -> None:
+    model = theirs("bert")
+    folder = folder_of(model, tmp_path / "model")
+    assert load_encoder(folder).tokenizer is None
+    (folder / "merges.txt").write_text("a b\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"has merges.txt but no tokenizer.json; make it by Auto"):
+        load_encoder(folder)
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *map(str, range(60))]
+    (folder / "vocab.txt").write_text("\n".join(pieces), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"has 65 tokens, the weights have rows for 60"):
+        load_encoder(folder)
+    (folder / "vocab.txt").write_text("a\nb\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"vocab.txt has no \[CLS\]; expected the vocabulary of"):
+        load_encoder(folder)
+
+
+def test_a_vocabulary_with_case(tmp_path: Path) -> None:
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "A", "a", "##b"]
+    (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    lower = load_subwords(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}', encoding="utf-8")
+    cased = load_subwords(tmp_path)
+    assert lower is not None
+    assert cased is not None
+    assert lower.encode("Ab", special=False).tokens == ["a", "##b"]
+    assert cased.encode("Ab", special=False).tokens == ["A", "##b"]
