@@ -81,7 +81,7 @@ class Picture:
         for number, line in enumerate(self.title):
             self.sheet.write(MARGIN, MARGIN + 0.3 * number, line, TITLE, va="top", weight="bold")
         under = MARGIN + 0.3 * len(self.title) + 0.17
-        said = f"{self.answer.text}  {self.answer.probability:.2f}"
+        said = f"{self.answer.text or 'read at the marks'}  {self.answer.probability:.2f}"
         self.sheet.write(MARGIN, under, said, TITLE, color=LATE, weight="bold")
 
     def panel(self, left: float, top: float, width: float, height: float) -> Any:

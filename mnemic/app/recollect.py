@@ -127,7 +127,7 @@ def report(answer: "Recollected", question: str, quotes: Quotes) -> dict[str, An
     """Evidence is offsets; the words too, where the text is at hand."""
     return {
         "question": question,
-        "answer": answer.text,
+        "answer": words_of(answer, quotes),
         "probability": answer.probability,
         "evidence": [quotes.report(one) for one in answer.evidence],
         "slots": [
@@ -144,7 +144,8 @@ def tell(
 ) -> None:
     console = out()
     console.print(
-        f"{visible(question)}\n{visible(answer.text)}  ({100 * answer.probability:.0f} %)",
+        f"{visible(question)}\n{visible(words_of(answer, quotes) or 'see below')}"
+        f"  ({100 * answer.probability:.0f} %)",
         markup=False,
     )
     for one in answer.evidence[:most]:
@@ -159,6 +160,14 @@ def tell(
     )
     for name in quotes.changed:
         warn(f"{short(name)} is not there any more or has changed since it was read: no quotes")
+
+
+def words_of(answer: "Recollected", quotes: Quotes) -> str:
+    """An answer's words: those that were said, or those that were read most, if at hand."""
+    if answer.text or not answer.evidence:
+        return answer.text
+    best = answer.evidence[0]
+    return quotes.at(best.start, best.end).text or ""
 
 
 def text_of(name: str) -> str:

@@ -63,7 +63,10 @@ def remember(
 
 @torch.no_grad()
 def ask(checkpoint: "Checkpoint", state: State, question: str) -> Recollected:
-    """Answer from memory alone; the evidence says which stretches of the text it read."""
+    """Answer from memory alone; the evidence says which stretches of the text it read.
+
+    A network that was never taught to say words has none: its answer is what it read most.
+    """
     network, words = carrier_of(checkpoint), checkpoint.tokenizer
     checked(state, network)
     if not question.strip():
@@ -72,17 +75,22 @@ def ask(checkpoint: "Checkpoint", state: State, question: str) -> Recollected:
     inputs = segments_of(checkpoint, [[]], question)
     memory = placed(state.memory, network)
     _, reading, begin = network.asked(memory, inputs)
-    device = begin.device
-    start = torch.tensor([words.cls], device=device)  # type: ignore[attr-defined]
-    end = words.sep  # type: ignore[attr-defined]
-    saying = network.respond.saying(begin.squeeze(1))
-    said = greedy(network.respond.step, saying, start, end=end, most=LONGEST)
-    text = words.decode([word for word in said.words[0, 0].tolist() if word != end])
     sources, shares = state.memory.origins  # 1 s r
     read = reading.weights.mean((1, 2, 3))[0].cpu()  # b k h 1 s → s
     slots = slots_read(read, sources[0], shares[0], state.spans.tolist())
-    chance = float(said.scores[0, 0].exp())
+    text, chance = "", max((own.weight for own in slots), default=0.0)
+    if checkpoint.recipe["objective"].get("pred", 1.0):
+        text, chance = said(network, words, begin)
     return Recollected(text, chance, evidence_of(slots), slots, state.seen, state.total)
+
+
+def said(network: Carrier, words: Any, begin: Tensor) -> tuple[str, float]:
+    """The likeliest words, one after another, and how likely they are."""
+    start = torch.tensor([words.cls], device=begin.device)
+    saying = network.respond.saying(begin.squeeze(1))
+    found = greedy(network.respond.step, saying, start, end=words.sep, most=LONGEST)
+    told = [word for word in found.words[0, 0].tolist() if word != words.sep]
+    return words.decode(told), float(found.scores[0, 0].exp())
 
 
 def load_state(checkpoint: "Checkpoint", path: str | Path) -> State:
