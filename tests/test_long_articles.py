@@ -140,16 +140,15 @@ def test_a_tiny_network_finds_the_sentence_of_a_question_that_came_after_it(tmp_
     assert torch.equal(first, each)
     path = next((tmp_path / "data").glob("dev*.json"))
     paragraphs = json.loads(path.read_text("utf-8"))["data"][0]["paragraphs"]
-    text = "\n".join(own["context"] for own in paragraphs)
+    text = "\n\n".join(own["context"] for own in paragraphs)
     (tmp_path / "article.txt").write_text(text, encoding="utf-8")
     kept = ("--state", tmp_path / "notes.mem")
     run("read", "--model", tmp_path / "run", *kept, "--device", "cpu", tmp_path / "article.txt")
     asked = [own for paragraph in paragraphs for own in paragraph["qas"] if own["answers"]]
     answers = [run("ask", *kept, own["question"], "--json").json for own in asked]
     right = [own["answers"][0]["text"] in found["answer"] for own, found in zip(asked, answers)]
-    assert (
-        sum(right) >= len(right) - 1 == 3
-    )  # it says no words: its answer is the sentence, quoted from the file
+    # It says no words: its answer is the sentence, quoted from the file.
+    assert sum(right) >= len(right) - 1 == 3
     best = answers[0]["evidence"][0]
     assert answers[0]["answer"] == best["text"] == text[best["start"] : best["end"]]
     state = checkpoint.load_state(tmp_path / "notes.mem")

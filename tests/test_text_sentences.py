@@ -1,10 +1,13 @@
 """Sentences tile their text, in English and in Chinese."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mnemic.text import Span, sentences, share_of_han, trim
+from mnemic.text.split import ends_of
 
 MARKS = " \n\t.!?。！？…\"'“”‘’「」『』()（）[]:;,-1aA我"
 
@@ -135,3 +138,13 @@ def test_sentences_tile_any_text(text: str, language: str | None) -> None:
     assert all(span.start < span.end for span in spans)
     assert not any(text[span.start].isspace() for span in spans[1:])
     assert len(spans) == 1 or all(text[span.start : span.end].strip() for span in spans)
+
+
+def test_plain_rules_need_no_other_package() -> None:
+    text = 'He left. "Why?" she said! Of 3.5 apples\n\n a heading \n \nNew.\n'
+    text += "小王走了。他说：“好！”然后"
+    ends = [0, *ends_of(text), len(text)]
+    assert [text[start:end].strip() for start, end in pairwise(ends)] == [
+        "He left.", '"Why?"', "she said!", "Of 3.5 apples", "a heading", "New.", "小王走了。",
+        "他说：“好！”", "然后",
+    ]  # fmt: skip

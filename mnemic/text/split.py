@@ -11,7 +11,7 @@ from mnemic.text.chinese import HAN
 
 _INNER = f"[^\\W{HAN}]+"  # letters, digits and underscores, but no Chinese
 _WORD = re.compile(f"[{HAN}]|[@#]?{_INNER}(?:[-.]{_INNER})*|['’]{_INNER}|[^\\w\\s]")
-_END = re.compile(r"[.!?][\"'”’)]*(?=\s|$)")
+_END = re.compile(r"[.!?][\"'”’)]*(?=\s|$)|[。！？][”’」』）]*|\S(?=[^\S\n]*\n\s*\n)")
 
 
 def words_of(text: str) -> list[tuple[int, int]]:
@@ -20,8 +20,9 @@ def words_of(text: str) -> list[tuple[int, int]]:
 
 
 def ends_of(text: str) -> list[int]:
-    """Where sentences end by the plainest rule: behind . ! or ? and its quotes, before a blank.
+    """Where sentences end by plain rules.
 
+    Behind . ! or ? and its quotes, before a blank; behind their Chinese forms; at an empty line.
     ``mnemic.text.sentences`` knows abbreviations, too; this is for texts of millions of words, and
     needs no other package.
     """
