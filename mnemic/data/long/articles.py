@@ -14,7 +14,8 @@ import numpy as np
 from mnemic.data.contract import PARTS, Part
 from mnemic.data.long.background import number
 from mnemic.data.long.dataset import SMALL, LongData
-from mnemic.data.long.tensors import Asked, LongSet, check_length
+from mnemic.data.long.hide import check_length
+from mnemic.data.long.tensors import Asked, LongSet
 from mnemic.data.texts.articles import by_text
 from mnemic.data.texts.examples import Asked as Question
 from mnemic.data.texts.files import find

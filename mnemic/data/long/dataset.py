@@ -15,9 +15,9 @@ import numpy as np
 
 from mnemic.data.contract import PARTS, Part, Sizes
 from mnemic.data.long.background import Background, number, read_novels
-from mnemic.data.long.hide import Where
+from mnemic.data.long.hide import Where, check_length
 from mnemic.data.long.recall import NAMES, NUMBERS, RECALLS, Recall
-from mnemic.data.long.tensors import WORDS, Asked, Asks, LongSet, check_length
+from mnemic.data.long.tensors import WORDS, Asked, Asks, LongSet
 from mnemic.data.stories.dataset import GeneratedStories, StoryFolder, questions
 from mnemic.data.stories.folder import TASKS, Size
 from mnemic.data.stories.format import Example

@@ -9,6 +9,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from mnemic.recipe import ConfigError
+
 Where = Literal["anywhere", "first"]
 
 
@@ -92,3 +94,11 @@ def cut(pieces: Iterable[Piece], room: int) -> Iterator[list[Piece]]:
             size += len(part.ids)
     if held or not some:
         yield held
+
+
+def check_length(length: int, segments: int) -> None:
+    if length < 8 or segments < 1:
+        raise ConfigError(
+            f"data.length is at least 8 tokens and data.segments at least 1, not {length} and "
+            f"{segments}"
+        )

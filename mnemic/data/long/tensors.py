@@ -19,7 +19,6 @@ from torch.utils._pytree import tree_map
 from mnemic.data.long.background import Background
 from mnemic.data.long.hide import Piece, Where, cut, excerpt, hide
 from mnemic.network.segments import IGNORE, OTHER, OUTSIDE, Counted, Segments
-from mnemic.recipe import ConfigError
 from mnemic.text import Subwords
 
 FULL = 0.93  # how full segments are on average, since sentences stay whole
@@ -291,11 +290,3 @@ def ordinary(words: Subwords) -> Tensor:
 def hash_of(*purpose: object) -> int:
     """A number of 62 bits for an example and its dice."""
     return Random("/".join(str(part) for part in purpose)).getrandbits(62)
-
-
-def check_length(length: int, segments: int) -> None:
-    if length < 8 or segments < 1:
-        raise ConfigError(
-            f"data.length is at least 8 tokens and data.segments at least 1, not {length} and "
-            f"{segments}"
-        )
