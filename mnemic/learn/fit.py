@@ -25,6 +25,7 @@ from mnemic.learn.checkpoint import Checkpoint, Progress, load, locate, save
 from mnemic.learn.disk import CheckpointError
 from mnemic.learn.draws import dice_of
 from mnemic.learn.evaluate import look
+from mnemic.learn.fixed import fix
 from mnemic.learn.keep import Best, check_keep
 from mnemic.learn.lock import lock
 from mnemic.learn.log import Log
@@ -125,6 +126,7 @@ class Run:
         """One phase, from where it stands to its end."""
         network = same_weights(phase.recipe["model"], self.data.sizes, self.network)
         self.network = network = network.to(self.device)
+        fix(network, phase.settings.fixed)
         stories = self.examples(phase)
         pools = [torch.arange(len(stories))]
         trained: nn.Module = DistributedDataParallel(network) if dist.is_initialized() else network

@@ -9,6 +9,12 @@ from mnemic.learn.many import Many
 from mnemic.recipe import ConfigError, listed
 
 
+def fix(network: nn.Module, names: Sequence[str]) -> None:
+    """Let these parts learn no more; to be done before the network is wrapped or optimised."""
+    for part in fixed_parts(network, names):
+        part.requires_grad_(False)
+
+
 def fixed_parts(network: nn.Module, names: Sequence[str]) -> list[nn.Module]:
     """The parts of these names, such as ``encode`` or ``encode.embeddings``.
 

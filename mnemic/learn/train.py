@@ -150,10 +150,11 @@ def train(
 def optimiser_of(
     network: nn.Module, settings: TrainSettings, *, graph: bool = False
 ) -> torch.optim.Optimizer:
-    """The optimiser a recipe names; with ``graph`` its rate is a tensor that a graph can read."""
+    """The optimiser a recipe names, of all weights that are not fixed.
+
+    With ``graph`` its rate is a tensor that a graph can read.
+    """
     rate: Any = torch.zeros((), device="cuda") if graph else settings.rate
-    for part in fixed_parts(network, settings.fixed):
-        part.requires_grad_(False)
     learnt = [p for p in network.parameters() if p.requires_grad]
     given = {"parameters": learnt, "rate": rate, "runs": isinstance(network, Many)}
     return build(OPTIMISERS, settings.optimiser, **given)
