@@ -182,6 +182,14 @@ def test_the_command_line_reads_a_text_and_asks_the_memory(trained: Path, tmp_pa
     for one in second:  # of the same file, twice read: counted through both, and in each
         assert one["at"] == [one["start"] % len(told()), (one["end"] - 1) % len(told()) + 1]
         assert told()[slice(*one["at"])] == one["text"]
+    model = load(trained)
+    model.remember(told(), model.remember(told())).save(tmp_path / "nameless.mem")
+    known = ("--model", trained, "--state", tmp_path / "nameless.mem")
+    for one in run("ask", *known, ASKED, "--json").json["evidence"]:
+        assert set(one) == {"start", "end", "weight"}  # no name, so nowhere to quote from
+        place = f"characters {one['start']} to {one['end']}\n"  # through both texts
+        assert place in (nameless := run("ask", *known, ASKED)).out
+        assert nameless.err == ""
     (tmp_path / "text.txt").write_text(told() + " And more.", encoding="utf-8")
     changed = run("ask", "--state", kept, ASKED)
     assert "has changed since it was read" in changed.err

@@ -165,6 +165,10 @@ def test_what_is_fixed_does_not_learn(tmp_path: Path) -> None:
     list(fit(recipe, tmp_path / "again", device="cpu"))
     again = weights_of(load(tmp_path / "again").network)
     assert all(torch.equal(after[name], again[name]) for name in after)
+    torn = [f"model.encode.{part}.dropout=0.5" for part in ("embeddings", "stack")]
+    list(fit(tiny("classes", folder, *sets, *torn), tmp_path / "torn", device="cpu"))
+    found = weights_of(load(tmp_path / "torn").network)
+    assert all(torch.equal(after[name], found[name]) for name in after)
     layer = tiny("classes", folder, 'train.fixed=["encode.stack.blocks.0"]', "train.keep=last")
     list(fit(layer, tmp_path / "layer", device="cpu"))
     found = weights_of(load(tmp_path / "layer").network)

@@ -33,23 +33,25 @@ class Quotes:
         if self.given or not self.texts:
             return Quote("", start, end, self.given[start:end] if self.given else None)
         number = next(place for place, last in enumerate(self.ends) if start < last)
+        if not self.texts[number].name:
+            return Quote("", start, end, None)
         before = self.ends[number] - self.texts[number].characters
         whole = self.whole(number)
         words = whole[start - before : end - before] if whole else None
         return Quote(self.texts[number].name, start - before, end - before, words)
 
     def whole(self, number: int) -> str:
-        """A text, read once; nothing if it is no longer there or another one."""
+        """A text that has a name, read once; nothing if it is not there or another one now."""
         from mnemic.learn.state import Text
 
         if number not in self.read:
             own = self.texts[number]
             path = Path(own.name)
             try:
-                text = path.read_text(encoding="utf-8") if own.name and path.is_file() else ""
+                text = path.read_text(encoding="utf-8") if path.is_file() else ""
             except (OSError, UnicodeDecodeError):
                 text = ""
-            if own.name and Text.of(text, own.name) != own:
+            if Text.of(text, own.name) != own:
                 self.changed.append(own.name)
                 text = ""
             self.read[number] = text

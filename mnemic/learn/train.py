@@ -138,11 +138,12 @@ def train(
     if isinstance(optimiser.param_groups[0]["lr"], Tensor):
         advance = Graphed(advance, after=EAGER, key=lambda batch: getattr(batch, "most", None))
     network.train()
-    for part in fixed_parts(network, settings.fixed):
-        part.eval()  # what does not learn has no dropout either
+    fixed = fixed_parts(network, settings.fixed)
     for number, batch in enumerate(islice(batches, max(total - start, 0)), start=start):
         now = settings.rate * schedule(number, epoch, total)
         set_rate(optimiser, now)
+        for part in fixed:
+            part.eval()  # what does not learn has no dropout; whoever looked may have set it back
         loss, norm, carried, parts = advance(batch, carried)
         yield Step(number + 1, loss, norm, now, carried, parts)
 
