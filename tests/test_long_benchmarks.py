@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,8 +17,33 @@ import long_context  # noqa: E402
 import long_reviews  # noqa: E402
 import long_words  # noqa: E402
 
+from mnemic.data import DATASETS  # noqa: E402
 from mnemic.data.long.articles import Article  # noqa: E402
 from mnemic.data.long.hide import Piece  # noqa: E402
+from mnemic.data.long.tensors import LongSet  # noqa: E402
+from mnemic.learn import recall  # noqa: E402
+from mnemic.learn.start import new_network  # noqa: E402
+from mnemic.recipe import build  # noqa: E402
+
+MODEL = {
+    "width": 16,
+    "encode": {"kind": "transformer", "stack": {"kind": "encoder", "depth": 1}},
+    "memory": {"kind": "keeps", "slots": 8, "least": 0.5},
+    "respond": {"kind": "predictor"},
+    "carry": {"unit": "sentences"},
+}
+
+
+@pytest.fixture(scope="module")
+def stories() -> LongSet:
+    spec = {"kind": "long-stories", "length": 32, "segments": 4, "tasks": [1], "count": 60}
+    source = build(DATASETS, spec | {"tokenizer": {"kind": "wordpiece", "vocab": 400}})
+    return source.data().test.upto(4)
+
+
+def carriers(stories: LongSet, count: int) -> list[Any]:
+    sizes = {"vocab": len(stories.tokenizer), "longest": stories.length}
+    return [new_network(MODEL, sizes, seed).eval() for seed in range(count)]
 
 
 def test_cited_slots_are_the_fewest_that_make_up_the_share() -> None:
@@ -48,6 +74,28 @@ def test_memories_without_a_controller_are_of_equal_size() -> None:
     assert len(set(drawn)) == 4
     assert drawn == long_articles.chosen_by("random", article, 4, 0)
     assert sorted(long_articles.chosen_by("random", article, 99, 1)) == list(range(7))
+
+
+def test_networks_that_read_the_same_documents_answer_as_each_does_alone(
+    stories: LongSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recall, "right", lambda said, _: said.scores[:, 0, ::2].sum(-1) > 0)
+    networks, rows = carriers(stories, 3), list(range(12))
+    alone = [recall.wrong(own, stories, rows, 2) for own in networks]
+    assert len({tuple(own.tolist()) for own in alone}) > 1, "they must differ for this to tell"
+    for one, other in zip(alone, recall.wrong_of_each(networks, stories, rows, 2)):
+        assert torch.equal(one, other)
+
+
+def test_the_last_segment_alone_is_what_a_memory_that_never_lasts_holds(stories: LongSet) -> None:
+    (network,), rows = carriers(stories, 1), list(range(8))
+    with torch.no_grad():
+        alone = network(long_context.last_segments(stories, rows).inputs).scores
+        lasting = network(stories.batch(torch.tensor(rows)).inputs).scores
+        network.lasts = False
+        emptied = network(stories.batch(torch.tensor(rows)).inputs).scores
+    torch.testing.assert_close(alone, emptied)
+    assert not torch.allclose(alone, lasting)
 
 
 def test_retrieval_keeps_the_best_that_fit_in_the_order_they_were_told() -> None:

@@ -6,6 +6,7 @@ most holds it.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -33,20 +34,30 @@ def recall_errors(network: nn.Module, documents: LongSet) -> dict[int, float]:
     return by_task(torch.cat(found), documents.task)
 
 
-@torch.no_grad()
 def wrong(network: nn.Module, documents: LongSet, rows: Sequence[int], at_once: int = 64) -> Tensor:
     """True where an answer is not right, for documents of any length, read piece by piece."""
-    reader, was = carrier_of(network), network.training
-    network.eval()
-    state = None
+    return wrong_of_each([network], documents, rows, at_once)[0]
+
+
+@torch.no_grad()
+def wrong_of_each(
+    networks: Sequence[nn.Module], documents: LongSet, rows: Sequence[int], at_once: int = 64
+) -> list[Tensor]:
+    """``wrong`` of several networks that read the same documents, which are made only once."""
+    readers, was = [carrier_of(own) for own in networks], [own.training for own in networks]
+    states: list[Any] = [None] * len(readers)
+    for reader in readers:
+        reader.eval()
     for batch in documents.stream(rows, at_once):
-        encoded = reader.encoded(batch.inputs)
-        if state is None:
-            state = reader.empty(len(rows), encoded.units[:, 0])
-        state, _, _ = reader.carry(state, encoded)
-    said = reader.answer(state, batch.inputs)
-    network.train(was)
-    return ~right(said, batch.answers).cpu()
+        for number, reader in enumerate(readers):
+            encoded = reader.encoded(batch.inputs)
+            if states[number] is None:
+                states[number] = reader.empty(len(rows), encoded.units[:, 0])
+            states[number], _, _ = reader.carry(states[number], encoded)
+    said = [reader.answer(own, batch.inputs) for reader, own in zip(readers, states)]
+    for own, training in zip(networks, was):
+        own.train(training)
+    return [~right(own, batch.answers).cpu() for own in said]
 
 
 @torch.no_grad()
