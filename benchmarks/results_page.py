@@ -8,6 +8,8 @@ A table on the page stands between `<!-- rows: NAME NAME -->` (one line a measur
 `<!-- tasks: NAME NAME -->` (one line a bAbI task) or `<!-- words: NAME -->` (`mnemic table words`)
 and `<!-- end -->`; the words around are free. `<!-- tuned: TASK TASK -->` has a line a task that
 `benchmarks/fine_tuning.py run` measured; copies of its files are in docs/results/fine-tuning.
+`<!-- long: RUN RUN -->` has a line a length; docs/results/long-context/RUN.json has a line that
+`benchmarks/long_context.py` printed.
 With `NAME = LABEL` on lines of their own, the rows are labelled. What the runs read is shown as
 soon as one of a table's lines knows it; tables measured earlier have a dash there.
 """
@@ -20,6 +22,8 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from results_long import long_rows
+
 from mnemic.learn.figures import evidence_line, summary_of
 
 READ = (  # the head of the columns that say what was read, tasks 1 / 2 / 3
@@ -28,7 +32,7 @@ READ = (  # the head of the columns that say what was read, tasks 1 / 2 / 3
 )
 DOCS = Path(__file__).parents[1] / "docs"
 ALL = 20  # tasks of bAbI
-KINDS = "rows|networks|tasks|tuned|words"
+KINDS = "rows|networks|tasks|tuned|words|long"
 BLOCK = re.compile(rf"(<!-- ({KINDS}):\s(.*?)\s-->)\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -44,6 +48,9 @@ def filled(page: str) -> str:
         head, kind, named = found[1], found[2], labelled(found[3])
         if kind == "tuned":
             lines = tuned([runs_of(name) for name in named], list(named.values()))
+            return "\n".join([head, "", *lines, "", "<!-- end -->"])
+        if kind == "long":
+            lines = long_rows([measured(f"long-context/{name}") for name in named])
             return "\n".join([head, "", *lines, "", "<!-- end -->"])
         tables, labels = [measured(name) for name in named], list(named.values())
         kinds = {"rows": rows, "networks": networks, "tasks": task_rows, "words": word_rows}
@@ -94,7 +101,7 @@ def tuned(groups: Sequence[list[dict[str, Any]]], labels: Sequence[str]) -> Iter
             ", then ".join(filter(None, ["MiniLM" if own["started"] else "dice", own["before"]])),
             f"`{' '.join([own['recipe'], *own['sets']])}`",
             f"{mean(run['seconds'] for run in runs):.0f}",
-            own["hardware"],
+            "; ".join(dict.fromkeys(run["hardware"] for run in runs)),
         ]
         yield "| " + " | ".join(cells) + " |"
 

@@ -104,3 +104,25 @@ def test_language_models_stand_below_guessing_by_frequency() -> None:
     assert ours == "| `lstm-words` | **99.5** | 120.0 | 1,234 | 50,000 | 61 | 0 | NVIDIA H200 |"
     assert len({line.count("|") for line in (head, rule, guess, ours)}) == 1
     assert "`mnemic table words --data DIR --set train.epochs=1`" in said
+
+
+def test_lengths_are_means_over_seeds_and_ways_stand_apart() -> None:
+    def run(way: str, *means: float) -> dict[str, Any]:
+        rows = [
+            {"tokens": 4000 * place, "questions": 50, "accuracy": {"1": own, "2": own}, "mean": own}
+            | {"tokens a second": 1000.0}
+            for place, own in enumerate(means)
+        ]
+        return {"way": way, "rows": rows}
+
+    runs = [run("retrieval", 50.0), run("memory", 90.0, 80.0), run("memory", 92.0, 84.0)]
+    _, _, *lines = results_page.long_rows(runs)
+    cells = [line.strip("| ").split(" | ") for line in lines]
+    assert [own[:4] for own in cells] == [
+        ["memory", "0", "91.0", "91.0"],
+        ["memory", "4,000", "82.0", "82.0"],
+        ["sentences most like it", "0", "50.0", "50.0"],
+    ]
+    assert [own[4] for own in cells] == ["**91.0** ± 1.4", "**82.0** ± 2.8", "**50.0**"]
+    assert [own[5] for own in cells] == ["99.3", "98.1", "–"]
+    assert [own[7:] for own in cells] == [["2", "25", "–"], ["2", "25", "1,000"], ["1", "25", "–"]]
