@@ -285,3 +285,18 @@ def test_mistakes_are_named() -> None:
         keeping(slots=0)
     with pytest.raises(ConfigError, match="heads that divide the width 8"):
         keeping(heads=3)
+
+
+def test_a_read_that_begins_with_likeness_finds_the_slot_most_like_the_query() -> None:
+    """Whatever the states' common part and lengths are; learnt projections begin with neither."""
+    dice = torch.Generator().manual_seed(0)
+    recipe = {"kind": "keeps", "slots": 64, "hops": 1, "time": False, "alike": True}
+    memory = build(MEMORIES, recipe, width=32)
+    own = torch.randn(1, 40, 32, generator=dice)
+    sizes = torch.rand(1, 40, 1, generator=dice) * 20 + 0.1
+    states = (own * sizes + 5.0).unsqueeze(2)
+    mask = torch.ones(1, 40, dtype=torch.bool)
+    state = memory.write(memory.empty(1, states[:, 0]), states, mask).state
+    asked = own[:, :8] + 0.2 * torch.randn(1, 8, 32, generator=dice)
+    weights = memory.read(state, asked.unsqueeze(2)).weights
+    assert weights.mean((1, 2)).argmax(-1).tolist() == [list(range(8))]

@@ -16,10 +16,12 @@ class Hops(nn.Module):
     """Each hop attends over the slots with several heads; what it found moves the next query.
 
     ``q ← norm(q + o_i)``, and what was found is Σ o_i: the query itself is not in it, so all that
-    it says comes from memory.
+    it says comes from memory. ``alike``: queries and slots are normalised, and what compares them
+    begins as the identity, so that a read begins with the slots most like the query: for an encoder
+    that already puts what belongs together close together.
     """
 
-    def __init__(self, width: int, *, hops: int, heads: int) -> None:
+    def __init__(self, width: int, *, hops: int, heads: int, alike: bool = False) -> None:
         super().__init__()
         if hops < 1 or heads < 1 or width % heads:
             raise ConfigError(
@@ -32,6 +34,11 @@ class Hops(nn.Module):
             for _ in range(4)
         )
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(hops - 1))
+        self.of_query, self.of_slots = (
+            nn.LayerNorm(width) if alike else nn.Identity() for _ in range(2)
+        )
+        for part in [*self.asks, *self.keys] if alike else []:
+            nn.init.eye_(part.weight)
 
     def forward(
         self,
@@ -48,12 +55,14 @@ class Hops(nn.Module):
         """
         seen = mask[:, None, None]  # b 1 1 s
         given = contents if values is None else values
+        contents = self.of_slots(contents)
         found, scores, weights = torch.zeros_like(query), [], []
         for hop, (ask, key, value, join) in enumerate(
             zip(self.asks, self.keys, self.values, self.joins)
         ):
             asked, looked, held = (
-                self.split(part) for part in (ask(query), key(contents), value(given))
+                self.split(part)
+                for part in (ask(self.of_query(query)), key(contents), value(given))
             )
             score = (asked @ looked.mT).float() * asked.shape[-1] ** -0.5  # b h m s
             score = score if worth is None else score + worth[:, None, None]

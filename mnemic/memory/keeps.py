@@ -56,6 +56,7 @@ class Keeps(nn.Module):
 
     ``time`` adds where a slot stands among those that are kept, counted back from the newest: once
     the controller knows what is of no use, the same however much of that was told in between.
+    ``alike``: as for ``Hops``.
     """
 
     tables = 1
@@ -72,6 +73,7 @@ class Keeps(nn.Module):
         hops: int = 3,
         heads: int = 1,
         time: bool = True,
+        alike: bool = False,
         controller: Mapping[str, Any] = CONTROLLER,
     ) -> None:
         super().__init__()
@@ -81,7 +83,7 @@ class Keeps(nn.Module):
             )
         self.slots, self.least = slots, least
         self.controller = build(CONTROLLERS, controller, width=width)
-        self.hops = Hops(width, hops=hops, heads=heads)
+        self.hops = Hops(width, hops=hops, heads=heads, alike=alike)
         self.waves = SinusoidalPositions(width + width % 2) if time else None
         self.time = nn.Linear(width, width, bias=False) if time else None
 
