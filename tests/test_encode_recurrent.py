@@ -217,14 +217,32 @@ def test_dropout_acts_between_layers_in_training() -> None:
     assert not torch.equal(network(x, mask).states, network(x, mask).states)
 
 
-def test_an_encoder_carries_its_state() -> None:
+@pytest.mark.parametrize("norm", [False, True])
+def test_an_encoder_carries_its_state(norm: bool) -> None:
     torch.manual_seed(0)
-    encoder = RecurrentEncoder(D, 20).eval()
+    encoder = RecurrentEncoder(D, 20, norm=norm).eval()
     tokens, mask = torch.randint(20, (2, 7)), real([7, 5], 7)
     whole = encoder(tokens, mask)
     first = encoder.carry(tokens[:, :3], mask[:, :3])
     rest = encoder(tokens[:, 3:], mask[:, 3:], first.state)
     torch.testing.assert_close(torch.cat([first.states, rest], 1), whole)
+
+
+@pytest.mark.parametrize("kind", RECURRENTS)
+def test_a_norm_makes_the_states_of_all_kinds_the_same_size(kind: str) -> None:
+    """An LSTM's shut gates leave little of a word; what it carries on is not touched."""
+    spec = {"kind": kind, "depth": 2}
+    torch.manual_seed(0)
+    bare, normed = (RecurrentEncoder(64, 20, recurrent=spec, norm=own) for own in (False, True))
+    normed.load_state_dict(bare.state_dict(), strict=False)
+    tokens, mask = torch.randint(20, (4, 9)), real([9, 9, 5, 0], 9)
+    with torch.no_grad():
+        small, found = bare.carry(tokens, mask), normed.carry(tokens, mask)
+    assert small.states[mask].std() < 0.4
+    torch.testing.assert_close(found.states[mask].std(), torch.tensor(1.0), atol=0.01, rtol=0)
+    assert (found.states[~mask] == 0).all()
+    torch.testing.assert_close(found.last[0], found.states[0, -1])
+    same(found.state, small.state)
 
 
 def test_mistakes_are_named() -> None:
