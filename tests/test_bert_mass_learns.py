@@ -295,12 +295,19 @@ def test_an_encoder_of_a_hugging_face_folder_is_wrapped(tmp_path: Path) -> None:
     assert load(tmp_path / "wrapped").progress.done
 
 
+def quoting_next_words(recipe: Recipe) -> None:
+    recipe["model"]["respond"] = {"kind": "quotes"}
+    recipe["objective"] = {"kind": "next-word"}
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         (lambda r: r["model"].pop("carry"), "is read in segments: add model.carry"),
         (lambda r: r.update(data={"kind": "generated"}), "model.carry reads in segments"),
         (lambda r: r["train"].update(segments=-1), "train.segments is at least 0"),
+        (lambda r: r["model"].update(respond={"kind": "quotes"}), r"set objective\.pred=0"),
+        (quoting_next_words, "objective.kind is 'bert-mass', not 'next-word'"),
     ],
 )
 def test_recipes_that_do_not_fit_say_so(

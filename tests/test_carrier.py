@@ -299,3 +299,23 @@ def test_mistakes_are_named() -> None:
             model | {"encode": {"kind": "recurrent"}, "carry": {"trunkate": 1}},
             {"vocab": 9, "longest": 9},
         )
+
+
+def test_who_quotes_says_no_words_and_finds_what_a_speaker_finds() -> None:
+    speaker = make("keeps", unit="sentences")
+    model: dict[str, Any] = {
+        "width": 16,
+        "encode": {"kind": "transformer", "stack": {"kind": "encoder", "depth": 1}},
+        "memory": {"kind": "keeps", "slots": 12},
+        "respond": {"kind": "quotes"},
+        "carry": {"unit": "sentences"},
+    }
+    quoting = assemble(model, {"vocab": VOCAB, "longest": LENGTH}).eval()
+    quoting.load_state_dict(
+        {name: own for name, own in speaker.state_dict().items() if name in quoting.state_dict()}
+    )
+    assert not any(name.startswith("respond") for name in quoting.state_dict())
+    inputs = documents(3, 1)._replace(hidden=None)
+    said, quoted = speaker(inputs), quoting(inputs, lessons="asked")
+    assert torch.equal(quoted.reading.weights, said.reading.weights)
+    assert (quoted.scores.numel(), quoted.rest.numel(), quoted.words) == (0, 0, None)

@@ -29,10 +29,10 @@ def schema(recipe: Recipe) -> list[dict[str, Any]]:
     from mnemic.network.carrier import Carrier
     from mnemic.network.memory_reader import MemoryReader
     from mnemic.objectives import OBJECTIVES
-    from mnemic.respond import RESPONSES
+    from mnemic.respond import FROM_MEMORY, RESPONSES
 
     model = recipe.get("model", {})
-    words = model.get("respond", {}).get("kind") == "predictor"
+    words = model.get("respond", {}).get("kind") in FROM_MEMORY
     carrier = Carrier if words else MemoryReader
     settings = vars(TrainSettings()) | recipe.get("train", {})
     # With a memory texts are encoded as a whole; without, or where it is carried, their tokens.

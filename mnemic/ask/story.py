@@ -11,6 +11,7 @@ from mnemic.data.stories.format import Example, StoryError
 from mnemic.data.stories.tensors import tensors
 from mnemic.learn.checkpoint import Checkpoint
 from mnemic.network import Output
+from mnemic.respond import FROM_MEMORY
 from mnemic.text import Words
 
 OTHERS = 3  # how many answers are shown in all
@@ -79,7 +80,7 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
         raise StoryError("the question is empty; ask for example 'Where is the milk?'")
     words = checkpoint.tokenizer
     model = checkpoint.recipe["model"]
-    if model["respond"]["kind"] == "predictor":
+    if model["respond"]["kind"] in FROM_MEMORY:
         raise StoryError("this network reads long texts: use its remember, and ask what it returns")
     if "memory" not in model or "carry" in model:
         raise StoryError(

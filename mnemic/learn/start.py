@@ -154,6 +154,7 @@ def check_kinds(recipe: Recipe) -> None:
         known = listed(LONG + IN_TURN)
         raise ConfigError(f"model.carry reads in segments: data.kind is {known}, not {kind!r}")
     if kind in LONG:
+        check_silent(model, recipe["objective"])
         return
     check_slots(model.get("memory"), data)
     if carries:
@@ -176,6 +177,23 @@ def check_kinds(recipe: Recipe) -> None:
             raise ConfigError(
                 f"{part}.kind is {own.get('kind')!r}, but data of kind {kind!r} needs {due!r}"
             )
+
+
+def check_silent(model: Mapping[str, Any], objective: Mapping[str, Any]) -> None:
+    """Who says no words is not taught to."""
+    if model["respond"].get("kind") != "quotes":
+        return
+    if objective.get("kind") != "bert-mass":
+        raise ConfigError(
+            "a response of kind 'quotes' says no words: objective.kind is 'bert-mass', not "
+            f"{objective.get('kind')!r}"
+        )
+    given = {"pred": 1.0, "seq": 1.0, **objective}
+    if due := [name for name in ("pred", "seq", "write", "mlm", "nsp") if given.get(name)]:
+        raise ConfigError(
+            f"a response of kind 'quotes' says no words: set objective.{due[0]}=0, or "
+            "model.respond.kind=predictor"
+        )
 
 
 def check_slots(memory: Any, data: Mapping[str, Any]) -> None:

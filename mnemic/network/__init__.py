@@ -24,13 +24,13 @@ from mnemic.network.reader import take as take
 from mnemic.network.segments import IGNORE as IGNORE
 from mnemic.network.segments import Segments
 from mnemic.recipe import ConfigError, build, fill, fits, listed, named
-from mnemic.respond import RESPONSES, WITHOUT_MEMORY
+from mnemic.respond import FROM_MEMORY, RESPONSES, WITHOUT_MEMORY
 
 PARTS = ("width", "encode", "respond")
 # What only some networks have.
 EXTRA = ("memory", "ask", "fuse", "segment", "start", "carry", "mass")
 ALONE = ("ask", "fuse", "segment")  # parts of networks that carry no memory across segments
-CARRIED = ("predictor", "classes", "spans", "tags")  # responses of networks that do
+CARRIED = (*FROM_MEMORY, "classes", "spans", "tags")  # responses of networks that do
 
 
 class Inputs(NamedTuple):
@@ -218,7 +218,7 @@ def carrying(model: Mapping[str, Any], given: dict[str, Any]) -> Carrier | Memor
     given["words"] = encode.embeddings.tokens
     kinds = {kind: RESPONSES[kind] for kind in CARRIED}
     parts = {"encode": encode, "memory": memory, "respond": build(kinds, model["respond"], **given)}
-    if model["respond"]["kind"] != "predictor":
+    if model["respond"]["kind"] not in FROM_MEMORY:
         if memory is None or "mass" in model:
             raise ConfigError(
                 f"model.carry with model.respond.kind = {model['respond']['kind']!r} needs "

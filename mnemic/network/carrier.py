@@ -99,7 +99,7 @@ class Carrier(nn.Module):
         mask, rows = inputs.mask.flatten(0, 1), known.rows  # (b s) n, r
         told = {"room": known.tokens} if isinstance(self.encode, TransformerEncoder) else {}
         states = self.encode(inputs.tokens.flatten(0, 1)[rows], mask[rows], **told)  # r n d
-        states = states.to(self.respond.vocabulary.words.dtype)  # what is carried stays exact
+        states = states.to(self.encode.embeddings.tokens.dtype)  # what is carried stays exact
         asking = places = only = None
         if inputs.hidden is not None:
             places = places_of(inputs.hidden.flatten(0, 1))
@@ -184,12 +184,17 @@ class Carrier(nn.Module):
         targets = tokens_of(inputs, number, which, self.unit).masked_fill(
             ~real.unsqueeze(-1), IGNORE
         )
-        words = self.respond.vocabulary(self.respond.norm(recall.found.to(units.dtype)))
+        words = None
+        if self.respond.says:
+            words = self.respond.vocabulary(self.respond.norm(recall.found.to(units.dtype)))
         return told._replace(recall=recall, slots=slots, words=words, targets=targets)
 
     def answer(self, state: Any, inputs: Segments) -> Recalled:
         """What is said to the question, from memory alone."""
         query, reading, begin = self.asked(state, inputs)
+        if not self.respond.says:
+            none = query[..., :0]
+            return Recalled(none, none[:, :0], none[:, 0], reading, state, None, ())
         return Recalled(
             scores=self.respond.vocabulary(begin),
             rest=self.respond.rest(begin.squeeze(1), inputs.words),

@@ -10,6 +10,7 @@ from mnemic.respond.matched import MatchedWord
 from mnemic.respond.next import NextWord
 from mnemic.respond.predictor import Predictor
 from mnemic.respond.pretraining import PretrainingHeads
+from mnemic.respond.quotes import Quotes
 from mnemic.respond.relation import Relation
 from mnemic.respond.sequence import SpokenSequence
 from mnemic.respond.several import SeveralWords
@@ -25,6 +26,7 @@ RESPONSES: dict[str, Callable[..., Any]] = {
     "matched": MatchedWord,
     "next": NextWord,
     "predictor": Predictor,
+    "quotes": Quotes,
     "relation": Relation,
     "sequence": SpokenSequence,
     "several": SeveralWords,
@@ -35,3 +37,5 @@ RESPONSES: dict[str, Callable[..., Any]] = {
 
 # Kinds that answer from the states of a text alone, in networks without a memory.
 WITHOUT_MEMORY = ("classes", "masked", "next", "sequence", "spans", "tags")
+# Kinds that answer from a memory that was carried through a text, with nothing of the text at hand.
+FROM_MEMORY = ("predictor", "quotes")

@@ -35,6 +35,7 @@ class Predictor(nn.Module):
     """
 
     tied = False
+    says = True
 
     def __init__(
         self, width: int, vocab: int, words: nn.Parameter | None = None, *, dropout: float = 0.0
