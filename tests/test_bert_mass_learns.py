@@ -5,10 +5,13 @@ import shutil
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from app_runs import run
+from long_runs import ASKED, BACK, FACT, MEMORIES, TINY, run_of, tiny, told
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 from mnemic.data.long.recall import THINGS
 from mnemic.encode import Pretrained, save_encoder
@@ -16,42 +19,18 @@ from mnemic.learn.checkpoint import Checkpoint, load, weights_of
 from mnemic.learn.evaluate import task_errors
 from mnemic.learn.fit import data_of, fit
 from mnemic.learn.start import encoder_weights, with_start
-from mnemic.learn.state import LOOKS, State, StateError, thinned
+from mnemic.learn.state import LOOKS, State, StateError, read_state, thinned
 from mnemic.network.carrier import Carrier
 from mnemic.objectives.unigram import counts_of, unigram_loss
 from mnemic.recipe import ConfigError, Recipe
 from mnemic.recipe import load as load_recipe
 
 CHANCE = 100 * (1 - 1 / len(THINGS))
-TINY = [
-    'data={kind="long-recall", count=500, length=16, segments=2, where="first"}',
-    'data.tokenizer={kind="wordpiece", vocab=400}',
-    "model.width=32",
-    'model.encode={kind="transformer", stack={kind="encoder", depth=1, norm="pre"}}',
-    "train.epochs=10", "train.batch=32", "train.rate=0.005", "train.validate=0", "train.save=7",
-    'train.matmul="float32"', 'train.schedule={kind="constant"}',
-    'model.respond={kind="predictor"}',
-]  # fmt: skip
-MEMORIES = {
-    "bert-mass": ['model.memory={kind="bert-mass", slots=16, hops=2}'],
-    "keeps": ['model.memory={kind="keeps", slots=16, hops=2}', "model.carry.unit=sentences"],
-}
-
-
-def tiny(kind: str, steps: int, *sets: str) -> Recipe:
-    recipe = load_recipe("bert-mass", [*TINY, *MEMORIES[kind], f"train.steps={steps}", *sets])
-    del recipe["phases"]
-    return recipe | {"objective": {"kind": "bert-mass", "ctrl": 0.3, "read": 0.1}}
 
 
 @pytest.fixture(scope="module", params=list(MEMORIES))
-def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Documents of one and two segments, the fact in the first; nothing longer is ever seen."""
-    folder = tmp_path_factory.mktemp(request.param)
-    torch.manual_seed(0)
-    for _ in fit(tiny(request.param, 100, "train.save=1000"), folder / "run", device="cpu"):
-        pass
-    return folder / "run"
+def trained(request: pytest.FixtureRequest) -> Path:
+    return run_of(request.param)
 
 
 def test_a_fact_is_answered_many_segments_later_and_without_memory_is_not(trained: Path) -> None:
@@ -63,17 +42,6 @@ def test_a_fact_is_answered_many_segments_later_and_without_memory_is_not(traine
     checkpoint.network.lasts = False
     (error,) = task_errors(checkpoint.network, asked.upto(4)).values()
     assert error > CHANCE - 15
-
-
-BACK = "the old mill slept all winter . the grey road waited at noon . " * 4
-
-
-def told() -> str:
-    return f"  felix has the lantern . {BACK}"
-
-
-FACT = "felix has the lantern ."
-ASKED = "what does felix have ?"
 
 
 def test_a_text_is_remembered_with_evidence_and_can_be_forgotten(trained: Path) -> None:
@@ -142,8 +110,8 @@ def test_a_memory_survives_the_disk_and_is_read_on(trained: Path, tmp_path: Path
         assert torch.equal(part, getattr(back.memory, name))
     for name in ("spans", "worth", "history"):
         assert torch.equal(getattr(first, name), getattr(back, name))
-    bare = {"memory": 0, "spans": 0, "worth": 0, "history": 0}
-    assert dataclasses.replace(back, **bare) == dataclasses.replace(first, **bare)  # type: ignore[arg-type]
+    assert back == first
+    assert back.origin == str(trained)  # so that mnemic ask --state finds the network
     both = model.remember(BACK, back)
     assert both.seen == both.total == model.remember(BACK).seen + first.seen
     assert both.segments == len(both.history) == model.remember(BACK).segments + first.segments
@@ -155,64 +123,88 @@ def test_a_memory_survives_the_disk_and_is_read_on(trained: Path, tmp_path: Path
     assert quoted in FACT
 
 
-def test_the_command_line_reads_a_text_and_asks_the_memory(trained: Path, tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text(told(), encoding="utf-8")
-    kept, tokens = tmp_path / "notes.mem", load(trained).remember(told()).seen
-    into = ("read", "--model", trained, "--state", kept, "--device", "cpu", tmp_path / "text.txt")
-    first = run(*into).json
-    assert (first["seen"], first["total"], first["remembered"]) == (tokens, tokens, tokens)
-    assert 0 < first["filled"] <= first["slots"] == 16
-    asked = run("ask", "--state", kept, ASKED, "--json", "--plot", tmp_path / "memory.svg").json
-    assert asked["answer"] == "lantern"
-    best = asked["evidence"][0]
-    assert told()[best["start"] : best["end"]] == best["text"]
-    assert best["text"] in FACT  # quoted from the file that was read
-    assert best["file"] == str(tmp_path / "text.txt")
-    assert asked["slots"][0]["sources"][0]["text"]
-    assert asked["notes"] == []
-    assert "worth storing" in (tmp_path / "memory.svg").read_text(encoding="utf-8")
-    before = kept.read_bytes()
-    told_of = run("ask", "--model", trained, "--state", kept, ASKED).out
-    assert f"read: {tokens} of {tokens} tokens" in told_of
-    assert kept.read_bytes() == before  # asking changes nothing
-    assert f"  {best['text']}\n" in told_of
-    again = run(*into).json
-    assert (again["seen"], again["remembered"]) == (tokens, 2 * tokens)
-    second = run("ask", "--state", kept, ASKED, "--json").json["evidence"]
-    for one in second:  # of the same file, twice read: counted through both, and in each
-        assert one["at"] == [one["start"] % len(told()), (one["end"] - 1) % len(told()) + 1]
-        assert told()[slice(*one["at"])] == one["text"]
+def test_states_are_equal_if_all_they_hold_is(trained: Path) -> None:
     model = load(trained)
-    model.remember(told(), model.remember(told())).save(tmp_path / "nameless.mem")
-    known = ("--model", trained, "--state", tmp_path / "nameless.mem")
-    for one in run("ask", *known, ASKED, "--json").json["evidence"]:
-        assert set(one) == {"start", "end", "weight"}  # no name, so nowhere to quote from
-        place = f"characters {one['start']} to {one['end']}\n"  # through both texts
-        assert place in (nameless := run("ask", *known, ASKED)).out
-        assert nameless.err == ""
-    (tmp_path / "text.txt").write_text(told() + " And more.", encoding="utf-8")
-    changed = run("ask", "--state", kept, ASKED)
-    assert "has changed since it was read" in changed.err
-    assert f"  {best['text']}\n" not in changed.out
-    (tmp_path / "text.txt").write_text(told(), encoding="utf-8")
-    assert run(*into, "--fresh").json["remembered"] == tokens
-    quoted = run("ask", "--model", trained, ASKED, "--sentence", told(), "--json").json
-    assert quoted["evidence"][0]["text"] in FACT
+    state = model.remember(told())
+    assert state == model.remember(told()) == dataclasses.replace(state, origin="elsewhere")
+    assert state != model.remember(told(), name="a.txt")
+    assert state != dataclasses.replace(state, worth=state.worth + 1)
+    assert state != dataclasses.replace(state, memory=state.forget(2, 25).memory)
+    assert state != model.remember(told(), state)
+    assert state != "a text"
 
 
-def test_the_command_line_says_what_is_missing(trained: Path, tmp_path: Path) -> None:
-    model, none = ("--model", trained), tmp_path / "none.mem"
-    load(trained).remember(told()).save(tmp_path / "notes.mem")
-    for words, said in (
-        (("ask", *model, ASKED), "nothing is remembered"),
-        (("ask", "--state", none, ASKED), "there is no memory"),
-        (("ask", "--state", tmp_path / "notes.mem", ASKED), "give --model DIR"),
-        (("ask", *model, "--state", none, "--sentence", "a", ASKED), "one too many"),
-        (("read", *model, "--device", "cpu", tmp_path / "text.txt"), "give --state FILE"),
-    ):
-        got = run(*words)
-        assert (got.code, got.err.count("\n")) == (2, 1), words
-        assert said in got.err
+def test_what_is_forgotten_is_a_stretch_and_no_more(trained: Path) -> None:
+    state = load(trained).remember(told())
+    assert state.forget(4, 4) is state  # empty, though within the fact
+    assert state.forget(len(told()) + 5, len(told()) + 9) is state  # never read
+    for start, end in ((9, 4), (-5, 9), (-9, -5)):
+        with pytest.raises(ValueError, match="0 ≤ start ≤ end, not"):
+            state.forget(start, end)
+
+
+def test_a_memory_that_holds_nothing_gives_no_answer(trained: Path) -> None:
+    """A network would say its likeliest word; there is nothing that it could prove it with."""
+    model = load(trained)
+    for state in (model.remember(""), model.remember(told()).forget(0, len(told()))):
+        assert (state.filled, state.slots) == (0, 16)
+        answer = model.ask(state, ASKED)
+        assert (answer.text, answer.probability, answer.evidence) == ("", 0.0, ())
+        assert (answer.seen, answer.total) == (state.seen, state.total)
+
+
+def test_what_is_no_text_and_no_memory_is_said(trained: Path) -> None:
+    model: Any = load(trained)
+    for given, said in ((b"abc", "not bytes"), (Path("a.txt"), "not PosixPath")):
+        with pytest.raises(ValueError, match=f"a text as a str, {said}; of a file: Path"):
+            model.remember(given)
+    for use in (lambda: model.ask("n.mem", ASKED), lambda: model.remember("a", "n.mem")):
+        with pytest.raises(StateError, match="expected a State, not str; load_state"):
+            use()
+
+
+def test_a_memory_that_cannot_be_written_leaves_nothing_behind(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = load(trained).remember(told())
+    with pytest.raises(StateError, match="there is no folder"):
+        state.save(tmp_path / "none" / "notes.mem")
+    with pytest.raises(StateError, match="is a folder; give a file"):
+        state.save(tmp_path)
+    state.save(tmp_path / "notes.mem")
+
+    def full(*given: object) -> None:
+        raise OSError(28, "No space left on device", "beside")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match=r"No space left on device: '.*notes.mem'"):
+        load(trained).remember("").save(tmp_path / "notes.mem")
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.mem"]
+    assert load(trained).load_state(tmp_path / "notes.mem") == state
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"seen": "many"}, "is damaged .invalid literal"),
+        ({"texts": "[[1"}, "is damaged .Expecting"),
+        ({"texts": "[[1]]"}, "is damaged"),
+        ({"kind": "notes"}, "of a kind known here: 'notes'"),
+        ({"kind": None, "network": None}, "is no memory; expected a file that"),
+        ({"stride": None}, "is not whole, or of another version"),
+    ],
+)
+def test_a_damaged_memory_is_named(
+    change: dict[str, str | None], said: str, tmp_path: Path
+) -> None:
+    path, state = tmp_path / "notes.mem", load(run_of("keeps")).remember(told())
+    state.save(path)
+    with safe_open(path, "pt") as file:
+        about = file.metadata() | change
+    about = {name: value for name, value in about.items() if value is not None}
+    save_file(load_file(path), path, metadata=about)
+    with pytest.raises(StateError, match=f"notes.mem .*{said}"):
+        read_state(path)
 
 
 def test_a_memory_of_another_network_is_refused(trained: Path, tmp_path: Path) -> None:

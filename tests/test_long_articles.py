@@ -18,6 +18,7 @@ from mnemic.learn.checkpoint import load
 from mnemic.learn.evaluate import task_errors
 from mnemic.learn.fit import data_of, fit
 from mnemic.learn.recall import missed
+from mnemic.network.segments import OTHER, OUTSIDE
 from mnemic.recipe import ConfigError
 from mnemic.recipe import load as load_recipe
 
@@ -80,6 +81,23 @@ def test_questions_share_one_story_and_those_without_an_answer_are_left_out(fold
     for row, own in enumerate(found.test.examples[:3]):
         facts = np.concatenate([own.story[place] for place in sorted(own.facts)])
         assert batch.inputs.tokens[row][batch.needed[row]].tolist() == facts.tolist()
+
+
+def test_what_no_question_is_about_is_background_and_what_another_is_about_is_not(
+    folder: Path,
+) -> None:
+    test = data(folder).test.upto(9)
+    batch = test.batch(torch.tensor([0]))  # where? in the second sentence
+    marks = []
+    for sentence in test.examples[0].story:
+        here = [
+            int(mark)
+            for ids, facts in zip(batch.inputs.tokens[0], batch.facts[0])
+            for token, mark in zip(ids.tolist(), facts)
+            if token == sentence[0] and mark != OUTSIDE
+        ]
+        marks.append(here[0] if here else OUTSIDE)
+    assert marks == [OTHER, 0, OUTSIDE, OUTSIDE, OTHER]
 
 
 def test_an_excerpt_holds_its_facts_and_as_much_around_them_as_there_is_room_for() -> None:

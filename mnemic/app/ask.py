@@ -12,7 +12,7 @@ import typer
 
 from mnemic.app.evidence import tell
 from mnemic.app.lasting import READER, Reader, Where
-from mnemic.app.options import MODEL, AsJson
+from mnemic.app.options import MODEL, AsJson, refuse
 from mnemic.app.plot import check, draw
 from mnemic.app.recall import ask_many, ask_memory
 from mnemic.app.recollect import ask_state, carries
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 SHOWN = 8  # sentences, unless all are asked for
 MEMORY = {"rich_help_panel": "Of the lasting memory"}
 NETWORK = {"rich_help_panel": "Of a trained network"}
+OF_MEMORY = ("memory", "hops", "passages", "reader", "confidence", "questions")  # parameters
 Network: TypeAlias = Annotated[
     Path | None, typer.Option("--model", metavar="DIR", help=MODEL, **NETWORK)
 ]
 
 
 def ask(
+    context: typer.Context,
     question: Annotated[str | None, typer.Argument(help="What to ask.")] = None,
     memory: Where = None,
     hops: Annotated[
@@ -108,13 +110,15 @@ def ask(
     mnemic ask --state MEMORY QUESTION
     """
     if model is not None or state is not None:
+        refuse(context, OF_MEMORY, "a network is asked one question, of what it has read itself")
         if question is None:
             raise ValueError("no question: give it in quotes, such as 'Where is the milk?'")
-        if model is None or carries(model):
-            ask_state(model, question, (story, sentence or []), state, plot, as_json)
+        if model is None or state is not None or carries(model):
+            ask_state(
+                model, question, (story, sentence or []), state, plot,
+                everything=everything, as_json=as_json,
+            )  # fmt: skip
             return
-        if state is not None:
-            raise ValueError("this network carries no memory; --state is for bert-mass and keeps")
         ask_network(question, model, story, sentence or [], plot, everything, as_json)
         return
     if story is not None or sentence or plot is not None:

@@ -34,6 +34,7 @@ from mnemic.app import (
     words,
 )
 from mnemic.app.screen import print_json, say
+from mnemic.app.stopped import Stopped
 
 MISTAKE, STOPPED = 2, 130
 # typer has its own copy of click since 0.20 or so; by this road the class is found in any version.
@@ -110,6 +111,9 @@ def main(words: Sequence[str] | None = None) -> int:
         code = run(given)
         sys.stdout.flush()
         return code
+    except Stopped as stop:
+        say(str(stop))
+        return STOPPED
     except KeyboardInterrupt as stop:
         say(f"{str(stop) or 'stopped'}; to go on: {again(given)}")
         return STOPPED

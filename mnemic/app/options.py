@@ -1,5 +1,6 @@
 """The options that several commands share."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -44,6 +45,15 @@ Tasks: TypeAlias = Annotated[
         "--tasks", metavar="TASKS", help="Only these, such as 1,2,15-17.", show_default="all"
     ),
 ]
+
+
+def refuse(context: typer.Context, names: Iterable[str], why: str) -> None:
+    """An error if one of these options was typed; one that the environment gives is left alone."""
+    spelled = {own.name: own.opts[0] for own in context.command.params}
+    sources = {name: context.get_parameter_source(name) for name in names}
+    typed = [spelled[name] for name, own in sources.items() if own and own.name == "COMMANDLINE"]
+    if typed:
+        raise ValueError(f"{why}: leave out {', '.join(typed)}")
 
 
 def task_numbers(texts: list[str], known: list[int]) -> list[int]:

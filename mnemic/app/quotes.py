@@ -4,6 +4,9 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mnemic.app.lasting import short
+from mnemic.app.plain import TYPED, text_of
+
 if TYPE_CHECKING:
     from mnemic.learn.state import State
 
@@ -12,6 +15,7 @@ class Quote(NamedTuple):
     """A stretch of a text, by its place there."""
 
     name: str  # of the text; "": nobody knows
+    number: int  # which of all texts it is, from 1; 0: there is one, or nobody knows
     start: int
     end: int
     text: str | None  # its words, where they are at hand
@@ -31,14 +35,14 @@ class Quotes:
     def at(self, start: int, end: int) -> Quote:
         """A stretch by its characters, counted through all texts."""
         if self.given or not self.texts:
-            return Quote("", start, end, self.given[start:end] if self.given else None)
+            return Quote("", 0, start, end, self.given[start:end] if self.given else None)
         number = next(place for place, last in enumerate(self.ends) if start < last)
-        if not self.texts[number].name:
-            return Quote("", start, end, None)
-        before = self.ends[number] - self.texts[number].characters
-        whole = self.whole(number)
+        own = self.texts[number]
+        before = self.ends[number] - own.characters
+        whole = self.whole(number) if own.name not in ("", TYPED) else ""
         words = whole[start - before : end - before] if whole else None
-        return Quote(self.texts[number].name, start - before, end - before, words)
+        which = number + 1 if len(self.texts) > 1 else 0
+        return Quote(own.name, which, start - before, end - before, words)
 
     def whole(self, number: int) -> str:
         """A text that has a name, read once; nothing if it is not there or another one now."""
@@ -46,16 +50,20 @@ class Quotes:
 
         if number not in self.read:
             own = self.texts[number]
-            path = Path(own.name)
             try:
-                text = path.read_text(encoding="utf-8") if path.is_file() else ""
-            except (OSError, UnicodeDecodeError):
+                text = text_of(own.name) if Path(own.name).is_file() else ""
+            except (OSError, ValueError):  # it may not be read, or is no text any more
                 text = ""
             if Text.of(text, own.name) != own:
                 self.changed.append(own.name)
                 text = ""
             self.read[number] = text
         return self.read[number]
+
+    def notes(self) -> list[str]:
+        """Said of the texts that were looked for and could not be quoted, each once."""
+        said = "is not there any more or has changed since it was read: no quotes"
+        return [f"{short(name)} {said}" for name in dict.fromkeys(self.changed)]
 
     def report(self, one: Any) -> dict[str, Any]:
         """A source with its words, and its place in its own file, where they are known."""

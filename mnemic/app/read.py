@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from mnemic.app.options import Device, Model, Seed, device_of
+from mnemic.app.options import Device, Model, Seed, device_of, refuse
+from mnemic.app.plain import TYPED
 from mnemic.app.progress import Bars
-from mnemic.app.recollect import TYPED, read_into
+from mnemic.app.read_into import Wish, read_into
 from mnemic.app.screen import warn
 
 if TYPE_CHECKING:
     from mnemic.learn.checkpoint import Checkpoint
 
 AT_ONCE = 256  # texts between two moves of the bar
+OF_TEXTS = (  # parameters of ``read`` that mean nothing to a memory
+    "question", "whole", "jsonl", "embed", "overlap", "truncation", "beams", "words", "seed",
+)  # fmt: skip
 
 
 class Unit(NamedTuple):
@@ -43,12 +47,14 @@ WANTED = {
 
 
 def read(
+    context: typer.Context,
     model: Model,
     files: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[FILES]",
-            help="Texts, one a line; .jsonl, .tsv or .csv files; - or nothing: standard input.",
+            help="Texts, one a line; .jsonl, .tsv or .csv files; - or nothing: standard input. "
+            "With --state: plain texts, each read as a whole.",
         ),
     ] = None,
     question: Annotated[
@@ -108,13 +114,17 @@ def read(
     """  # fmt: skip
     from mnemic.learn.checkpoint import load
 
+    if state is not None:
+        refuse(context, OF_TEXTS, "--state reads whole plain texts, and prints what was read")
+        read_into(Wish(model, files or [TYPED], state, fresh, device))
+        return
+    refuse(context, ["fresh"], "--fresh begins a memory anew, and without --state there is none")
     checkpoint = load(model)
     checkpoint.network.to(device_of(device))
     if not checkpoint.progress.done:
         warn("this network is not trained to the end")
-    if state is not None or remembers(checkpoint):
-        read_into(checkpoint, model, files or [TYPED], state, fresh=fresh)
-        return
+    if remembers(checkpoint):
+        raise ValueError("this network reads into a memory: give --state FILE, then ask it")
     units = [
         unit
         for name in files or [TYPED]
@@ -133,7 +143,9 @@ def read(
 
 def remembers(checkpoint: "Checkpoint") -> bool:
     """Whether a network reads into a memory that is asked afterwards."""
-    return checkpoint.recipe["model"]["respond"]["kind"] == "predictor"
+    from mnemic.respond import FROM_MEMORY
+
+    return checkpoint.recipe["model"]["respond"]["kind"] in FROM_MEMORY
 
 
 def wanted_of(checkpoint: "Checkpoint", embed: bool) -> Wanted:

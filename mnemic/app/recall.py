@@ -14,14 +14,14 @@ from rich.text import Text
 from mnemic.app.evidence import cell
 from mnemic.app.lasting import Where, memory_at, place
 from mnemic.app.options import AsJson
+from mnemic.app.plain import decoded
 from mnemic.app.progress import Bars
-from mnemic.app.screen import out, print_json, visible, warn
+from mnemic.app.screen import cut, out, print_json, visible, warn
 
 if TYPE_CHECKING:
     from mnemic.store import Answer, Evidence, Ranked
 
 SHOWN = 5  # sentences of evidence, and passages of a search
-CUT = 240  # characters of a passage on the screen
 NEXT = 3  # other answers on the screen
 LIKELY = 0.05  # from this confidence on, they are worth telling
 
@@ -54,14 +54,8 @@ def ask_many(file: Path, asked: Asked, how: dict[str, Any]) -> None:
 
 
 def lines(file: Path) -> Iterator[str]:
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{file} is no UTF-8 text: {error.reason} at byte {error.start}; questions are read "
-            f"from UTF-8, one a line: save it so, or iconv -f latin1 -t utf-8 {file} > NEW_FILE"
-        ) from None
-    for line in text.splitlines():
+    """The questions of a file; a byte order mark is no part of the first."""
+    for line in decoded(file.read_bytes(), str(file)).removeprefix("\ufeff").splitlines():
         if line.strip():
             yield line
 
@@ -159,6 +153,6 @@ def search(
         where = place(hit.name, hit.page, hit.sentences[0].line)
         screen.print(f"[bold]{hit.document}[/]  {escape(visible(where))}  [dim]{hit.weight:.2f}[/]")
         text = " ".join(visible(hit.text).split())
-        screen.print(f"  {text[:CUT]}{'…' if len(text) > CUT else ''}", markup=False, style="dim")
+        screen.print(f"  {cut(text)}", markup=False, style="dim")
     if not hits:
         screen.print("nothing found")

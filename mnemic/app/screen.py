@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 
 WIDTH = 110  # columns of tables that go into a file or a pipe
+CUT = 240  # characters of a passage on the screen
 
 
 def out() -> Console:
@@ -34,6 +35,13 @@ def warn(text: str) -> None:
 def visible(text: str) -> str:
     """A stranger's text without control characters, which would command the terminal."""
     return "".join(" " if unicodedata.category(one) == "Cc" else one for one in text)
+
+
+def cut(text: str, most: int = CUT, tail: int = 0) -> str:
+    """A long text's beginning, and as much of its end as ``tail`` says; … for what is left out."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most - tail]}…{text[len(text) - tail :]}"
 
 
 def print_json(value: Any) -> None:

@@ -58,6 +58,7 @@ class Checkpoint:
     progress: Progress
     state: Mapping[str, Tensor]  # of the optimiser, of dropout's dice, carried
     labels: tuple[str, ...] = ()  # what answers are called, in the order of their scores
+    origin: str = field(default="", compare=False)  # where it was loaded from, to be found again
 
     # As ``classify`` and the others below, of ``learn.say``: networks that speak.
     say, go_on, measure = say.say, say.go_on, say.measure
@@ -150,7 +151,7 @@ def load(folder: str | Path, *, precision: Precision = "float32") -> Checkpoint:
 
     With another ``precision`` than float32 (see ``for_inference``) it is only to be read with.
     """
-    folder = locate(Path(folder))
+    given, folder = Path(folder), locate(Path(folder))
     check(folder)
     described = read_described(folder / RECIPE)
     network = assemble(described["recipe"]["model"], described["sizes"])
@@ -164,6 +165,7 @@ def load(folder: str | Path, *, precision: Precision = "float32") -> Checkpoint:
         progress=read_progress(folder / PROGRESS),
         state=read_tensors(folder / STATE),
         labels=tuple(described.get("labels", ())),
+        origin=str(given if folder == shipped.WEIGHTS / given else given.absolute()),
     )
 
 

@@ -1,8 +1,10 @@
-"""One training a folder: a lock that goes with the process, however it ends."""
+"""One writer a folder, or a file: a lock that goes with the process, however it ends."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
 from mnemic.recipe import ConfigError
 
@@ -22,19 +24,47 @@ def lock(folder: Path) -> Iterator[None]:
         raise ConfigError(f"{folder} is a file; give a folder that is new or holds a run")
     made = [place for place in (folder, *folder.parents) if not place.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / ".lock"
-    with path.open("w", encoding="utf-8") as held:
-        if fcntl is not None:
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ConfigError(
-                    f"another process is writing into {folder}; wait for it or give another --out"
-                ) from None
+    try:
+        with held(folder / ".lock", folder, "wait for it or give another --out"):
+            yield
+    finally:
+        with suppress(OSError):  # a folder that is not empty stays
+            for place in made:
+                place.rmdir()
+
+
+@contextmanager
+def lock_file(path: Path, otherwise: str) -> Iterator[None]:
+    """Be the only one who writes the file ``path``; ``otherwise``: what to do if another does.
+
+    Nothing is left behind, and who only reads it is not kept out.
+    """
+    with held(path.with_name(f".{path.name}.lock"), path, otherwise):
+        yield
+
+
+@contextmanager
+def held(path: Path, what: Path, otherwise: str) -> Iterator[None]:
+    """Hold the lock ``path`` of ``what``, and remove it in the end."""
+    try:
+        file = path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{what} cannot be written: {error.strerror}") from None
+    with file:
+        if not taken(file):
+            raise ConfigError(f"another process is writing into {what}; {otherwise}")
         try:
             yield
         finally:
             path.unlink(missing_ok=True)
-            with suppress(OSError):  # a folder that is not empty stays
-                for place in made:
-                    place.rmdir()
+
+
+def taken(file: TextIO) -> bool:
+    """Take the lock, unless another has it, or had it and has just removed it."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return os.fstat(file.fileno()).st_nlink > 0

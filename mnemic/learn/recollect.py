@@ -44,6 +44,11 @@ def remember(
     ``name`` says where it came from, such as a path, so that evidence can be quoted from there.
     ``told`` hears now and then how many of its tokens were read, and how many there are.
     """
+    if not isinstance(text, str):
+        raise ValueError(
+            f"remember takes a text as a str, not {type(text).__name__}; of a file: "
+            "Path(…).read_text(encoding='utf-8')"
+        )
     network, room = carrier_of(checkpoint), checkpoint.sizes["longest"] - 2
     before = empty_state(checkpoint, network) if state is None else checked(state, network)
     pieces, spans = units(text, checkpoint.tokenizer, network.unit, room)
@@ -58,6 +63,7 @@ def remember(
         characters=before.characters + len(text),
         texts=(*before.texts, Text.of(text, name)),
         total=before.total + count,
+        origin=checkpoint.origin or before.origin,
     )
 
 
@@ -65,12 +71,16 @@ def remember(
 def ask(checkpoint: "Checkpoint", state: State, question: str) -> Recollected:
     """Answer from memory alone; the evidence says which stretches of the text it read.
 
-    A network that was never taught to say words has none: its answer is what it read most.
+    A network that was never taught to say words has none: its answer is what it read most. As long
+    as anything is kept, a network says something, however little that has to do with the question;
+    of a memory that holds nothing the answer is empty: no words, no evidence.
     """
     network, words = carrier_of(checkpoint), checkpoint.tokenizer
     checked(state, network)
     if not question.strip():
         raise ValueError("the question is empty; ask for example 'Where is Mary?'")
+    if not state.filled:
+        return Recollected("", 0.0, (), (), state.seen, state.total)
     network.eval()
     inputs = segments_of(checkpoint, [[]], question)
     memory = placed(state.memory, network)
@@ -109,6 +119,7 @@ def empty_state(checkpoint: "Checkpoint", network: Carrier) -> State:
         spans=torch.zeros(0, 2, dtype=torch.long),
         worth=torch.zeros(0),
         history=torch.zeros(0, network.memory.slots, dtype=torch.int32),
+        origin=checkpoint.origin,
     )
 
 
@@ -191,6 +202,11 @@ def carrier_of(checkpoint: "Checkpoint") -> Carrier:
 
 
 def checked(state: State, network: Carrier) -> State:
+    if not isinstance(state, State):
+        raise StateError(
+            f"expected a State, not {type(state).__name__}; load_state(PATH) reads one that was "
+            "saved, remember(TEXT) makes one"
+        )
     if state.network != fingerprint(network):
         raise StateError("this memory was written by another network; read the text again")
     return state

@@ -7,14 +7,15 @@ Shapes: u units (tokens or sentences) that were read, t looks at the slots, s sl
 """
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from mnemic.memory.bert_mass import Blended
@@ -41,10 +42,10 @@ class Text(NamedTuple):
 
 
 class StateError(ValueError):
-    """A state cannot be read or does not belong to this network; the message says why."""
+    """A state cannot be kept, read or used with this network; the message says why."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class State:
     """What is remembered, and how it came about; every change makes a new one."""
 
@@ -62,16 +63,39 @@ class State:
     texts: tuple[Text, ...] = ()  # one after another, in the order they were read
     origin: str = field(default="", compare=False)  # where the network was found, if that is known
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the same is remembered of the same, bit by bit; wherever the network was."""
+        if not isinstance(other, State):
+            return NotImplemented
+        names = [own.name for own in fields(State) if own.compare]
+        return all(same(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]  # as of all that is compared by its tensors
+
     @property
     def filled(self) -> int:
         """How many slots hold something."""
         return int(self.memory.mask.sum())
 
+    @property
+    def slots(self) -> int:
+        """How many slots there are."""
+        return self.history.shape[1]
+
     def forget(self, start: int, end: int) -> "State":
         """Clear every slot that a unit within ``text[start:end]`` went into; the controller too.
 
+        Offsets count characters through all texts that were read. A stretch that is empty, or that
+        nothing was read from, changes nothing: the same state comes back.
         Exact forgetting is reading again without it: what other tokens knew of it is still there.
         """
+        if not 0 <= start <= end:
+            raise ValueError(
+                f"forget takes a start and an end, 0 ≤ start ≤ end, not {start} and {end}; they "
+                "count characters through all texts that were read"
+            )
+        if start == end:
+            return self
         inside = (self.spans[:, 0] < end) & (self.spans[:, 1] > start)
         numbers = inside.nonzero().flatten()
         if not len(numbers):
@@ -88,39 +112,82 @@ class State:
     def save(self, path: str | Path) -> None:
         """One file of plain tensors, written beside its place and renamed."""
         path = Path(path)
+        check_place(path)
         parts = {f"memory.{name}": part for name, part in self.memory._asdict().items()}
         parts |= {name: getattr(self, name) for name in TENSORS}
         told = {name: str(getattr(self, name)) for name in TOLD + COUNTS}
         told["texts"] = json.dumps(self.texts)
-        beside = path.with_name(f".{path.name}.new")
-        save_file({name: part.contiguous() for name, part in parts.items()}, beside, metadata=told)
-        beside.replace(path)
+        whole = save({name: part.contiguous() for name, part in parts.items()}, metadata=told)
+        beside = path.with_name(f".{path.name}.{token_hex(4)}.new")  # of this writer alone
+        try:
+            beside.write_bytes(whole)
+            beside.replace(path)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def check_place(path: Path) -> None:
+    """Say at once, before a text is read for nothing, why no memory can be kept at ``path``."""
+    if path.is_dir():
+        raise StateError(
+            f"{path} is a folder; give a file for the memory, say {path / 'notes.mem'}"
+        )
+    if not path.absolute().parent.is_dir():
+        raise StateError(f"there is no folder {str(path.parent)!r} for the memory; make it first")
+
+
+def metadata(path: Path) -> dict[str, str]:
+    """What a memory says of itself; an error if ``path`` is none, or may not be read."""
+    expected = "expected a file that mnemic read --state or State.save wrote; give another one"
+    if not path.is_file():
+        raise StateError(f"{path} is no memory, and no file; {expected}")
+    path.open("rb").close()  # whose error says what is wrong; that of safetensors does not
+    try:
+        with safe_open(path, "pt") as file:
+            told = file.metadata() or {}
+    except SafetensorError as error:
+        raise StateError(f"{path} is no memory ({error}); {expected}") from None
+    if not {"kind", "network"} <= told.keys():
+        raise StateError(f"{path} is no memory; {expected}")
+    return told
 
 
 def read_state(path: str | Path) -> State:
     """What ``State.save`` wrote."""
-    if not Path(path).is_file():
+    path = Path(path)
+    if not path.exists():
         raise StateError(
             f"there is no memory {str(path)!r}; read a text into one: mnemic read --model DIR "
             "--state FILE TEXT"
         )
-    try:
-        with safe_open(path, "pt") as file:
-            told = file.metadata() or {}
-            parts = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise StateError(f"{path} is no memory: {error}") from None
-    if told.get("kind") not in MEMORIES or not {*TOLD, *COUNTS} <= told.keys():
-        raise StateError(f"{path} holds no memory of a kind known here: {told.get('kind')!r}")
+    told = metadata(path)
+    if told["kind"] not in MEMORIES:
+        raise StateError(f"{path} holds no memory of a kind known here: {told['kind']!r}")
+    with safe_open(path, "pt") as file:
+        parts = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     form = MEMORIES[told["kind"]]
     own = {f"memory.{name}": name for name in form._fields}
-    if parts.keys() != {*own, *TENSORS}:
+    if parts.keys() != {*own, *TENSORS} or not {*TOLD, *COUNTS} <= told.keys():
         raise StateError(f"{path} is not whole, or of another version; read the text again")
     words: dict[str, Any] = {name: told[name] for name in TOLD}
-    words |= {name: int(told[name]) for name in COUNTS}
     words |= {name: parts[name] for name in TENSORS}
-    words["texts"] = tuple(Text(*own) for own in json.loads(told.get("texts", "[]")))
+    try:
+        words |= {name: int(told[name]) for name in COUNTS}
+        words["texts"] = tuple(Text(*own) for own in json.loads(told.get("texts", "[]")))
+    except (ValueError, TypeError) as error:
+        raise StateError(f"{path} is damaged ({error}); read the text again") from None
     return State(memory=form(**{name: parts[key] for key, name in own.items()}), **words)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are equal, tensors and tuples of them by what they hold."""
+    if isinstance(one, Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
 
 
 def thinned(looks: Tensor, stride: int) -> tuple[Tensor, int]:

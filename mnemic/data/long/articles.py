@@ -129,12 +129,16 @@ def facts_of(asked: Question, spans: Sequence[tuple[int, int]], first: int) -> f
 
 
 def numbered(article: Article, words: Subwords) -> list[Asked]:
-    """Its questions in tokens; all share one story. A question without an answer is left out."""
+    """Its questions in tokens; all share one story. A question without an answer is left out.
+
+    Sentences that no question is about are background: what a reader need not keep.
+    """
     ids = words.encode_all(list(article.sentences))
     story = tuple(np.array(own, dtype=np.int32) for own in ids)
     told = [own for own in article.told if own.facts]
     asked = words.encode_all([own.question.question for own in told])
+    wanted = frozenset[int]().union(*(own.facts for own in told))
     return [
-        Asked(story, np.array(question, dtype=np.int32), NONE, tuple(sorted(own.facts)), 0)
+        Asked(story, np.array(question, dtype=np.int32), NONE, tuple(sorted(own.facts)), 0, wanted)
         for own, question in zip(told, asked)
     ]

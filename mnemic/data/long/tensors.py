@@ -56,6 +56,7 @@ class Asked(NamedTuple):
     answer: np.ndarray
     facts: tuple[int, ...]  # sentences of the story that prove the answer, in their own order
     task: int
+    wanted: frozenset[int] = frozenset()  # what any question is about, where all are known
 
 
 class Document(NamedTuple):
@@ -132,7 +133,8 @@ class LongSet:
         length = int(count * self.room * FULL)
         if self.asks == "sentence":
             told = excerpt(asked.story, asked.facts, length, dice)
-            return Document(cut(told, self.room), asked)
+            judged = (one if one.fact in asked.wanted else Piece(one.ids) for one in told)
+            return Document(cut(judged, self.room), asked)
         others = self.background.read(dice)
         pieces = hide(asked.story, others, length, dice, where=self.where)
         return Document(cut(pieces, self.room), asked)

@@ -1,0 +1,139 @@
+"""``mnemic read --state``: whole texts, one after another, read into a memory in a file."""
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mnemic.app.lasting import short
+from mnemic.app.options import device_of
+from mnemic.app.plain import ROWS, SPOKEN, TYPED, text_of
+from mnemic.app.progress import Bars
+from mnemic.app.recollect import full
+from mnemic.app.screen import warn
+from mnemic.app.stopped import Stopped
+
+if TYPE_CHECKING:
+    from mnemic.learn.checkpoint import Checkpoint
+    from mnemic.learn.state import State
+
+
+class Wish(NamedTuple):
+    """What is to be read, by which network, into which memory."""
+
+    model: Path
+    files: Sequence[str]
+    state: Path
+    fresh: bool
+    device: str
+
+
+def read_into(wish: Wish) -> None:
+    """A line of JSON a text, once it is read to its end and the memory is saved."""
+    from mnemic.learn.lock import lock_file
+
+    saved = 0
+    try:
+        check_texts(wish)
+        check_memory(wish)
+        with lock_file(wish.state, "wait for it, or give another --state"):
+            for row in rows(wish):
+                saved += 1
+                print(json.dumps(row, ensure_ascii=False), flush=True)
+    except KeyboardInterrupt:
+        raise Stopped(going_on(wish, saved)) from None
+
+
+def check_texts(wish: Wish) -> None:
+    """Before anything is read: that every file is there, and is a plain text."""
+    for name in wish.files:
+        if name == TYPED:
+            continue
+        if ending := next((own for own in ROWS if own in Path(name).suffixes), None):
+            raise ValueError(
+                f"{name} is no plain text: --state reads a file from its first character to its "
+                f"last, and a {ending} file is a table of texts; save their words in a .txt file"
+            )
+        text_of(name)
+
+
+def check_memory(wish: Wish) -> None:
+    """Before anything is read: that the memory may be written, and nothing else is lost by it."""
+    from mnemic.learn.state import check_place, metadata
+
+    check_place(wish.state)
+    if not wish.state.exists():
+        return
+    for name in wish.files:
+        if name != TYPED and wish.state.samefile(name):
+            raise ValueError(
+                f"{name} is a text to read, and the memory would take its place: give --state "
+                "another file"
+            )
+    metadata(wish.state)  # with --fresh, too: only a memory is written over
+
+
+def rows(wish: Wish) -> Iterator[dict[str, Any]]:
+    """What is told of each text, when it is saved."""
+    from mnemic.learn.checkpoint import load
+    from mnemic.learn.recollect import carrier_of, empty_state
+
+    checkpoint = load(wish.model)
+    empty = empty_state(checkpoint, carrier_of(checkpoint))
+    checkpoint.network.to(device_of(wish.device))
+    if not checkpoint.progress.done:
+        warn("this network is not trained to the end")
+    goes_on = wish.state.exists() and not wish.fresh
+    state = checkpoint.load_state(wish.state) if goes_on else empty
+    for name in wish.files:
+        before, text = state, text_of(name)
+        notes = told_before(before, text, name)
+        state = read_one(checkpoint, before, text, name)
+        state.save(wish.state)
+        notes += full(state)
+        for note in notes:
+            warn(note)
+        yield {
+            "file": name,
+            "seen": state.seen - before.seen,
+            "total": state.total - before.total,
+            "state": str(wish.state),
+            "filled": state.filled,
+            "slots": state.slots,
+            "remembered": state.seen,
+            "notes": notes,
+        }
+
+
+def read_one(checkpoint: "Checkpoint", before: "State", text: str, name: str) -> "State":
+    """The memory after one more text, with a bar meanwhile."""
+    place = name if name == TYPED else str(Path(name).absolute())
+    with Bars("tokens") as bars:
+        told = partial(bars.show, short(name))
+        return checkpoint.remember(text, before, name=place, told=told)
+
+
+def told_before(state: "State", text: str, name: str) -> list[str]:
+    """Said of a text that the memory has read already."""
+    from mnemic.learn.state import Text
+
+    same = Text.of(text, "").digest in {own.digest for own in state.texts}
+    called = SPOKEN if name == TYPED else short(name)
+    return [f"{called} was read before, and is now told again"] if text and same else []
+
+
+def going_on(wish: Wish, saved: int) -> str:
+    """After Ctrl-C: what is saved, and how to read the rest and nothing twice."""
+    left = wish.files[saved:]
+    files = [name for name in left if name != TYPED]
+    said = f"stopped; {saved} of {len(wish.files)} texts are saved in {wish.state}"
+    if len(files) < len(left):
+        said += "; standard input is not, and must be given again"
+    if not files:
+        return said
+    words = ["mnemic", "read", "--model", str(wish.model), "--state", str(wish.state)]
+    words += ["--fresh"] if wish.fresh and not saved else []
+    words += [] if wish.device == "auto" else ["--device", wish.device]
+    return f"{said}; to go on: {shlex.join([*words, *files])}"

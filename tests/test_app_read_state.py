@@ -1,0 +1,215 @@
+"""``mnemic read --state``: texts are read into a memory in a file, which is then asked."""
+
+import json
+from pathlib import Path
+
+import pytest
+from app_runs import run
+from long_runs import ASKED, BACK, FACT, MEMORIES, lay_out, read, refused, run_of, told
+
+from mnemic.learn.checkpoint import load
+from mnemic.learn.lock import lock_file
+from mnemic.learn.state import read_state
+
+
+@pytest.fixture(scope="module", params=list(MEMORIES))
+def trained(request: pytest.FixtureRequest) -> Path:
+    return run_of(request.param)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with two texts and two that are none."""
+    monkeypatch.chdir(tmp_path)
+    return lay_out(tmp_path)
+
+
+def test_the_command_line_reads_a_text_and_asks_the_memory(trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(told(), encoding="utf-8")
+    kept, tokens = tmp_path / "notes.mem", load(trained).remember(told()).seen
+    into = ("read", "--model", trained, "--state", kept, "--device", "cpu", tmp_path / "text.txt")
+    first = run(*into).json
+    assert (first["seen"], first["total"], first["remembered"]) == (tokens, tokens, tokens)
+    assert 0 < first["filled"] <= first["slots"] == 16
+    asked = run("ask", "--state", kept, ASKED, "--json", "--plot", tmp_path / "memory.svg").json
+    assert asked["answer"] == "lantern"
+    best = asked["evidence"][0]
+    assert told()[best["start"] : best["end"]] == best["text"]
+    assert best["text"] in FACT  # quoted from the file that was read
+    assert best["file"] == str(tmp_path / "text.txt")
+    assert asked["slots"][0]["sources"][0]["text"]
+    assert asked["notes"] == []
+    assert "worth storing" in (tmp_path / "memory.svg").read_text(encoding="utf-8")
+    before = kept.read_bytes()
+    told_of = run("ask", "--model", trained, "--state", kept, ASKED).out
+    assert f"read: {tokens} of {tokens} tokens; {first['filled']} of 16 slots are" in told_of
+    assert kept.read_bytes() == before  # asking changes nothing
+    assert f"  {best['text']}\n" in told_of
+    again = run(*into).json
+    assert (again["seen"], again["remembered"]) == (tokens, 2 * tokens)
+    second = run("ask", "--state", kept, ASKED, "--json").json["evidence"]
+    for one in second:  # of the same file, twice read: counted through both, and in each
+        assert one["at"] == [one["start"] % len(told()), (one["end"] - 1) % len(told()) + 1]
+        assert told()[slice(*one["at"])] == one["text"]
+    model = load(trained)
+    model.remember(told(), model.remember(told())).save(tmp_path / "nameless.mem")
+    known = ("--model", trained, "--state", tmp_path / "nameless.mem")
+    for one in run("ask", *known, ASKED, "--json").json["evidence"]:
+        assert set(one) == {"start", "end", "weight"}  # no name, so nowhere to quote from
+        number, start = divmod(one["start"], len(told()))  # counted through both texts
+        place = f"text {number + 1}, characters {start} to {start + one['end'] - one['start']}\n"
+        assert place in (nameless := run("ask", *known, "--all", ASKED)).out
+        assert "changed" not in nameless.err
+    (tmp_path / "text.txt").write_text(told() + " And more.", encoding="utf-8")
+    changed = run("ask", "--state", kept, ASKED)
+    assert "has changed since it was read" in changed.err
+    assert f"  {best['text']}\n" not in changed.out
+    (tmp_path / "text.txt").write_text(told(), encoding="utf-8")
+    assert run(*into, "--fresh").json["remembered"] == tokens
+    quoted = run("ask", "--model", trained, ASKED, "--sentence", told(), "--json").json
+    assert quoted["evidence"][0]["text"] in FACT
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        ("none.txt", "there is no file none.txt"),
+        ("binary", "binary is no UTF-8 text: invalid start byte at byte 7; save it so"),
+        ("rows.jsonl", "rows.jsonl is no plain text"),
+        (".", "there is no file"),
+    ],
+)
+def test_every_file_is_looked_at_before_one_is_read(desk: Path, second: str, said: str) -> None:
+    assert said in refused(read("a.txt", second))
+    assert not Path("notes.mem").exists()
+
+
+def stop_at(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C as soon as this file is being read."""
+
+    def show(bars: object, shown: str, *numbers: object) -> None:
+        if shown == name:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("mnemic.app.progress.Bars.show", show)
+
+
+def test_what_is_said_after_a_stop_reads_the_rest_and_nothing_twice(
+    desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = f"mnemic read --model {run_of('keeps')} --state notes.mem"
+    with monkeypatch.context() as patch:
+        stop_at("b.txt", patch)
+        done = read("--fresh", "a.txt", "b.txt")
+        assert (done.code, json.loads(done.out)["file"]) == (130, "a.txt")
+        said = "stopped; 1 of 2 texts are saved in notes.mem; to go on: "
+        assert done.err == f"{said}{command} --device cpu b.txt\n"  # not --fresh: a.txt is in it
+    assert [Path(own.name).name for own in read_state("notes.mem").texts] == ["a.txt"]
+    with monkeypatch.context() as patch:
+        stop_at("a.txt", patch)
+        done = read("--fresh", "a.txt", "b.txt")
+        assert done.err.endswith(f"to go on: {command} --fresh --device cpu a.txt b.txt\n")
+        stop_at("-", patch)
+        done = read("b.txt", "-", "a.txt", stdin="felix has the kettle .")
+        assert done.err.endswith(
+            "1 of 3 texts are saved in notes.mem; standard input is not, and must be given again; "
+            f"to go on: {command} --device cpu a.txt\n"
+        )
+        done = read("-", stdin="felix has the kettle .")
+        assert done.code == 130
+        assert "to go on" not in done.err
+
+
+def test_a_stop_before_anything_is_read_begins_anew_again(
+    desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    read("a.txt")
+    monkeypatch.setattr("mnemic.learn.checkpoint.load", stop)
+    assert " --fresh --device cpu b.txt\n" in read("--fresh", "b.txt").err
+
+
+def test_a_text_that_was_read_before_is_told_again_and_said_to_be(desk: Path) -> None:
+    first, again = read("a.txt"), read("a.txt", "b.txt")
+    assert (first.err, first.json["notes"]) == ("", [])
+    said = "a.txt was read before, and is now told again"
+    assert f"warning: {said}\n" in again.err
+    one, other = map(json.loads, again.out.splitlines())
+    assert said in one["notes"]
+    assert said not in other["notes"]
+    assert len(read_state("notes.mem").texts) == 3
+
+
+@pytest.mark.parametrize("words", [(), ("--fresh",)])
+def test_only_a_memory_is_written_over(desk: Path, words: tuple[str, ...]) -> None:
+    files = {path: path.read_bytes() for path in desk.iterdir()}
+    for target, said in (
+        ("b.txt", "b.txt is no memory"),
+        ("a.txt", "a.txt is a text to read, and the memory would take its place"),
+        (run_of("keeps") / "checkpoint" / "weights.safetensors", "is no memory; expected"),
+        ("/dev/null", "is no memory, and no file"),
+    ):
+        assert said in refused(read("--state", target, *words, "a.txt"))
+    Path("link.mem").symlink_to("a.txt")
+    assert "is a text to read" in refused(read("--state", "link.mem", *words, "b.txt", "a.txt"))
+    Path("link.mem").unlink()
+    assert {path: path.read_bytes() for path in desk.iterdir()} == files
+    assert load(run_of("keeps")).progress.done  # its weights are whole
+
+
+def test_where_no_memory_can_be_written_nothing_is_read(
+    desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mnemic.learn.checkpoint.load", None)  # not even the network is read
+    before = {*desk.rglob("*")}
+    for target, said in (
+        ("none/x.mem", "there is no folder 'none' for the memory"),
+        ("/proc/x.mem", "/proc/x.mem cannot be written"),
+        (desk, "is a folder; give a file"),
+    ):
+        assert said in refused(read("--state", target, "a.txt"))
+    assert {*desk.rglob("*")} == before
+
+
+def test_two_readers_of_one_memory_lose_no_text(desk: Path) -> None:
+    with lock_file(Path("notes.mem"), ""):
+        said = refused(read("a.txt"))
+        assert "another process is writing into notes.mem; wait for it, or give another" in said
+    assert read("a.txt").code == 0
+    assert [path.name for path in desk.glob("*notes*")] + [*desk.glob(".*")] == ["notes.mem"]
+
+
+def test_a_memory_that_is_full_says_so(desk: Path) -> None:
+    said = "all 16 slots are filled: what was worth least is no longer kept"
+    few, many = read("b.txt"), read("a.txt", "--fresh", stdin="")
+    assert (few.json["filled"], said in few.err, few.json["notes"]) == (1, False, [])
+    assert many.json["filled"] < 16
+    Path("long.txt").write_text(BACK * 3, encoding="utf-8")
+    done = read("long.txt")
+    assert (done.json["filled"], done.json["notes"]) == (16, [said])
+    assert f"warning: {said}\n" in done.err
+    shown = run("ask", "--state", "notes.mem", ASKED)
+    assert "16 of 16 slots are filled" in shown.out
+    assert f"warning: {said}\n" in shown.err
+    told_of = run("ask", "--state", "notes.mem", ASKED, "--json").json
+    assert (told_of["notes"], told_of["filled"], told_of["size"]) == ([said], 16, 16)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--question", "who?", "--whole"], "leave out --question, --whole"),
+        (["--embed", "--jsonl"], "leave out --jsonl, --embed"),
+        (["--words", "3", "--beams", "2"], "leave out --beams, --words"),
+        (["--overlap", "3", "--truncation", "first"], "leave out --overlap, --truncation"),
+    ],
+)
+def test_what_means_nothing_to_a_memory_is_refused_by_read(
+    desk: Path, words: list[str], said: str
+) -> None:
+    assert said in refused(read("a.txt", *words))
+    assert "without --state there is none: leave out --fresh" in refused(
+        run("read", "--model", run_of("keeps"), "--fresh", "a.txt")
+    )
