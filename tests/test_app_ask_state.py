@@ -7,8 +7,12 @@ import pytest
 from app_runs import model, run
 from long_runs import ASKED, BACK, FACT, MEMORIES, lay_out, read, refused, run_of, told
 
+from mnemic.app.pointed import Said
+from mnemic.app.pointed import said as words_of
+from mnemic.app.quotes import Quotes
 from mnemic.app.screen import CUT
 from mnemic.learn.checkpoint import load
+from mnemic.learn.results import Recollected, Source
 from mnemic.learn.state import read_state
 
 
@@ -138,3 +142,28 @@ def test_a_network_without_a_memory_says_so(desk: Path) -> None:
     read("a.txt")
     asked = run("ask", "--model", model(), "--state", "notes.mem", ASKED)
     assert "reads no text into a memory that can be asked" in refused(asked)
+
+
+STORY = (
+    "The harbour was built in 1874. Its lighthouse was designed by Anna Olsen. Gulls nest there."
+)
+
+
+def read_most(*sentences: str, text: str = "") -> Recollected:
+    """An answer that read these sentences of the story, most first."""
+    starts = [STORY.index(own) for own in sentences]
+    sources = tuple(Source(at, at + len(own), 0.5) for at, own in zip(starts, sentences))
+    return Recollected(text, 0.5, sources, (), 20, 20)
+
+
+def test_the_reader_points_at_the_words_of_a_network_that_says_none() -> None:
+    built, designed, nest = (f"{own}." for own in STORY.removesuffix(".").split(". "))
+    quotes = Quotes(load(run_of("keeps")).remember(STORY), STORY)
+    asked = "Who designed the lighthouse?"
+    found = words_of(read_most(nest, designed, built), asked, quotes)
+    assert (found.text, found.notes) == ("Anna Olsen", ())
+    missed = words_of(read_most(nest, built), asked, quotes)
+    assert missed.text == nest
+    assert "the reader sees no answer" in missed.notes[0]
+    assert words_of(read_most(nest, text="his own"), asked, quotes).text == "his own"
+    assert words_of(read_most(), asked, quotes) == Said("", 0.5)

@@ -164,10 +164,16 @@ def test_a_tiny_network_finds_the_sentence_of_a_question_that_came_after_it(tmp_
     run("read", "--model", tmp_path / "run", *kept, "--device", "cpu", tmp_path / "article.txt")
     asked = [own for paragraph in paragraphs for own in paragraph["qas"] if own["answers"]]
     answers = [run("ask", *kept, own["question"], "--json").json for own in asked]
-    right = [own["answers"][0]["text"] in found["answer"] for own, found in zip(asked, answers)]
-    # It says no words: its answer is the sentence, quoted from the file.
+    right = [
+        own["answers"][0]["text"] in found["evidence"][0]["text"]
+        for own, found in zip(asked, answers)
+    ]
+    # It says no words: the evidence is quoted from the file, and the reader points at the answer.
     assert sum(right) >= len(right) - 1 == 3
     best = answers[0]["evidence"][0]
-    assert answers[0]["answer"] == best["text"] == text[best["start"] : best["end"]]
+    assert best["text"] == text[best["start"] : best["end"]]
+    assert all(found["answer"] in text for found in answers)
+    short = [own["answers"][0]["text"] == found["answer"] for own, found in zip(asked, answers)]
+    assert sum(short) >= 3
     state = checkpoint.load_state(tmp_path / "notes.mem")
     assert checkpoint.ask(state, asked[0]["question"]).text == ""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from mnemic.app.lasting import short
 from mnemic.app.plain import SPOKEN, TYPED, text_of
 from mnemic.app.plot import check
+from mnemic.app.pointed import Said, said
 from mnemic.app.quotes import Quote, Quotes
 from mnemic.app.screen import CUT, cut, out, print_json, visible, warn
 
@@ -50,13 +51,16 @@ def ask_state(
     text = "\n".join([*([] if story[0] is None else [text_of(story[0])]), *story[1]])
     checkpoint, state = remembered(model, text, path)
     answer, quotes = checkpoint.ask(state, question), Quotes(state, text)
+    words = said(answer, question, quotes)
     notes = [] if checkpoint.progress.done else ["this network is not trained to the end"]
     told: dict[str, Any] = {}
     if as_json:
-        told = report(answer, question, quotes) | {"filled": state.filled, "size": state.slots}
+        told = report(answer, words, question, quotes)
+        told |= {"filled": state.filled, "size": state.slots}
     else:
-        tell(answer, state, question, quotes, len(answer.evidence) if everything else SHOWN)
-    notes += [*full(state), *quotes.notes()]
+        out().print(f"{visible(question)}\n{spoken(words)}", markup=False)
+        tell(answer, state, quotes, len(answer.evidence) if everything else SHOWN)
+    notes += [*words.notes, *full(state), *quotes.notes()]
     for note in notes:
         warn(note)
     notes += [] if plot is None else drawn(state, answer, question, plot)
@@ -100,10 +104,10 @@ def drawn(state: "State", answer: "Recollected", question: str, plot: Path) -> l
     """Draw the memory; what should be said of the picture is said, and returned."""
     from mnemic.app.plot_state import draw
 
-    said = draw(state, answer, question, plot)
-    for note in said:
+    notes = draw(state, answer, question, plot)
+    for note in notes:
         warn(note)
-    return said
+    return notes
 
 
 def made_by(state: "State", path: Path) -> Path:
@@ -122,12 +126,12 @@ def made_by(state: "State", path: Path) -> Path:
     return Path(state.origin)
 
 
-def report(answer: "Recollected", question: str, quotes: Quotes) -> dict[str, Any]:
+def report(answer: "Recollected", words: Said, question: str, quotes: Quotes) -> dict[str, Any]:
     """Evidence is offsets; the words too, where the text is at hand."""
     return {
         "question": question,
-        "answer": words_of(answer, quotes),
-        "probability": answer.probability,
+        "answer": words.text,
+        "probability": words.probability,
         "evidence": [quotes.report(one) for one in answer.evidence],
         "slots": [
             own._asdict() | {"sources": [quotes.report(one) for one in own.sources]}
@@ -138,13 +142,13 @@ def report(answer: "Recollected", question: str, quotes: Quotes) -> dict[str, An
     }
 
 
-def tell(answer: "Recollected", state: "State", question: str, quotes: Quotes, most: int) -> None:
+def spoken(words: Said) -> str:
+    return f"{brief(words.text) or 'see below'}  ({100 * words.probability:.0f} %)"
+
+
+def tell(answer: "Recollected", state: "State", quotes: Quotes, most: int) -> None:
+    """The evidence, most read first, and how much was read and kept."""
     console = out()
-    console.print(
-        f"{visible(question)}\n{brief(words_of(answer, quotes)) or 'see below'}"
-        f"  ({100 * answer.probability:.0f} %)",
-        markup=False,
-    )
     for one in answer.evidence[:most]:
         found = quotes.at(one.start, one.end)
         words = f"  {brief(found.text)}" if found.text else ""
@@ -171,11 +175,3 @@ def place(found: Quote) -> str:
     if not named and found.number:
         named = f"text {found.number}"
     return f"{named}{', ' if named else ''}characters {found.start} to {found.end}"
-
-
-def words_of(answer: "Recollected", quotes: Quotes) -> str:
-    """An answer's words: those that were said, or those that were read most, if at hand."""
-    if answer.text or not answer.evidence:
-        return answer.text
-    best = answer.evidence[0]
-    return quotes.at(best.start, best.end).text or ""

@@ -1,0 +1,44 @@
+"""The words of a network that says none: the shipped reader points at them in what it read."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mnemic.app.quotes import Quotes
+
+if TYPE_CHECKING:
+    from mnemic.learn.results import Recollected
+
+TOLD = 4  # sentences that the reader is given: those that were read most
+DOUBT = 0.5  # more than this says that they hold no answer
+
+
+class Said(NamedTuple):
+    """An answer in words."""
+
+    text: str
+    probability: float
+    notes: tuple[str, ...] = ()
+
+
+def said(answer: "Recollected", question: str, quotes: Quotes) -> Said:
+    """What a network said itself; else what the reader points at in the sentences it read most.
+
+    Where the reader sees no answer, the sentence that was read most is the answer; where there are
+    no files to quote from, there are no words.
+    """
+    told = [quotes.at(one.start, one.end).text for one in answer.evidence[:TOLD]]
+    if answer.text or not told or not told[0]:
+        return Said(answer.text, answer.probability)
+    places = sorted(range(len(told)), key=lambda number: answer.evidence[number].start)
+    text = " ".join(own for number in places if (own := told[number]))
+    found = reader().answer(question, text)
+    if found.no_answer > DOUBT:
+        note = "the reader sees no answer in what was found: this is the sentence most like it"
+        return Said(told[0], answer.probability, (note,))
+    return Said(text[found.start : found.end], found.score)
+
+
+def reader() -> Any:
+    """The network that comes with the package and answers with stretches of a text."""
+    from mnemic.store.network import loaded, shipped
+
+    return loaded(shipped())[0]
