@@ -22,8 +22,7 @@ class Said(NamedTuple):
 def said(answer: "Recollected", question: str, quotes: Quotes) -> Said:
     """What a network said itself; else what the reader points at in the sentences it read most.
 
-    Where the reader sees no answer, the sentence that was read most is the answer; where there are
-    no files to quote from, there are no words.
+    Where the reader sees no answer in them, or no file is there to quote, there are no words.
     """
     told = [quotes.at(one.start, one.end).text for one in answer.evidence[:TOLD]]
     if answer.text or not told or not told[0]:
@@ -32,9 +31,9 @@ def said(answer: "Recollected", question: str, quotes: Quotes) -> Said:
     text = " ".join(own for number in places if (own := told[number]))
     found = reader().answer(question, text)
     if found.no_answer > DOUBT:
-        note = "the reader sees no answer in what was found: this is the sentence most like it"
-        return Said(told[0], answer.probability, (note,))
-    return Said(text[found.start : found.end], found.score)
+        note = "the reader sees no answer in what was read most: look at the evidence"
+        return Said("", 1 - found.no_answer, (note,))
+    return Said(text[found.start : found.end], 1 - found.no_answer)
 
 
 def reader() -> Any:

@@ -143,7 +143,10 @@ def report(answer: "Recollected", words: Said, question: str, quotes: Quotes) ->
 
 
 def spoken(words: Said) -> str:
-    return f"{brief(words.text) or 'see below'}  ({100 * words.probability:.0f} %)"
+    """The answer, and how sure it is; without words, what is left to look at."""
+    if not words.text:
+        return "no answer in what was read most" if words.notes else "see below"
+    return f"{brief(words.text)}  ({100 * words.probability:.0f} %)"
 
 
 def tell(answer: "Recollected", state: "State", quotes: Quotes, most: int) -> None:
