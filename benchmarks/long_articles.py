@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 from mnemic.data import DATASETS
-from mnemic.data.long.articles import Article
+from mnemic.data.long.articles import Article, opens_of
 from mnemic.data.long.hide import Piece, cut
 from mnemic.data.long.tensors import Asked, Document, LongSet
 from mnemic.learn.checkpoint import load
@@ -63,7 +63,8 @@ def main() -> None:
     network = checkpoint.network.to(given.device).eval()
     asked = replace(source.asked("test", checkpoint.tokenizer), place=torch.device(given.device))
     began = time.perf_counter()
-    read = [encoded(network, asked, article) for article in articles]
+    paragraphs = source.paragraphs
+    read = [encoded(network, asked, article, paragraphs=paragraphs) for article in articles]
     print(f"{len(read)} articles in {time.perf_counter() - began:.1f} s", file=sys.stderr)
     reader = load(given.reader) if given.reader else None
     if reader is not None:
@@ -89,11 +90,18 @@ class ReadArticle(NamedTuple):
 
 
 @torch.no_grad()
-def encoded(network: Any, asked: LongSet, article: Article) -> ReadArticle:
+def encoded(
+    network: Any, asked: LongSet, article: Article, *, paragraphs: bool = False
+) -> ReadArticle:
     """I of the whole article at once, and its questions in tokens."""
     words = asked.tokenizer
     ids = words.encode_all(list(article.sentences))
-    told = [Piece(np.array(own, dtype=np.int32), place) for place, own in enumerate(ids)]
+    opens = (
+        opens_of(article.paragraphs, [len(own) for own in ids]) if paragraphs else [0] * len(ids)
+    )
+    told = [
+        Piece(np.array(own, dtype=np.int32), place, opens[place]) for place, own in enumerate(ids)
+    ]
     segments = list(cut(told, asked.room))
     whole = Document(iter(()), Asked((), NONE, NONE, (), 0))
     inputs = asked.assembled([whole], [segments], [0]).inputs

@@ -11,13 +11,14 @@ import text_files
 import torch
 from app_runs import run
 
-from mnemic.data.long.articles import LongArticles
+from mnemic.data.long.articles import LongArticles, opens_of
 from mnemic.data.long.dataset import LongData
-from mnemic.data.long.hide import excerpt
+from mnemic.data.long.hide import cut, excerpt
 from mnemic.learn.checkpoint import load
 from mnemic.learn.evaluate import task_errors
 from mnemic.learn.fit import data_of, fit
 from mnemic.learn.recall import missed
+from mnemic.learn.recollect import units
 from mnemic.network.segments import OTHER, OUTSIDE
 from mnemic.recipe import ConfigError
 from mnemic.recipe import load as load_recipe
@@ -98,6 +99,20 @@ def test_what_no_question_is_about_is_background_and_what_another_is_about_is_no
         ]
         marks.append(here[0] if here else OUTSIDE)
     assert marks == [OTHER, 0, OUTSIDE, OUTSIDE, OTHER]
+
+
+def test_paragraphs_are_known_in_training_and_in_what_is_read_later(folder: Path) -> None:
+    assert opens_of((0, 0, 0, 1, 1), (3, 4, 5, 2, 9)) == (12, 0, 0, 11, 0)
+    part = data(folder, length=26, paragraphs=True).test.upto(9)
+    whole, room = list(part.document(2).segments), 24
+    text, words = f"{FIRST}\n\n{SECOND}", part.tokenizer
+    read, _ = units(text, words, "sentences", room, paragraphs=True)
+    assert [own.opens for own in read] == list(part.examples[2].opens)
+    same = [[piece.ids.tolist() for piece in own] for own in cut(read, room)]
+    assert same == [[piece.ids.tolist() for piece in own] for own in whole]
+    assert len(whole[0]) == 3  # the second paragraph would have begun there
+    plain = list(data(folder, length=26).test.upto(9).document(2).segments)
+    assert [len(own) for own in plain] != [len(own) for own in whole]
 
 
 def test_an_excerpt_holds_its_facts_and_as_much_around_them_as_there_is_room_for() -> None:

@@ -103,6 +103,23 @@ def test_a_sentence_longer_than_a_segment_is_cut_and_nothing_is_lost() -> None:
     assert list(cut([], 20)) == [[]]
 
 
+def test_a_paragraph_begins_a_segment_unless_all_of_it_has_room() -> None:
+    def told(*paragraphs: list[int]) -> list[list[int]]:
+        """The sizes of sentences, paragraph by paragraph → those of each segment's sentences."""
+        pieces = [
+            Piece(np.zeros(size), opens=0 if place else sum(own))
+            for own in paragraphs
+            for place, size in enumerate(own)
+        ]
+        return [[len(piece.ids) for piece in own] for own in cut(pieces, 10)]
+
+    assert told([3, 3], [2, 2]) == [[3, 3, 2, 2]]
+    assert told([3, 3], [2, 3]) == [[3, 3], [2, 3]]
+    assert told([3], [4, 4, 4]) == [[3], [4, 4], [4]]  # longer than a segment, it still begins one
+    assert told([3], [25]) == [[3], [10], [10], [5]]
+    assert told([1, 25]) == [[1], [10], [10], [5]]
+
+
 def placed(seed: int) -> list[float]:
     """Where two facts stand in a thousand tokens."""
     found, told = [], 0

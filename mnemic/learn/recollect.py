@@ -22,7 +22,7 @@ from mnemic.learn.state import State, StateError, Text, fingerprint, read_state,
 from mnemic.network.carrier import Carrier
 from mnemic.network.segments import Segments
 from mnemic.respond.generate import greedy
-from mnemic.text.split import ends_of
+from mnemic.text.split import breaks_of, ends_of
 
 if TYPE_CHECKING:
     from mnemic.learn.checkpoint import Checkpoint
@@ -51,7 +51,8 @@ def remember(
         )
     network, room = carrier_of(checkpoint), checkpoint.sizes["longest"] - 2
     before = empty_state(checkpoint, network) if state is None else checked(state, network)
-    pieces, spans = units(text, checkpoint.tokenizer, network.unit, room)
+    paragraphs = bool(checkpoint.recipe["data"].get("paragraphs"))
+    pieces, spans = units(text, checkpoint.tokenizer, network.unit, room, paragraphs=paragraphs)
     count = sum(len(piece.ids) for piece in pieces)
     after = before
     for after in read_on(checkpoint, network, before, cut(pieces, room)):
@@ -156,17 +157,21 @@ def held(memory: Any, slots: int) -> Tensor:
     return torch.cat([most, most.new_full((1, slots - most.shape[1]), -1)], 1)
 
 
-def units(text: str, words: Any, unit: str, room: int) -> tuple[list[Piece], list[tuple[int, int]]]:
+def units(
+    text: str, words: Any, unit: str, room: int, *, paragraphs: bool = False
+) -> tuple[list[Piece], list[tuple[int, int]]]:
     """A text's sentences in tokens, and where each unit, token or sentence, stands in it."""
     encoded = words.encode(text, special=False)
     ids, offsets = np.array(encoded.ids, dtype=np.int32), encoded.offsets
     begins = np.array([start for start, _ in offsets], dtype=np.int64)
     cuts = [0, *np.searchsorted(begins, ends_of(text)).tolist(), len(ids)]
+    firsts = [0, *np.searchsorted(begins, breaks_of(text)).tolist(), len(ids)]
+    opens = {first: end - first for first, end in pairwise(firsts)} if paragraphs else {}
     pieces, spans = [], []
     for first, end in pairwise(cuts):
         for start in range(first, end, room):
             stop = min(start + room, end)
-            pieces.append(Piece(ids[start:stop]))
+            pieces.append(Piece(ids[start:stop], opens=opens.get(start, 0)))
             spans.append((offsets[start][0], offsets[stop - 1][1]))
     return pieces, (list(offsets) if unit == "tokens" else spans)
 

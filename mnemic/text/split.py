@@ -13,6 +13,8 @@ _INNER = f"[^\\W{HAN}]+"  # letters, digits and underscores, but no Chinese
 _WORD = re.compile(f"[{HAN}]|[@#]?{_INNER}(?:[-.]{_INNER})*|['’]{_INNER}|[^\\w\\s]")
 _END = re.compile(r"[.!?][\"'”’)]*(?=\s|$)|[。！？][”’」』）]*|\S(?=[^\S\n]*\n\s*\n)")
 
+_BREAK = re.compile(r"\n[^\S\n]*\n\s*")
+
 
 def words_of(text: str) -> list[tuple[int, int]]:
     """Where each word stands, half open; blanks belong to none."""
@@ -27,3 +29,8 @@ def ends_of(text: str) -> list[int]:
     needs no other package.
     """
     return [found.end() for found in _END.finditer(text)]
+
+
+def breaks_of(text: str) -> list[int]:
+    """Where paragraphs begin behind empty lines."""
+    return [found.end() for found in _BREAK.finditer(text)]

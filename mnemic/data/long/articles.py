@@ -49,7 +49,8 @@ class LongArticles:
 
     While training an article is a stretch of it around the answer, of 1 to ``segments`` segments of
     ``length`` tokens; otherwise of as many as there are, up to ``segments``. A share of whole
-    articles is held back (``validation``).
+    articles is held back (``validation``). With ``paragraphs`` each begins a segment unless there
+    is room for all of it, in training and, at empty lines, in any text that is read later.
     """
 
     folder: str = ""
@@ -58,6 +59,7 @@ class LongArticles:
     validation: float = 0.03
     length: int = 128
     segments: int = 8
+    paragraphs: bool = False
     tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL)
     seed: int = 0
 
@@ -92,7 +94,11 @@ class LongArticles:
     def asked(self, part: Part, words: Tokenizer, tasks: Sequence[int] | None = None) -> LongSet:
         """The questions of a part, in words that are already known."""
         assert isinstance(words, Subwords)
-        examples = [one for own in self.articles(part) for one in numbered(own, words)]
+        examples = [
+            one
+            for own in self.articles(part)
+            for one in numbered(own, words, paragraphs=self.paragraphs)
+        ]
         return LongSet(
             examples=examples,
             background=number([], words),
@@ -128,7 +134,7 @@ def facts_of(asked: Question, spans: Sequence[tuple[int, int]], first: int) -> f
     return frozenset(held)
 
 
-def numbered(article: Article, words: Subwords) -> list[Asked]:
+def numbered(article: Article, words: Subwords, *, paragraphs: bool = False) -> list[Asked]:
     """Its questions in tokens; all share one story. A question without an answer is left out.
 
     Sentences that no question is about are background: what a reader need not keep.
@@ -138,7 +144,25 @@ def numbered(article: Article, words: Subwords) -> list[Asked]:
     told = [own for own in article.told if own.facts]
     asked = words.encode_all([own.question.question for own in told])
     wanted = frozenset[int]().union(*(own.facts for own in told))
+    opens = opens_of(article.paragraphs, [len(own) for own in ids]) if paragraphs else ()
     return [
-        Asked(story, np.array(question, dtype=np.int32), NONE, tuple(sorted(own.facts)), 0, wanted)
+        Asked(
+            story=story,
+            question=np.array(question, dtype=np.int32),
+            answer=NONE,
+            facts=tuple(sorted(own.facts)),
+            task=0,
+            wanted=wanted,
+            opens=opens,
+        )
         for own, question in zip(told, asked)
     ]
+
+
+def opens_of(paragraphs: Sequence[int], sizes: Sequence[int]) -> tuple[int, ...]:
+    """Of each sentence the tokens of the paragraph that begins with it; 0 where none does."""
+    whole: dict[int, int] = {}
+    for paragraph, size in zip(paragraphs, sizes):
+        whole[paragraph] = whole.get(paragraph, 0) + size
+    firsts = [place == 0 or paragraphs[place - 1] != own for place, own in enumerate(paragraphs)]
+    return tuple(whole[own] if first else 0 for own, first in zip(paragraphs, firsts))

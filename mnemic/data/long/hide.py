@@ -19,6 +19,7 @@ class Piece(NamedTuple):
 
     ids: np.ndarray
     fact: int = -1  # which sentence of the story; -1 = background
+    opens: int = 0  # tokens of the paragraph that begins with it; 0 = none does
 
 
 def hide(
@@ -79,7 +80,8 @@ def excerpt(
 def cut(pieces: Iterable[Piece], room: int) -> Iterator[list[Piece]]:
     """Segments of at most ``room`` tokens; only a sentence longer than that is cut within.
 
-    Without a piece there is one empty segment.
+    A paragraph begins a segment unless there is room for all of it. Without a piece there is one
+    empty segment.
     """
     held: list[Piece] = []
     size = 0
@@ -87,7 +89,8 @@ def cut(pieces: Iterable[Piece], room: int) -> Iterator[list[Piece]]:
     for piece in pieces:
         for start in range(0, len(piece.ids), room):
             part = Piece(piece.ids[start : start + room], piece.fact)
-            if size + len(part.ids) > room:
+            due = len(part.ids) if start else max(len(part.ids), min(piece.opens, room))
+            if size + due > room:
                 yield held
                 some, held, size = True, [], 0
             held.append(part)

@@ -57,6 +57,7 @@ class Asked(NamedTuple):
     facts: tuple[int, ...]  # sentences of the story that prove the answer, in their own order
     task: int
     wanted: frozenset[int] = frozenset()  # what any question is about, where all are known
+    opens: tuple[int, ...] = ()  # of each sentence, the tokens of the paragraph it begins; or 0
 
 
 class Document(NamedTuple):
@@ -133,8 +134,7 @@ class LongSet:
         length = int(count * self.room * FULL)
         if self.asks == "sentence":
             told = excerpt(asked.story, asked.facts, length, dice)
-            judged = (one if one.fact in asked.wanted else Piece(one.ids) for one in told)
-            return Document(cut(judged, self.room), asked)
+            return Document(cut((known(one, asked) for one in told), self.room), asked)
         others = self.background.read(dice)
         pieces = hide(asked.story, others, length, dice, where=self.where)
         return Document(cut(pieces, self.room), asked)
@@ -222,6 +222,12 @@ class LongSet:
         return sent(batch, self.place)
 
 
+def known(piece: Piece, asked: Asked) -> Piece:
+    """A sentence of an article: background if no question is about it; with its paragraph."""
+    fact = piece.fact if piece.fact in asked.wanted else -1
+    return Piece(piece.ids, fact, asked.opens[piece.fact] if asked.opens else 0)
+
+
 def sent(batch: Batch, place: torch.device) -> Batch:
     """The batch on a device; a GPU goes on with what it does meanwhile."""
     if place.type == "cpu":
@@ -251,7 +257,7 @@ def filled(
         for column, pieces in enumerate(segments):
             tokens[row, column, 0] = words.cls
             place = 1
-            for number, (ids, fact) in enumerate(pieces):
+            for number, (ids, fact, _) in enumerate(pieces):
                 behind = place + len(ids)
                 tokens[row, column, place:behind] = ids
                 sentences[row, column, place:behind] = number
