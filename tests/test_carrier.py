@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mnemic.network import assemble, check_model
 from mnemic.network.carrier import Carrier
-from mnemic.network.segments import Segments
+from mnemic.network.segments import Segments, units_of
 from mnemic.recipe import ConfigError
 from mnemic.respond.generate import beam, greedy, sample
 
@@ -319,3 +319,18 @@ def test_who_quotes_says_no_words_and_finds_what_a_speaker_finds() -> None:
     said, quoted = speaker(inputs), quoting(inputs, lessons="asked")
     assert torch.equal(quoted.reading.weights, said.reading.weights)
     assert (quoted.scores.numel(), quoted.rest.numel(), quoted.words) == (0, 0, None)
+
+
+def test_a_sum_by_the_root_of_the_number_tells_long_sentences_from_short_ones() -> None:
+    """Of equal tokens a sentence of nine is three times as large; its direction is the mean's."""
+    values = torch.randn(1, 1, 6).expand(1, 12, 6)
+    sentences = torch.tensor([[0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2]])
+    sentences[0, -1] = -1
+    mean, root = (units_of(values, sentences, 4, root=own) for own in (False, True))
+    torch.testing.assert_close(root[0, :3], mean[0, :3] * torch.tensor([[1.0], [2.0], [6**0.5]]))
+    assert root[0, 3].eq(0).all()
+    inputs = documents(2, 1)
+    means, roots = (make("keeps", unit="sentences", pool=pool).encoded(inputs).units
+                    for pool in ("mean", "root"))  # fmt: skip
+    size = (inputs.sentences.unsqueeze(-1) == torch.arange(means.shape[2])).sum(2).sqrt()
+    torch.testing.assert_close(roots, means * size.unsqueeze(-1))

@@ -30,6 +30,7 @@ from mnemic.network.walk import Step, Told, walk
 from mnemic.respond.classes import mean_of
 
 Unit = Literal["tokens", "sentences"]
+Pool = Literal["mean", "root"]
 Tokens = Literal["controller", "masked"]
 # Nothing, what was written in each segment, or also what memory says when asked for some of it.
 Lessons = Literal["none", "written", "asked"]
@@ -50,7 +51,9 @@ class Carrier(nn.Module):
 
     ``truncate``: the answer's gradient reaches the writes of so many last segments of each
     document (0: of all). ``lasts=False`` empties the memory before every segment: what the same
-    weights know without it. ``unit`` is what a slot is written from; ``tokens`` whether the
+    weights know without it. ``unit`` is what a slot is written from; of sentences, ``pool`` says
+    how: by the mean of their tokens, or their sum by the root of their number, by which a
+    controller can tell long ones, which say more, from short ones; ``tokens`` whether the
     controller chooses among all tokens or among the masked ones alone. ``query`` is the question's
     first state or the mean of all. ``lessons`` units of each segment show whether the write worked.
     """
@@ -67,6 +70,7 @@ class Carrier(nn.Module):
         truncate: int = 0,
         lasts: bool = True,
         unit: Unit = "tokens",
+        pool: Pool = "mean",
         tokens: Tokens = "controller",
         query: Literal["first", "mean"] = "mean",
         lessons: int = 4,
@@ -74,7 +78,7 @@ class Carrier(nn.Module):
         super().__init__()
         self.encode, self.memory, self.respond, self.mass = encode, memory, respond, mass
         self.truncate, self.lasts, self.unit, self.tokens = truncate, lasts, unit, tokens
-        self.query, self.lessons = query, lessons
+        self.query, self.lessons, self.pool = query, lessons, pool
 
     def forward(self, inputs: Segments, *, lessons: Lessons = "none") -> Recalled:
         """Read whole documents and answer. ``lessons`` adds what the losses of writing need."""
@@ -130,7 +134,7 @@ class Carrier(nn.Module):
         own, count = inputs.sentences.flatten(0, 1), known.sentences
         seen = any_of(own >= 0, own, count)
         only = None if only is None else any_of(only, own, count)
-        return units_of(states, own[known.rows], count), seen, only
+        return units_of(states, own[known.rows], count, root=self.pool == "root"), seen, only
 
     def carry(
         self,

@@ -73,15 +73,19 @@ class Recalled(NamedTuple):
     lessons: tuple[Lesson, ...]  # one a segment, or one for all that were written at once
 
 
-def units_of(values: Tensor, sentences: Tensor, count: int) -> Tensor:
-    """The mean of ``values`` (b n d) over the tokens of each sentence: b p d, zeros for none."""
+def units_of(values: Tensor, sentences: Tensor, count: int, *, root: bool = False) -> Tensor:
+    """The mean of ``values`` (b n d) over the tokens of each sentence: b p d, zeros for none.
+
+    With ``root`` their sum by the root of their number, from which that can be told.
+    """
     here = sentences.clamp(min=0)
     real = (sentences >= 0).to(values.dtype)
     size = values.new_zeros(values.shape[0], count).scatter_add(1, here, real)
     wide = here.unsqueeze(-1).expand_as(values)
     total = values.new_zeros(values.shape[0], count, values.shape[-1])
     total = total.scatter_add(1, wide, values * real.unsqueeze(-1))
-    return total / size.clamp(min=1).unsqueeze(-1)
+    size = size.clamp(min=1).unsqueeze(-1)
+    return total / (size.sqrt() if root else size)
 
 
 def any_of(flags: Tensor, sentences: Tensor, count: int) -> Tensor:
