@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from learn_runs import finish, small
+from long_runs import MEMORIES, lay_out, run_of
 from postgres_server import server
 
 
@@ -25,6 +26,19 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that nothing disturbed; do not change it."""
     torch.set_num_threads(1)
     return finish(small(), tmp_path_factory.mktemp("finished") / "run")
+
+
+@pytest.fixture(scope="session", params=list(MEMORIES))
+def carrying(request: pytest.FixtureRequest) -> Path:
+    """A run of each memory that is carried through a text; do not change it."""
+    return run_of(request.param)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with two texts and two that are none."""
+    monkeypatch.chdir(tmp_path)
+    return lay_out(tmp_path)
 
 
 @pytest.fixture(scope="session")

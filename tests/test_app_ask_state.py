@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from app_runs import model, run
-from long_runs import ASKED, BACK, FACT, MEMORIES, lay_out, read, refused, run_of, told
+from long_runs import ASKED, BACK, FACT, read, refused, run_of, told
 
 from mnemic.app.pointed import Said
 from mnemic.app.pointed import said as words_of
@@ -16,21 +16,9 @@ from mnemic.learn.results import Recollected, Source
 from mnemic.learn.state import read_state
 
 
-@pytest.fixture(scope="module", params=list(MEMORIES))
-def trained(request: pytest.FixtureRequest) -> Path:
-    return run_of(request.param)
-
-
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in, with two texts and two that are none."""
-    monkeypatch.chdir(tmp_path)
-    return lay_out(tmp_path)
-
-
-def test_the_command_line_says_what_is_missing(trained: Path, tmp_path: Path) -> None:
-    model, none = ("--model", trained), tmp_path / "none.mem"
-    state = load(trained).remember(told())
+def test_the_command_line_says_what_is_missing(carrying: Path, tmp_path: Path) -> None:
+    model, none = ("--model", carrying), tmp_path / "none.mem"
+    state = load(carrying).remember(told())
     replace(state, origin="").save(tmp_path / "notes.mem")
     replace(state, origin=str(tmp_path / "gone")).save(tmp_path / "moved.mem")
     for words, said in (

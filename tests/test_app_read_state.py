@@ -5,29 +5,17 @@ from pathlib import Path
 
 import pytest
 from app_runs import run
-from long_runs import ASKED, BACK, FACT, MEMORIES, lay_out, read, refused, run_of, told
+from long_runs import ASKED, BACK, FACT, read, refused, run_of, told
 
 from mnemic.learn.checkpoint import load
 from mnemic.learn.lock import lock_file
 from mnemic.learn.state import read_state
 
 
-@pytest.fixture(scope="module", params=list(MEMORIES))
-def trained(request: pytest.FixtureRequest) -> Path:
-    return run_of(request.param)
-
-
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in, with two texts and two that are none."""
-    monkeypatch.chdir(tmp_path)
-    return lay_out(tmp_path)
-
-
-def test_the_command_line_reads_a_text_and_asks_the_memory(trained: Path, tmp_path: Path) -> None:
+def test_the_command_line_reads_a_text_and_asks_the_memory(carrying: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(told(), encoding="utf-8")
-    kept, tokens = tmp_path / "notes.mem", load(trained).remember(told()).seen
-    into = ("read", "--model", trained, "--state", kept, "--device", "cpu", tmp_path / "text.txt")
+    kept, tokens = tmp_path / "notes.mem", load(carrying).remember(told()).seen
+    into = ("read", "--model", carrying, "--state", kept, "--device", "cpu", tmp_path / "text.txt")
     first = run(*into).json
     assert (first["seen"], first["total"], first["remembered"]) == (tokens, tokens, tokens)
     assert 0 < first["filled"] <= first["slots"] == 16
@@ -41,7 +29,7 @@ def test_the_command_line_reads_a_text_and_asks_the_memory(trained: Path, tmp_pa
     assert asked["notes"] == []
     assert "worth storing" in (tmp_path / "memory.svg").read_text(encoding="utf-8")
     before = kept.read_bytes()
-    told_of = run("ask", "--model", trained, "--state", kept, ASKED).out
+    told_of = run("ask", "--model", carrying, "--state", kept, ASKED).out
     assert f"read: {tokens} of {tokens} tokens; {first['filled']} of 16 slots are" in told_of
     assert kept.read_bytes() == before  # asking changes nothing
     assert f"  {best['text']}\n" in told_of
@@ -51,9 +39,9 @@ def test_the_command_line_reads_a_text_and_asks_the_memory(trained: Path, tmp_pa
     for one in second:  # of the same file, twice read: counted through both, and in each
         assert one["at"] == [one["start"] % len(told()), (one["end"] - 1) % len(told()) + 1]
         assert told()[slice(*one["at"])] == one["text"]
-    model = load(trained)
+    model = load(carrying)
     model.remember(told(), model.remember(told())).save(tmp_path / "nameless.mem")
-    known = ("--model", trained, "--state", tmp_path / "nameless.mem")
+    known = ("--model", carrying, "--state", tmp_path / "nameless.mem")
     for one in run("ask", *known, ASKED, "--json").json["evidence"]:
         assert set(one) == {"start", "end", "weight"}  # no name, so nowhere to quote from
         number, start = divmod(one["start"], len(told()))  # counted through both texts
@@ -66,7 +54,7 @@ def test_the_command_line_reads_a_text_and_asks_the_memory(trained: Path, tmp_pa
     assert f"  {best['text']}\n" not in changed.out
     (tmp_path / "text.txt").write_text(told(), encoding="utf-8")
     assert run(*into, "--fresh").json["remembered"] == tokens
-    quoted = run("ask", "--model", trained, ASKED, "--sentence", told(), "--json").json
+    quoted = run("ask", "--model", carrying, ASKED, "--sentence", told(), "--json").json
     assert quoted["evidence"][0]["text"] in FACT
 
 

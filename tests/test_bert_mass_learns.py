@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from long_runs import ASKED, BACK, FACT, MEMORIES, TINY, run_of, tiny, told
+from long_runs import ASKED, BACK, FACT, TINY, run_of, tiny, told
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
@@ -28,13 +28,8 @@ from mnemic.recipe import load as load_recipe
 CHANCE = 100 * (1 - 1 / len(THINGS))
 
 
-@pytest.fixture(scope="module", params=list(MEMORIES))
-def trained(request: pytest.FixtureRequest) -> Path:
-    return run_of(request.param)
-
-
-def test_a_fact_is_answered_many_segments_later_and_without_memory_is_not(trained: Path) -> None:
-    checkpoint = load(trained)
+def test_a_fact_is_answered_many_segments_later_and_without_memory_is_not(carrying: Path) -> None:
+    checkpoint = load(carrying)
     asked = data_of(checkpoint.recipe).test
     for later in (1, 8):
         (error,) = task_errors(checkpoint.network, asked.upto(later + 1)).values()
@@ -44,8 +39,8 @@ def test_a_fact_is_answered_many_segments_later_and_without_memory_is_not(traine
     assert error > CHANCE - 15
 
 
-def test_a_text_is_remembered_with_evidence_and_can_be_forgotten(trained: Path) -> None:
-    model, text = load(trained), told()
+def test_a_text_is_remembered_with_evidence_and_can_be_forgotten(carrying: Path) -> None:
+    model, text = load(carrying), told()
     state = model.remember(text)
     tokens = len(model.tokenizer.encode(text, special=False).ids)
     assert (state.seen, state.total, state.characters) == (tokens, tokens, len(text))
@@ -64,9 +59,9 @@ def test_a_text_is_remembered_with_evidence_and_can_be_forgotten(trained: Path) 
     assert state.forget(len(text) + 5, len(text) + 9) is state
 
 
-def test_an_answer_says_which_slots_it_read_and_what_was_written_there(trained: Path) -> None:
+def test_an_answer_says_which_slots_it_read_and_what_was_written_there(carrying: Path) -> None:
     """Slots and evidence are two views of one reading; clearing what was cited changes it."""
-    model = load(trained)
+    model = load(carrying)
     state = model.remember(told())
     answer = model.ask(state, ASKED)
     sources, shares = state.memory.origins
@@ -79,8 +74,8 @@ def test_an_answer_says_which_slots_it_read_and_what_was_written_there(trained: 
     assert abs(sum(one.weight for one in answer.evidence) - told_of) < 0.02
 
 
-def test_what_was_thought_of_every_unit_and_held_by_every_slot_is_told(trained: Path) -> None:
-    model = load(trained)
+def test_what_was_thought_of_every_unit_and_held_by_every_slot_is_told(carrying: Path) -> None:
+    model = load(carrying)
     state = model.remember(told())
     assert len(state.worth) == len(state.spans) == int(state.memory.told)
     assert ((state.worth > 0) & (state.worth < 1)).all()
@@ -100,8 +95,8 @@ def test_looks_at_the_slots_stay_few_and_evenly_apart() -> None:
     assert (looks % stride == 0).all()
 
 
-def test_a_memory_survives_the_disk_and_is_read_on(trained: Path, tmp_path: Path) -> None:
-    model = load(trained)
+def test_a_memory_survives_the_disk_and_is_read_on(carrying: Path, tmp_path: Path) -> None:
+    model = load(carrying)
     first = model.remember(told())
     first.save(tmp_path / "notes.mem")
     back = model.load_state(tmp_path / "notes.mem")
@@ -111,7 +106,7 @@ def test_a_memory_survives_the_disk_and_is_read_on(trained: Path, tmp_path: Path
     for name in ("spans", "worth", "history"):
         assert torch.equal(getattr(first, name), getattr(back, name))
     assert back == first
-    assert back.origin == str(trained)  # so that mnemic ask --state finds the network
+    assert back.origin == str(carrying)  # so that mnemic ask --state finds the network
     both = model.remember(BACK, back)
     assert both.seen == both.total == model.remember(BACK).seen + first.seen
     assert both.segments == len(both.history) == model.remember(BACK).segments + first.segments
@@ -123,8 +118,8 @@ def test_a_memory_survives_the_disk_and_is_read_on(trained: Path, tmp_path: Path
     assert quoted in FACT
 
 
-def test_states_are_equal_if_all_they_hold_is(trained: Path) -> None:
-    model = load(trained)
+def test_states_are_equal_if_all_they_hold_is(carrying: Path) -> None:
+    model = load(carrying)
     state = model.remember(told())
     assert state == model.remember(told()) == dataclasses.replace(state, origin="elsewhere")
     assert state != model.remember(told(), name="a.txt")
@@ -134,8 +129,8 @@ def test_states_are_equal_if_all_they_hold_is(trained: Path) -> None:
     assert state != "a text"
 
 
-def test_what_is_forgotten_is_a_stretch_and_no_more(trained: Path) -> None:
-    state = load(trained).remember(told())
+def test_what_is_forgotten_is_a_stretch_and_no_more(carrying: Path) -> None:
+    state = load(carrying).remember(told())
     assert state.forget(4, 4) is state  # empty, though within the fact
     assert state.forget(len(told()) + 5, len(told()) + 9) is state  # never read
     for start, end in ((9, 4), (-5, 9), (-9, -5)):
@@ -143,9 +138,9 @@ def test_what_is_forgotten_is_a_stretch_and_no_more(trained: Path) -> None:
             state.forget(start, end)
 
 
-def test_a_memory_that_holds_nothing_gives_no_answer(trained: Path) -> None:
+def test_a_memory_that_holds_nothing_gives_no_answer(carrying: Path) -> None:
     """A network would say its likeliest word; there is nothing that it could prove it with."""
-    model = load(trained)
+    model = load(carrying)
     for state in (model.remember(""), model.remember(told()).forget(0, len(told()))):
         assert (state.filled, state.slots) == (0, 16)
         answer = model.ask(state, ASKED)
@@ -153,8 +148,8 @@ def test_a_memory_that_holds_nothing_gives_no_answer(trained: Path) -> None:
         assert (answer.seen, answer.total) == (state.seen, state.total)
 
 
-def test_what_is_no_text_and_no_memory_is_said(trained: Path) -> None:
-    model: Any = load(trained)
+def test_what_is_no_text_and_no_memory_is_said(carrying: Path) -> None:
+    model: Any = load(carrying)
     for given, said in ((b"abc", "not bytes"), (Path("a.txt"), "not PosixPath")):
         with pytest.raises(ValueError, match=f"a text as a str, {said}; of a file: Path"):
             model.remember(given)
@@ -164,9 +159,9 @@ def test_what_is_no_text_and_no_memory_is_said(trained: Path) -> None:
 
 
 def test_a_memory_that_cannot_be_written_leaves_nothing_behind(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    carrying: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = load(trained).remember(told())
+    state = load(carrying).remember(told())
     with pytest.raises(StateError, match="there is no folder"):
         state.save(tmp_path / "none" / "notes.mem")
     with pytest.raises(StateError, match="is a folder; give a file"):
@@ -178,9 +173,9 @@ def test_a_memory_that_cannot_be_written_leaves_nothing_behind(
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match=r"No space left on device: '.*notes.mem'"):
-        load(trained).remember("").save(tmp_path / "notes.mem")
+        load(carrying).remember("").save(tmp_path / "notes.mem")
     assert [path.name for path in tmp_path.iterdir()] == ["notes.mem"]
-    assert load(trained).load_state(tmp_path / "notes.mem") == state
+    assert load(carrying).load_state(tmp_path / "notes.mem") == state
 
 
 @pytest.mark.parametrize(
@@ -207,8 +202,8 @@ def test_a_damaged_memory_is_named(
         read_state(path)
 
 
-def test_a_memory_of_another_network_is_refused(trained: Path, tmp_path: Path) -> None:
-    model, other = load(trained), load(trained)
+def test_a_memory_of_another_network_is_refused(carrying: Path, tmp_path: Path) -> None:
+    model, other = load(carrying), load(carrying)
     with torch.no_grad():
         next(other.network.parameters()).add_(1.0)
     state = model.remember(told())
