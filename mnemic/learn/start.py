@@ -31,7 +31,8 @@ from mnemic.learn.fixed import fixed_parts
 from mnemic.learn.phase import Phase
 from mnemic.memory.kv import KeyValue
 from mnemic.network import assemble, check_parts
-from mnemic.recipe import ConfigError, Recipe, listed, merge, named, override
+from mnemic.objectives import OBJECTIVES
+from mnemic.recipe import ConfigError, Recipe, build, listed, merge, named, override
 
 ENCODE = "encode."  # before the names of I's weights
 LAYERS = "stack.blocks."  # before those of an encoder's layers
@@ -188,8 +189,8 @@ def check_silent(model: Mapping[str, Any], objective: Mapping[str, Any]) -> None
             "a response of kind 'quotes' says no words: objective.kind is 'bert-mass', not "
             f"{objective.get('kind')!r}"
         )
-    given = {"pred": 1.0, "seq": 1.0, **objective}
-    if due := [name for name in ("pred", "seq", "write", "mlm", "nsp") if given.get(name)]:
+    weights = build(OBJECTIVES, objective).weights
+    if due := [name for name, own in weights.items() if own and name not in ("ctrl", "read")]:
         raise ConfigError(
             f"a response of kind 'quotes' says no words: set objective.{due[0]}=0, or "
             "model.respond.kind=predictor"
