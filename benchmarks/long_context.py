@@ -14,6 +14,8 @@ documents side by side. ``--way`` says what the same weights answer from:
   as have room in one segment, read again in their order.
 
 ``--processes`` share the questions between them, on one GPU: making documents is work for a CPU.
+``--once`` encodes a segment that comes again, as those of long documents drawn from a few novels
+do, only the first time: the answers are the same, the tokens a second are not those of reading.
 """
 
 import argparse
@@ -23,6 +25,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -35,12 +38,14 @@ from mnemic.data.long.hide import Piece
 from mnemic.data.long.tensors import FULL, Batch, LongSet
 from mnemic.learn.checkpoint import load
 from mnemic.learn.evaluate import by_task
-from mnemic.learn.recall import right, wrong_of_each
+from mnemic.learn.recall import carrier_of, right, wrong_of_each
+from mnemic.network.once import EncodedOnce
 from mnemic.recipe import build
 from mnemic.respond.classes import mean_of
 
 LONG = 32_000  # tokens from which on fewer questions are asked
 AT_ONCE = 65_536  # tokens that are encoded together
+Judge = Callable[..., list[Tensor]]  # networks, documents, rows, segments at once → wrong, of each
 
 
 def main() -> None:
@@ -55,6 +60,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--matmul", choices=["float32", "bf16"], default="float32")
     parser.add_argument("--way", choices=list(JUDGES), default="memory")
+    parser.add_argument("--once", action="store_true", help="look up what was encoded before")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -93,17 +99,22 @@ def measured(given: argparse.Namespace) -> dict[str, Any]:
         run for run, own in zip(given.runs, checkpoints) if own.tokenizer != first.tokenizer
     ]:
         raise SystemExit(f"{strange[0]} has other tokens than {given.runs[0]}; ask it by itself")
-    asked = source.asked("test", first.tokenizer, given.tasks).to(given.device)
+    asked = source.asked("test", first.tokenizer, given.tasks)
     networks = [own.network.to(given.device).eval() for own in checkpoints]
+    judge = JUDGES[given.way]
+    if given.once and given.way == "memory":
+        judge = partial(wrong_of_each, encoders=[EncodedOnce(carrier_of(own)) for own in networks])
+    else:
+        asked = asked.to(given.device)
     weights = sum(weight.numel() for weight in networks[0].parameters())
     return {
         "weights": weights,
-        "rows": [measure(networks, asked, tokens, given) for tokens in given.tokens],
+        "rows": [measure(networks, asked, tokens, given, judge) for tokens in given.tokens],
     }
 
 
 def measure(
-    networks: Sequence[Any], asked: LongSet, tokens: int, given: argparse.Namespace
+    networks: Sequence[Any], asked: LongSet, tokens: int, given: argparse.Namespace, judge: Judge
 ) -> list[dict[str, Any]]:
     """What each run had wrong at one length, task by task, and what reading cost."""
     most = given.questions if tokens <= LONG else max(given.questions // 10, 1)
@@ -115,8 +126,7 @@ def measure(
     chosen = every[given.part or 0 :: given.processes]
     long = asked.upto(max(round(tokens / (asked.room * FULL)), 0))
     batch = max(min(given.batch, len(chosen)), 1)
-    at_once = max(AT_ONCE // (batch * asked.length), 1)
-    judge = JUDGES[given.way]
+    at_once = max(AT_ONCE * (8 if given.once else 1) // (batch * asked.length), 1)
     on_gpu = given.device.startswith("cuda")
     began, found = time.perf_counter(), [torch.zeros(len(networks), 0, dtype=torch.bool)]
     if on_gpu:
@@ -215,7 +225,7 @@ def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
     return row
 
 
-JUDGES: dict[str, Callable[..., list[Tensor]]] = {
+JUDGES: dict[str, Judge] = {
     "memory": wrong_of_each,
     "window": windowed,
     "retrieval": retrieved,

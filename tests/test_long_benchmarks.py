@@ -23,6 +23,7 @@ from mnemic.data.long.hide import Piece  # noqa: E402
 from mnemic.data.long.tensors import LongSet  # noqa: E402
 from mnemic.learn import recall  # noqa: E402
 from mnemic.learn.start import new_network  # noqa: E402
+from mnemic.network.once import EncodedOnce  # noqa: E402
 from mnemic.recipe import build  # noqa: E402
 
 MODEL = {
@@ -122,3 +123,23 @@ def test_word_losses_are_means_over_words_and_the_first_segment_is_left_out() ->
     assert told["difference"][0] == 0.5
     assert told["by segment"]["with memory"] == [3.0, 2.0]
     assert told["words by segment"] == [3, 4]
+
+
+@pytest.mark.parametrize("unit", ["sentences", "tokens"])
+def test_segments_that_come_again_are_encoded_once(stories: LongSet, unit: str) -> None:
+    network = new_network(
+        MODEL | {"carry": {"unit": unit}},
+        {"vocab": len(stories.tokenizer), "longest": stories.length},
+        0,
+    ).eval()
+    once, calls = EncodedOnce(network), []
+    network.encode.register_forward_hook(lambda *told: calls.append(len(told[2])))
+    for rows in ([0, 1, 2], [2, 0, 3], [3, 1]):
+        inputs = stories.batch(torch.tensor(rows)).inputs
+        with torch.no_grad():
+            plain, found = network.encoded(inputs), once(inputs)
+        assert torch.equal(plain.seen.sum(-1), found.seen.sum(-1))
+        torch.testing.assert_close(plain.units[plain.seen], found.units[found.seen])
+        assert not found.units[~found.seen].any()
+    assert len(calls) == 5, "the third batch has nothing new"
+    assert calls[3] < calls[1] == calls[0], "of the second batch one document is"

@@ -87,16 +87,22 @@ def cut(pieces: Iterable[Piece], room: int) -> Iterator[list[Piece]]:
     size = 0
     some = False
     for piece in pieces:
-        for start in range(0, len(piece.ids), room):
-            part = Piece(piece.ids[start : start + room], piece.fact)
-            due = len(part.ids) if start else max(len(part.ids), min(piece.opens, room))
-            if size + due > room:
+        due = min(piece.opens, room)
+        for part in [piece] if len(piece.ids) <= room else stretches(piece, room):
+            if size + max(len(part.ids), due) > room:
                 yield held
                 some, held, size = True, [], 0
             held.append(part)
             size += len(part.ids)
+            due = 0
     if held or not some:
         yield held
+
+
+def stretches(piece: Piece, room: int) -> list[Piece]:
+    """A sentence that is too long, in pieces."""
+    cuts = range(0, len(piece.ids), room)
+    return [Piece(piece.ids[start : start + room], piece.fact) for start in cuts]
 
 
 def check_length(length: int, segments: int) -> None:
