@@ -6,9 +6,10 @@
 All have random weights, the same width, depth and vocabulary; the others are those of
 ``transformers``, as wide as they come: Longformer with windows of ``--length`` tokens, BigBird with
 blocks of 64. A memory reads segments of ``--length`` tokens, as many at once as ``--at-once``. Each
-measurement has a process of its own, in which the smallest size is read once before; short texts
-are read again for half a second, and their median counts. The peak is
-what reading added to the memory of the process; on a GPU, all that was allocated there. What would
+measurement has a process of its own, in which the smallest size is read once before, of ours no
+less than goes on from a memory; short texts are read again for half a second, and their median
+counts. The peak is what reading added to the memory of the process; on a GPU, all that was
+allocated there. What would
 take more than ``--seconds``, by the size before it, is left out and said to be.
 """
 
@@ -100,7 +101,8 @@ def measure(kind: str, tokens: int, given: argparse.Namespace) -> dict[str, floa
     on_gpu = given.device.startswith("cuda")
     read = (ours if kind in OURS else theirs)(kind, given)
     before = resident()
-    read(min(given.tokens))
+    again = 2 * given.at_once * given.length if kind in OURS else 0  # what goes on from a memory
+    read(max(min(given.tokens), again))
     if on_gpu:
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()

@@ -40,7 +40,7 @@ def words(*sizes: int) -> list[np.ndarray]:
 
 
 def others(size: int = 5) -> Any:
-    return (np.full(size, -place) for place in count(1))
+    return (Piece(np.full(size, -place)) for place in count(1))
 
 
 def novels(folder: Path, texts: int = 12) -> Path:
@@ -159,8 +159,8 @@ def test_reading_goes_on_in_another_novel_without_end() -> None:
     ids = np.arange(30, dtype=np.int32)
     background = Background(ids, np.arange(0, 31, 3), np.array([0, 4, 10]))
     read = list(islice(background.read(Random(1)), 50))
-    assert all(len(sentence) == 3 for sentence in read)
-    starts = [int(sentence[0]) // 3 for sentence in read]
+    assert all(len(sentence.ids) == 3 for sentence in read)
+    starts = [int(sentence.ids[0]) // 3 for sentence in read]
     steps = [(a, b) for a, b in pairwise(starts) if b != a + 1]
     assert all(a in (3, 9) for a, _ in steps)  # only the end of a novel is left
 

@@ -19,6 +19,10 @@ from torch import Tensor, nn
 ON_CPU, ELSEWHERE = 2048, 65_536
 
 
+# Queries, keys and values (t h c), edges of texts, the longest, share that is dropped → t h c.
+Kernel = Callable[[Tensor, Tensor, Tensor, Tensor, int, float], Tensor]
+
+
 class Packed(NamedTuple):
     """A mask for a row of texts, shortest first: those of one length are computed in one call."""
 
@@ -51,8 +55,9 @@ class Packed(NamedTuple):
 
     def positions(self) -> Tensor:
         """Where each token stands in its own text, 1 t."""
-        counted = torch.cat([torch.arange(length) for length in self.lengths])
-        return counted.unsqueeze(0).to(self.edges.device)
+        sizes = torch.tensor(self.lengths, dtype=torch.long)
+        begins = (sizes.cumsum(0) - sizes).repeat_interleave(sizes, output_size=self.total)
+        return (torch.arange(self.total) - begins).unsqueeze(0).to(self.edges.device)
 
     def spare(self) -> int:
         """How many tokens a CPU should add behind, a sixteenth at most, for one of few totals.
@@ -103,14 +108,13 @@ def plan(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
 def attend(query: Tensor, keys: Tensor, values: Tensor, packed: Packed, rate: float) -> Tensor:
     """Attention of each text to itself, 1 h t c; ``rate`` of the weights is dropped.
 
-    A GPU does all texts in one kernel where torch has it, in half precision, without dropout and
-    with channels in eights; else those of like length in one call (``padded``). On a CPU neighbours
-    of one length share a call: one call for each is as fast, and a mask is never made.
+    A GPU does all texts in one kernel where torch has it, in half precision and with channels in
+    eights; else those of like length in one call (``padded``). On a CPU neighbours of one length
+    share a call: one call for each is as fast, and a mask is never made.
     """
-    if query.is_cuda and not rate and (kernel := kernel_for(query)):
+    if query.is_cuda and (kernel := kernel_for(query, rate)):
         q, k, v = (x[0].transpose(0, 1) for x in (query, keys, values))  # t h c
-        mixed = kernel(q, k, v, packed.edges, packed.edges, packed.longest, packed.longest)
-        return mixed.transpose(0, 1).unsqueeze(0)
+        return kernel(q, k, v, packed.edges, packed.longest, rate).transpose(0, 1).unsqueeze(0)
     if not packed.lengths:
         seen = packed.dense().unsqueeze(1)  # 1 1 t t
         return nn.functional.scaled_dot_product_attention(
@@ -171,33 +175,40 @@ def alike(lengths: Sequence[int]) -> Iterator[int]:
 
 
 def has_kernel(device: torch.device, rate: float) -> bool:
-    """Whether one kernel does all texts now: on a GPU, in half precision, without dropout."""
+    """Whether one kernel does all texts now: on a GPU, in half precision."""
     halved = torch.is_autocast_enabled("cuda") and torch.get_autocast_dtype("cuda").itemsize == 2
-    return device.type == "cuda" and halved and not rate and varlen(device) is not None
+    return device.type == "cuda" and halved and works(dropping if rate else keeping, device)
 
 
-def kernel_for(query: Tensor) -> Callable[..., Any] | None:
+def kernel_for(query: Tensor, rate: float) -> Kernel | None:
     """The kernel that does all texts at once, if it takes such numbers: 1 h t c."""
+    kernel = dropping if rate else keeping
     fits = query.element_size() == 2 and query.shape[-1] % 8 == 0
-    return varlen(query.device) if fits else None
+    return kernel if fits and works(kernel, query.device) else None
+
+
+def keeping(q: Tensor, k: Tensor, v: Tensor, edges: Tensor, longest: int, rate: float) -> Tensor:
+    """torch's kernel for texts of different lengths, without dropout: t h c; not before 2.10."""
+    from torch.nn.attention.varlen import varlen_attn  # here: importing it takes seconds
+
+    mixed: Any = varlen_attn(q, k, v, edges, edges, longest, longest)
+    return mixed
+
+
+def dropping(q: Tensor, k: Tensor, v: Tensor, edges: Tensor, longest: int, rate: float) -> Tensor:
+    """What lies below that and knows dropout, but has no public name."""
+    kernel: Any = torch.ops.aten._flash_attention_forward
+    return kernel(q, k, v, edges, edges, longest, longest, rate, False, False)[0]
 
 
 @cache
-def varlen(device: torch.device) -> Callable[..., Any] | None:
-    """torch's kernel for texts of different lengths; None before torch 2.10.
-
-    It is tried once, with its gradient: not every build and not every GPU can do it.
-    """
-    try:
-        from torch.nn.attention.varlen import varlen_attn  # here: importing it takes seconds
-    except ImportError:
-        return None
+def works(kernel: Kernel, device: torch.device) -> bool:
+    """A kernel is tried once, with its gradient: not every build and not every GPU can do it."""
     with torch.inference_mode(False), torch.enable_grad():
         edges = torch.tensor([0, 1, 4], dtype=torch.int32, device=device)
         row = torch.ones(4, 2, 32, dtype=torch.bfloat16, device=device, requires_grad=True)
         try:
-            mixed: Any = varlen_attn(row, row, row, edges, edges, 3, 3)
-            mixed.sum().backward()
-        except (RuntimeError, TypeError):
-            return None
-    return varlen_attn
+            kernel(row, row, row, edges, 3, 0.1).sum().backward()
+        except (ImportError, NotImplementedError, RuntimeError, TypeError, AttributeError):
+            return False
+    return row.grad is not None

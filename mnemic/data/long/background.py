@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 
 import numpy as np
@@ -11,6 +12,7 @@ from mnemic.data.contract import Part
 from mnemic.data.corpora.document import CorpusError
 from mnemic.data.corpora.held_out import part_of
 from mnemic.data.corpora.reading import Corpus
+from mnemic.data.long.hide import Piece
 from mnemic.text import Tokenizer
 from mnemic.text.split import ends_of
 
@@ -37,11 +39,21 @@ class Background:
     def sentence(self, number: int) -> np.ndarray:
         return self.ids[self.begins[number] : self.begins[number + 1]]
 
-    def read(self, dice: Random) -> Iterator[np.ndarray]:
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        """All sentences, made once for those who read them again and again."""
+        return [Piece(self.sentence(number)) for number in range(len(self.begins) - 1)]
+
+    def read(self, dice: Random) -> Iterator[Piece]:
         """Sentences without end: a novel from somewhere to its end, then another one."""
-        while True:
-            novel = dice.randrange(len(self))
-            yield from self.novel(novel, dice.randrange(self.size(novel)))
+
+        def stretches() -> Iterator[Iterator[Piece]]:
+            while True:
+                novel = dice.randrange(len(self))
+                start = int(self.novels[novel]) + dice.randrange(self.size(novel))
+                yield map(self.pieces.__getitem__, range(start, int(self.novels[novel + 1])))
+
+        return itertools.chain.from_iterable(stretches())
 
     def novel(self, novel: int, start: int = 0) -> Iterator[np.ndarray]:
         """The sentences of one novel from its ``start``-th on."""

@@ -24,7 +24,7 @@ class Piece(NamedTuple):
 
 def hide(
     story: Sequence[np.ndarray],
-    background: Iterable[np.ndarray],
+    background: Iterable[Piece],
     length: int,
     dice: Random,
     *,
@@ -43,13 +43,13 @@ def hide(
     for number, sentence in enumerate(story):
         while told < spots[number]:
             other = next(others)
-            told += len(other)
-            yield Piece(other)
+            told += len(other.ids)
+            yield other
         yield Piece(sentence, number)
     while told < room:
         other = next(others)
-        told += len(other)
-        yield Piece(other)
+        told += len(other.ids)
+        yield other
 
 
 def excerpt(
