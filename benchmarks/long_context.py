@@ -14,8 +14,9 @@ documents side by side. ``--way`` says what the same weights answer from:
   as have room in one segment, read again in their order.
 
 ``--processes`` share the questions between them, on one GPU: making documents is work for a CPU.
-``--once`` encodes a segment that comes again, as those of long documents drawn from a few novels
-do, only the first time: the answers are the same, the tokens a second are not those of reading.
+With ``--once`` they only make documents, and a segment that comes again, as those of long documents
+drawn from a few novels do, is encoded the first time alone: the answers are the same, the tokens a
+second are not those of reading.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from long_once import wrong_of_once
 from torch import Tensor, nn
 
 from mnemic.data import DATASETS
@@ -38,8 +40,7 @@ from mnemic.data.long.hide import Piece
 from mnemic.data.long.tensors import FULL, Batch, LongSet
 from mnemic.learn.checkpoint import load
 from mnemic.learn.evaluate import by_task
-from mnemic.learn.recall import carrier_of, right, wrong_of_each
-from mnemic.network.once import EncodedOnce
+from mnemic.learn.recall import right, wrong_of_each
 from mnemic.recipe import build
 from mnemic.respond.classes import mean_of
 
@@ -64,7 +65,9 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.processes > 1 and given.part is None:
+    if given.once and given.way != "memory":
+        parser.error(f"--once is for --way memory, not {given.way}")
+    if given.processes > 1 and given.part is None and not given.once:
         parts = in_processes(given.processes)
     else:
         parts = [measured(given)]
@@ -102,8 +105,8 @@ def measured(given: argparse.Namespace) -> dict[str, Any]:
     asked = source.asked("test", first.tokenizer, given.tasks)
     networks = [own.network.to(given.device).eval() for own in checkpoints]
     judge = JUDGES[given.way]
-    if given.once and given.way == "memory":
-        judge = partial(wrong_of_each, encoders=[EncodedOnce(carrier_of(own)) for own in networks])
+    if given.once:
+        judge = partial(wrong_of_once, workers=given.processes)
     else:
         asked = asked.to(given.device)
     weights = sum(weight.numel() for weight in networks[0].parameters())
@@ -123,10 +126,10 @@ def measure(
         for task in asked.task.unique().tolist()
         for row in (asked.task == task).nonzero().flatten().tolist()[:most]
     ]
-    chosen = every[given.part or 0 :: given.processes]
+    chosen = every if given.once else every[given.part or 0 :: given.processes]
     long = asked.upto(max(round(tokens / (asked.room * FULL)), 0))
     batch = max(min(given.batch, len(chosen)), 1)
-    at_once = max(AT_ONCE * (8 if given.once else 1) // (batch * asked.length), 1)
+    at_once = max(AT_ONCE * (12 if given.once else 1) // (batch * asked.length), 1)
     on_gpu = given.device.startswith("cuda")
     began, found = time.perf_counter(), [torch.zeros(len(networks), 0, dtype=torch.bool)]
     if on_gpu:

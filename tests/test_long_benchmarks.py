@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import faithful  # noqa: E402
 import long_articles  # noqa: E402
 import long_context  # noqa: E402
+import long_once  # noqa: E402
 import long_reviews  # noqa: E402
 import long_words  # noqa: E402
 
@@ -84,8 +85,11 @@ def test_networks_that_read_the_same_documents_answer_as_each_does_alone(
     networks, rows = carriers(stories, 3), list(range(12))
     alone = [recall.wrong(own, stories, rows, 2) for own in networks]
     assert len({tuple(own.tolist()) for own in alone}) > 1, "they must differ for this to tell"
-    for one, other in zip(alone, recall.wrong_of_each(networks, stories, rows, 2)):
-        assert torch.equal(one, other)
+    monkeypatch.setattr(long_once, "right", recall.right)
+    for workers in (1, 2):
+        once = long_once.wrong_of_once(networks, stories, rows, 2, workers=workers)
+        for one, *others in zip(alone, recall.wrong_of_each(networks, stories, rows, 2), once):
+            assert all(torch.equal(one, other) for other in others)
 
 
 def test_the_last_segment_alone_is_what_a_memory_that_never_lasts_holds(stories: LongSet) -> None:

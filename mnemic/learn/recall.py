@@ -5,15 +5,15 @@ ones before it, so that scoring them all at once tells. A sentence is found if t
 most holds it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from mnemic.data.long.tensors import WORDS, Batch, LongSet, sent
+from mnemic.data.long.tensors import WORDS, Batch, LongSet
 from mnemic.learn.evaluate import by_task
-from mnemic.network.carrier import Carrier, Encoded
+from mnemic.network.carrier import Carrier
 from mnemic.network.segments import IGNORE, Recalled, Segments
 from mnemic.objectives.bert_mass import BertMassLoss, fact_units, gold_slots, next_words
 
@@ -41,29 +41,19 @@ def wrong(network: nn.Module, documents: LongSet, rows: Sequence[int], at_once: 
 
 @torch.no_grad()
 def wrong_of_each(
-    networks: Sequence[nn.Module],
-    documents: LongSet,
-    rows: Sequence[int],
-    at_once: int = 64,
-    encoders: Sequence[Callable[[Segments], Encoded]] | None = None,
+    networks: Sequence[nn.Module], documents: LongSet, rows: Sequence[int], at_once: int = 64
 ) -> list[Tensor]:
-    """``wrong`` of several networks that read the same documents, which are made only once.
-
-    ``encoders``: in place of each network's own, as ``EncodedOnce``; documents may then stay on the
-    CPU.
-    """
+    """``wrong`` of several networks that read the same documents, which are made only once."""
     readers, was = [carrier_of(own) for own in networks], [own.training for own in networks]
     states: list[Any] = [None] * len(readers)
-    encoders = encoders or [reader.encoded for reader in readers]
     for reader in readers:
         reader.eval()
     for batch in documents.stream(rows, at_once):
         for number, reader in enumerate(readers):
-            encoded = encoders[number](batch.inputs)
+            encoded = reader.encoded(batch.inputs)
             if states[number] is None:
                 states[number] = reader.empty(len(rows), encoded.units[:, 0])
             states[number], _, _ = reader.carry(states[number], encoded)
-    batch = sent(batch, next(networks[0].parameters()).device)
     said = [reader.answer(own, batch.inputs) for reader, own in zip(readers, states)]
     for own, training in zip(networks, was):
         own.train(training)

@@ -2,76 +2,91 @@
 
 A carrier encodes each segment by itself, so a segment that comes again, in any document, has the
 same units; only the memory depends on what came before. Where long documents are drawn from a few
-books, almost nothing is left to encode.
+books, almost nothing is left to encode, and segments can be told by their digests alone.
 
 Shapes: b documents, s segments, n tokens, r segments that are not empty, p units of a segment, u
 all units that are known, d width.
 """
+
+from collections.abc import Container, Mapping, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from mnemic.network.carrier import Carrier, Encoded
-from mnemic.network.segments import Segments, counted
+from mnemic.network.segments import Counted, Segments, counted
+
+Row = np.ndarray  # of one segment, 3 n: tokens, sentences, mask
+
+
+class Digests(NamedTuple):
+    """Segments by their names, and those nobody has met yet."""
+
+    names: Sequence[Sequence[bytes]]  # of each document, its segments that are not empty
+    new: Mapping[bytes, Row]
+
+
+def digests(inputs: Segments, known: Container[bytes] = ()) -> Digests:
+    """The segments of inputs on the CPU, in which nothing is hidden."""
+    if inputs.hidden is not None:
+        raise ValueError("hidden tokens differ each time; use Carrier.encoded")
+    assert inputs.sentences is not None
+    parts = torch.stack([inputs.tokens, inputs.sentences, inputs.mask.long()], 2)  # b s 3 n
+    rows = parts.to(torch.int32).numpy()
+    names: list[list[bytes]] = [[] for _ in rows]
+    new: dict[bytes, Row] = {}
+    for place in counted(inputs).rows.tolist():
+        document, segment = divmod(place, rows.shape[1])
+        row = rows[document, segment]
+        name = blake2b(row.tobytes(), digest_size=16).digest()
+        names[document].append(name)
+        if name not in known:
+            new[name] = row
+    return Digests(names, new)
 
 
 class EncodedOnce:
-    """The units of ``Carrier.encoded``, of inputs on the CPU in which nothing is hidden.
-
-    Units that are none have their places behind those of a segment.
-    """
+    """The units of ``Carrier.encoded``; those that are none have their places behind the others."""
 
     def __init__(self, reader: Carrier) -> None:
         self.reader = reader
         self.places: dict[bytes, tuple[int, int]] = {}  # of a segment: its first unit, how many
-        self.units: Tensor | None = None  # u d, on the reader's device
+        self.units: Tensor | None = None  # 1+u d, on the reader's device; the first is none
 
     def __call__(self, inputs: Segments) -> Encoded:
-        if inputs.hidden is not None:
-            raise ValueError("hidden tokens differ each time; use Carrier.encoded")
-        rows = counted(inputs).rows
-        assert inputs.sentences is not None
-        flat = torch.stack([inputs.tokens, inputs.sentences]).flatten(1, 2)[:, rows]  # 2 r n
-        keys = [own.tobytes() for own in flat.to(torch.int32).transpose(0, 1).numpy()]
-        new = {key: place for place, key in enumerate(keys) if key not in self.places}
-        if new or self.units is None:
-            self.learn(list(new), part_of(inputs, rows[list(new.values())]))
-        assert self.units is not None
-        first, size = np.array([self.places[key] for key in keys]).reshape(-1, 2).T  # r each
-        batch, count, _ = inputs.tokens.shape
-        most = int(size.max(initial=0))
-        inside = np.arange(most) < size[:, None]  # r p
-        index = np.zeros((batch * count, most), dtype=np.int64)
-        index[rows] = np.where(inside, first[:, None] + np.arange(most), -1) + 1
-        found = torch.from_numpy(index).to(self.units.device).unflatten(0, (batch, count))
+        return self.find(digests(inputs, self.places))
+
+    def find(self, given: Digests) -> Encoded:
+        """As the documents were told, however they came here."""
+        if new := {name: row for name, row in given.new.items() if name not in self.places}:
+            self.learn(list(new), np.stack(list(new.values())))
+        if self.units is None:
+            raise ValueError("all segments are empty, and nothing is known yet")
+        count = max(map(len, given.names))
+        spots = [[self.places[name] for name in own] for own in given.names]
+        spots = [own + [(0, 0)] * (count - len(own)) for own in spots]
+        first, size = np.moveaxis(np.array(spots).reshape(len(spots), count, 2), 2, 0)  # b s each
+        steps = np.arange(max(int(size.max(initial=0)), 1))
+        index = np.where(steps < size[..., None], first[..., None] + steps, 0)  # b s p
+        found = torch.from_numpy(index).to(self.units.device)
         return Encoded(self.units[found], found > 0, None, None, None)
 
-    def learn(self, keys: list[bytes], inputs: Segments) -> None:
-        """Encode segments that are new."""
+    def learn(self, names: Sequence[bytes], rows: np.ndarray) -> None:
+        """Encode segments that are new, r 3 n."""
         device = next(self.reader.parameters()).device
-        known = inputs.counted and inputs.counted._replace(rows=inputs.counted.rows.to(device))
-        sent = {
-            name: part.to(device)
-            for name, part in inputs._asdict().items()
-            if isinstance(part, Tensor)
-        }
-        encoded = self.reader.encoded(inputs._replace(**sent, counted=known))
+        tokens, sentences, mask = torch.from_numpy(rows).long().to(device).unsqueeze(2).unbind(1)
+        none = tokens[:, 0, :0]  # r 0
+        which = torch.arange(len(rows), device=device)
+        known = Counted(which, int(rows[:, 1].max()) + 1, int(rows[:, 2].sum()))
+        alone = Segments(tokens, mask > 0, sentences >= 0, none, none > 0, none)
+        encoded = self.reader.encoded(alone._replace(sentences=sentences, counted=known))
         units, seen = encoded.units[:, 0], encoded.seen[:, 0]  # r p d, r p
         before = units.new_zeros(1, units.shape[-1]) if self.units is None else self.units
-        begin = len(before) - 1
-        for key, size in zip(keys, seen.sum(1).tolist()):
-            self.places[key] = begin, size
+        begin = len(before)
+        for name, size in zip(names, seen.sum(1).tolist()):
+            self.places[name] = begin, size
             begin += size
         self.units = torch.cat([before, units[seen]])
-
-
-def part_of(inputs: Segments, rows: Tensor) -> Segments:
-    """Some segments (r of all b s), each as a document of its own."""
-    parts = {
-        name: part.flatten(0, 1)[rows].unsqueeze(1)
-        for name, part in inputs._asdict().items()
-        if isinstance(part, Tensor) and part.dim() == 3
-    }
-    whole = inputs._replace(**parts, counted=None)
-    return whole._replace(counted=counted(whole))
