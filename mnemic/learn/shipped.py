@@ -31,13 +31,18 @@ def size_of(folder: Path) -> int:
 
 
 def brief(own: dict[str, Any]) -> str:
-    """A card in a line: ``entnet, task 1: 0.2 % error``, or ``reading: f1 80.1, exact 70.2``."""
+    """A card in a line: ``entnet, task 1: 0.2 % error``, or ``reading: f1 80.1, exact 70.2``.
+
+    Where there are no tasks the kind of data stands in their place.
+    """
     if "figures" in own:
         told = ", ".join(f"{name} {figure:.1f}" for name, figure in own["figures"].items())
         return f"{own['data']['kind']}: {told}"
-    tasks = stretches([int(task) for task in own["per_task"]])
-    many = "tasks" if len(own["per_task"]) > 1 else "task"
-    return f"{own['memory']}, {many} {tasks}: {own['mean_error']:.1f} % error"
+    learnt = own["data"]["kind"]
+    if "tasks" in own["data"]:
+        many = "tasks" if len(own["per_task"]) > 1 else "task"
+        learnt = f"{many} {stretches([int(task) for task in own['per_task']])}"
+    return f"{own['memory']}, {learnt}: {own['mean_error']:.1f} % error"
 
 
 def stretches(numbers: Sequence[int]) -> str:
