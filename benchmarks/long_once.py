@@ -4,6 +4,7 @@ Processes of a CPU make the documents and tell their segments by digest; what th
 before comes along. One process holds what every network made of them, and its memories.
 """
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -65,7 +66,10 @@ def wrong_of_once(
     loader = DataLoader(
         Stretches(documents, rows, at_once), batch_size=None, num_workers=workers, prefetch_factor=4
     )
-    for told in rounds(iter(loader), workers):
+    due = -(-documents.segments // at_once)
+    for done, told in enumerate(rounds(iter(loader), workers)):
+        if done % max(due // 20, 1) == 0:
+            print(f"stretch {done} of about {due}", file=sys.stderr, flush=True)
         names: list[Sequence[bytes]] = []
         new: dict[bytes, Any] = {}
         for size, own in zip(sizes, told):

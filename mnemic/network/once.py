@@ -49,12 +49,17 @@ def digests(inputs: Segments, known: Container[bytes] = ()) -> Digests:
 
 
 class EncodedOnce:
-    """The units of ``Carrier.encoded``; those that are none have their places behind the others."""
+    """The units of ``Carrier.encoded``, those that are none behind the others.
+
+    Where the memory does not care how a text is cut, all segments are handed on as one.
+    """
 
     def __init__(self, reader: Carrier) -> None:
         self.reader = reader
+        self.joins = reader.memory is not None and not reader.memory.cuts
         self.places: dict[bytes, tuple[int, int]] = {}  # of a segment: its first unit, how many
-        self.units: Tensor | None = None  # 1+u d, on the reader's device; the first is none
+        self.units: Tensor | None = None  # u d, on the reader's device; the first is none
+        self.filled = 1  # of them
 
     def __call__(self, inputs: Segments) -> Encoded:
         return self.find(digests(inputs, self.places))
@@ -65,12 +70,16 @@ class EncodedOnce:
             self.learn(list(new), np.stack(list(new.values())))
         if self.units is None:
             raise ValueError("all segments are empty, and nothing is known yet")
-        count = max(map(len, given.names))
         spots = [[self.places[name] for name in own] for own in given.names]
-        spots = [own + [(0, 0)] * (count - len(own)) for own in spots]
-        first, size = np.moveaxis(np.array(spots).reshape(len(spots), count, 2), 2, 0)  # b s each
-        steps = np.arange(max(int(size.max(initial=0)), 1))
-        index = np.where(steps < size[..., None], first[..., None] + steps, 0)  # b s p
+        rows = [
+            [stretches(own)] if self.joins else [stretches([one]) for one in own] for own in spots
+        ]
+        count = max(map(len, rows))
+        most = max((len(one) for own in rows for one in own), default=0)
+        index = np.zeros((len(rows), count, max(most, 1)), dtype=np.int64)  # b s p
+        for document, own in enumerate(rows):
+            for segment, one in enumerate(own):
+                index[document, segment, : len(one)] = one
         found = torch.from_numpy(index).to(self.units.device)
         return Encoded(self.units[found], found > 0, None, None, None)
 
@@ -83,10 +92,25 @@ class EncodedOnce:
         known = Counted(which, int(rows[:, 1].max()) + 1, int(rows[:, 2].sum()))
         alone = Segments(tokens, mask > 0, sentences >= 0, none, none > 0, none)
         encoded = self.reader.encoded(alone._replace(sentences=sentences, counted=known))
-        units, seen = encoded.units[:, 0], encoded.seen[:, 0]  # r p d, r p
-        before = units.new_zeros(1, units.shape[-1]) if self.units is None else self.units
-        begin = len(before)
+        seen = encoded.seen[:, 0]  # r p
         for name, size in zip(names, seen.sum(1).tolist()):
-            self.places[name] = begin, size
-            begin += size
-        self.units = torch.cat([before, units[seen]])
+            self.places[name] = self.filled, size
+            self.filled += size
+        self.keep(encoded.units[:, 0][seen])
+
+    def keep(self, units: Tensor) -> None:
+        """Put units behind those that are known; room doubles when it is used up."""
+        held = units.new_zeros(1, units.shape[-1]) if self.units is None else self.units
+        if self.filled > len(held):
+            room = units.new_zeros(max(2 * len(held), self.filled), units.shape[-1])
+            room[: len(held)] = held
+            held = room
+        held[self.filled - len(units) : self.filled] = units
+        self.units = held
+
+
+def stretches(spots: Sequence[tuple[int, int]]) -> np.ndarray:
+    """The numbers of all units of some segments, one after another."""
+    first, size = np.array(spots, dtype=np.int64).reshape(-1, 2).T
+    begins = np.repeat(first - (size.cumsum() - size), size)
+    return begins + np.arange(len(begins))
