@@ -15,8 +15,12 @@ from recorded import far, launches, seconds
 from torch import Tensor
 from torch.func import vmap
 
-from mnemic.memory import rewrite_kernel as kernel
 from mnemic.memory.rewrite import Rewriting, rewrite, rewrite_plainly
+
+try:
+    from mnemic.memory import rewrite_kernel as kernel
+except ImportError as error:
+    raise SystemExit(f"this needs a GPU, and triton: {error}") from None
 
 BATCH, SLOTS, WIDTH = 32, 20, 100
 TRIED = [  # rows, warps, registers

@@ -17,8 +17,12 @@ from recorded import far, launches, seconds
 from torch import Tensor
 from torch.func import vmap
 
-from mnemic.encode import scan_kernel as kernel
 from mnemic.encode.scan import scan_at_once, scan_plainly
+
+try:
+    from mnemic.encode import scan_kernel as kernel
+except ImportError as error:
+    raise SystemExit(f"this needs a GPU, and triton: {error}") from None
 
 Scanning = Callable[..., tuple[Tensor, Tensor]]
 TRIED: list[dict[str, int | str]] = [  # each alone; the first stays as the kernels have it

@@ -47,6 +47,7 @@ def fill(maker: Callable[..., T], options: Mapping[str, Any], *, name: str, **gi
     if not isinstance(options, Mapping):
         raise ConfigError(f"{name} is a table {{ … }}, not {options!r}")
     parameters = named(maker)
+    options = {key: whole(value, parameters.get(key)) for key, value in options.items()}
     offered = {key: value for key, value in given.items() if key in parameters}
     accepted = [key for key in parameters if key not in offered]
     for key, value in options.items():
@@ -62,6 +63,14 @@ def fill(maker: Callable[..., T], options: Mapping[str, Any], *, name: str, **gi
     if missing := [key for key in needed if key not in options]:
         raise ConfigError(f"{name} needs {listed(missing)}; add it to the recipe or use --set")
     return maker(**offered, **options)
+
+
+def whole(value: Any, parameter: inspect.Parameter | None) -> Any:
+    """What is set of a part that has a default and is not named anew: that, so changed."""
+    default = parameter.default if parameter else None
+    if isinstance(value, Mapping) and isinstance(default, Mapping) and "kind" in default:
+        return value if "kind" in value else merge(dict(default), dict(value))
+    return value
 
 
 def load(

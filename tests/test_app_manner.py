@@ -195,7 +195,7 @@ def test_a_memory_that_nothing_entered_is_not_drawn(tmp_path: Path) -> None:
     segmented = untrained("memnn", "model.segment={kind='bag'}")
     answer = ask_story(segmented, ["Xyz."], "Where is Mary?")
     assert answer.notes == (
-        "the model does not know 'xyz', left out of the story",
+        "the model knows no word of the story ('xyz'); this is a guess",
         "the memory holds 0 sentences; none of 1 could be kept",
     )
     with pytest.raises(ValueError, match="nothing to draw"):

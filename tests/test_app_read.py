@@ -1,5 +1,6 @@
 """``mnemic train``, ``evaluate`` and ``read`` for texts, from the command line."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,12 @@ def test_whole_files_json_lines_questions_and_vectors(tmp_path: Path) -> None:
     where = ("read", "--model", run_of("spans"), "--question", "where was it ?")
     (own,) = rows(run(*where, "--whole", path))
     assert own["answer"] == "Lima" == path.read_text("utf-8")[own["start"] : own["end"]]
+    ends = b"\xef\xbb\xbfa house\r\nthe old train ran in Lima past\r\n\r\n"
+    (tmp_path / "b.txt").write_bytes(ends)
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(ends))
+    for name in ("b.txt", "b.txt.gz"):  # line ends and marks as they are: offsets count them
+        (own,) = rows(run(*where, "--whole", tmp_path / name))
+        assert ends.decode("utf-8")[own["start"] : own["end"]] == own["answer"] == "Lima"
     first, second = rows(run(*where, path))
     assert (first["answer"], second["answer"]) == ("Lima", None)
     asked = json.dumps({"question": "where was it ?", "text": "it ran in Rome past a house"})
@@ -103,6 +110,8 @@ def test_a_long_text_is_said_to_be_cut_only_if_that_was_asked_for() -> None:
     [
         (["nowhere.txt"], "No such file or directory: nowhere.txt"),
         (["--jsonl"], "-, line 1: no valid JSON"),
+        (["--words", "5"], "this network does not go on with texts: leave out --words"),
+        (["--beams", "3", "--embed"], "leave out --beams"),
         (["--truncation", "no"], "truncation is one of windows, first, error, not 'no'"),
     ],
 )
@@ -135,6 +144,7 @@ PAIR = '{"text_a": "a", "text_b": "b"}'
             PAIR,
             "one text at a time: expected text, or sentence; there",
         ),
+        ("classes", ["--jsonl"], '{"text": 5}', "-, line 1: text is a text, not 5"),
         ("tags", ["--jsonl"], PAIR, "-, line 1: this network reads one text at a time"),
         ("pairs", ["--jsonl"], '{"text": "a"}', "compares two texts: expected text_a and text_b"),
         ("spans", ["--jsonl"], '{"text": "a"}', "expected question and text; there is text"),
@@ -158,6 +168,29 @@ def test_what_a_network_does_not_read_may_stand_beside(tmp_path: Path) -> None:
     line = json.dumps({"id": 3, "question": "who?", "text": "a lovely house", "label": "x"})
     (own,) = rows(run("read", "--model", run_of("classes"), "--jsonl", stdin=line + "\n"))
     assert own["label"] == "good"
+
+
+def test_the_shipped_reader_answers_from_the_command_line(tmp_path: Path) -> None:
+    text, question = "Bram Stoker wrote Dracula in 1897.", "Who wrote Dracula?"
+    (tmp_path / "a.txt").write_text(text + "\n", encoding="utf-8")
+    (own,) = rows(run("read", "--model", "reader", "--question", question, tmp_path / "a.txt"))
+    assert own["answer"] == "Bram Stoker" == text[own["start"] : own["end"]]
+    line = json.dumps({"question": question, "text": text})
+    (same,) = rows(run("read", "--model", "reader", "--jsonl", stdin=line + "\n"))
+    assert same["answer"] == "Bram Stoker"
+    assert "give --question TEXT" in run("read", "--model", "reader", stdin="a\n").err
+
+
+def test_another_file_can_be_tested_on(tmp_path: Path) -> None:
+    folder = files("classes", tmp_path / "data")
+    (tested,) = folder.glob("test.*")
+    tested.rename(tested.with_stem("other"))
+    words = ("evaluate", "--model", run_of("classes"), "--data", folder)
+    assert "--set data.tested=dev" in run(*words).err
+    found = run(*words, "--set", "data.tested=other", "--json")
+    assert json.loads(found.out)["figures"]["accuracy"] > 90
+    assert "--set takes data.…, not train.rate" in run(*words, "--set", "train.rate=1").err
+    assert "leave out --tasks" in run(*words, "--tasks", "1").err
 
 
 def test_questions_are_asked_for_and_stories_are_not_read() -> None:

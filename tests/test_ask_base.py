@@ -80,7 +80,11 @@ def test_mistakes_are_said_in_a_line(learnt: Path) -> None:
     assert "the question is empty" in run("ask", "--model", learnt, " ").err
     strange = run("ask", "--model", learnt, "who directed [Nothing At All]")
     assert strange.code == 2
-    assert "in brackets: who directed [The Bat]" in strange.err
+    assert "as the base does, in brackets: [" in strange.err
+    named = strange.err.partition("in brackets: [")[2].partition("]")[0]
+    near = run("ask", "--model", learnt, f"who directed [{named[:-1]}x]")
+    assert f"[{named}]" in near.err, "what is spelled alike is named"
+    assert not run("ask", "--model", learnt, f"who directed [{named}]").code
     told = run("ask", "--model", learnt, "--sentence", "Mary went home.", "Where is Mary?")
     assert told.code == 2
     assert "ask it without a story" in told.err

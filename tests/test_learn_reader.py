@@ -274,6 +274,11 @@ def test_fit_and_predict() -> None:
         own.predict(["a"])
     with pytest.raises(ValueError, match="a label for every text, not 2 texts and 1 labels"):
         own.fit(["a", "b"], [1])
+    for bad, said in [([], "no text"), (["a", "\ud800"], "text 1 is no unicode"), ([5], "text 0")]:
+        with pytest.raises(ValueError, match=said):
+            own.fit(bad, [1] * len(bad))
+    with pytest.raises(ValueError, match="text 1 has no label"):
+        own.fit(["a", "b"], [1, None])
     assert own.fit(texts, labels) is own
     assert own.classes_ == [0, 1]
     assert own.predict(["lovely", "awful"]) == [1, 0]

@@ -135,3 +135,12 @@ def test_fill_names_what_it_fills() -> None:
         fill(Engine, {"powr": 3}, name="train", width=8)
     with pytest.raises(ConfigError, match=r"train is a table .*, not 3"):
         fill(Engine, 3, name="train", width=8)  # type: ignore[arg-type]
+
+
+def test_what_is_set_of_a_default_part_leaves_the_rest_of_it() -> None:
+    class Ship:
+        def __init__(self, *, mast: Mapping[str, Any] = {"kind": "tall", "sails": 3}) -> None:
+            self.mast = mast
+
+    assert fill(Ship, {"mast": {"sails": 4}}, name="ship").mast == {"kind": "tall", "sails": 4}
+    assert fill(Ship, {"mast": {"kind": "low"}}, name="ship").mast == {"kind": "low"}

@@ -11,7 +11,7 @@ import pytest
 
 from mnemic.data.texts.conll import read_conll
 from mnemic.data.texts.examples import Asked, Labelled, TextError
-from mnemic.data.texts.files import find
+from mnemic.data.texts.files import content, find
 from mnemic.data.texts.labelled import read_labelled
 from mnemic.data.texts.squad import placed, read_squad
 
@@ -111,6 +111,11 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     with pytest.raises(TextError, match=r"a\.jsonl\.gz cannot be unpacked after line 0"):
         read_labelled(tmp_path / "a.jsonl.gz", {}, paired=False)
     whole = gzip.compress(b'{"text": "x", "label": 1}\n' * 9000)
+    (tmp_path / "a.jsonl.gz").write_bytes(whole[:40] + b"\xff" * 30 + whole[70:])
+    with pytest.raises(TextError, match="cannot be unpacked"):
+        read_labelled(tmp_path / "a.jsonl.gz", {}, paired=False)
+    with pytest.raises(TextError, match="cannot be unpacked"):
+        content(tmp_path / "a.jsonl.gz")
     (tmp_path / "a.jsonl.gz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(TextError, match="cannot be unpacked"):
         read_labelled(tmp_path / "a.jsonl.gz", {}, paired=False)

@@ -120,6 +120,20 @@ def test_the_commonest_words_are_the_vocabulary(tmp_path: Path) -> None:
         WordFiles(folder=".", vocab=70_000)
 
 
+def test_a_test_file_is_what_is_tested_on_and_validation_is_then_a_file(tmp_path: Path) -> None:
+    place = text_files.words(tmp_path)
+    rows = (place / "valid.jsonl").read_text("utf-8").splitlines(keepends=True)
+    alone = WordFiles(folder=str(place), vocab=50)
+    assert alone.files() == ("", "valid")
+    (place / "test.jsonl").write_text("".join(rows[:2]), encoding="utf-8")
+    assert alone.files() == ("valid", "test")
+    assert len(list(alone.told("test"))) == 2
+    assert len(list(alone.told("validation"))) == len(rows)
+    train = (place / "train.jsonl").read_text("utf-8").splitlines()
+    assert len(list(alone.told("train"))) == len(train)
+    assert WordFiles(folder=str(place), vocab=50, tested="valid").files() == ("", "valid")
+
+
 def test_kept_words_take_the_place_of_the_files(tmp_path: Path) -> None:
     files = WordFiles(folder=str(text_files.words(tmp_path / "files")), vocab=20, documents=30)
     told = files.keep(tmp_path / "kept")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from mnemic.app.options import AsJson, Data, Device, Model, Tasks, device_of, task_numbers
+from mnemic.app.options import AsJson, Data, Device, Model, Tasks, device_of, refuse, task_numbers
 from mnemic.app.screen import out, print_json, warn
 
 
@@ -19,16 +19,22 @@ class Split(StrEnum):
 
 
 def evaluate(
+    context: typer.Context,
     model: Model,
     data: Data = None,
     split: Annotated[Split, typer.Option(help="Which questions.")] = Split.test,
     tasks: Tasks = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Other data, such as data.tested=dev."),
+    ] = None,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Test a trained network: the error of each task, or the figures of texts; perplexity.
 
-    The questions are those of the checkpoint's own recipe; --data puts another folder in its place.
+    The questions are those of the checkpoint's own recipe; --data puts another folder in its place,
+    and --set data.tested=dev another file.
 
     Example: mnemic evaluate --model runs/memn2n --data babi --tasks 1-3
     """
@@ -42,7 +48,9 @@ def evaluate(
     source = dict(checkpoint.recipe["data"])
     if data is not None:
         source = from_folder(source, data)
+    source = changed(source, sets or [])
     if source["kind"] in RESPONSE_OF:  # without a memory
+        refuse(context, ["tasks"], "these texts are not in tasks")
         evaluate_texts(checkpoint, source, str(model), split.value, device_of(device), as_json)
         return
     found = test(checkpoint, source, split, tasks or ["all"], device_of(device))
@@ -89,6 +97,19 @@ def test(
         "questions": {str(task): int((asked.task == task).sum()) for task in errors},
         "notes": notes,
     }
+
+
+def changed(source: dict[str, Any], sets: list[str]) -> dict[str, Any]:
+    """The data with some of its keys set."""
+    from mnemic.recipe import ConfigError, assignment, override
+
+    recipe: dict[str, Any] = {"data": source}
+    for text in sets:
+        key, value = assignment(text)
+        if not key.startswith("data."):
+            raise ConfigError(f"a network is tested as it is: --set takes data.…, not {key}")
+        recipe = override(recipe, key, value)
+    return recipe["data"]
 
 
 def from_folder(source: dict[str, Any], folder: str) -> dict[str, Any]:

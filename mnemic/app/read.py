@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from mnemic.app.options import Device, Model, Seed, device_of, refuse
-from mnemic.app.plain import TYPED
+from mnemic.app.plain import SPOKEN, TYPED, decoded, text_of
 from mnemic.app.progress import Bars
 from mnemic.app.read_into import Wish, read_into
 from mnemic.app.screen import warn
@@ -113,6 +113,7 @@ def read(
     A text of any length into a memory: mnemic read --model runs/keeps --state notes.mem novel.txt
     """  # fmt: skip
     from mnemic.learn.checkpoint import load
+    from mnemic.learn.reader import OTHERS
 
     if state is not None:
         refuse(context, OF_TEXTS, "--state reads whole plain texts, and prints what was read")
@@ -125,6 +126,11 @@ def read(
         warn("this network is not trained to the end")
     if remembers(checkpoint):
         raise ValueError("this network reads into a memory: give --state FILE, then ask it")
+    respond = checkpoint.recipe["model"]["respond"]["kind"]
+    if respond == "masked" and not embed:
+        raise ValueError("this network was pre-trained, and knows no answers yet: give --embed")
+    if embed or respond not in OTHERS:
+        refuse(context, ("words", "beams", "seed"), "this network does not go on with texts")
     units = [
         unit
         for name in files or [TYPED]
@@ -150,7 +156,10 @@ def remembers(checkpoint: "Checkpoint") -> bool:
 
 def wanted_of(checkpoint: "Checkpoint", embed: bool) -> Wanted:
     """What this network reads; a vector is of one text."""
-    return ONE if embed else WANTED.get(checkpoint.recipe["data"].get("kind", ""), ONE)
+    from mnemic.data import RESPONSE_OF
+
+    kind = checkpoint.recipe["data"].get("kind", "")
+    return ONE if embed else WANTED.get(kind) or WANTED.get(RESPONSE_OF.get(kind, ""), ONE)
 
 
 def units_of(
@@ -170,20 +179,27 @@ def units_of(
         ask = "give --question TEXT, or" if "question" in wanted.fields[0] else "give"
         names = " and ".join(wanted.fields[0])
         raise ValueError(f"this network {wanted.said}: {ask} JSON lines with {names}")
-    found = lines_of(name)
     if whole:
-        yield Unit(name, 0, (*given, "\n".join(line for _, line in found)))
+        yield Unit(name, 0, (*given, whole_of(name)))
         return
-    for number, line in found:
+    for number, line in lines_of(name):
         if line.strip():
             yield Unit(name, number, (*given, line))
 
 
+def whole_of(name: str) -> str:
+    """A file as it is, unpacked, so that offsets count its characters."""
+    from mnemic.data.texts.files import OPENERS, content
+
+    packed = name != TYPED and Path(name).suffix in OPENERS
+    return decoded(content(Path(name)), name) if packed else text_of(name)
+
+
 def lines_of(name: str) -> Iterator[tuple[int, str]]:
     """The numbered lines of a file, or of standard input."""
-    from mnemic.data.texts.files import decoded, lines
+    from mnemic.data.texts import files
 
-    return decoded(sys.stdin.buffer, "standard input") if name == TYPED else lines(Path(name))
+    return files.decoded(sys.stdin.buffer, SPOKEN) if name == TYPED else files.lines(Path(name))
 
 
 def rows_in(name: str, jsonl: bool) -> Iterator[tuple[int, dict[str, Any]]] | None:
@@ -204,6 +220,10 @@ def texts_of(row: dict[str, Any], wanted: Wanted, where: str) -> tuple[str, ...]
         if all(isinstance(row.get(name), str) for name in names):
             return tuple(row[name] for name in names)
     expected = ", or ".join(" and ".join(names) for names in wanted.fields)
+    known = {name for names in wanted.fields for name in names}
+    for name in known & row.keys():
+        if not isinstance(row[name], str):
+            raise TextError(f"{where}: {name} is a text, not {json.dumps(row[name])[:40]}")
     have = ", ".join(map(str, row)) or "nothing"
     raise TextError(f"{where}: this network {wanted.said}: expected {expected}; there is {have}")
 

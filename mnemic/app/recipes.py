@@ -67,6 +67,7 @@ def options_table(options: list[dict[str, Any]]) -> Table:
         return escape(value_of(option[key])) if key in option else ""
 
     table = Table("option", "takes", "default", "here", header_style="bold")
+    table.columns[0].overflow = "fold"  # it is what must be typed
     for option in options:
         if option["option"].endswith((".kind", "train.epochs")):
             table.add_section()

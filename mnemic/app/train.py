@@ -166,7 +166,11 @@ def tell(report: dict[str, Any], kind: str) -> None:
     lines = [f"evaluate --model {place}"]
     lines += [f"read --model {place} FILE" if "figures" in report else ask]
     if kind.endswith("knowledge"):
-        lines[1] = f'ask --model {place} "who directed [The Bat]"'
+        lines[1] = f'ask --model {place} "who directed [NAME OF A FILM]"'
+    if kind == "pairs":
+        lines[1] = f"read --model {place} FILE.jsonl"
+    if kind in ("spans", "reading"):
+        lines[1] = f'read --model {place} --question "Who …?" FILE'
     if kind in LONG:
         lines[1:] = [f"read --model {place} --state notes.mem FILE"]
         lines += ['ask --state notes.mem "Where is Mary?"']

@@ -1,6 +1,8 @@
 """Ask a trained network about a knowledge base; the answer carries the facts it was read from."""
 
+import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 import torch
 from torch import Tensor
@@ -41,7 +43,7 @@ def ask_base(checkpoint: Checkpoint, question: str) -> Answer:
     if not chosen:
         raise KnowledgeError(
             f"no {item} of the base shares a rare word with {question!r}; spell the entity that is "
-            "asked about as the base does, in brackets: who directed [The Bat]"
+            f"asked about as the base does, in brackets: {' or '.join(close(question, sets))}"
         )
     output = checkpoint.network.eval()(asked.batch(torch.tensor([0])).inputs)
     evidence = tuple(
@@ -59,6 +61,14 @@ def ask_base(checkpoint: Checkpoint, question: str) -> Answer:
     return Answer(
         *ranked[0], ranked, evidence, *sizes, notes, memory=kind, taken=taken_of(output), item=item
     )
+
+
+def close(question: str, sets: Sets) -> list[str]:
+    """Entities of the base that are spelled much like the one asked about; else the first two."""
+    named = re.search(r"\[(.+?)\]", question)
+    names = sorted(sets.material.names)
+    found = get_close_matches(named[1], names, 3, 0.7) if named else []
+    return [f"[{name}]" for name in found or [own for own in names if own[0].isalpha()][:2]]
 
 
 def best_entities(

@@ -192,14 +192,14 @@ def notes(
     """
     said, entering = [], kept or range(len(sentences))
     fate = "which is new in" if unseen else "left out of"
-    if unknown := words.unknown_words(" ".join(sentences[number] for number in entering)):
-        said.append(f"the model does not know {few(unknown)}, {fate} the story")
-    unknown = words.unknown_words(question)
-    if all(number == words.unknown for number in words.encode(question).ids):
-        listed = f" ({few(unknown)})" if unknown else ""
-        said.append(f"the model knows no word of the question{listed}; this is a guess")
-    elif unknown:
-        said.append(f"the model does not know {few(unknown)}, {fate} the question")
+    told = {"story": " ".join(sentences[number] for number in entering), "question": question}
+    for name, text in told.items():
+        unknown = words.unknown_words(text)
+        if all(number == words.unknown for number in words.encode(text).ids):
+            listed = f" ({few(unknown)})" if unknown else ""
+            said.append(f"the model knows no word of the {name}{listed}; this is a guess")
+        elif unknown:
+            said.append(f"the model does not know {few(unknown)}, {fate} the {name}")
     if long := sum(len(words.encode(text).ids) > longest for text in (*sentences, question)):
         said.append(f"texts longer than any in training ({longest} words): {long}; do not trust it")
     if gone := left_out(kept, len(sentences)):

@@ -14,6 +14,11 @@ from mnemic.recipe import ConfigError, Recipe, assignment, override
 from mnemic.recipe import load as load_recipe
 
 
+def is_unicode(text: str) -> bool:
+    """Whether it can be written as utf-8: half of a surrogate pair cannot."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
 class TextClassifier:
     """Learns which class a text belongs to.
 
@@ -41,6 +46,13 @@ class TextClassifier:
         if isinstance(texts, str) or len(texts) != len(labels):
             count = "one string" if isinstance(texts, str) else f"{len(texts)} texts"
             raise ValueError(f"a label for every text, not {count} and {len(labels)} labels")
+        if not len(texts):
+            raise ValueError("there is no text to learn from")
+        for number, (text, label) in enumerate(zip(texts, labels)):
+            if not isinstance(text, str) or not is_unicode(text):
+                raise ValueError(f"text {number} is no unicode text: {str(text)[:40]!r}")
+            if label is None:
+                raise ValueError(f"text {number} has no label: it is None")
         self.classes_ = sorted(set(labels), key=str)
         names = {label: str(label) for label in self.classes_}
         if len(set(names.values())) < len(names):

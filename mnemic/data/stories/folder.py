@@ -77,7 +77,8 @@ def folder_of(root: Path, size: Size) -> Path:
             return folder
     raise StoryError(
         f"no story files (qa1_{TASKS[1]}_train.txt and so on) in {', '.join(map(str, looked))}; "
-        f"unpack the official bAbI v1.2 files there, or {GENERATE.format(task='N')}"
+        f"unpack the official bAbI v1.2 files there, say where they are with --data DIR, or "
+        f"{GENERATE.format(task='N')}"
     )
 
 

@@ -3,12 +3,14 @@
 import gzip
 import json
 import lzma
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from mnemic.data.texts.examples import TextError
 
+BROKEN = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)  # of a damaged packed file
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 
 
@@ -16,7 +18,7 @@ def find(folder: str, name: str) -> Path:
     """The file ``name`` in ``folder``, or the only one whose name begins with it."""
     root = Path(folder).expanduser()
     if not root.is_dir():
-        raise TextError(f"no folder {str(root)!r}; give the one with the data's files")
+        raise TextError(f"no folder {str(root)!r}; give the one with the data's files: --data DIR")
     if (root / name).is_file():
         return root / name
     found = sorted(path for path in root.iterdir() if path.is_file())
@@ -37,6 +39,16 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
         yield from decoded(file, str(path))
 
 
+def content(path: Path) -> bytes:
+    """All bytes of a file, unpacked."""
+    try:
+        with OPENERS.get(path.suffix, open)(path, "rb") as file:
+            return bytes(file.read())
+    except BROKEN as error:
+        reason = str(error) or "the file is cut short"
+        raise TextError(f"{path} cannot be unpacked: {reason}") from None
+
+
 def decoded(file: Iterable[bytes], path: str) -> Iterator[tuple[int, str]]:
     """Every line with its number, from 1, without its end; a byte order mark is left out."""
     number = 0
@@ -46,7 +58,7 @@ def decoded(file: Iterable[bytes], path: str) -> Iterator[tuple[int, str]]:
             yield number, (text.removeprefix("\ufeff") if number == 1 else text).rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise TextError(f"{path}, line {number}: not utf-8 ({error.reason})") from None
-    except (EOFError, gzip.BadGzipFile, lzma.LZMAError) as error:
+    except BROKEN as error:
         reason = str(error) or "the file is cut short"
         raise TextError(f"{path} cannot be unpacked after line {number}: {reason}") from None
 

@@ -20,6 +20,7 @@ from mnemic.text import Tokenizer, Words
 
 PARTS: tuple[Part, ...] = ("train", "validation", "test")
 AT_ONCE = 100  # documents that are numbered together
+TESTED = ("test", "valid")  # how files to test on are called
 
 
 class WordData(NamedTuple):
@@ -38,8 +39,10 @@ class WordData(NamedTuple):
 class WordFiles:
     """Documents (.jsonl, .txt; also .gz, .xz) as words, the ``vocab`` commonest and "unknown".
 
-    ``learnt``, ``held`` and ``tested`` name files of the folder, or how their names begin. Without
-    ``held`` a share of the training documents is ``validation``, chosen by a hash of each text. Of
+    ``learnt``, ``held`` and ``tested`` name files of the folder, or how their names begin. Left
+    out, the test is on ``test`` files and validation on ``valid`` ones; a folder without the former
+    is tested on the latter. Without a file to hold back, a share of the training documents is
+    ``validation``, chosen by a hash of each text. Of
     the training documents the first ``documents`` are read; 0: all. A network reads ``length``
     words at once; in validation and test at least ``context`` of them were read before a word is
     asked for. ``folder`` may also be one that ``mnemic data words`` has made: its vocabulary and
@@ -49,7 +52,7 @@ class WordFiles:
     folder: str
     learnt: str = "train"
     held: str = ""
-    tested: str = "valid"
+    tested: str = ""
     field: str = "text"
     validation: float = 0.01
     documents: int = 0
@@ -113,13 +116,20 @@ class WordFiles:
             found.append(joined(words.encode_all(some), words.id_of(END))[1:])
         return np.concatenate([joined([], words.id_of(END)), *found])
 
+    def files(self) -> tuple[str, str]:
+        """What is held back ("": nothing) and what is tested on, by name."""
+        there = [path.name for path in self.place.iterdir()] if self.place.is_dir() else []
+        has_test, has_valid = (any(name.startswith(own) for name in there) for own in TESTED)
+        tested = self.tested or ("test" if has_test else "valid")
+        both = has_test and has_valid and not self.tested
+        return self.held or ("valid" if both else ""), tested
+
     def told(self, part: Part) -> Iterator[str]:
         """The documents of a part, read as they are asked for."""
-        name = {"train": self.learnt, "validation": self.held or self.learnt, "test": self.tested}
-        if not name[part]:
-            return
+        held, tested = self.files()
+        name = {"train": self.learnt, "validation": held or self.learnt, "test": tested}
         documents = Corpus.of([find(self.folder, name[part])], field=self.field).read()
-        if not self.held and part != "test":
+        if not held and part != "test":
             documents = only(documents, part, validation=self.validation)
         most = self.documents if part == "train" and self.documents else None
         for document in islice(documents, most):
