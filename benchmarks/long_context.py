@@ -46,6 +46,7 @@ from mnemic.respond.classes import mean_of
 
 LONG = 32_000  # tokens from which on fewer questions are asked
 AT_ONCE = 65_536  # tokens that are encoded together
+ONCE = 48  # segments of each document that are looked up together
 Judge = Callable[..., list[Tensor]]  # networks, documents, rows, segments at once → wrong, of each
 
 
@@ -129,7 +130,7 @@ def measure(
     chosen = every if given.once else every[given.part or 0 :: given.processes]
     long = asked.upto(max(round(tokens / (asked.room * FULL)), 0))
     batch = max(min(given.batch, len(chosen)), 1)
-    at_once = max(AT_ONCE * (12 if given.once else 1) // (batch * asked.length), 1)
+    at_once = ONCE if given.once else max(AT_ONCE // (batch * asked.length), 1)
     on_gpu = given.device.startswith("cuda")
     began, found = time.perf_counter(), [torch.zeros(len(networks), 0, dtype=torch.bool)]
     if on_gpu:

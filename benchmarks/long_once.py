@@ -59,7 +59,7 @@ def wrong_of_once(
 ) -> list[Tensor]:
     """As ``wrong_of_each``, of documents on the CPU; networks are asked as they are."""
     readers = [carrier_of(own) for own in networks]
-    encoders = [EncodedOnce(reader) for reader in readers]
+    once = EncodedOnce(readers)
     states: list[Any] = [None] * len(readers)
     workers = min(workers, len(rows))
     sizes = [len(rows[number::workers]) for number in range(workers)]
@@ -75,8 +75,8 @@ def wrong_of_once(
         for size, own in zip(sizes, told):
             names += [[]] * size if own is None else own.names
             new |= {} if own is None else own.new
-        for number, reader in enumerate(readers):
-            encoded = encoders[number].find(Digests(names, new))
+        for number, encoded in enumerate(once.find(Digests(names, new))):
+            reader = readers[number]
             if states[number] is None:
                 states[number] = reader.empty(len(rows), encoded.units[:, 0])
             states[number], _, _ = reader.carry(states[number], encoded)

@@ -139,12 +139,12 @@ def test_segments_that_come_again_are_encoded_once(
         {"vocab": len(stories.tokenizer), "longest": stories.length},
         0,
     ).eval()
-    once, calls = EncodedOnce(network), []
+    once, calls = EncodedOnce([network]), []
     network.encode.register_forward_hook(lambda *told: calls.append(len(told[2])))
     for rows in ([0, 1, 2], [2, 0, 3], [3, 1]):
         inputs = stories.batch(torch.tensor(rows)).inputs
         with torch.no_grad():
-            plain, found = network.encoded(inputs), once(inputs)
+            plain, (found,) = network.encoded(inputs), once(inputs)
         assert torch.equal(plain.seen.sum((1, 2)), found.seen.sum((1, 2)))
         if memory == "bert-mass":
             assert torch.equal(plain.seen.sum(2), found.seen.sum(2))

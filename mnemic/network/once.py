@@ -49,26 +49,26 @@ def digests(inputs: Segments, known: Container[bytes] = ()) -> Digests:
 
 
 class EncodedOnce:
-    """The units of ``Carrier.encoded``, those that are none behind the others.
+    """The units of ``Carrier.encoded``, of each reader; those that are none behind the others.
 
-    Where the memory does not care how a text is cut, all segments are handed on as one.
+    Where no memory cares how a text is cut, all segments are handed on as one.
     """
 
-    def __init__(self, reader: Carrier) -> None:
-        self.reader = reader
-        self.joins = reader.memory is not None and not reader.memory.cuts
+    def __init__(self, readers: Sequence[Carrier]) -> None:
+        self.readers = readers
+        self.joins = all(own.memory is not None and not own.memory.cuts for own in readers)
         self.places: dict[bytes, tuple[int, int]] = {}  # of a segment: its first unit, how many
-        self.units: Tensor | None = None  # u d, on the reader's device; the first is none
+        self.units: list[Tensor] = []  # of each reader, u d, where it is; the first unit is none
         self.filled = 1  # of them
 
-    def __call__(self, inputs: Segments) -> Encoded:
+    def __call__(self, inputs: Segments) -> list[Encoded]:
         return self.find(digests(inputs, self.places))
 
-    def find(self, given: Digests) -> Encoded:
+    def find(self, given: Digests) -> list[Encoded]:
         """As the documents were told, however they came here."""
         if new := {name: row for name, row in given.new.items() if name not in self.places}:
             self.learn(list(new), np.stack(list(new.values())))
-        if self.units is None:
+        if not self.units:
             raise ValueError("all segments are empty, and nothing is known yet")
         spots = [[self.places[name] for name in own] for own in given.names]
         rows = [
@@ -80,33 +80,38 @@ class EncodedOnce:
         for document, own in enumerate(rows):
             for segment, one in enumerate(own):
                 index[document, segment, : len(one)] = one
-        found = torch.from_numpy(index).to(self.units.device)
-        return Encoded(self.units[found], found > 0, None, None, None)
+        found = torch.from_numpy(index).to(self.units[0].device)
+        return [Encoded(units[found], found > 0, None, None, None) for units in self.units]
 
     def learn(self, names: Sequence[bytes], rows: np.ndarray) -> None:
         """Encode segments that are new, r 3 n."""
-        device = next(self.reader.parameters()).device
+        device = next(self.readers[0].parameters()).device
         tokens, sentences, mask = torch.from_numpy(rows).long().to(device).unsqueeze(2).unbind(1)
         none = tokens[:, 0, :0]  # r 0
         which = torch.arange(len(rows), device=device)
         known = Counted(which, int(rows[:, 1].max()) + 1, int(rows[:, 2].sum()))
         alone = Segments(tokens, mask > 0, sentences >= 0, none, none > 0, none)
-        encoded = self.reader.encoded(alone._replace(sentences=sentences, counted=known))
-        seen = encoded.seen[:, 0]  # r p
+        alone = alone._replace(sentences=sentences, counted=known)
+        encoded = [reader.encoded(alone) for reader in self.readers]
+        seen = encoded[0].seen[:, 0]  # r p, the same of all
+        begin = self.filled
         for name, size in zip(names, seen.sum(1).tolist()):
             self.places[name] = self.filled, size
             self.filled += size
-        self.keep(encoded.units[:, 0][seen])
+        new = [own.units[:, 0][seen] for own in encoded]
+        held = self.units or [units.new_zeros(1, units.shape[-1]) for units in new]
+        self.units = [put(old, own, begin) for old, own in zip(held, new)]
 
-    def keep(self, units: Tensor) -> None:
-        """Put units behind those that are known; room doubles when it is used up."""
-        held = units.new_zeros(1, units.shape[-1]) if self.units is None else self.units
-        if self.filled > len(held):
-            room = units.new_zeros(max(2 * len(held), self.filled), units.shape[-1])
-            room[: len(held)] = held
-            held = room
-        held[self.filled - len(units) : self.filled] = units
-        self.units = held
+
+def put(held: Tensor, units: Tensor, begin: int) -> Tensor:
+    """``held`` (u d) with units from ``begin`` on; its room doubles when it is used up."""
+    end = begin + len(units)
+    if end > len(held):
+        room = held.new_zeros(max(2 * len(held), end), held.shape[-1])
+        room[: len(held)] = held
+        held = room
+    held[begin:end] = units
+    return held
 
 
 def stretches(spots: Sequence[tuple[int, int]]) -> np.ndarray:
