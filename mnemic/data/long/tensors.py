@@ -252,16 +252,14 @@ def filled(
     tokens = np.full(shape, words.pad, dtype=np.int64)
     sentences = np.full(shape, -1, dtype=np.int64)
     facts = np.full(shape, OUTSIDE, dtype=np.int64)
-    cls, sep = words.cls, words.sep
+    cls, sep = [words.cls], [words.sep]
     for row, (document, segments) in enumerate(zip(documents, whole)):
         order = {fact: place for place, fact in enumerate(document.asked.facts)}
         for column, pieces in enumerate(segments):
             sizes = [len(piece.ids) for piece in pieces]
+            inside = (row, column, slice(0, 2 + sum(sizes)))
+            tokens[inside] = np.concatenate([cls, *(piece.ids for piece in pieces), sep])
             inside = (row, column, slice(1, 1 + sum(sizes)))
-            tokens[row, column, 0], tokens[row, column, 1 + sum(sizes)] = cls, sep
-            if not pieces:
-                continue
-            tokens[inside] = np.concatenate([piece.ids for piece in pieces])
             sentences[inside] = np.repeat(np.arange(len(pieces)), sizes)
             if any(piece.fact >= 0 for piece in pieces):
                 own = [order.get(one.fact, OTHER if one.fact >= 0 else OUTSIDE) for one in pieces]
