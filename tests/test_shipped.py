@@ -90,6 +90,11 @@ def test_the_shipped_memory_reads_a_text_of_any_length_and_finds_what_is_asked()
     text = " ".join(MUSEUM) + " " + other * 60
     state = checkpoint.remember(text)
     assert state.seen == state.total > 512
+    exact, rounded = (checkpoint.remember(text, precision=own) for own in ("float32", "bfloat16"))
+    assert exact == checkpoint.remember(text, precision="float32") != rounded
+    torch.testing.assert_close(exact.worth, rounded.worth, atol=0.02, rtol=0)
+    with pytest.raises(ValueError, match="precision is auto, float32 or bfloat16, not 'half'"):
+        checkpoint.remember(text, precision="half")
     for question, place in [("Who founded the museum?", 0), ("When was the fire?", 2)]:
         best = checkpoint.ask(state, question).evidence[0]
         assert text[best.start : best.end].strip() == MUSEUM[place]

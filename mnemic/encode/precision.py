@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 Precision = Literal["auto", "float32", "bfloat16"]
+PRECISIONS = ("auto", "float32", "bfloat16")
 Module = TypeVar("Module", bound=nn.Module)
 FAST = {"avx512_bf16", "amx_bf16", "bf16"}  # Intel and AMD, Intel, ARM
 
@@ -36,7 +37,7 @@ def for_inference(module: Module, precision: Precision = "auto") -> Module:
 
     "auto" takes bfloat16 where the device has instructions for it, else float32.
     """
-    if precision not in ("auto", "float32", "bfloat16"):
+    if precision not in PRECISIONS:
         raise ValueError(f"precision is auto, float32 or bfloat16, not {precision!r}")
     copy = deepcopy(module).eval().requires_grad_(False)
     device = next(copy.parameters()).device
@@ -46,6 +47,14 @@ def for_inference(module: Module, precision: Precision = "auto") -> Module:
                 if isinstance(child, nn.Linear):
                     setattr(part, name, RoundedLinear(child))
     return copy
+
+
+def rounding(device: torch.device, precision: Precision = "auto") -> torch.autocast:
+    """A context in which matrix products are rounded, as ``for_inference`` would have them."""
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision is auto, float32 or bfloat16, not {precision!r}")
+    rounds = precision == "bfloat16" or (precision == "auto" and has_bfloat16(device))
+    return torch.autocast(device.type, torch.bfloat16, enabled=rounds)
 
 
 def has_bfloat16(device: torch.device) -> bool:

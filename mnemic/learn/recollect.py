@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_map
 
 from mnemic.data.long.hide import Piece, cut
 from mnemic.data.long.tensors import Asked, Document, filled, framed_by
+from mnemic.encode.precision import Precision, rounding
 from mnemic.learn.results import Recollected
 from mnemic.learn.slots import evidence_of, slots_read
 from mnemic.learn.state import State, StateError, Text, fingerprint, read_state, thinned
@@ -37,12 +38,14 @@ def remember(
     state: State | None = None,
     *,
     name: str = "",
+    precision: Precision = "auto",
     told: Callable[[int, int], None] = lambda seen, total: None,
 ) -> State:
     """Read ``text``, all of it; with ``state``, after what is already remembered.
 
     ``name`` says where it came from, such as a path, so that evidence can be quoted from there.
-    ``told`` hears now and then how many of its tokens were read, and how many there are.
+    Segments are encoded in a ``precision`` of ``mnemic.encode.for_inference``. ``told`` hears now
+    and then how many of its tokens were read, and how many there are.
     """
     if not isinstance(text, str):
         raise ValueError(
@@ -55,7 +58,7 @@ def remember(
     pieces, spans = units(text, checkpoint.tokenizer, network.unit, room, paragraphs=paragraphs)
     count = sum(len(piece.ids) for piece in pieces)
     after = before
-    for after in read_on(checkpoint, network, before, cut(pieces, room)):
+    for after in read_on(checkpoint, network, before, cut(pieces, room), precision):
         told(after.seen - before.seen, count)
     where = torch.tensor(spans, dtype=torch.long).view(-1, 2) + before.characters
     return replace(
@@ -126,7 +129,11 @@ def empty_state(checkpoint: "Checkpoint", network: Carrier) -> State:
 
 @torch.no_grad()
 def read_on(
-    checkpoint: "Checkpoint", network: Carrier, state: State, segments: Iterator[list[Piece]]
+    checkpoint: "Checkpoint",
+    network: Carrier,
+    state: State,
+    segments: Iterator[list[Piece]],
+    precision: Precision,
 ) -> Iterator[State]:
     """The states after some more segments, a few of which are encoded at a time."""
     network.eval()
@@ -134,7 +141,8 @@ def read_on(
     stride, count, seen = state.stride, state.segments, state.seen
     while (part := list(islice(segments, AT_ONCE))) and any(part):
         inputs = segments_of(checkpoint, part)
-        encoded = network.encoded(inputs)
+        with rounding(device_of(network), precision):
+            encoded = network.encoded(inputs)
         for number, step in enumerate(network.steps(memory, encoded)):
             memory, count = step.state, count + 1
             if step.written.stored is not None:
