@@ -24,7 +24,6 @@ from mnemic.data.long.hide import Piece  # noqa: E402
 from mnemic.data.long.tensors import LongSet  # noqa: E402
 from mnemic.learn import recall  # noqa: E402
 from mnemic.learn.start import new_network  # noqa: E402
-from mnemic.network.once import EncodedOnce  # noqa: E402
 from mnemic.recipe import build  # noqa: E402
 
 MODEL = {
@@ -139,7 +138,7 @@ def test_segments_that_come_again_are_encoded_once(
         {"vocab": len(stories.tokenizer), "longest": stories.length},
         0,
     ).eval()
-    once, calls = EncodedOnce([network]), []
+    once, calls = long_once.EncodedOnce([network]), []
     network.encode.register_forward_hook(lambda *told: calls.append(len(told[2])))
     for rows in ([0, 1, 2], [2, 0, 3], [3, 1]):
         inputs = stories.batch(torch.tensor(rows)).inputs

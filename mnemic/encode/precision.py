@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 Precision = Literal["auto", "float32", "bfloat16"]
-PRECISIONS = ("auto", "float32", "bfloat16")
 Module = TypeVar("Module", bound=nn.Module)
 FAST = {"avx512_bf16", "amx_bf16", "bf16"}  # Intel and AMD, Intel, ARM
 
@@ -37,11 +36,8 @@ def for_inference(module: Module, precision: Precision = "auto") -> Module:
 
     "auto" takes bfloat16 where the device has instructions for it, else float32.
     """
-    if precision not in PRECISIONS:
-        raise ValueError(f"precision is auto, float32 or bfloat16, not {precision!r}")
     copy = deepcopy(module).eval().requires_grad_(False)
-    device = next(copy.parameters()).device
-    if precision == "bfloat16" or (precision == "auto" and has_bfloat16(device)):
+    if rounds(next(copy.parameters()).device, precision):
         for part in list(copy.modules()):
             for name, child in list(part.named_children()):
                 if isinstance(child, nn.Linear):
@@ -51,10 +47,14 @@ def for_inference(module: Module, precision: Precision = "auto") -> Module:
 
 def rounding(device: torch.device, precision: Precision = "auto") -> torch.autocast:
     """A context in which matrix products are rounded, as ``for_inference`` would have them."""
-    if precision not in PRECISIONS:
+    return torch.autocast(device.type, torch.bfloat16, enabled=rounds(device, precision))
+
+
+def rounds(device: torch.device, precision: Precision) -> bool:
+    """Whether products are bfloat16 there."""
+    if precision not in ("auto", "float32", "bfloat16"):
         raise ValueError(f"precision is auto, float32 or bfloat16, not {precision!r}")
-    rounds = precision == "bfloat16" or (precision == "auto" and has_bfloat16(device))
-    return torch.autocast(device.type, torch.bfloat16, enabled=rounds)
+    return precision == "bfloat16" or (precision == "auto" and has_bfloat16(device))
 
 
 def has_bfloat16(device: torch.device) -> bool:

@@ -3,14 +3,13 @@
 import gzip
 import json
 import lzma
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from mnemic.data.corpora.files import BROKEN
 from mnemic.data.texts.examples import TextError
 
-BROKEN = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)  # of a damaged packed file
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 
 
@@ -41,12 +40,12 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def content(path: Path) -> bytes:
     """All bytes of a file, unpacked."""
-    try:
-        with OPENERS.get(path.suffix, open)(path, "rb") as file:
+    with OPENERS.get(path.suffix, open)(path, "rb") as file:
+        try:
             return bytes(file.read())
-    except BROKEN as error:
-        reason = str(error) or "the file is cut short"
-        raise TextError(f"{path} cannot be unpacked: {reason}") from None
+        except BROKEN as error:
+            reason = str(error) or "the file is cut short"
+            raise TextError(f"{path} cannot be unpacked: {reason}") from None
 
 
 def decoded(file: Iterable[bytes], path: str) -> Iterator[tuple[int, str]]:
