@@ -159,6 +159,11 @@ def rounds(told: Iterator[Told], workers: int) -> Iterator[list[Digests | None]]
         yield found
 
 
+def as_it_is(told: Told) -> Told:
+    """Else every array would become a tensor, with a file of its own to be sent through."""
+    return told
+
+
 @torch.no_grad()
 def wrong_of_once(
     networks: Sequence[nn.Module],
@@ -175,7 +180,11 @@ def wrong_of_once(
     workers = min(workers, len(rows))
     sizes = [len(rows[number::workers]) for number in range(workers)]
     loader = DataLoader(
-        Stretches(documents, rows, at_once), batch_size=None, num_workers=workers, prefetch_factor=4
+        Stretches(documents, rows, at_once),
+        batch_size=None,
+        num_workers=workers,
+        prefetch_factor=4,
+        collate_fn=as_it_is,
     )
     due = -(-documents.segments // at_once)
     for done, told in enumerate(rounds(iter(loader), workers)):

@@ -7,7 +7,6 @@ Shapes: b texts, n tokens of the longest, t tokens of all, h heads, c channels o
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from itertools import accumulate, groupby
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ ON_CPU, ELSEWHERE = 2048, 65_536
 
 # Queries, keys and values (t h c), edges of texts, the longest, share that is dropped → t h c.
 Kernel = Callable[[Tensor, Tensor, Tensor, Tensor, int, float], Tensor]
+TRIED: dict[tuple[str, str], bool] = {}  # kernels by name and device: whether they work
 
 
 class Packed(NamedTuple):
@@ -201,9 +201,18 @@ def dropping(q: Tensor, k: Tensor, v: Tensor, edges: Tensor, longest: int, rate:
     return kernel(q, k, v, edges, edges, longest, longest, rate, False, False)[0]
 
 
-@cache
 def works(kernel: Kernel, device: torch.device) -> bool:
-    """A kernel is tried once, with its gradient: not every build and not every GPU can do it."""
+    """A kernel is tried once, with its gradient: not every build and not every GPU can do it.
+
+    Not while torch.compile looks on: what was not tried before then does not work.
+    """
+    key = kernel.__name__, str(device)
+    if key not in TRIED and not torch.compiler.is_compiling():
+        TRIED[key] = tried(kernel, device)
+    return TRIED.get(key, False)
+
+
+def tried(kernel: Kernel, device: torch.device) -> bool:
     with torch.inference_mode(False), torch.enable_grad():
         edges = torch.tensor([0, 1, 4], dtype=torch.int32, device=device)
         row = torch.ones(4, 2, 32, dtype=torch.bfloat16, device=device, requires_grad=True)
