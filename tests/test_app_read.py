@@ -26,6 +26,7 @@ def test_train_and_evaluate(tmp_path: Path) -> None:
     assert "validation entity f1" in done.err
     again = run(*words, *sets(*TINY, "train.epochs=2"), "--json").json
     assert again["already_trained"]
+    assert "validation_error" not in again  # figures say what they are
     assert set(again["figures"]) == {"entity f1", "precision", "recall"}
     told = run("evaluate", "--model", tmp_path / "run", "--json").json
     assert told["texts"] == 60
@@ -34,6 +35,14 @@ def test_train_and_evaluate(tmp_path: Path) -> None:
     shown = run("evaluate", "--model", tmp_path / "run", "--split", "validation").out
     assert "entity f1" in shown
     assert "30 texts" in shown
+
+
+def test_standard_input_is_read_once() -> None:
+    """The second would be empty, and look as if it had been read."""
+    done = run("read", "--model", run_of("classes"), "-", "-", stdin="a lovely house\n")
+    assert done.code == 2
+    assert "standard input (-) can be read once" in done.err
+    assert not done.out
 
 
 def test_labels_that_are_new_count_as_wrong_and_are_named(tmp_path: Path) -> None:

@@ -115,6 +115,8 @@ def read(
     from mnemic.learn.checkpoint import load
     from mnemic.learn.reader import OTHERS
 
+    if (files or []).count(TYPED) > 1:
+        raise ValueError("standard input (-) can be read once: name it once, and files beside it")
     if state is not None:
         refuse(context, OF_TEXTS, "--state reads whole plain texts, and prints what was read")
         read_into(Wish(model, files or [TYPED], state, fresh, device))

@@ -110,14 +110,16 @@ def follow(
                 raise KeyboardInterrupt(f"stopped at {where}, and saved")
     history = read_json(locate(folder) / PROGRESS)["history"]
     looks = [row["validation"] for row in history if row["validation"] is not None]
+    held: dict[str, Any] = {"validation_error": looks[-1] if looks else None}
+    if any("figures" in row for row in history):
+        held = {"figures": best_of(history)}
     return {
         "checkpoint": str(locate(folder)),
         "resumed": going,
         "already_trained": began_at is None,
         "steps": history[-1]["steps"] if history else 0,
         "loss": history[-1]["loss"] if history else None,
-        "validation_error": looks[-1] if looks else None,
-        **({"figures": best_of(history)} if any("figures" in row for row in history) else {}),
+        **held,
         "seconds": round(sum(row["seconds"] for row in history), 1),
     }
 
