@@ -18,11 +18,11 @@ from mnemic.encode import Pretrained, save_encoder
 from mnemic.learn.checkpoint import Checkpoint, load, weights_of
 from mnemic.learn.evaluate import task_errors
 from mnemic.learn.fit import data_of, fit
-from mnemic.learn.start import encoder_weights, with_start
+from mnemic.learn.start import weights_in, with_start
 from mnemic.learn.state import LOOKS, State, StateError, read_state, thinned
 from mnemic.network.carrier import Carrier
 from mnemic.objectives.unigram import counts_of, unigram_loss
-from mnemic.recipe import ConfigError, Recipe
+from mnemic.recipe import ConfigError, Recipe, override
 from mnemic.recipe import load as load_recipe
 
 CHANCE = 100 * (1 - 1 / len(THINGS))
@@ -274,12 +274,56 @@ def test_an_encoder_of_a_hugging_face_folder_is_wrapped(tmp_path: Path) -> None:
         pass
     wrapped: Checkpoint = load(tmp_path / "wrapped")
     assert isinstance(wrapped.network, Carrier)
-    theirs = encoder_weights(tmp_path / "theirs")
-    assert {name for name, _ in encoder.named_parameters()} <= theirs.keys()
+    theirs = weights_in(tmp_path / "theirs")
+    assert {f"encode.{name}" for name, _ in encoder.named_parameters()} <= theirs.keys()
     for name, weight in wrapped.network.encode.named_parameters():
-        assert torch.equal(weight, theirs[name])
+        assert torch.equal(weight, theirs[f"encode.{name}"])
     shutil.rmtree(tmp_path / "theirs")  # a checkpoint needs no other folder
     assert load(tmp_path / "wrapped").progress.done
+
+
+def test_training_in_stages_from_weights_alone(tmp_path: Path) -> None:
+    """``model.takes`` says which parts the next stage begins with; the others begin anew."""
+    for _ in fit(tiny("keeps", 0, "train.epochs=0"), tmp_path / "one", seed=1, device="cpu"):
+        pass
+    whole = weights_of(load(tmp_path / "one").network)
+    for parts in (["encode"], ["encode", "memory"], ["encode", "memory", "respond"]):
+        recipe = with_start(tiny("keeps", 0, "train.epochs=0"), tmp_path / "one")
+        recipe = override(recipe, "model.takes", parts)
+        place = tmp_path / "-".join(parts)
+        for _ in fit(recipe, place, seed=2, device="cpu"):
+            pass
+        for name, weight in weights_of(load(place).network).items():
+            if name.partition(".")[0] in parts:
+                assert torch.equal(weight, whole[name]), name
+            elif weight.dim() > 1:  # biases and norms of any seed are the same
+                assert not torch.equal(weight, whole[name]), name
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        (["decode"], r"model\.takes is a list of some of encode, .* not \['decode'\]"),
+        ("memory", r"is a list of some of .* not 'memory'"),
+        (["mass"], "names 'mass', which .*theirs does not have"),
+        (["encode", "memory"], "names 'memory', which .*theirs does not have"),
+    ],
+)
+def test_parts_that_cannot_be_taken_over(parts: object, said: str, tmp_path: Path) -> None:
+    recipe = tiny("keeps", 0, 'model.encode.stack.norm="post"', "train.epochs=0")
+    for _ in fit(recipe, tmp_path / "run", device="cpu"):
+        pass
+    first = load(tmp_path / "run")
+    save_encoder(tmp_path / "theirs", Pretrained(first.network.encode, first.tokenizer))
+    started = with_start(recipe, tmp_path / "theirs")
+    with pytest.raises(ConfigError, match=said):
+        list(fit(override(started, "model.takes", parts), tmp_path / "two", device="cpu"))
+    del started["model"]["mass"]
+    with pytest.raises(ConfigError, match="names 'mass', which this network does not have"):
+        list(fit(override(started, "model.takes", ["mass"]), tmp_path / "two", device="cpu"))
+    alone = override(recipe, "model.takes", ["encode"])
+    with pytest.raises(ConfigError, match="a network that begins with another: --start DIR"):
+        list(fit(alone, tmp_path / "three", device="cpu"))
 
 
 def quoting_next_words(recipe: Recipe) -> None:

@@ -190,7 +190,7 @@ def test_a_network_of_fewer_layers_begins_with_the_first_ones(tmp_path: Path) ->
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
     assert all(name.startswith("stack.blocks.2.") for name in theirs.keys() - ours.keys())
     more = tiny("classes", folder, "model.encode.stack.depth=4", *sets)
-    with pytest.raises(CheckpointError, match=r"has no weight 'stack\.blocks\.3"):
+    with pytest.raises(CheckpointError, match=r"has no weight 'encode\.stack\.blocks\.3"):
         list(fit(more, tmp_path / "4", device="cpu"))
 
 

@@ -149,6 +149,26 @@ def test_other_sentences_of_a_story_can_be_left_alone(sets: dict[str, Any]) -> N
     torch.testing.assert_close(every.total, lost[seen].sum())
 
 
+def test_needed_sentences_are_ranked_above_the_rest(sets: dict[str, Any]) -> None:
+    """All that some question is about, told from the other units of its document alone."""
+    network, batch = make(sets, "keeps", "sentences"), drawn(sets, "several")
+    output = network(batch.inputs, lessons="written")
+    facts = fact_units(output.lessons, batch.facts, batch.inputs)
+    odds = torch.cat([lesson.written.stored for lesson in output.lessons], 1)
+    seen = torch.cat([lesson.seen for lesson in output.lessons], 1)
+    total = torch.zeros(())
+    for row in range(4):
+        chances = odds[row][seen[row]].softmax(0)
+        about = facts[row][seen[row]] != OUTSIDE
+        assert int(about.sum()) == 4  # the key that is asked for, and three others
+        total = total - chances[about].log().mean() - 0.5 * (chances * chances.log()).sum()
+    loss = BertMassLoss(ctrl=1.0, ranks=True, beta=0.5).parts(network, batch)["ctrl"]
+    torch.testing.assert_close(loss.total, total)
+    assert int(loss.targets) == 4
+    batch = batch._replace(facts=torch.full_like(batch.facts, OUTSIDE))
+    assert int(BertMassLoss(ctrl=1.0, ranks=True).parts(network, batch)["ctrl"].targets) == 0
+
+
 def test_without_marks_it_is_taught_what_was_read_above_average(sets: dict[str, Any]) -> None:
     network, batch = make(sets, "keeps"), drawn(sets)
     output, _, seen = recalled(network, batch)

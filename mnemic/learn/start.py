@@ -1,7 +1,8 @@
 """The network a run begins with: from dice, or with weights that are already there.
 
-``model.start`` names a folder whose encoder a new network takes over, weight by weight; R always
-begins anew. It is read when a run begins and never again: a checkpoint needs no other folder.
+``model.start`` names a folder whose encoder a new network takes over, weight by weight, and with
+``model.takes`` its memory or its response, too: training in stages, from weights alone. It is read
+when a run begins and never again: a checkpoint needs no other folder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,8 +35,8 @@ from mnemic.network import assemble, check_parts
 from mnemic.objectives import OBJECTIVES
 from mnemic.recipe import ConfigError, Recipe, build, listed, merge, named, override
 
-ENCODE = "encode."  # before the names of I's weights
-LAYERS = "stack.blocks."  # before those of an encoder's layers
+TAKEN = ("encode", "mass", "memory", "respond")  # what a network may take over from another
+LAYERS = "encode.stack.blocks."  # before the names of the weights of an encoder's layers
 
 
 def new_network(model: dict[str, Any], sizes: Sizes, seed: int) -> Any:
@@ -46,12 +47,17 @@ def new_network(model: dict[str, Any], sizes: Sizes, seed: int) -> Any:
 
 
 def begun(model: dict[str, Any], sizes: Sizes, seed: int) -> Any:
-    """As ``new_network``, with the encoder of ``model.start`` where the recipe names one."""
-    network = new_network(model, sizes, seed)
-    if "start" in model:
-        if not isinstance(model["start"], str) or not model["start"]:
-            raise ConfigError(f"model.start is a folder with weights, not {model['start']!r}")
-        take_over(network.encode, Path(model["start"]).expanduser())
+    """As ``new_network``, with the parts of ``model.start`` where the recipe names one."""
+    network, parts = new_network(model, sizes, seed), model.get("takes", ["encode"])
+    if not isinstance(parts, list) or not parts or not {*parts} <= {*TAKEN}:
+        raise ConfigError(f"model.takes is a list of some of {listed(TAKEN)}, not {parts!r}")
+    if "start" not in model:
+        if "takes" in model:
+            raise ConfigError("model.takes is for a network that begins with another: --start DIR")
+        return network
+    if not isinstance(model["start"], str) or not model["start"]:
+        raise ConfigError(f"model.start is a folder with weights, not {model['start']!r}")
+    take_over(network, parts, Path(model["start"]).expanduser())
     return network
 
 
@@ -108,38 +114,45 @@ def start_of(folder: Path) -> Path:
         ) from None
 
 
-def take_over(encode: nn.Module, folder: Path) -> None:
-    """Give an encoder the weights of the one in ``folder``; every name and shape must agree.
+def take_over(network: nn.Module, parts: Sequence[str], folder: Path) -> None:
+    """Give some parts the weights of those in ``folder``; every name and shape must agree.
 
     An encoder of fewer layers takes the first ones.
     """
-    wanted = weights_of(encode)
-    own = {
+    wanted, given = weights_of(network), weights_in(folder)
+    for part in parts:
+        for which, names in (("this network", wanted), (str(folder), given)):
+            if not any(part_of(name) == part for name in names):
+                raise ConfigError(f"model.takes names {part!r}, which {which} does not have")
+    taken = {
         name: weight
-        for name, weight in encoder_weights(folder).items()
-        if name in wanted or not name.startswith(LAYERS)
+        for name, weight in given.items()
+        if part_of(name) in parts and (name in wanted or not name.startswith(LAYERS))
     }
-    fill(encode, own, folder)
+    kept = {name: weight for name, weight in wanted.items() if part_of(name) not in parts}
+    fill(network, kept | taken, folder)
 
 
-def encoder_weights(folder: Path) -> dict[str, Tensor]:
-    """The weights of the encoder in a folder, by the names our encoders have.
+def part_of(name: str) -> str:
+    """The part of a network that a weight belongs to."""
+    return name.partition(".")[0]
 
-    A run or a checkpoint of ours, or a Hugging Face folder, which has a ``config.json``.
+
+def weights_in(folder: Path) -> dict[str, Tensor]:
+    """The weights of the network in a folder, by the names ours have.
+
+    A run or a checkpoint of ours, or a Hugging Face folder, which has a ``config.json`` and nothing
+    but an encoder.
     """
     if (folder / CONFIG).is_file():
-        return weights_of(load_encoder(folder).encoder)
+        own = weights_of(load_encoder(folder).encoder)
+        return {f"encode.{name}": weight for name, weight in own.items()}
     place = start_of(folder)
     if not (place / RECIPE).is_file():
         raise CheckpointError(f"{place} holds no network: no {RECIPE}")
     described = read_described(place / RECIPE)
     network = assemble(described["recipe"]["model"], described["sizes"])
-    whole = read_weights(place, described, weights_of(network))
-    return {
-        name.removeprefix(ENCODE): weight
-        for name, weight in whole.items()
-        if name.startswith(ENCODE)
-    }
+    return read_weights(place, described, weights_of(network))
 
 
 def check_kinds(recipe: Recipe) -> None:

@@ -28,7 +28,7 @@ from mnemic.respond import FROM_MEMORY, RESPONSES, WITHOUT_MEMORY
 
 PARTS = ("width", "encode", "respond")
 # What only some networks have.
-EXTRA = ("memory", "ask", "fuse", "segment", "start", "carry", "mass")
+EXTRA = ("memory", "ask", "fuse", "segment", "start", "takes", "carry", "mass")
 ALONE = ("ask", "fuse", "segment")  # parts of networks that carry no memory across segments
 CARRIED = (*FROM_MEMORY, "classes", "spans", "tags")  # responses of networks that do
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from mnemic.memory.bert_mass import Blended
 from mnemic.memory.controller import entropy
+from mnemic.memory.hops import HIDDEN
 from mnemic.network import IGNORE
 from mnemic.network.carrier import Lessons
 from mnemic.network.segments import OTHER, OUTSIDE, Lesson, Recalled, Segments
@@ -32,7 +33,9 @@ class BertMassLoss:
     - ``ctrl``: −log p(u* | s) + ``beta`` · H(u). u* is 1 for units of supporting facts where the
       data marks them, else for those whose slots the question's read weighed above average. With
       ``spare``, other sentences of the same story are not judged: the next question may be about
-      them. Else they are worth as little as background.
+      them. Else they are worth as little as background. With ``ranks`` every sentence that some
+      question is about is needed, and u* is told apart from the rest of its document instead of
+      by itself: p is a softmax of the log-odds over all units, H its entropy.
     - ``write``: the tokens that went in can be said from what memory holds of them, and
       ``gamma`` · ‖m − m̃‖², how far the slots moved, as a mean over slots.
     - ``read``: the question's hops find its facts, one after another; where no facts are marked,
@@ -55,12 +58,13 @@ class BertMassLoss:
         beta: float = 0.01,
         gamma: float = 0.01,
         spare: bool = False,
+        ranks: bool = False,
         masking: Mapping[str, Any] = TOKENS,
     ) -> None:
         self.weights = {"pred": pred, "seq": seq, "ctrl": ctrl, "write": write, "read": read}
         self.weights |= {"mlm": mlm, "nsp": nsp}
         check_weights(self.weights)
-        self.beta, self.gamma, self.spare = beta, gamma, spare
+        self.beta, self.gamma, self.spare, self.ranks = beta, gamma, spare, ranks
         self.masking = build(MASKINGS, masking)
 
     def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
@@ -86,14 +90,19 @@ class BertMassLoss:
         if output.lessons:
             facts = fact_units(output.lessons, batch.facts, inputs)  # b u
             if "ctrl" in due:
-                judged = facts != OTHER if self.spare else None
-                needed, marked = facts >= 0, batch.marked
-                found["ctrl"] = controller_loss(output, needed, marked, self.beta, judged)
+                found["ctrl"] = self.controlled(output, facts, batch.marked)
             if "write" in due:
                 found["write"] = write_loss(output.lessons, self.gamma)
             if "read" in due:
                 found["read"] = read_loss(output, facts, batch.marked, batch.chain)
         return found
+
+    def controlled(self, output: Recalled, facts: Tensor, marked: Tensor) -> Loss:
+        """The loss ctrl; ``facts`` b u says which fact each unit is of."""
+        if self.ranks:
+            return ranking_loss(output, facts != OUTSIDE, marked, self.beta)
+        judged = facts != OTHER if self.spare else None
+        return controller_loss(output, facts >= 0, marked, self.beta, judged)
 
     def lessons(self, batch: Any) -> Lessons:
         """What the losses need to know of writing."""
@@ -166,13 +175,35 @@ def controller_loss(
 
     Of what was marked, only units that are ``judged`` (b u) count; None: all.
     """
-    odds = torch.cat([odds_of(lesson) for lesson in output.lessons], 1).float()  # b u
-    seen = torch.cat([lesson.seen for lesson in output.lessons], 1)
-    later = read_units(output, seen)
-    wanted = torch.where(marked.unsqueeze(1), needed, later).to(odds.dtype)
-    lost = nn.functional.binary_cross_entropy_with_logits(odds, wanted, reduction="none")
+    odds, seen, wanted = taught_units(output, needed, marked)
+    goal = wanted.to(odds.dtype)
+    lost = nn.functional.binary_cross_entropy_with_logits(odds, goal, reduction="none")
     counted = seen if judged is None else seen & (judged | ~marked.unsqueeze(1))
     return Loss(((lost + beta * entropy(odds)) * counted).sum(), counted.sum())
+
+
+def ranking_loss(output: Recalled, needed: Tensor, marked: Tensor, beta: float) -> Loss:
+    """−log p(u* | s) + β H(p), a mean over the units of u*, summed over documents that have some.
+
+    What is kept is a matter of order: a unit that is needed has to be worth more than others.
+    """
+    odds, seen, wanted = taught_units(output, needed, marked)
+    chances = odds.masked_fill(~seen, HIDDEN).log_softmax(1)  # b u
+    wanted = wanted & seen
+    lost = -(chances * wanted).sum(1) / wanted.sum(1).clamp(min=1)
+    spread = -(chances.exp() * chances * seen).sum(1)
+    due = wanted.any(1)
+    return Loss(((lost + beta * spread) * due).sum(), due.sum())
+
+
+def taught_units(output: Recalled, needed: Tensor, marked: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Of all units, b u each: the controller's log-odds, which are real, which turned out needed.
+
+    Where nothing is ``marked`` later reads tell.
+    """
+    odds = torch.cat([odds_of(lesson) for lesson in output.lessons], 1).float()
+    seen = torch.cat([lesson.seen for lesson in output.lessons], 1)
+    return odds, seen, torch.where(marked.unsqueeze(1), needed, read_units(output, seen))
 
 
 def odds_of(lesson: Lesson) -> Tensor:
@@ -190,17 +221,11 @@ def read_units(output: Recalled, seen: Tensor) -> Tensor:
     mask, (sources, _) = output.state.mask, output.state.origins  # b a, b a r
     mean = weight.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)
     above = (weight > mean) & mask
-    wanted = torch.where(above.unsqueeze(-1), sources, -1).flatten(1)  # b (a r)
-    return units_numbered(wanted, torch.ones_like(wanted, dtype=torch.bool), seen)
-
-
-def units_numbered(numbers: Tensor, values: Tensor, seen: Tensor) -> Tensor:
-    """Spread ``values`` (b x, bool) to the units (b u) of these numbers (b x); -1 is none."""
+    numbers = torch.where(above.unsqueeze(-1), sources, -1).flatten(1)  # b (a r)
     count = seen.shape[1]
     order = seen.long().cumsum(1) - 1  # b u, the number of each real unit
-    room = seen.new_zeros(len(seen), count + 1, dtype=torch.long)
     spot = torch.where(numbers >= 0, numbers, count).clamp(max=count)
-    by_number = room.scatter_add(1, spot, values.long())[:, :count] > 0
+    by_number = seen.new_zeros(len(seen), count + 1).scatter(1, spot, True)[:, :count]
     return by_number.gather(1, order.clamp(min=0)) & seen
 
 
