@@ -17,14 +17,16 @@ KINDS = pytest.mark.parametrize("kind", ["bert-mass", "keeps"])
 UNITS = pytest.mark.parametrize("unit", ["tokens", "sentences"])
 
 
-def make(kind: str = "bert-mass", seed: int = 0, **carry: Any) -> Carrier:
+def make(
+    kind: str = "bert-mass", seed: int = 0, respond: dict[str, Any] | None = None, **carry: Any
+) -> Carrier:
     torch.manual_seed(seed)
     model: dict[str, Any] = {
         "width": 16,
         "encode": {"kind": "transformer", "stack": {"kind": "encoder", "depth": 1}},
         "memory": {"kind": kind, "slots": 12},
         "mass": {},
-        "respond": {"kind": "predictor"},
+        "respond": respond or {"kind": "predictor"},
         "carry": carry,
     }
     return assemble(model, {"vocab": VOCAB, "longest": LENGTH}).eval()

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from mnemic.encode.masked_layer import MaskedLayer, Places, places_of
 from mnemic.encode.transformer import TransformerEncoder
 from mnemic.memory import Reading
+from mnemic.network.found import Found, found_by, together, words_of
 from mnemic.network.segments import (
     IGNORE,
     Counted,
@@ -27,6 +28,7 @@ from mnemic.network.segments import (
     units_of,
 )
 from mnemic.network.walk import Step, Told, walk
+from mnemic.recipe import ConfigError
 from mnemic.respond.classes import mean_of
 
 Unit = Literal["tokens", "sentences"]
@@ -79,6 +81,9 @@ class Carrier(nn.Module):
         self.encode, self.memory, self.respond, self.mass = encode, memory, respond, mass
         self.truncate, self.lasts, self.unit, self.tokens = truncate, lasts, unit, tokens
         self.query, self.lessons, self.pool = query, lessons, pool
+        self.copies = getattr(respond, "copies", None) is not None
+        if self.copies and unit != "tokens":
+            raise ConfigError("respond.copies takes words from slots: carry.unit is 'tokens'")
 
     def forward(self, inputs: Segments, *, lessons: Lessons = "none") -> Recalled:
         """Read whole documents and answer. ``lessons`` adds what the losses of writing need."""
@@ -88,8 +93,14 @@ class Carrier(nn.Module):
         words = None
         if encoded.asking is not None and encoded.places is not None:
             rows, real = encoded.asking.flatten(0, 1), encoded.places.real  # (b s) m d
-            read = rows.new_zeros(rows.shape) if found is None else found.flatten(0, 1)
-            words = self.respond.vocabulary(self.respond.known(rows[real], read[real]))  # p v
+            read = rows.new_zeros(rows.shape) if found is None else found.states.flatten(0, 1)
+            states = self.respond.known(rows[real], read[real])  # p d
+            words = self.respond.vocabulary(states)  # p v
+            if found is not None and found.copied is not None:
+                shares, numbers = found.copied  # b s m a, b s a
+                held = words_of(inputs, numbers).unsqueeze(2).expand_as(shares)
+                read, held = (part.flatten(0, 1)[real] for part in (shares, held))  # p a
+                words = self.respond.copied(words, states, read.float(), held)
         return self.answer(state, inputs)._replace(words=words, lessons=tuple(told))
 
     def empty(self, batch: int, like: Tensor) -> Any:
@@ -142,28 +153,28 @@ class Carrier(nn.Module):
         encoded: Encoded,
         lessons: Lessons = "none",
         inputs: Segments | None = None,
-    ) -> tuple[Any, Tensor | None, list[Lesson]]:
+    ) -> tuple[Any, Found | None, list[Lesson]]:
         """Go on from ``state``: read for the hidden tokens, then write, segment by segment.
 
-        The memory after the last one, what was found for the hidden tokens (b s m d), and lessons;
-        to be ``asked`` for, they need the ``inputs``. A document that has ended leaves its memory
-        as it is. Where nothing lies between two writes that may be one, they are.
+        The memory after the last one, what was found for the hidden tokens, and lessons; to be
+        ``asked`` for, they need the ``inputs``. A document that has ended leaves its memory as it
+        is. Where nothing lies between two writes that may be one, they are.
         """
         if self.memory is None:
             return None, None, []
-        found: list[Tensor] = []
+        found: list[Found] = []
         told: list[Lesson] = []
         if not self.memory.cuts and encoded.asking is None and lessons != "asked":
             encoded = joined(encoded) if self.lasts and not self.truncate else encoded
         for number, step in enumerate(self.steps(state, encoded)):
             if step.reading is not None:
-                found.append(step.reading.found)
+                found.append(found_by(step.reading, step.before, copies=self.copies))
             if lessons != "none":
                 told.append(Lesson(step.before, step.written, encoded.seen[:, number]))
             if lessons == "asked" and inputs is not None:
                 told[-1] = self.recalled(told[-1], encoded.units[:, number], inputs, number)
             state = step.state
-        return state, torch.stack(found, 1) if found else None, told
+        return state, together(found) if found else None, told
 
     def steps(self, state: Any, encoded: Encoded) -> Iterator[Step]:
         """What happens in each segment, one after another, from ``state`` on."""

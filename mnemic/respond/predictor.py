@@ -16,6 +16,9 @@ from mnemic.respond.generate import Step
 from mnemic.respond.pretraining import FollowsHead
 from mnemic.respond.vocabulary import VocabularyHead
 
+TINY = 1e-9  # a chance is at least this
+SELDOM = -2.0  # log-odds of copying, at first
+
 
 class Saying(NamedTuple):
     """Where an answer stands between two words: a state for ``mnemic.respond.generate``."""
@@ -32,13 +35,21 @@ class Predictor(nn.Module):
     states; the 2nd to the last by a GRU that begins with h and reads the word said before. All
     words share BERT's vocabulary head, and with it the encoder's word vectors (``words``). What was
     found in memory reaches a token's own scores through ``known``: of masked words, of next words.
+    With ``copies`` these may also be words that memory holds, each as likely as its slot was read:
+    a gate says how much of that (pointers; Merity et al. 2017, arXiv:1609.07843).
     """
 
     tied = False
     says = True
 
     def __init__(
-        self, width: int, vocab: int, words: nn.Parameter | None = None, *, dropout: float = 0.0
+        self,
+        width: int,
+        vocab: int,
+        words: nn.Parameter | None = None,
+        *,
+        dropout: float = 0.0,
+        copies: bool = False,
     ) -> None:
         super().__init__()
         self.vocabulary = VocabularyHead(width, vocab, words=words)
@@ -48,6 +59,9 @@ class Predictor(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.follows = FollowsHead(width)
         self.dropout = nn.Dropout(dropout)
+        self.copies = nn.Linear(width, 1) if copies else None
+        if self.copies is not None:
+            nn.init.constant_(self.copies.bias, SELDOM)
 
     def forward(self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor) -> Tensor:
         """Scores of the first word, b m v: ``query`` b m d, the question's ``states`` b n d."""
@@ -94,3 +108,15 @@ class Predictor(nn.Module):
     def known(self, states: Tensor, found: Tensor) -> Tensor:
         """States … d that know what was found for them."""
         return self.norm(states + self.found(found.to(states.dtype)))
+
+    def copied(self, scores: Tensor, states: Tensor, shares: Tensor, words: Tensor) -> Tensor:
+        """Log-chances p v of words, from their ``scores`` and from what was read, p a.
+
+        ``shares`` say how much of each source was, ``words`` which word it is. Where nothing was
+        read, all comes from the scores.
+        """
+        if self.copies is None:
+            return scores
+        gate = torch.sigmoid(self.copies(states).float())  # p 1
+        own = scores.float().softmax(-1) * (1 - gate * shares.sum(-1, keepdim=True))
+        return (own.scatter_add(1, words, gate * shares) + TINY).log()
