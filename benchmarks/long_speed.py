@@ -8,9 +8,10 @@ All have random weights, the same width, depth and vocabulary; the others are th
 blocks of 64. A memory reads segments of ``--length`` tokens, as many at once as ``--at-once``. Each
 measurement has a process of its own, in which the smallest size is read once before, of ours no
 less than goes on from a memory; short texts are read again for half a second, and their median
-counts. The peak is what reading added to the memory of the process; on a GPU, all that was
-allocated there. What would
-take more than ``--seconds``, by the size before it, is left out and said to be.
+counts. On a GPU all lengths of ours are read in one process, from short to long and back: one text
+leaves it waiting for the processor, whose pace differs more between processes than between lengths.
+The peak is what reading added to the memory of the process; on a GPU, all that was allocated there.
+What would take more than ``--seconds``, by the size before it, is left out and said to be.
 """
 
 import argparse
@@ -96,26 +97,43 @@ def theirs(kind: str, given: argparse.Namespace) -> Read:
 
 
 @torch.no_grad()
-def measure(kind: str, tokens: int, given: argparse.Namespace) -> dict[str, float]:
+def measure(kind: str, lengths: list[int], given: argparse.Namespace) -> dict[int, dict[str, Any]]:
     """Microseconds a token, and what reading added to the process's memory, in MiB."""
     on_gpu = given.device.startswith("cuda")
     read = (ours if kind in OURS else theirs)(kind, given)
     before = resident()
     again = 2 * given.at_once * given.length if kind in OURS else 0  # what goes on from a memory
     read(max(min(given.tokens), again))
-    if on_gpu:
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-    spent: list[float] = []
-    while sum(spent) < ENOUGH:
-        began = time.perf_counter()
-        read(tokens)
+    spent: dict[int, list[float]] = {tokens: [] for tokens in lengths}
+    most = dict.fromkeys(lengths, 0.0)
+    pace = 0.0
+    for tokens in [*lengths, *lengths[-2::-1]]:
+        if pace * tokens > given.seconds:
+            continue
         if on_gpu:
             torch.cuda.synchronize()
-        spent.append(time.perf_counter() - began)
-    seconds = median(spent)
-    most = torch.cuda.max_memory_allocated() / 2**20 if on_gpu else resident() - before
-    return {"seconds": seconds, "us a token": 1e6 * seconds / tokens, "peak MiB": most}
+            torch.cuda.reset_peak_memory_stats()
+        new: list[float] = []
+        while sum(new) < ENOUGH:
+            began = time.perf_counter()
+            read(tokens)
+            if on_gpu:
+                torch.cuda.synchronize()
+            new.append(time.perf_counter() - began)
+        spent[tokens] += new
+        pace = median(new) / tokens
+        peak = torch.cuda.max_memory_allocated() / 2**20 if on_gpu else resident() - before
+        most[tokens] = max(most[tokens], peak)
+    return {
+        tokens: {
+            "seconds": median(own),
+            "us a token": 1e6 * median(own) / tokens,
+            "peak MiB": most[tokens],
+        }
+        if own
+        else {"left out": f"about {pace * tokens:.0f} s"}
+        for tokens, own in spent.items()
+    }
 
 
 def resident() -> float:
@@ -133,10 +151,11 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=16, help="segments encoded together")
     parser.add_argument("--seconds", type=float, default=60, help="what takes longer is left out")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--one", nargs=2, metavar=("KIND", "TOKENS"), help=argparse.SUPPRESS)
+    parser.add_argument("--one", nargs="+", metavar="KIND", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        print(json.dumps(measure(given.one[0], int(given.one[1]), given)))
+        kind, *lengths = given.one
+        print(json.dumps(measure(kind, [int(own) for own in lengths], given)))
         return
     found = {kind: every(kind, given) for kind in given.kinds}
     first = found.get("bert-mass", {})
@@ -148,26 +167,39 @@ def main() -> None:
 
 
 def every(kind: str, given: argparse.Namespace) -> dict[int, dict[str, Any]]:
-    """One kind at each length, each in a process of its own."""
+    """One kind at each length, each in a process of its own; ours on a GPU in one for all."""
+    lengths = sorted(given.tokens)
+    if kind in OURS and given.device.startswith("cuda"):
+        return apart(kind, lengths)
     rows: dict[int, dict[str, Any]] = {}
     due, before = 0.0, 0
-    for tokens in sorted(given.tokens):
+    for tokens in lengths:
         due *= (tokens / before) ** GROWTH.get(kind, 1) if before else 1
         before = tokens
         if due > given.seconds:
             rows[tokens] = {"left out": f"about {due:.0f} s"}
             continue
-        command = [sys.executable, *sys.argv, "--one", kind, str(tokens)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            rows[tokens] = {"failed": done.stderr.strip().splitlines()[-1]}
-            due = given.seconds + 1
-        else:
-            own = json.loads(done.stdout.splitlines()[-1])
-            due = own["seconds"]
-            rows[tokens] = {name: float(f"{value:.3g}") for name, value in own.items()}
-        print(kind, tokens, rows[tokens], file=sys.stderr, flush=True)
+        rows |= apart(kind, [tokens])
+        due = rows[tokens].get("seconds", given.seconds + 1)
     return rows
+
+
+def apart(kind: str, lengths: list[int]) -> dict[int, dict[str, Any]]:
+    """Some lengths in a process of their own."""
+    command = [sys.executable, *sys.argv, "--one", kind, *map(str, lengths)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        rows: dict[int, dict[str, Any]] = {}
+        rows |= {own: {"failed": done.stderr.strip().splitlines()[-1]} for own in lengths}
+    else:
+        told = json.loads(done.stdout.splitlines()[-1])
+        rows = {int(tokens): {n: short(v) for n, v in row.items()} for tokens, row in told.items()}
+    print(kind, rows, file=sys.stderr, flush=True)
+    return rows
+
+
+def short(value: Any) -> Any:
+    return float(f"{value:.3g}") if isinstance(value, float) else value
 
 
 if __name__ == "__main__":
