@@ -34,7 +34,8 @@ wait_for() { # FILE
 learn() { # NAME RECIPE OPTION…
     local name=$1
     shift
-    job "$name" python -m mnemic.learn "$@" --start reader --device cuda --out "$out/runs/$name" && touch "$out/$name.done"
+    [ -e "$out/$name.done" ] ||
+        { job "$name" python -m mnemic.learn "$@" --start reader --device cuda --out "$out/runs/$name" && touch "$out/$name.done"; }
 }
 
 measure() { # NAME COMMAND…: its JSON
@@ -66,7 +67,7 @@ stories_and_articles() {
     measure lengths "${context[@]}" "${seeds[@]}" --tokens 0 4000 32000 128000 1000000 --batch 2500 "${how[@]}"
     wait_for "$data/squad"
     learn articles keeps-articles --data "$data/squad" --set train.workers=4
-    measure articles python benchmarks/long_articles.py "$out/runs/articles" --reader mnemic/weights/reader --device cuda
+    measure long-articles python benchmarks/long_articles.py "$out/runs/articles" --reader mnemic/weights/reader --device cuda
 }
 
 long_reviews() {
@@ -74,7 +75,7 @@ long_reviews() {
     reviews memory bert-mass-classes
     reviews averaged bert-classes
     reviews first bert-classes --set data.truncation=first
-    measure reviews python benchmarks/long_reviews.py memory="$out/runs/memory" windows="$out/runs/averaged" \
+    measure long-reviews python benchmarks/long_reviews.py memory="$out/runs/memory" windows="$out/runs/averaged" \
         first="$out/runs/first" --device cuda
 }
 
@@ -82,7 +83,7 @@ masked_words() {
     keeps 2
     words words
     words windows --set model.carry.lasts=false
-    measure words python benchmarks/long_words.py "$out/runs/words" --beside "$out/runs/windows" \
+    measure long-words python benchmarks/long_words.py "$out/runs/words" --beside "$out/runs/windows" \
         --folder "$data/enwiki-held" --device cuda
     for seed in 0 1 2; do
         measure "faithful-$seed" python benchmarks/faithful.py "$out/runs/keeps-$seed" --questions 100 --device cuda
