@@ -115,6 +115,14 @@ def test_first_word_and_rest(sets: dict[str, Any]) -> None:
     torch.testing.assert_close(found["seq"].total / found["seq"].targets, rest)
 
 
+def units(network: Carrier, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    """Of all units which fact each is of, the controller's log-odds, and which are real."""
+    output = network(batch.inputs, lessons="written")
+    parts = [(lesson.written.stored, lesson.seen) for lesson in output.lessons]
+    odds, seen = (torch.cat(own, 1) for own in zip(*parts))
+    return fact_units(output.lessons, batch.facts, batch.inputs), odds, seen
+
+
 def test_the_controller_is_taught_the_supporting_facts(sets: dict[str, Any]) -> None:
     """−log p(u*|s) + β H(u), with u* the tokens of the marked sentence."""
     network, batch = make(sets), drawn(sets)
@@ -134,10 +142,7 @@ def test_the_controller_is_taught_the_supporting_facts(sets: dict[str, Any]) -> 
 def test_other_sentences_of_a_story_can_be_left_alone(sets: dict[str, Any]) -> None:
     """The next question may be about them; background is worth nothing all the same."""
     network, batch = make(sets, "keeps", "sentences"), drawn(sets, "several")
-    output = network(batch.inputs, lessons="written")
-    facts = fact_units(output.lessons, batch.facts, batch.inputs)
-    odds = torch.cat([lesson.written.stored for lesson in output.lessons], 1)
-    seen = torch.cat([lesson.seen for lesson in output.lessons], 1)
+    facts, odds, seen = units(network, batch)
     assert int((facts[seen] == OTHER).sum()) == 4 * 3  # of four keys one is asked for
     counted = seen & (facts != OTHER)
     right = torch.where(facts >= 0, odds, -odds)
@@ -152,10 +157,7 @@ def test_other_sentences_of_a_story_can_be_left_alone(sets: dict[str, Any]) -> N
 def test_needed_sentences_are_ranked_above_the_rest(sets: dict[str, Any]) -> None:
     """All that some question is about, told from the other units of its document alone."""
     network, batch = make(sets, "keeps", "sentences"), drawn(sets, "several")
-    output = network(batch.inputs, lessons="written")
-    facts = fact_units(output.lessons, batch.facts, batch.inputs)
-    odds = torch.cat([lesson.written.stored for lesson in output.lessons], 1)
-    seen = torch.cat([lesson.seen for lesson in output.lessons], 1)
+    facts, odds, seen = units(network, batch)
     total = torch.zeros(())
     for row in range(4):
         chances = odds[row][seen[row]].softmax(0)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mnemic.encode import Packed, TransformerEncoder, encode_ragged
+from mnemic.encode import packed as kernels
 from mnemic.encode.packed import alike, attend, places_of, plan
 from mnemic.encode.packed import padded as padded_attention
 from mnemic.encode.stack import Context
@@ -244,3 +245,26 @@ def test_what_is_spare_are_texts_that_are_not_too_long(room: int) -> None:
     assert (edges[0], edges[-1], packed.total, packed.longest) == (0, room, room, 12)
     assert sizes[: len(LENGTHS)] == LENGTHS
     assert all(0 <= size <= 12 for size in sizes)
+
+
+def test_kernels_are_tried_once_and_never_while_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trial within torch.compile would break what is compiled; so they are tried before."""
+    device, asked = torch.device("cpu"), []
+
+    def tried(kernel: kernels.Kernel, device: torch.device) -> bool:
+        asked.append(kernel)
+        return True
+
+    monkeypatch.setattr(kernels, "TRIED", {})
+    monkeypatch.setattr(kernels, "tried", tried)
+
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x if kernels.works(kernels.keeping, device) else x
+
+    one = torch.ones(1)
+    assert torch.compile(doubled, backend="eager", fullgraph=True)(one) == 1
+    assert not asked
+    kernels.try_kernels(device)
+    kernels.try_kernels(device)
+    assert asked == [kernels.keeping, kernels.dropping]
+    assert torch.compile(doubled, backend="eager", fullgraph=True)(one) == 2

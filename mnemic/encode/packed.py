@@ -204,12 +204,18 @@ def dropping(q: Tensor, k: Tensor, v: Tensor, edges: Tensor, longest: int, rate:
 def works(kernel: Kernel, device: torch.device) -> bool:
     """A kernel is tried once, with its gradient: not every build and not every GPU can do it.
 
-    Not while torch.compile looks on: what was not tried before then does not work.
+    Not while torch.compile looks on: what was not tried before (``try_kernels``) does not work.
     """
     key = kernel.__name__, str(device)
     if key not in TRIED and not torch.compiler.is_compiling():
         TRIED[key] = tried(kernel, device)
     return TRIED.get(key, False)
+
+
+def try_kernels(device: torch.device) -> None:
+    """Find out which kernels work, before what uses them is compiled."""
+    for kernel in (keeping, dropping):
+        works(kernel, device)
 
 
 def tried(kernel: Kernel, device: torch.device) -> bool:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from mnemic.data.contract import Examples
 from mnemic.data.long.tensors import LongSet
+from mnemic.encode.packed import try_kernels
 from mnemic.learn.ahead import Ahead
 from mnemic.learn.clip import CLIPS
 from mnemic.learn.draws import Draw, Draws
@@ -99,7 +100,10 @@ def train_phase(
         torch.set_float32_matmul_precision("highest" if exact else "high")
     objective = build(OBJECTIVES, phase.recipe["objective"])
     # A wrapper around the same weights, for these steps alone; masks and losses stay as they are.
-    fused = torch.compile(network, dynamic=False) if on_gpu and phase.settings.compile else network
+    fused: Any = network
+    if on_gpu and phase.settings.compile:
+        try_kernels(device)
+        fused = torch.compile(network, dynamic=False)
     halved = phase.settings.matmul == "bf16"  # of products alone: weights and sums stay as they are
     compact = not on_gpu  # a GPU would rather have equal shapes than fewer texts
 
