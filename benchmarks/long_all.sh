@@ -64,7 +64,7 @@ stories_and_articles() {
     local seeds=("$out"/runs/keeps-{0,1,2}) context=(python benchmarks/long_context.py)
     local how=(--device cuda --matmul bf16 --once --processes 13)
     measure ten-million "${context[@]}" "${seeds[@]}" --tokens 10000000 --batch 500 "${how[@]}"
-    measure lengths "${context[@]}" "${seeds[@]}" --tokens 0 4000 32000 128000 1000000 --batch 2500 "${how[@]}"
+    measure lengths "${context[@]}" "${seeds[@]}" --tokens 0 4000 32000 128000 1000000 --batch 500 "${how[@]}"
     wait_for "$data/squad"
     learn articles keeps-articles --data "$data/squad" --set train.workers=4
     measure long-articles python benchmarks/long_articles.py "$out/runs/articles" --reader mnemic/weights/reader --device cuda

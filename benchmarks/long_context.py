@@ -15,8 +15,8 @@ documents side by side. ``--way`` says what the same weights answer from:
 
 ``--processes`` share the questions between them, on one GPU: making documents is work for a CPU.
 With ``--once`` they only make documents, and a segment that comes again, as those of long documents
-drawn from a few novels do, is encoded the first time alone: the answers are the same, the tokens a
-second are not those of reading.
+drawn from a few novels do, is encoded the first time alone: the answers are the same, and no tokens
+a second are told, since most are not read.
 """
 
 import argparse
@@ -143,7 +143,7 @@ def measure(
                 print(f"{tokens} tokens: {done} of {len(chosen)}", file=sys.stderr, flush=True)
     row: dict[str, Any] = {"tokens": tokens, "seconds": time.perf_counter() - began}
     row["read"] = sum(max(tokens, sum(map(len, asked.examples[row].story))) for row in chosen)
-    row["tasks"] = asked.task[chosen].tolist()
+    row["tasks"], row["once"] = asked.task[chosen].tolist(), given.once
     row["peak"] = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else None
     return [row | {"wrong": own} for own in torch.cat(found, 1).tolist()]
 
@@ -221,9 +221,10 @@ def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
         "questions": len(wrongs),
         "accuracy": {task: round(100 - error, 2) for task, error in errors.items()},
         "mean": round(100 - sum(errors.values()) / len(errors), 2),
-        "tokens a second": round(sum(own["read"] for own in parts) / seconds),
         "seconds": round(seconds, 1),
     }
+    if not parts[0]["once"]:
+        row["tokens a second"] = round(sum(own["read"] for own in parts) / seconds)
     if parts[0]["peak"] is not None:
         row["peak GiB"] = round(sum(own["peak"] for own in parts), 2)
     return row

@@ -26,6 +26,7 @@ from mnemic.network.carrier import Carrier, Encoded
 from mnemic.network.segments import Counted, Segments, counted
 
 Row = np.ndarray  # of one segment, 3 n: tokens, sentences, mask
+MOST = 16_384  # segments that are encoded together; a GPU's kernel refuses more than 65,535
 
 
 class Digests(NamedTuple):
@@ -72,8 +73,10 @@ class EncodedOnce:
 
     def find(self, given: Digests) -> list[Encoded]:
         """As the documents were told, however they came here."""
-        if new := {name: row for name, row in given.new.items() if name not in self.places}:
-            self.learn(list(new), np.stack(list(new.values())))
+        new = [own for own in given.new.items() if own[0] not in self.places]
+        for first in range(0, len(new), MOST):
+            names, rows = zip(*new[first : first + MOST])
+            self.learn(names, np.stack(rows))
         if not self.units:
             raise ValueError("all segments are empty, and nothing is known yet")
         spots = [[self.places[name] for name in own] for own in given.names]

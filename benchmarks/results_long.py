@@ -30,15 +30,15 @@ def long_rows(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
             *(str(own.get(tokens, "–")) for own in published),
             str(len(rows)),
             str(rows[0]["questions"] // len(tasks)),
-            f"{mean(row['tokens a second'] for row in rows):,.0f}"
-            if tokens and way != "window"
-            else "–",
+            pace(rows) if tokens and way != "window" else "–",
         ]
         yield "| " + " | ".join(cells) + " |"
 
 
 def pace(rows: Sequence[dict[str, Any]]) -> str:
-    return f"{mean(row['tokens a second'] for row in rows):,.0f}"
+    """Tokens a second, where all of them were read."""
+    read = [row["tokens a second"] for row in rows if "tokens a second" in row]
+    return f"{mean(read):,.0f}" if len(read) == len(rows) else "–"
 
 
 def by_length(runs: Sequence[dict[str, Any]]) -> dict[tuple[str, int], list[dict[str, Any]]]:

@@ -85,6 +85,7 @@ def test_networks_that_read_the_same_documents_answer_as_each_does_alone(
     alone = [recall.wrong(own, stories, rows, 2) for own in networks]
     assert len({tuple(own.tolist()) for own in alone}) > 1, "they must differ for this to tell"
     monkeypatch.setattr(long_once, "right", recall.right)
+    monkeypatch.setattr(long_once, "MOST", 5)
     for workers in (1, 2):
         once = long_once.wrong_of_once(networks, stories, rows, 2, workers=workers)
         for one, *others in zip(alone, recall.wrong_of_each(networks, stories, rows, 2), once):
@@ -113,9 +114,11 @@ def test_retrieval_keeps_the_best_that_fit_in_the_order_they_were_told() -> None
 def test_the_parts_of_processes_are_joined() -> None:
     first = {"tokens": 5, "wrong": [True, False], "tasks": [1, 2], "read": 10, "seconds": 2.0}
     second = {"tokens": 5, "wrong": [False], "tasks": [1], "read": 30, "seconds": 4.0}
-    row = long_context.joined([own | {"peak": None} for own in (first, second)])
+    row = long_context.joined([own | {"peak": None, "once": False} for own in (first, second)])
     assert (row["accuracy"], row["mean"]) == ({1: 50.0, 2: 100.0}, 75.0)
     assert (row["questions"], row["tokens a second"]) == (3, 10)
+    looked_up = long_context.joined([first | {"peak": None, "once": True}])
+    assert "tokens a second" not in looked_up  # most were not read
 
 
 def test_word_losses_are_means_over_words_and_the_first_segment_is_left_out() -> None:
