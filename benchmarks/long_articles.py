@@ -66,18 +66,15 @@ def main() -> None:
     paragraphs = source.paragraphs
     read = [encoded(network, asked, article, paragraphs=paragraphs) for article in articles]
     print(f"{len(read)} articles in {time.perf_counter() - began:.1f} s", file=sys.stderr)
-    reader = load(given.reader) if given.reader else None
-    if reader is not None:
-        reader.network.to(given.device)
+    judge = Judge(given, articles) if given.reader else None
     rows = [
-        measure(network, articles, read, kind, slots, given, reader)
+        measure(network, articles, read, kind, slots, judge)
         for slots in given.slots
         for kind in MEMORIES
     ]
     found: dict[str, Any] = {"run": str(given.run), "articles": len(articles), "rows": rows}
-    if reader is not None:
-        pairs = [(own.question.question, own.question.text) for a in articles for own in a.told]
-        found["right paragraph"] = judged(reader, articles, pairs)
+    if judge is not None:
+        found["right paragraph"] = judge([own.question.text for a in articles for own in a.told])
     print(json.dumps(found, indent=1))
 
 
@@ -159,8 +156,7 @@ def measure(
     read: Sequence[ReadArticle],
     kind: str,
     slots: int,
-    given: argparse.Namespace,
-    reader: Any,
+    judge: "Judge | None",
 ) -> dict[str, Any]:
     """All figures of one kind of memory of one size."""
     network.memory.slots = slots
@@ -174,26 +170,39 @@ def measure(
     row["kept"] = percent([own for one in found for own in one.kept])
     row["found"] = percent([bool(own.facts & set(b[:1])) for own, b in zip(told, best)])
     row["found in 5"] = percent([bool(own.facts & set(b[:5])) for own, b in zip(told, best)])
-    if reader is not None:
+    if judge is not None:
         sentences = [article.sentences for article in articles for _ in article.told]
-        texts = [
-            " ".join(own[place] for place in sorted(b[: given.told]))
-            for own, b in zip(sentences, best)
-        ]
-        asked = [own.question.question for own in told]
-        row |= judged(reader, articles, list(zip(asked, texts)))
+        row |= judge(
+            [
+                " ".join(own[place] for place in sorted(b[: judge.told]))
+                for own, b in zip(sentences, best)
+            ]
+        )
     print(row, file=sys.stderr, flush=True)
     return row
 
 
-def judged(
-    reader: Any, articles: Sequence[Article], pairs: Sequence[tuple[str, str]]
-) -> dict[str, float]:
-    """F1 and exact match in percent of what a reader says to each question of a text."""
-    right = [own.question.answers for article in articles for own in article.told]
-    spans = answer_all(reader, pairs)
-    said = [text[own.start : own.end] for own, (_, text) in zip(spans, pairs)]
-    return {name: round(100 * own, 2) for name, own in answer_figures(said, right).items()}
+class Judge:
+    """F1 and exact match in percent of what a reader says to every question, given a text each.
+
+    Memories of one article have much in common: what was asked of a text is not asked again.
+    """
+
+    def __init__(self, given: argparse.Namespace, articles: Sequence[Article]) -> None:
+        self.reader, self.told = load(given.reader), given.told
+        self.reader.network.to(given.device)
+        self.questions = [own.question for article in articles for own in article.told]
+        self.known: dict[tuple[str, str], str] = {}
+
+    def __call__(self, texts: Sequence[str]) -> dict[str, float]:
+        pairs = [(own.question, text) for own, text in zip(self.questions, texts)]
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in self.known]
+        for pair, own in zip(new, answer_all(self.reader, new)):
+            self.known[pair] = pair[1][own.start : own.end]
+        figures = answer_figures(
+            [self.known[pair] for pair in pairs], [own.answers for own in self.questions]
+        )
+        return {name: round(100 * own, 2) for name, own in figures.items()}
 
 
 def percent(flags: Sequence[bool]) -> float:

@@ -15,7 +15,7 @@ from mnemic.data import DATASETS
 from mnemic.data.corpora.document import CorpusError
 from mnemic.data.long.background import Background, number, read_novels, sentences_of
 from mnemic.data.long.dataset import LongData
-from mnemic.data.long.hide import Piece, cut, hide
+from mnemic.data.long.hide import Piece, cut, hide, near_misses
 from mnemic.data.long.recall import copies, key_values
 from mnemic.data.long.tensors import LongSet
 from mnemic.network.segments import IGNORE
@@ -84,6 +84,43 @@ def test_facts_stand_anywhere_with_equal_chances_or_first() -> None:
     assert abs(np.mean([own[1] for own in both]) - 2 / 3) < 0.05
     first = list(hide(words(4, 6), others(), 300, Random(0), where="first"))
     assert [piece.fact for piece in first[:3]] == [0, 1, -1]
+
+
+def test_near_misses_are_almost_of_the_story_and_never_of_it() -> None:
+    story = [np.array(own) for own in ([1, 2, 3, 4, 0], [1, 5, 3, 6, 0], [7, 0])]
+    told = [own.tolist() for own in story]
+    seen = [own.ids.tolist() for own in islice(near_misses(story, others(), 0.5, Random(0)), 3000)]
+    missed = [own for own in seen if own[0] > 0 or own[-1] >= 0]
+    assert [own for own in seen if own not in missed][:2] == [[-1] * 5, [-2] * 5], "nothing is lost"
+    assert 0.35 < len(missed) / (len(seen) - len(missed)) < 0.46  # some are the story's: left out
+    assert not any(own in told for own in missed)
+    assert [1, 2, 0] in missed
+    assert [2, 3, 4, 0] in missed  # parts, with the last token
+    strange = [own for own in missed if min(own) < 0]
+    assert strange
+    assert all(sum(token < 0 for token in own) == 1 for own in strange), "one word is another's"
+    none = near_misses(story, others(), 0.0, Random(0))
+    assert [own.ids[0] for own in islice(none, 50)] == [-n for n in range(1, 51)]
+
+
+def test_near_misses_are_for_training_alone() -> None:
+    found = data("long-stories", tasks=[1], misses=0.3)
+    assert (found.train.misses, found.validation.misses, found.test.misses) == (0.3, 0.0, 0.0)
+    plain = data("long-stories", tasks=[1])
+
+    def background(examples: LongSet) -> set[tuple[int, ...]]:
+        made = (examples.document(0, roll).segments for roll in (0.1, 0.2, 0.3))
+        return {
+            tuple(piece.ids.tolist())
+            for own in made
+            for part in own
+            for piece in part
+            if piece.fact < 0
+        }
+
+    known = {tuple(own.ids.tolist()) for own in plain.train.background.pieces}
+    assert background(plain.train) <= known
+    assert background(found.train) - known
 
 
 def test_segments_hold_whole_sentences_and_everything_once() -> None:
@@ -312,6 +349,8 @@ def test_mistakes_are_named() -> None:
         data("long-recall", tokenizer={"kind": "words"})
     with pytest.raises(ConfigError, match="'masked' or 'next'"):
         data("documents", asks="question")
+    with pytest.raises(ConfigError, match="misses is a share between 0 and 1, not 2"):
+        data("long-stories", misses=2)
 
 
 def test_sentences_without_tokens_are_left_out() -> None:

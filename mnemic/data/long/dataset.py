@@ -8,7 +8,7 @@ many tokens a segment has, ``segments`` how many the longest documents have: tho
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -74,7 +74,8 @@ class LongStories:
     """bAbI stories among background: the official files of ``folder``, or the generator's.
 
     A training file that is not there (task 3 of the 10k files at hand) comes from the generator;
-    without a folder all do, ``count`` questions a task.
+    without a folder all do, ``count`` questions a task. ``misses``: in training, so many for each
+    sentence of background almost belong to the story (``hide.near_misses``).
     """
 
     folder: str = ""
@@ -85,10 +86,15 @@ class LongStories:
     length: int = 128
     segments: int = 4
     validation: float = 0.02
+    misses: float = 0.0
     tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL)
     seed: int = 0
     asks: Asks = field(default="question", init=False)
     where: Where = field(default="anywhere", init=False)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.misses <= 1:
+            raise ConfigError(f"data.misses is a share between 0 and 1, not {self.misses}")
 
     @property
     def names(self) -> Mapping[int, str]:
@@ -107,7 +113,8 @@ class LongStories:
 
     def data(self) -> LongData:
         made = tuple(task for task in self.tasks if self.source.is_made(task))
-        return long_data(self)._replace(made=made)
+        found = long_data(self)
+        return found._replace(made=made, train=replace(found.train, misses=self.misses))
 
     def asked(self, part: Part, words: Tokenizer, tasks: Sequence[int] | None = None) -> LongSet:
         return long_set(self, part, words, tasks)

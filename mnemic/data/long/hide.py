@@ -52,6 +52,30 @@ def hide(
         yield other
 
 
+def near_misses(
+    story: Sequence[np.ndarray], background: Iterable[Piece], share: float, dice: Random
+) -> Iterator[Piece]:
+    """Background, and before ``share`` of its sentences one that is almost of the story.
+
+    That is a part of a sentence of the story, with its last token, or one with a token of the
+    background in it. Who has seen them knows a story from what only sounds like one.
+    """
+    told = {tuple(sentence.tolist()) for sentence in story}
+    for other in background:
+        if dice.random() < share:
+            ids, word = dice.choice(story), other.ids[dice.randrange(len(other.ids))]
+            size = len(ids) - 1
+            if dice.random() < 0.5:
+                begin = dice.randrange(max(size, 1))
+                ids = np.append(ids[begin : dice.randint(begin + 1, max(size, 1))], ids[-1:])
+            else:
+                ids = ids.copy()
+                ids[dice.randrange(max(size, 1))] = word
+            if tuple(ids.tolist()) not in told:
+                yield Piece(ids)
+        yield other
+
+
 def excerpt(
     story: Sequence[np.ndarray], facts: Iterable[int], length: int, dice: Random
 ) -> Iterator[Piece]:

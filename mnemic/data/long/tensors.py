@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from mnemic.data.long.background import Background
-from mnemic.data.long.hide import Piece, Where, cut, excerpt, hide
+from mnemic.data.long.hide import Piece, Where, cut, excerpt, hide, near_misses
 from mnemic.network.segments import IGNORE, OTHER, OUTSIDE, Counted, Segments
 from mnemic.text import Subwords
 
@@ -82,6 +82,7 @@ class LongSet:
     segments: int
     asks: Asks = "question"
     where: Where = "anywhere"  # the story stands, in the document
+    misses: float = 0.0  # for each sentence of background, such that almost belong to the story
     seed: int = 0
     place: torch.device = CPU
 
@@ -136,6 +137,8 @@ class LongSet:
             told = excerpt(asked.story, asked.facts, length, dice)
             return Document(cut((known(one, asked) for one in told), self.room), asked)
         others = self.background.read(dice)
+        if self.misses:
+            others = near_misses(asked.story, others, self.misses, dice)
         pieces = hide(asked.story, others, length, dice, where=self.where)
         return Document(cut(pieces, self.room), asked)
 
@@ -192,7 +195,8 @@ class LongSet:
         """Segments as tensors, with what is asked of their documents."""
         parts = filled(documents, whole, self.tokenizer, self.length)
         words = len(max((own.asked.answer for own in documents), key=len)) + 1
-        answers = padded([ended(own.asked.answer, self.tokenizer.sep) for own in documents], words)
+        ended = [np.append(own.asked.answer, self.tokenizer.sep) for own in documents]
+        answers = padded(ended, words)
         framed = [framed_by(own.asked.question, self.tokenizer) for own in documents]
         question = padded(framed, max(len(own) for own in framed))
         tokens, sentences, facts, answer, asked = map(torch.from_numpy, (*parts, answers, question))
@@ -277,10 +281,6 @@ def padded(rows: Sequence[np.ndarray], width: int) -> np.ndarray:
 
 def framed_by(ids: np.ndarray, words: Subwords) -> np.ndarray:
     return np.concatenate([[words.cls], ids, [words.sep]])
-
-
-def ended(ids: np.ndarray, end: int) -> np.ndarray:
-    return np.concatenate([ids, [end]])
 
 
 @lru_cache(maxsize=4)
