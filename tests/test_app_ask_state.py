@@ -63,7 +63,8 @@ def test_offsets_count_the_line_ends_that_a_file_has(desk: Path) -> None:
 
 
 def test_evidence_from_standard_input_is_named_and_counted_by_itself(desk: Path) -> None:
-    read("b.txt", "-", stdin=told())
+    done = read("b.txt", "-", stdin=told())
+    assert done.err.count("standard input cannot be quoted later") == 1
     shown = run("ask", "--state", "notes.mem", "--all", ASKED)
     assert "standard input, characters 2 to 25\n" in shown.out
     assert "changed" not in shown.err
@@ -148,11 +149,17 @@ def test_the_reader_points_at_the_words_of_a_network_that_says_none() -> None:
     built, designed, nest = (f"{own}." for own in STORY.removesuffix(".").split(". "))
     quotes = Quotes(load(run_of("keeps")).remember(STORY), STORY)
     asked = "Who designed the lighthouse?"
-    found = words_of(read_most(nest, designed, built), asked, quotes)
+    found = words_of(read_most(nest, designed, built), asked, quotes, speaks=False)
     assert (found.text, found.notes) == ("Anna Olsen", ())
-    missed = words_of(read_most(nest, built), asked, quotes)
+    missed = words_of(read_most(nest, built), asked, quotes, speaks=False)
     assert missed.text == ""
     assert missed.probability < 0.5
     assert "the reader sees no answer" in missed.notes[0]
-    assert words_of(read_most(nest, text="his own"), asked, quotes).text == "his own"
-    assert words_of(read_most(), asked, quotes) == Said("", 0.5)
+    own = read_most(designed, text="his own")
+    assert words_of(own, asked, quotes, speaks=True) == Said("his own", 0.5)
+    silent = words_of(read_most(designed), asked, quotes, speaks=True)
+    assert silent == Said("", 0.5), "one that speaks said nothing: nobody speaks for it"
+    away = Quotes(load(run_of("keeps")).remember(STORY))
+    unseen = words_of(read_most(designed), asked, away, speaks=False)
+    assert unseen.text == ""
+    assert "the text is not at hand" in unseen.notes[0]

@@ -62,9 +62,9 @@ def test_the_command_line_reads_a_text_and_asks_the_memory(carrying: Path, tmp_p
     ("second", "said"),
     [
         ("none.txt", "there is no file none.txt"),
-        ("binary", "binary is no UTF-8 text: invalid start byte at byte 7; save it so"),
+        ("binary", "binary is no UTF-8 text: invalid start byte at byte 7; a text in latin1"),
         ("rows.jsonl", "rows.jsonl is no plain text"),
-        (".", "there is no file"),
+        (".", ". is a folder; give the path of a text"),
     ],
 )
 def test_every_file_is_looked_at_before_one_is_read(desk: Path, second: str, said: str) -> None:

@@ -221,6 +221,25 @@ def test_a_memory_of_another_network_is_refused(carrying: Path, tmp_path: Path) 
     with pytest.raises(StateError, match="there is no memory"):
         model.load_state(tmp_path / "none.mem")
     assert isinstance(state, State)
+    assert len(repr(state)) < 120
+
+
+def test_nothing_but_a_memory_is_written_over(carrying: Path, tmp_path: Path) -> None:
+    state, path = load(carrying).remember(told()), tmp_path / "notes.mem"
+    state.save(path)
+    state.forget(0, 5).save(path)
+    assert read_state(path) == state.forget(0, 5)
+    (tmp_path / "text.txt").write_text("precious", encoding="utf-8")
+    with pytest.raises(StateError, match=r"text.txt is no memory"):
+        state.save(tmp_path / "text.txt")
+    assert (tmp_path / "text.txt").read_text(encoding="utf-8") == "precious"
+
+
+def test_what_is_no_question_is_told_so(carrying: Path) -> None:
+    model = load(carrying)
+    state = model.remember(told())
+    with pytest.raises(ValueError, match="a question is a str, not NoneType"):
+        model.ask(state, None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["mass", "mann"])

@@ -19,13 +19,16 @@ SMALL = [
 ]
 
 
-def test_the_signal_of_timeout_may_come_twice_and_ctrl_c_not() -> None:
+def test_the_signal_of_timeout_may_come_twice_and_ctrl_c_not(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     with patient() as stopped:
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
         assert stopped()
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
+    assert capfd.readouterr().err.count("stopping after this step or validation") == 1
 
 
 def test_a_run_that_is_asked_to_end_saves_and_goes_on_later(

@@ -133,6 +133,17 @@ def test_the_mean_of_a_texts_windows() -> None:
     torch.testing.assert_close(again, twin)
 
 
+def test_how_long_an_answer_may_be_is_no_matter_of_how_long_texts_are() -> None:
+    def spans(**options: object) -> Any:
+        respond = {"kind": "spans", **options}
+        return assemble({"width": 8, "encode": ENCODE, "respond": respond}, SIZES).respond
+
+    assert spans().longest == 30
+    assert spans(most=5).longest == 5
+    with pytest.raises(ConfigError, match=r"at least 1 token: model.respond.most is 0"):
+        spans(most=0)
+
+
 @given(seed=st.integers(0, 10**6), tokens=st.integers(1, 9), longest=st.integers(1, 9))
 @settings(max_examples=50, deadline=None)
 def test_the_best_span_is_that_of_a_slow_search(seed: int, tokens: int, longest: int) -> None:

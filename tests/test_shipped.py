@@ -95,6 +95,8 @@ def test_the_shipped_memory_reads_a_text_of_any_length_and_finds_what_is_asked()
     torch.testing.assert_close(exact.worth, rounded.worth, atol=0.02, rtol=0)
     with pytest.raises(ValueError, match="precision is auto, float32 or bfloat16, not 'half'"):
         checkpoint.remember(text, precision="half")
+    with pytest.raises(ValueError, match=r"has 1000 tokens, .* at most 510; ask a shorter one"):
+        checkpoint.ask(state, "who " * 1000)
     for question, place in [("Who founded the museum?", 0), ("When was the fire?", 2)]:
         best = checkpoint.ask(state, question).evidence[0]
         assert text[best.start : best.end].strip() == MUSEUM[place]

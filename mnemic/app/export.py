@@ -87,7 +87,12 @@ def find(checkpoint: Path, family: str | None) -> "Pretrained":
     name = family or simplest_family(encoders[0])
     found = Pretrained(encoders[0], tokenizer, name)
     respond = loaded.network.respond
-    return with_heads(found, respond) if isinstance(respond, PretrainingHeads) else found
+    if isinstance(respond, PretrainingHeads):
+        return with_heads(found, respond)
+    own = {id(weight) for weight in encoders[0].parameters()}
+    if left := sum(part.numel() for part in loaded.network.parameters() if id(part) not in own):
+        warn(f"{left:,} weights of memory and response stay behind: they have no place there")
+    return found
 
 
 def with_heads(pretrained: "Pretrained", respond: "PretrainingHeads") -> "Pretrained":

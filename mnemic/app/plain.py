@@ -13,6 +13,8 @@ def text_of(name: str) -> str:
     if name == TYPED:
         return decoded(sys.stdin.buffer.read(), SPOKEN)
     path = Path(name)
+    if path.is_dir():
+        raise ValueError(f"{name} is a folder; give the path of a text")
     if not path.is_file():
         raise ValueError(f"there is no file {name}; give the path of a text")
     return decoded(path.read_bytes(), name)
@@ -25,6 +27,7 @@ def decoded(raw: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         file = "FILE" if name == SPOKEN else name
         raise ValueError(
-            f"{name} is no UTF-8 text: {error.reason} at byte {error.start}; save it so, or "
-            f"iconv -f latin1 -t utf-8 {file} > NEW_FILE"
+            f"{name} is no UTF-8 text: {error.reason} at byte {error.start}; a text in latin1 is "
+            f"made one by iconv -f latin1 -t utf-8 {file} > NEW_FILE, and PDF and other documents "
+            "are for mnemic remember"
         ) from None

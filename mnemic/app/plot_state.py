@@ -71,8 +71,8 @@ class Picture:
             "Below: the place in the text that each slot held most of; right, how much of it the "
             "answer read.",
             f"{self.state.seen:,} of {self.state.total:,} tokens were read in "
-            f"{self.state.segments:,} segments; {self.state.filled} of {self.state.slots} slots "
-            "are filled.",
+            f"{self.state.segments:,} segment{'s' * (self.state.segments != 1)}; "
+            f"{self.state.filled} of {self.state.slots} slots are filled.",
         ]
         if self.state.stride > 1:
             said.append(f"The slots are shown after every {self.state.stride} segments.")

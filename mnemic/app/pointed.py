@@ -19,14 +19,18 @@ class Said(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def said(answer: "Recollected", question: str, quotes: Quotes) -> Said:
-    """What a network said itself; else what the reader points at in the sentences it read most.
+def said(answer: "Recollected", question: str, quotes: Quotes, *, speaks: bool) -> Said:
+    """What a network that ``speaks`` said; else what the reader points at in what was read most.
 
-    Where the reader sees no answer in them, or no file is there to quote, there are no words.
+    Where the reader sees no answer in those sentences, or no file is there to quote, there are no
+    words.
     """
-    told = [quotes.at(one.start, one.end).text for one in answer.evidence[:TOLD]]
-    if answer.text or not told or not told[0]:
+    if speaks:
         return Said(answer.text, answer.probability)
+    told = [quotes.at(one.start, one.end).text for one in answer.evidence[:TOLD]]
+    if not told or not told[0]:
+        note = "the text is not at hand, so there are no words to answer with, only places in it"
+        return Said("", answer.probability, (note,))
     places = sorted(range(len(told)), key=lambda number: answer.evidence[number].start)
     text = " ".join(own for number in places if (own := told[number]))
     found = reader().answer(question, text)

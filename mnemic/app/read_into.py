@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from mnemic.learn.state import State
 
 
+UNQUOTED = "standard input cannot be quoted later: save it in a file and read that to be answered"
+
+
 class Wish(NamedTuple):
     """What is to be read, by which network, into which memory."""
 
@@ -92,7 +95,7 @@ def rows(wish: Wish) -> Iterator[dict[str, Any]]:
         notes = told_before(before, text, name)
         state = read_one(checkpoint, before, text, name)
         state.save(wish.state)
-        notes += full(state)
+        notes += full(state) + ([UNQUOTED] if name == TYPED and text else [])
         for note in notes:
             warn(note)
         yield {

@@ -1,5 +1,6 @@
 """``mnemic ask --state``: an answer from the memory of a text of any length, with its evidence."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ def ask_state(
     text = "\n".join([*([] if story[0] is None else [text_of(story[0])]), *story[1]])
     checkpoint, state = remembered(model, text, path)
     answer, quotes = checkpoint.ask(state, question), Quotes(state, text)
-    words = said(answer, question, quotes)
+    words = said(answer, question, quotes, speaks=speaks(checkpoint))
     notes = [] if checkpoint.progress.done else ["this network is not trained to the end"]
     told: dict[str, Any] = {}
     if as_json:
@@ -63,6 +64,7 @@ def ask_state(
     notes += [*words.notes, *full(state), *quotes.notes()]
     for note in notes:
         warn(note)
+    answer = replace(answer, text=words.text, probability=words.probability)
     notes += [] if plot is None else drawn(state, answer, question, plot)
     if as_json:
         print_json(told | {"notes": notes, "plot": None if plot is None else str(plot)})
@@ -91,6 +93,11 @@ def remembered(model: Path | None, text: str, path: Path | None) -> tuple["Check
         how = "tell another story" if path is None else f"read a text into {path}: {read}"
         raise ValueError(f"nothing is remembered of the {state.seen} tokens that were read; {how}")
     return checkpoint, state
+
+
+def speaks(checkpoint: "Checkpoint") -> bool:
+    """Whether a network was taught to say words; else it only finds."""
+    return bool(checkpoint.recipe["objective"].get("pred", 1.0))
 
 
 def full(state: "State") -> list[str]:
@@ -145,7 +152,7 @@ def report(answer: "Recollected", words: Said, question: str, quotes: Quotes) ->
 def spoken(words: Said) -> str:
     """The answer, and how sure it is; without words, what is left to look at."""
     if not words.text:
-        return "no answer in what was read most" if words.notes else "see below"
+        return "no answer in words: see below"
     return f"{brief(words.text)}  ({100 * words.probability:.0f} %)"
 
 

@@ -176,6 +176,8 @@ def tell(report: dict[str, Any], kind: str) -> None:
     if kind in LONG:
         lines[1:] = [f"read --model {place} --state notes.mem FILE"]
         lines += ['ask --state notes.mem "Where is Mary?"']
+    if kind == "documents":  # which are asked for words, not questions
+        lines = lines[:1]
     if kind == "corpus":
         tune = f"train bert-classes --start {place} --data DIR --set train.rate=1e-4"
         lines = [tune, f"export {place} FOLDER"]

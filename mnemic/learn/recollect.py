@@ -81,6 +81,8 @@ def ask(checkpoint: "Checkpoint", state: State, question: str) -> Recollected:
     """
     network, words = carrier_of(checkpoint), checkpoint.tokenizer
     checked(state, network)
+    if not isinstance(question, str):
+        raise ValueError(f"a question is a str, not {type(question).__name__}")
     if not question.strip():
         raise ValueError("the question is empty; ask for example 'Where is Mary?'")
     if not state.filled:
@@ -190,6 +192,12 @@ def segments_of(
     """Some segments of one document, and a question, where the network is."""
     words: Any = checkpoint.tokenizer
     asked = framed_by(np.array(words.encode(question, special=False).ids, dtype=np.int64), words)
+    most = checkpoint.network.encode.longest
+    if most is not None and len(asked) > most:
+        raise ValueError(
+            f"the question has {len(asked) - 2} tokens, and this network reads at most {most - 2}; "
+            "ask a shorter one"
+        )
     none = np.zeros(0, dtype=np.int64)
     document = Document(iter(()), Asked((), none, none, (), 0))
     found = filled([document], [list(part)], words, checkpoint.sizes["longest"])
@@ -208,8 +216,8 @@ def carrier_of(checkpoint: "Checkpoint") -> Carrier:
     network = checkpoint.network
     if not isinstance(network, Carrier) or network.memory is None:
         raise ValueError(
-            "this network reads no text into a memory that can be asked; train one with the recipe "
-            "bert-mass or keeps"
+            "this network reads no text into a memory that can be asked; bert-mass does, which "
+            "comes with mnemic, and so does what the recipes bert-mass and keeps train"
         )
     return network
 
@@ -221,7 +229,11 @@ def checked(state: State, network: Carrier) -> State:
             "saved, remember(TEXT) makes one"
         )
     if state.network != fingerprint(network):
-        raise StateError("this memory was written by another network; read the text again")
+        other = f", {state.origin}," if state.origin else ""
+        raise StateError(
+            f"this memory was written by another network{other} and can be read by no other; ask "
+            "that one, or read the text again (mnemic read --fresh)"
+        )
     return state
 
 

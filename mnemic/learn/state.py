@@ -45,7 +45,7 @@ class StateError(ValueError):
     """A state cannot be kept, read or used with this network; the message says why."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class State:
     """What is remembered, and how it came about; every change makes a new one."""
 
@@ -70,6 +70,10 @@ class State:
         names = [own.name for own in fields(State) if own.compare]
         return all(same(getattr(self, name), getattr(other, name)) for name in names)
 
+    def __repr__(self) -> str:
+        read = f"{self.seen} of {self.total} tokens, {self.filled} of {self.slots} slots filled"
+        return f"State({self.kind}: {len(self.texts)} texts, {read})"
+
     __hash__ = None  # type: ignore[assignment]  # as of all that is compared by its tensors
 
     @property
@@ -89,10 +93,10 @@ class State:
         nothing was read from, changes nothing: the same state comes back.
         Exact forgetting is reading again without it: what other tokens knew of it is still there.
         """
-        if not 0 <= start <= end:
+        if not (isinstance(start, int) and isinstance(end, int) and 0 <= start <= end):
             raise ValueError(
-                f"forget takes a start and an end, 0 ≤ start ≤ end, not {start} and {end}; they "
-                "count characters through all texts that were read"
+                f"forget takes a start and an end, 0 ≤ start ≤ end, not {start!r} and {end!r}: "
+                "characters, counted through all texts that were read"
             )
         if start == end:
             return self
@@ -110,9 +114,14 @@ class State:
         )
 
     def save(self, path: str | Path) -> None:
-        """One file of plain tensors, written beside its place and renamed."""
+        """One file of plain tensors, written beside its place and renamed.
+
+        A file that is there and is no memory stays: that is a ``StateError``.
+        """
         path = Path(path)
         check_place(path)
+        if path.exists():
+            metadata(path)  # nothing but a memory is written over
         parts = {f"memory.{name}": part for name, part in self.memory._asdict().items()}
         parts |= {name: getattr(self, name) for name in TENSORS}
         told = {name: str(getattr(self, name)) for name in TOLD + COUNTS}

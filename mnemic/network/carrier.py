@@ -82,6 +82,8 @@ class Carrier(nn.Module):
         self.truncate, self.lasts, self.unit, self.tokens = truncate, lasts, unit, tokens
         self.query, self.lessons, self.pool = query, lessons, pool
         self.copies = getattr(respond, "copies", None) is not None
+        if truncate < 0:
+            raise ConfigError(f"carry.truncate is at least 0, which cuts nothing, not {truncate}")
         if self.copies and unit != "tokens":
             raise ConfigError("respond.copies takes words from slots: carry.unit is 'tokens'")
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from mnemic.encode.cell import glorot
 from mnemic.memory import Reading
+from mnemic.recipe import ConfigError
 
 NONE = 0  # the column of "no answer"; token i has column i + 1
 
@@ -16,16 +17,16 @@ class Spans(nn.Module):
     """Score every token as the first and as the last of the answer (Devlin et al. 2019, 4.2).
 
     "No answer" is one more choice of both, scored from the first token's state with weights of its
-    own; in BERT it shares those of the tokens. ``longest`` is how many tokens an answer may have.
+    own; in BERT it shares those of the tokens. ``most`` is how many tokens an answer may have.
     """
 
     tied = False
 
-    def __init__(self, width: int, *, longest: int = 30, dropout: float = 0.1) -> None:
+    def __init__(self, width: int, *, most: int = 30, dropout: float = 0.1) -> None:
         super().__init__()
-        if longest < 1:
-            raise ValueError(f"an answer has at least 1 token: spans.longest is {longest}")
-        self.longest = longest
+        if most < 1:
+            raise ConfigError(f"an answer has at least 1 token: model.respond.most is {most}")
+        self.longest = most  # not what sizes call so: that is the length of a window
         self.dropout = nn.Dropout(dropout)
         self.ends = glorot(nn.Linear(width, 2))
         self.none = glorot(nn.Linear(width, 2))
