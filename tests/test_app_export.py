@@ -76,6 +76,9 @@ def test_the_encoder_of_a_checkpoint(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     loaded = load_encoder(tmp_path / "new")
     assert isinstance(network.ask, TransformerEncoder)
+    left = sum(own.numel() for own in network.parameters())
+    left -= sum(own.numel() for own in network.ask.parameters())
+    assert f"{left:,} weights of memory and response stay behind" in done.err
     assert same(loaded.encoder, network.ask)
     assert loaded.tokenizer is None
 

@@ -301,6 +301,11 @@ def test_mistakes_are_named() -> None:
             model | {"encode": {"kind": "recurrent"}, "carry": {"trunkate": 1}},
             {"vocab": 9, "longest": 9},
         )
+    with pytest.raises(ConfigError, match=r"carry.truncate is at least 0, .* not -3"):
+        assemble(
+            model | {"encode": {"kind": "recurrent"}, "carry": {"truncate": -3}},
+            {"vocab": 9, "longest": 9},
+        )
 
 
 def test_who_quotes_says_no_words_and_finds_what_a_speaker_finds() -> None:

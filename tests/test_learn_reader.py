@@ -256,6 +256,8 @@ def test_networks_of_stories_say_what_they_are() -> None:
 
     with pytest.raises(ConfigError, match="questions about stories: use `mnemic ask`"):
         mnemic.load("entnet-babi").classify(["a"])
+    with pytest.raises(ConfigError, match=r"about what it has read: use `mnemic read --state`"):
+        mnemic.load("bert-mass").embed(["a"])
     with pytest.raises(ValueError, match="reads texts: use `mnemic read`, or its classify, tag"):
         ask_story(trained("classes"), ["a b."], "c?")
 

@@ -178,10 +178,10 @@ def allowed(checkpoint: "Checkpoint", method: str) -> None:
     if kind in OTHERS:
         raise ConfigError(f"this network cannot {method}; it can {OTHERS[kind]}")
     if checkpoint.recipe["data"].get("kind") not in TEXTS:
-        how = "`mnemic ask`, or mnemic.ask_story"
+        how = "stories: use `mnemic ask`, or mnemic.ask_story"
         if "carry" in checkpoint.recipe["model"]:
-            how = "`mnemic read --state`, or remember(text) and ask(state, question)"
-        raise ConfigError(f"this network cannot {method}; it answers questions: use {how}")
+            how = "what it has read: use `mnemic read --state`, or remember(text) and then ask"
+        raise ConfigError(f"this network cannot {method}; it answers questions about {how}")
     if method not in (*METHODS[kind], "embed"):
         own = METHODS[kind][kind == "classes" and not checkpoint.labels :][:1]
         raise ConfigError(f"this network cannot {method}; it can {' and '.join((*own, 'embed'))}")
