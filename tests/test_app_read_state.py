@@ -1,12 +1,15 @@
 """``mnemic read --state``: texts are read into a memory in a file, which is then asked."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from app_runs import run
 from long_runs import ASKED, BACK, FACT, read, refused, run_of, told
 
+from mnemic.app.plot_state import Picture
 from mnemic.learn.checkpoint import load
 from mnemic.learn.lock import lock_file
 from mnemic.learn.state import read_state
@@ -201,3 +204,14 @@ def test_what_means_nothing_to_a_memory_is_refused_by_read(
     assert "without --state there is none: leave out --fresh" in refused(
         run("read", "--model", run_of("keeps"), "--fresh", "a.txt")
     )
+
+
+def test_the_scale_of_a_picture_begins_at_0_unless_all_weights_are_high() -> None:
+    checkpoint = load(run_of("keeps"))
+    state = checkpoint.remember(told())
+    answer, count = checkpoint.ask(state, ASKED), len(state.worth)
+    for least, most, begins in ((0.1, 0.9, 0.0), (0.84, 0.99, 0.84), (0.9, 0.9, 0.0)):
+        worth = torch.linspace(least, most, count)
+        picture = Picture(replace(state, worth=worth), answer, ASKED)
+        assert picture.lowest() == pytest.approx(begins)
+        assert any("begins at 0.84" in line for line in picture.caption()) == (begins > 0)

@@ -74,6 +74,8 @@ class Picture:
             f"{self.state.segments:,} segment{'s' * (self.state.segments != 1)}; "
             f"{self.state.filled} of {self.state.slots} slots are filled.",
         ]
+        if low := self.lowest():
+            said.append(f"The scale above begins at {low:.2f}: nothing was thought worth less.")
         if self.state.stride > 1:
             said.append(f"The slots are shown after every {self.state.stride} segments.")
         return said
@@ -105,21 +107,28 @@ class Picture:
         first = np.cumsum([0, *map(len, parts[:-1])])
         edges = [*state.spans[first, 0].tolist(), state.characters]
         mean, most = ([float(how(part)) for part in parts] for how in (np.mean, np.max))
-        axes.stairs(most, edges, fill=True, color=hexadecimal(PALE))
-        axes.stairs(mean, edges, fill=True, color=hexadecimal(DEEP))
+        low = self.lowest()
+        axes.stairs(most, edges, baseline=low, fill=True, color=hexadecimal(PALE))
+        axes.stairs(mean, edges, baseline=low, fill=True, color=hexadecimal(DEEP))
         middles = [(start + end) / 2 for start, end in pairwise(edges)]
-        axes.vlines(middles, 0, mean, color=hexadecimal(DEEP), linewidth=1)  # short ones are seen
+        axes.vlines(middles, low, mean, color=hexadecimal(DEEP), linewidth=1)  # short ones are seen
         top = max(*most, LEAST)
         for source in reversed(self.answer.evidence[:MARKS]):
             colour = hexadecimal(shade(source.weight).ground)
             size = 4 + 5 * source.weight
             middle = (source.start + source.end) / 2
-            axes.plot([middle], [1.07 * top], "v", color=colour, markersize=size, clip_on=False)
-        axes.set(xlim=(0, state.characters), ylim=(0, top))
+            place = top + 0.07 * (top - low)
+            axes.plot([middle], [place], "v", color=colour, markersize=size, clip_on=False)
+        axes.set(xlim=(0, state.characters), ylim=(low, top))
         axes.locator_params(axis="y", nbins=3)
         axes.set_xlabel("character", fontsize=SMALL, color=GREY, labelpad=2)
         axes.set_ylabel("worth storing", fontsize=SMALL, color=GREY)
         axes.xaxis.set_major_formatter("{x:,.0f}")
+
+    def lowest(self) -> float:
+        """Where the scale of storage weights begins: at 0, unless all of them are high."""
+        least, most = float(self.state.worth.min()), float(self.state.worth.max())
+        return least if most > least > most / 2 else 0.0
 
     def slots(self, axes: Any) -> None:
         """What each slot held, look by look."""
