@@ -81,7 +81,7 @@ def test_json_lines_plain_and_packed(tmp_path: Path, suffix: str) -> None:
         ("a.tsv", "x\t1\n", {"text": 1}, "numbers for all of text, label"),
         ("a.tsv", "x\t1\n", {"txt": 1}, "data.columns takes text, label, not 'txt'"),
         ("a.jsonl", '{"text": "x", "label": 1}\n{"text"\n', {}, r"line 2: no valid JSON"),
-        ("a.jsonl", "[1]\n", {}, r'line 1: expected {"text": …, "label": …}'),
+        ("a.jsonl", "[1]\n", {}, r'line 1: expected an object, {"text": …}, not \[1\]'),
         ("a.jsonl", '{"text": "x", "label": 1}\n{"text": "y"}\n', {}, "line 2: no column 'label'"),
         ("a.jsonl", '{"text": null, "label": 1}\n', {}, "line 1: no column for the text"),
         ("a.tsv", "sentence1\tsentence2\tlabel\nx\ty\t1\n", {}, "two texts, .* recipe bert-pairs"),

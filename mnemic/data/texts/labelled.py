@@ -147,7 +147,8 @@ def json_objects(numbered: Iterable[tuple[int, str]], name: str) -> Iterator[tup
         except json.JSONDecodeError as error:
             raise TextError(f"{name}, line {number}: no valid JSON ({error.msg})") from None
         if not isinstance(row, dict):
-            raise TextError(f'{name}, line {number}: expected {{"text": …, "label": …}}')
+            came = line.strip()[:40]
+            raise TextError(f'{name}, line {number}: expected an object, {{"text": …}}, not {came}')
         yield number, {key: own for key, own in row.items() if isinstance(own, str | int | float)}
 
 
