@@ -47,6 +47,8 @@ def ask_state(
     as_json: bool,
 ) -> None:
     """Answer from the memory at ``path``, or from a story that is read for this question alone."""
+    from mnemic.learn.recollect import speaks
+
     if plot is not None:
         check(plot)
     text = "\n".join([*([] if story[0] is None else [text_of(story[0])]), *story[1]])
@@ -93,11 +95,6 @@ def remembered(model: Path | None, text: str, path: Path | None) -> tuple["Check
         how = "tell another story" if path is None else f"read a text into {path}: {read}"
         raise ValueError(f"nothing is remembered of the {state.seen} tokens that were read; {how}")
     return checkpoint, state
-
-
-def speaks(checkpoint: "Checkpoint") -> bool:
-    """Whether a network was taught to say words; else it only finds."""
-    return bool(checkpoint.recipe["objective"].get("pred", 1.0))
 
 
 def full(state: "State") -> list[str]:

@@ -17,6 +17,7 @@ from torch.utils._pytree import tree_map
 from mnemic.data.long.hide import Piece, cut
 from mnemic.data.long.tensors import Asked, Document, filled, framed_by
 from mnemic.encode.precision import Precision, rounding
+from mnemic.learn.pointed import pointed, stretches
 from mnemic.learn.results import Recollected
 from mnemic.learn.slots import evidence_of, slots_read
 from mnemic.learn.state import State, StateError, Text, fingerprint, read_state, thinned
@@ -72,12 +73,15 @@ def remember(
 
 
 @torch.no_grad()
-def ask(checkpoint: "Checkpoint", state: State, question: str) -> Recollected:
+def ask(
+    checkpoint: "Checkpoint", state: State, question: str, *, text: str | None = None
+) -> Recollected:
     """Answer from memory alone; the evidence says which stretches of the text it read.
 
-    A network that was never taught to say words has none: its answer is what it read most. As long
-    as anything is kept, a network says something, however little that has to do with the question;
-    of a memory that holds nothing the answer is empty: no words, no evidence.
+    A network that was never taught to say words has none: its answer is what it read most. With
+    the ``text`` that was read the shipped reader points at words in that, unless it sees no answer.
+    As long as anything is kept, a network that speaks says something, however little that has to do
+    with the question; of a memory that holds nothing the answer is empty: no words, no evidence.
     """
     network, words = carrier_of(checkpoint), checkpoint.tokenizer
     checked(state, network)
@@ -94,10 +98,18 @@ def ask(checkpoint: "Checkpoint", state: State, question: str) -> Recollected:
     sources, shares = state.memory.origins  # 1 s r
     read = reading.weights.mean((1, 2, 3))[0].cpu()  # b k h 1 s → s
     slots = slots_read(read, sources[0], shares[0], state.spans.tolist())
-    text, chance = "", max((own.weight for own in slots), default=0.0)
-    if checkpoint.recipe["objective"].get("pred", 1.0):
-        text, chance = said(network, words, begin)
-    return Recollected(text, chance, evidence_of(slots), slots, state.seen, state.total)
+    evidence = evidence_of(slots)
+    answer, chance = "", max((own.weight for own in slots), default=0.0)
+    if speaks(checkpoint):
+        answer, chance = said(network, words, begin)
+    elif text is not None:
+        answer, chance = pointed(question, stretches(state, text, evidence))
+    return Recollected(answer, chance, evidence, slots, state.seen, state.total)
+
+
+def speaks(checkpoint: "Checkpoint") -> bool:
+    """Whether a network was taught to say words; else it only finds."""
+    return bool(checkpoint.recipe["objective"].get("pred", 1.0))
 
 
 def said(network: Carrier, words: Any, begin: Tensor) -> tuple[str, float]:

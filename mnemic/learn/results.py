@@ -32,9 +32,10 @@ class Slot(NamedTuple):
 class Recollected:
     """An answer from memory alone, with where it was read."""
 
-    text: str  # its words; "" of a network that says none: then the evidence is the answer. Where
-    # there is no evidence either, nothing is remembered
-    probability: float  # of the words, or how much of all it read was the first evidence
+    text: str  # its words; "" of a network that says none, unless the reader points at some: then
+    # the evidence is the answer. Where there is no evidence either, nothing is remembered
+    probability: float  # of the words; that the evidence has an answer, says the reader; or, where
+    # nobody says words, how much of all it read was the first evidence
     evidence: tuple[Source, ...]  # most read first
     slots: tuple[Slot, ...]  # most read first
     seen: int
