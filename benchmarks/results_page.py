@@ -92,6 +92,7 @@ def tuned(groups: Sequence[list[dict[str, Any]]], labels: Sequence[str]) -> Iter
         test, held = ([next(iter(run[k].values())) for run in runs] for k in ("test", "validation"))
         spread = f" ± {stdev(test):.1f}" if len(test) > 1 else ""
         own = runs[0]
+        sets = {one.partition("=")[0]: one for one in own["sets"]}  # of one name the last counts
         cells = [
             own["title"],
             label or "–",
@@ -99,7 +100,7 @@ def tuned(groups: Sequence[list[dict[str, Any]]], labels: Sequence[str]) -> Iter
             ", ".join(str(run["seed"]) for run in runs),
             f"{mean(held):.1f}",
             ", then ".join(filter(None, ["MiniLM" if own["started"] else "dice", own["before"]])),
-            f"`{' '.join([own['recipe'], *own['sets']])}`",
+            f"`{' '.join([own['recipe'], *sets.values()])}`",
             f"{mean(run['seconds'] for run in runs):.0f}",
             "; ".join(dict.fromkeys(run["hardware"] for run in runs)),
         ]
