@@ -194,7 +194,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=320)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--train", type=int, default=64, help="texts of the training steps")
+    parser.add_argument("--train", type=int, default=64, help="texts of the training steps, in 32s")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--mode", default="reduce-overhead", help="of torch.compile, on a GPU")
     asked = parser.parse_args()
@@ -242,7 +242,7 @@ def main() -> None:
         torch.optim.AdamW(own.train().parameters(), lr=1e-5, fused=on_gpu or None)
         for own in (model, encoder)
     )
-    few = texts[: asked.train]
+    few = texts[: asked.train // BATCH * BATCH]
     training: dict[str, Way] = {
         "transformers, training": lambda: their_step(model, in_order[: len(few) // BATCH], theirs),
         "mnemic, training": lambda: our_step(encoder, few, ours),

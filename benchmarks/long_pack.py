@@ -74,7 +74,7 @@ def main() -> None:
     own.add_argument("data", type=Path)
     own.add_argument("into", type=Path)
     own.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    own.add_argument("--documents", type=int, default=1600, help="of enwiki")
+    own.add_argument("--documents", type=int, default=1600, help="of enwiki, at least")
     own.add_argument("--weights", type=Path, help="a Hugging Face folder")
     own = commands.add_parser("unpack")
     own.add_argument("into", type=Path)

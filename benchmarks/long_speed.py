@@ -63,8 +63,8 @@ def ours(kind: str, given: argparse.Namespace) -> Read:
     return read
 
 
-def theirs(kind: str, given: argparse.Namespace) -> Read:
-    """An encoder of ``transformers``, with positions for the longest text."""
+def theirs(kind: str, longest: int, given: argparse.Namespace) -> Read:
+    """An encoder of ``transformers``, with positions for the ``longest`` text."""
     from transformers import (
         BertConfig,
         BertModel,
@@ -80,7 +80,7 @@ def theirs(kind: str, given: argparse.Namespace) -> Read:
         "num_hidden_layers": given.depth,
         "num_attention_heads": HEADS,
         "intermediate_size": 4 * given.width,
-        "max_position_embeddings": max(given.tokens) + 2 * given.length + 2,
+        "max_position_embeddings": longest + 2 * given.length + 2,
     }
     if kind == "longformer":
         network: Any = LongformerModel(LongformerConfig(attention_window=given.length, **shape))
@@ -100,7 +100,7 @@ def theirs(kind: str, given: argparse.Namespace) -> Read:
 def measure(kind: str, lengths: list[int], given: argparse.Namespace) -> dict[int, dict[str, Any]]:
     """Microseconds a token, and what reading added to the process's memory, in MiB."""
     on_gpu = given.device.startswith("cuda")
-    read = (ours if kind in OURS else theirs)(kind, given)
+    read = ours(kind, given) if kind in OURS else theirs(kind, max(lengths), given)
     before = resident()
     again = 2 * given.at_once * given.length if kind in OURS else 0  # what goes on from a memory
     read(max(min(given.tokens), again))
@@ -181,7 +181,10 @@ def every(kind: str, given: argparse.Namespace) -> dict[int, dict[str, Any]]:
             rows[tokens] = {"left out": f"about {due:.0f} s"}
             continue
         rows |= apart(kind, [tokens])
-        due = rows[tokens].get("seconds", given.seconds + 1)
+        if "failed" in rows[tokens]:
+            rows |= {own: {"left out": "a shorter one failed"} for own in lengths if own > tokens}
+            break
+        due = rows[tokens]["seconds"]
     return rows
 
 

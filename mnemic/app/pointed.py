@@ -12,7 +12,7 @@ class Said(NamedTuple):
     """An answer in words."""
 
     text: str
-    probability: float
+    probability: float | None  # nobody knows it where the text is not at hand
     notes: tuple[str, ...] = ()
 
 
@@ -30,7 +30,7 @@ def said(answer: "Recollected", question: str, quotes: Quotes, *, speaks: bool) 
     told = [(one.start, quotes.at(one.start, one.end).text or "") for one in most]
     if not told or not told[0][1]:
         note = "the text is not at hand, so there are no words to answer with, only places in it"
-        return Said("", answer.probability, (note,))
+        return Said("", None, (note,))
     words, sure = pointed(question, told)
     note = "the reader sees no answer in what was read most: look at the evidence"
     return Said(words, sure, () if words else (note,))

@@ -114,6 +114,7 @@ def read(
     """  # fmt: skip
     from mnemic.learn.checkpoint import load
     from mnemic.learn.reader import OTHERS
+    from mnemic.learn.recollect import carrier_of
 
     if (files or []).count(TYPED) > 1:
         raise ValueError("standard input (-) can be read once: name it once, and files beside it")
@@ -127,6 +128,7 @@ def read(
     if not checkpoint.progress.done:
         warn("this network is not trained to the end")
     if remembers(checkpoint):
+        carrier_of(checkpoint)  # whose error says why it cannot be asked
         raise ValueError("this network reads into a memory: give --state FILE, then ask it")
     respond = checkpoint.recipe["model"]["respond"]["kind"]
     if respond == "masked" and not embed:

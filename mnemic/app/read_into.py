@@ -86,16 +86,16 @@ def rows(wish: Wish) -> Iterator[dict[str, Any]]:
     checkpoint = load(wish.model)
     empty = empty_state(checkpoint, carrier_of(checkpoint))
     checkpoint.network.to(device_of(wish.device))
-    if not checkpoint.progress.done:
-        warn("this network is not trained to the end")
+    untrained = [] if checkpoint.progress.done else ["this network is not trained to the end"]
     goes_on = wish.state.exists() and not wish.fresh
     state = checkpoint.load_state(wish.state) if goes_on else empty
     for name in wish.files:
         before, text = state, text_of(name)
-        notes = told_before(before, text, name)
+        notes = [*untrained, *told_before(before, text, name)]
         state = read_one(checkpoint, before, text, name)
         state.save(wish.state)
         notes += full(state) + ([UNQUOTED] if name == TYPED and text else [])
+        notes += [] if state.seen > before.seen else [f"{called(name)} holds no words"]
         for note in notes:
             warn(note)
         yield {
@@ -112,19 +112,32 @@ def rows(wish: Wish) -> Iterator[dict[str, Any]]:
 
 def read_one(checkpoint: "Checkpoint", before: "State", text: str, name: str) -> "State":
     """The memory after one more text, with a bar meanwhile."""
-    place = name if name == TYPED else str(Path(name).absolute())
     with Bars("tokens") as bars:
         told = partial(bars.show, short(name))
-        return checkpoint.remember(text, before, name=place, told=told)
+        return checkpoint.remember(text, before, name=place_of(name), told=told)
 
 
 def told_before(state: "State", text: str, name: str) -> list[str]:
     """Said of a text that the memory has read already."""
     from mnemic.learn.state import Text
 
-    same = Text.of(text, "").digest in {own.digest for own in state.texts}
-    called = SPOKEN if name == TYPED else short(name)
-    return [f"{called} was read before, and is now told again"] if text and same else []
+    if text and Text.of(text, "").digest in {own.digest for own in state.texts}:
+        return [f"{called(name)} was read before, and is now told again"]
+    if name != TYPED and place_of(name) in {own.name for own in state.texts}:
+        return [
+            f"{called(name)} has changed since it was read: what is remembered of it as it was "
+            "stays, beside what it says now; --fresh begins anew"
+        ]
+    return []
+
+
+def place_of(name: str) -> str:
+    """How a memory knows a text."""
+    return name if name == TYPED else str(Path(name).absolute())
+
+
+def called(name: str) -> str:
+    return SPOKEN if name == TYPED else short(name)
 
 
 def going_on(wish: Wish, saved: int) -> str:

@@ -66,7 +66,8 @@ def ask_state(
     notes += [*words.notes, *full(state), *quotes.notes()]
     for note in notes:
         warn(note)
-    answer = replace(answer, text=words.text, probability=words.probability)
+    if words.probability is not None:
+        answer = replace(answer, text=words.text, probability=words.probability)
     notes += [] if plot is None else drawn(state, answer, question, plot)
     if as_json:
         print_json(told | {"notes": notes, "plot": None if plot is None else str(plot)})
@@ -148,7 +149,7 @@ def report(answer: "Recollected", words: Said, question: str, quotes: Quotes) ->
 
 def spoken(words: Said) -> str:
     """The answer, and how sure it is; without words, what is left to look at."""
-    if not words.text:
+    if not words.text or words.probability is None:
         return "no answer in words: see below"
     return f"{brief(words.text)}  ({100 * words.probability:.0f} %)"
 

@@ -38,7 +38,8 @@ def train(
     start: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Begin with this encoder: a run, or a Hugging Face folder."
+            metavar="DIR",
+            help="Begin with this encoder: a run, a Hugging Face folder, or reader, which ships.",
         ),
     ] = None,
     sets: Sets = None,

@@ -160,6 +160,12 @@ class RecurrentEncoder(nn.Module):
         self.recurrent = build(RECURRENTS, recurrent, width=width)
         self.norm = nn.LayerNorm(width) if norm else nn.Identity()
 
+    @property
+    def longest(self) -> int | None:
+        """How many tokens a text may have; None: any number."""
+        positions: Any = self.embeddings.positions
+        return positions.longest
+
     def forward(self, tokens: Tensor, mask: Tensor, context: Any = None) -> Tensor:
         """``tokens``, ``mask``: b n → b n d; ``context`` is the state after what came before."""
         return self.carry(tokens, mask, context).states

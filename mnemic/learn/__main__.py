@@ -58,7 +58,9 @@ def train(words: Sequence[str]) -> int:
     parser.add_argument("recipe", help="a recipe's name or the path of a .toml file")
     parser.add_argument("--out", required=True, type=Path, help="folder of the run")
     parser.add_argument("--data", help="folder of the data; short for --set data.folder=DIR")
-    parser.add_argument("--start", type=Path, help="begin with this encoder: a run, or a BERT")
+    parser.add_argument(
+        "--start", type=Path, help="an encoder to begin with: a run, a BERT or reader"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="sets")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="auto", help="cpu, cuda or auto")

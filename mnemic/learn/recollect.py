@@ -6,6 +6,7 @@ Shapes: b documents (1), s slots, k hops, h heads, p units of a segment.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,7 @@ def remember(
     text: str,
     state: State | None = None,
     *,
-    name: str = "",
+    name: str | PathLike[str] = "",
     precision: Precision = "auto",
     told: Callable[[int, int], None] = lambda seen, total: None,
 ) -> State:
@@ -53,6 +54,8 @@ def remember(
             f"remember takes a text as a str, not {type(text).__name__}; of a file: "
             "Path(…).read_text(encoding='utf-8')"
         )
+    if not isinstance(name, str | PathLike):
+        raise ValueError(f"name is a str or a path, not {type(name).__name__}")
     network, room = carrier_of(checkpoint), checkpoint.sizes["longest"] - 2
     before = empty_state(checkpoint, network) if state is None else checked(state, network)
     paragraphs = bool(checkpoint.recipe["data"].get("paragraphs"))
@@ -66,7 +69,7 @@ def remember(
         after,
         spans=torch.cat([before.spans, where]),
         characters=before.characters + len(text),
-        texts=(*before.texts, Text.of(text, name)),
+        texts=(*before.texts, Text.of(text, str(name))),
         total=before.total + count,
         origin=checkpoint.origin or before.origin,
     )
@@ -99,11 +102,12 @@ def ask(
     read = reading.weights.mean((1, 2, 3))[0].cpu()  # b k h 1 s → s
     slots = slots_read(read, sources[0], shares[0], state.spans.tolist())
     evidence = evidence_of(slots)
+    told = None if text is None else stretches(state, text, evidence)
     answer, chance = "", max((own.weight for own in slots), default=0.0)
     if speaks(checkpoint):
         answer, chance = said(network, words, begin)
-    elif text is not None:
-        answer, chance = pointed(question, stretches(state, text, evidence))
+    elif told is not None:
+        answer, chance = pointed(question, told)
     return Recollected(answer, chance, evidence, slots, state.seen, state.total)
 
 
@@ -243,8 +247,9 @@ def checked(state: State, network: Carrier) -> State:
     if state.network != fingerprint(network):
         other = f", {state.origin}," if state.origin else ""
         raise StateError(
-            f"this memory was written by another network{other} and can be read by no other; ask "
-            "that one, or read the text again (mnemic read --fresh)"
+            f"this memory was written by another network{other} or by this one before it was "
+            "trained further, and can be read by no other; ask the one that wrote it, or read the "
+            "text again (mnemic read --fresh)"
         )
     return state
 

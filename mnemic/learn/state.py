@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
+from stat import S_IMODE, S_IWUSR
 from typing import Any, NamedTuple
 
 import torch
@@ -116,9 +117,10 @@ class State:
     def save(self, path: str | Path) -> None:
         """One file of plain tensors, written beside its place and renamed.
 
-        A file that is there and is no memory stays: that is a ``StateError``.
+        A file that is there and is no memory stays: that is a ``StateError``. Who may read a memory
+        that is there may read the new one; a link goes on to lead to it.
         """
-        path = Path(path)
+        path = Path(path).resolve()
         check_place(path)
         if path.exists():
             metadata(path)  # nothing but a memory is written over
@@ -129,6 +131,9 @@ class State:
         whole = save({name: part.contiguous() for name, part in parts.items()}, metadata=told)
         beside = path.with_name(f".{path.name}.{token_hex(4)}.new")  # of this writer alone
         try:
+            beside.touch()
+            if path.exists():  # before there is anything to read in it
+                beside.chmod(S_IMODE(path.stat().st_mode) | S_IWUSR)
             beside.write_bytes(whole)
             beside.replace(path)
         except OSError as error:
@@ -187,7 +192,28 @@ def read_state(path: str | Path) -> State:
         words["texts"] = tuple(Text(*own) for own in json.loads(told.get("texts", "[]")))
     except (ValueError, TypeError) as error:
         raise StateError(f"{path} is damaged ({error}); read the text again") from None
-    return State(memory=form(**{name: parts[key] for key, name in own.items()}), **words)
+    state = State(memory=form(**{name: parts[key] for key, name in own.items()}), **words)
+    if reason := disagreement(state):
+        raise StateError(f"{path} is damaged ({reason}); read the text again")
+    return state
+
+
+def disagreement(state: State) -> str:
+    """What cannot be true of a state that was written as a whole; nothing if all may be."""
+    sources, shares = state.memory.origins  # b s r
+    units = len(state.spans)
+    for own in state.texts:
+        if not (isinstance(own.name, str) and isinstance(own.characters, int)):
+            return f"a text is told as {own}"
+    if state.spans.shape != (units, 2) or state.worth.shape != (units,):
+        return f"places of {units} units have a worth for {len(state.worth)}"
+    if sources.shape != shares.shape or sources.shape[:-1] != state.memory.mask.shape:
+        return "slots and where they came from are not as many"
+    if sources.numel() and int(sources.max()) >= units:
+        return f"a slot came from a unit that is none of the {units}"
+    if min(state.characters, state.seen, state.total, state.segments) < 0 or state.stride < 1:
+        return "a count is below zero"
+    return ""
 
 
 def same(one: Any, other: Any) -> bool:
