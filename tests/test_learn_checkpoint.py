@@ -193,7 +193,7 @@ def deadly(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         return operation
 
     for home, name in [
-        (checkpoints, "write_json"), (checkpoints, "save_file"), (checkpoints, "flush"),
+        (checkpoints, "write_json"), (checkpoints, "write_tensors"), (checkpoints, "flush"),
         (os, "rename"), (shutil, "rmtree"), (Path, "mkdir"), (disk, "flush"),
     ]:  # fmt: skip
         monkeypatch.setattr(home, name, mortal(getattr(home, name)))

@@ -175,8 +175,11 @@ def units_of(
     rows = rows_in(name, jsonl)
     if rows is not None and not whole:
         for number, row in rows:
+            where = f"{name}, line {number}"
+            if question is not None and "question" in row:
+                raise ValueError(f"{where} has a question of its own: leave --question out")
             asked = {} if question is None else {"question": question}
-            yield Unit(name, number, texts_of(row | asked, wanted, f"{name}, line {number}"))
+            yield Unit(name, number, texts_of(row | asked, wanted, where))
         return
     given = () if question is None else (question,)
     if len(given) + 1 < len(wanted.fields[0]):

@@ -16,15 +16,14 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from mnemic import __version__
 from mnemic.encode.precision import Precision, for_inference
 from mnemic.learn import reader, recollect, results, say, share, shipped
 from mnemic.learn.disk import CheckpointError, digest, flush, old_of, read_json, replace, write_json
-from mnemic.learn.quantise import quantised, restored
+from mnemic.learn.quantise import quantised
+from mnemic.learn.tensors import read_tensors, write_tensors
 from mnemic.network import assemble
 from mnemic.recipe import Recipe, listed
 from mnemic.text import Tokenizer
@@ -135,10 +134,10 @@ def save(folder: Path, checkpoint: Checkpoint, *, small: bool = False, shares: s
         weights = share.own_weights(weights, read_tensors(place))
         described["shared"] = share.described(place)
     write_json(beside / RECIPE, described)
-    save_file((quantised if small else dict)(weights), beside / WEIGHTS)
+    write_tensors(beside / WEIGHTS, (quantised if small else dict)(weights))
     checkpoint.tokenizer.save(beside)
     write_json(beside / PROGRESS, asdict(checkpoint.progress))
-    save_file({k: v.contiguous() for k, v in checkpoint.state.items()}, beside / STATE)
+    write_tensors(beside / STATE, checkpoint.state)
     files = {path.name: digest(path) for path in sorted(beside.iterdir())}
     write_json(beside / MANIFEST, {"format": FORMAT, "mnemic": __version__, "files": files})
     for path in [*beside.iterdir(), beside]:
@@ -222,6 +221,28 @@ def locate(folder: Path) -> Path:
     raise CheckpointError(f"no checkpoint in {str(folder)!r} ({why}); {how}, or use {came}")
 
 
+def check_foreign(run: Path) -> None:
+    """What a run would replace has to be a checkpoint, not something of somebody else's."""
+    for place in places_of(run):
+        ours = (place / MANIFEST).is_file() or (place / RECIPE).is_file()
+        if place.exists() and not ours and (not place.is_dir() or any(place.iterdir())):
+            raise CheckpointError(
+                f"{place} is no checkpoint of mnemic, and a run would replace it; move it away, or "
+                "give another --out"
+            )
+
+
+def remove(run: Path) -> None:
+    """The checkpoint of a run that another takes the place of."""
+    for place in places_of(run):
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def places_of(run: Path) -> tuple[Path, Path]:
+    """Where a run has its checkpoint, and what a kill may have left of it."""
+    return run / "checkpoint", old_of(run / "checkpoint")
+
+
 def check(folder: Path) -> None:
     """Compare every file with the manifest."""
     manifest = read_json(folder / MANIFEST)
@@ -240,7 +261,7 @@ def check(folder: Path) -> None:
         if digest(path) != expected:
             raise CheckpointError(
                 f"{path} was changed or cut short after it was saved (its SHA-256 is not the "
-                "manifest's); restore it from a copy or train again"
+                "manifest's); restore it from a copy, or train again with --fresh"
             )
 
 
@@ -264,12 +285,3 @@ def fill(network: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
             came, due = tuple(weights[name].shape), tuple(wanted[name].shape)
             raise CheckpointError(f"{path}: {name!r} has shape {came}, its recipe wants {due}")
     network.load_state_dict(dict(weights), strict=False)
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    if not path.is_file():
-        return {}
-    try:
-        return restored(load_file(path))
-    except SafetensorError as error:
-        raise CheckpointError(f"{path} is no valid safetensors file: {error}") from None

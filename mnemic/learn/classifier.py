@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
+from mnemic.data.texts.labelled import is_unicode
 from mnemic.learn.checkpoint import Checkpoint, load
 from mnemic.learn.fit import fit
 from mnemic.learn.start import with_start
@@ -14,9 +15,10 @@ from mnemic.recipe import ConfigError, Recipe, assignment, override
 from mnemic.recipe import load as load_recipe
 
 
-def is_unicode(text: str) -> bool:
-    """Whether it can be written as utf-8: half of a surrogate pair cannot."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+def check_pairs(texts: Sequence[str], labels: Sequence[object]) -> None:
+    if isinstance(texts, str) or len(texts) != len(labels):
+        count = "one string" if isinstance(texts, str) else f"{len(texts)} texts"
+        raise ValueError(f"a label for every text, not {count} and {len(labels)} labels")
 
 
 class TextClassifier:
@@ -37,15 +39,15 @@ class TextClassifier:
         seed: int = 0,
         device: str = "auto",
     ) -> None:
+        if isinstance(sets, str):
+            raise ConfigError(f"sets are several, each KEY=VALUE: [{sets!r}] for a single one")
         self.recipe, self.sets, self.start, self.folder = recipe, sets, start, folder
         self.seed, self.device = seed, device
         self.checkpoint: Checkpoint | None = None
 
     def fit(self, texts: Sequence[str], labels: Sequence[object]) -> "TextClassifier":
         """Train on texts and their labels; a share of them is held back to choose the best by."""
-        if isinstance(texts, str) or len(texts) != len(labels):
-            count = "one string" if isinstance(texts, str) else f"{len(texts)} texts"
-            raise ValueError(f"a label for every text, not {count} and {len(labels)} labels")
+        check_pairs(texts, labels)
         if not len(texts):
             raise ValueError("there is no text to learn from")
         for number, (text, label) in enumerate(zip(texts, labels)):
@@ -90,10 +92,12 @@ class TextClassifier:
     def predict_proba(self, texts: Sequence[str]) -> torch.Tensor:
         """Each text's probabilities, in the order of ``classes_``."""
         said = [dict(own.ranked) for own in self.trained.classify(texts)]
-        return torch.tensor([[own[str(label)] for label in self.classes_] for own in said])
+        rows = [[own[str(label)] for label in self.classes_] for own in said]
+        return torch.tensor(rows).view(-1, len(self.classes_))
 
     def score(self, texts: Sequence[str], labels: Sequence[object]) -> float:
         """The share of texts whose class is right."""
+        check_pairs(texts, labels)
         return sum(a == b for a, b in zip(self.predict(texts), labels)) / max(len(labels), 1)
 
     @property

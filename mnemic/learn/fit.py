@@ -21,7 +21,7 @@ from mnemic.data.contract import Data, Examples
 from mnemic.data.long.tensors import LongSet
 from mnemic.learn.ahead import Ahead
 from mnemic.learn.calibrate import calibrate
-from mnemic.learn.checkpoint import Checkpoint, Progress, load, locate, save
+from mnemic.learn.checkpoint import Checkpoint, Progress, check_foreign, load, locate, remove, save
 from mnemic.learn.disk import CheckpointError
 from mnemic.learn.draws import dice_of
 from mnemic.learn.evaluate import look
@@ -99,6 +99,8 @@ class Run:
         self.parts: dict[str, Tensor] = {}  # the same of each loss by name, where there are several
         self.best = Best()
         before = None if fresh else found(folder, recipe, seed)
+        if before is None:
+            check_foreign(folder)
         self.leads = not dist.is_initialized() or dist.get_rank() == 0
         if not self.leads:
             dist.barrier()  # the first process makes what is kept on disk, the others read it
@@ -118,6 +120,8 @@ class Run:
                     f"the data is not what {folder} was trained on (sizes {self.data.sizes}, "
                     f"then {dict(before.sizes)}); give the same data, or --fresh to start anew"
                 )
+        if before is None and self.leads:  # from here on the folder is this run's
+            remove(folder)
         self.log = Log(folder, self.progress.history) if self.leads else None
         long = self.data.train
         self.ahead = Ahead(long) if isinstance(long, LongSet) else None

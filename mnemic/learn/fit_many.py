@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from mnemic.data.contract import Questions
@@ -19,6 +19,7 @@ from mnemic.learn.many import Many
 from mnemic.learn.optimise import optimiser_state, restore_optimiser
 from mnemic.learn.phase import Phase, draws_of, phases, train_phase
 from mnemic.learn.start import new_network, same_weights
+from mnemic.learn.tensors import write_tensors
 from mnemic.learn.train import Step, optimiser_of
 from mnemic.network import Network
 from mnemic.recipe import Recipe
@@ -118,7 +119,7 @@ def store(
     beside = path.with_name(f".{path.name}.new")
     beside.parent.mkdir(parents=True, exist_ok=True)
     whole = weights | optimiser_state(optimiser) | more
-    save_file({name: part.contiguous() for name, part in whole.items()}, beside)
+    write_tensors(beside, whole)
     beside.rename(path)
 
 

@@ -6,6 +6,7 @@ which can be gone through only once, is held in memory.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from tokenizers.trainers import BpeTrainer, UnigramTrainer, WordPieceTrainer
 from mnemic.text.subwords import NAMES, Subwords
 
 SPECIALS = [names[0] for names in NAMES.values()]  # [PAD] [UNK] [CLS] [SEP] [MASK] are ids 0 to 4
+LONGEST = 1000  # characters of what may be a word, or a sentence of Chinese
+ENDLESS = re.compile(rf"\S{{{LONGEST}}}(?=\S)")
 INNER, LAST = "##", "</w>"  # how a piece within a word begins, how its last piece ends
 
 
@@ -121,7 +124,7 @@ def _usable(texts: Iterable[str], coverage: float = 1.0) -> Iterable[str]:
     if not any(text.strip() for text in again):
         raise ValueError("there is no text to learn from: the texts are none, or all of them blank")
     if coverage == 1.0:
-        return again
+        return _Cleared(again, {})
     counts: Counter[str] = Counter()
     for text in again:
         counts.update(text)
@@ -137,13 +140,19 @@ def _usable(texts: Iterable[str], coverage: float = 1.0) -> Iterable[str]:
 
 @dataclass(frozen=True)
 class _Cleared:
-    """Texts without some characters, cleared as they are gone through: none is held."""
+    """Texts without some characters, cleared as they are gone through: none is held.
+
+    What goes on for very long without a blank, such as a file in base64, is cut: it is no word, and
+    learning would take as long as the square of its length.
+    """
 
     texts: Iterable[str]
     rare: dict[int, str]
 
     def __iter__(self) -> Iterator[str]:
-        return (text.translate(self.rare) for text in self.texts)
+        for text in self.texts:
+            kept = text.translate(self.rare) if self.rare else text
+            yield ENDLESS.sub(r"\g<0> ", kept) if len(kept) > LONGEST else kept
 
 
 def _letters(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:

@@ -175,6 +175,8 @@ class CorpusFiles:
         """
         wanted = self.about
         names: tuple[str, ...] = ("length", "words", "format", "tokenizer")
+        chosen = ("learnt", "held", "tested", "validation", "field")
+        names += tuple(name for name in chosen if getattr(self, name) != getattr(CorpusFiles, name))
         if not recipe_alone:
             wanted |= {"files": self.fingerprints}
             names = tuple(wanted)

@@ -7,6 +7,7 @@ MRPC's begin with a byte order mark, and CoLA's have no header.
 import csv
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,6 +48,8 @@ def read_labelled(path: Path, columns: Mapping[str, Any], *, paired: bool) -> li
                 have = ", ".join(map(str, row))
                 raise TextError(f"{where}: no column {column!r}; it has {have}")
         label = row[chosen.label]
+        if (not label.strip()) if isinstance(label, str) else not isfinite(label):
+            raise TextError(f"{where}: the label is missing, {json.dumps(label)} stands there")
         kind, known = kind or kind_of(label), known or f"{json.dumps(label)} in line {number}"
         if kind_of(label) != kind:
             raise TextError(
@@ -149,7 +152,23 @@ def json_objects(numbered: Iterable[tuple[int, str]], name: str) -> Iterator[tup
         if not isinstance(row, dict):
             came = line.strip()[:40]
             raise TextError(f'{name}, line {number}: expected an object, {{"text": …}}, not {came}')
-        yield number, {key: own for key, own in row.items() if isinstance(own, str | int | float)}
+        told = {key: own for key, own in row.items() if isinstance(own, str | int | float)}
+        for key, own in told.items():
+            if isinstance(own, str) and not is_unicode(own):
+                raise TextError(
+                    f"{name}, line {number}: {key!r} is no unicode text: it has half a character, "
+                    "a lone surrogate"
+                )
+        yield number, told
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written: half a character, a lone surrogate, cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def kind_of(label: str | float) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from mnemic.encode.huggingface.families import FAMILIES, Family, their_name
@@ -38,7 +38,7 @@ def save_encoder(folder: str | Path, pretrained: Pretrained) -> None:
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
     write_json(beside / CONFIG, config)
-    save_file(weights, beside / WEIGHTS, metadata={"format": "pt"})
+    (beside / WEIGHTS).write_bytes(save(weights, metadata={"format": "pt"}))
     if pretrained.tokenizer is not None:
         pretrained.tokenizer.save(beside)
         write_json(beside / "tokenizer_config.json", tokenizer_config(pretrained.tokenizer, shape))
