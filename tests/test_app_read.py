@@ -162,6 +162,12 @@ PAIR = '{"text_a": "a", "text_b": "b"}'
         ("classes", ["--question", "who?"], "a", "reads one text at a time: leave --question out"),
         ("tags", ["--question", "who?"], "a", "reads one text at a time: leave --question out"),
         ("pairs", ["--question", "who?"], "a", "compares two texts: leave --question out"),
+        (
+            "spans",
+            ["--jsonl", "--question", "who?"],
+            '{"question": "where?", "text": "a"}',
+            "-, line 1 has a question of its own: leave --question out",
+        ),
     ],
 )
 def test_texts_that_do_not_fit_the_network(

@@ -7,12 +7,17 @@ from pathlib import Path
 import pytest
 import torch
 from app_runs import run
-from long_runs import ASKED, BACK, FACT, read, refused, run_of, told
+from long_runs import ASKED, BACK, FACT, TINY, read, refused, run_of, told
 
 from mnemic.app.plot_state import Picture
 from mnemic.learn.checkpoint import load
+from mnemic.learn.fit import fit
 from mnemic.learn.lock import lock_file
 from mnemic.learn.state import read_state
+from mnemic.recipe import load as load_recipe
+
+SMALL = [*TINY[1:3], "data.count=40", "data.length=16", "data.segments=2", TINY[-3]]
+SMALL += ["train.batch=16", "train.validate=0"]
 
 
 def test_the_command_line_reads_a_text_and_asks_the_memory(carrying: Path, tmp_path: Path) -> None:
@@ -131,6 +136,41 @@ def test_a_text_that_was_read_before_is_told_again_and_said_to_be(desk: Path) ->
     assert said in one["notes"]
     assert said not in other["notes"]
     assert len(read_state("notes.mem").texts) == 3
+    Path("b.txt").write_text("clara has the lamp now . ", encoding="utf-8")
+    assert read("b.txt").json["notes"][0].startswith("b.txt has changed since it was read")
+
+
+def test_a_text_without_words_is_said_to_be(desk: Path) -> None:
+    Path("blank.txt").write_text(" \n", encoding="utf-8")
+    assert "blank.txt holds no words" in read("blank.txt").json["notes"]
+
+
+def test_a_memory_stays_as_private_and_where_it_is(desk: Path) -> None:
+    read("a.txt")
+    Path("notes.mem").rename("real.mem")
+    Path("real.mem").chmod(0o600)
+    Path("notes.mem").symlink_to("real.mem")
+    read("b.txt")
+    assert Path("notes.mem").is_symlink()
+    assert len(read_state("real.mem").texts) == 2
+    assert Path("real.mem").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_network_without_a_memory_sends_nobody_to_read_into_one(desk: Path) -> None:
+    recipe = load_recipe("mass", [*SMALL, "train.epochs=1"])
+    for _ in fit(recipe, "runs/mass", device="cpu"):
+        pass
+    done = run("read", "--model", "runs/mass", "a.txt")
+    assert "reads no text into a memory that can be asked" in refused(done)
+
+
+def test_a_recurrent_network_reads_into_its_memory(desk: Path) -> None:
+    recipe = load_recipe("mann", [*SMALL, "train.epochs=1"])
+    for _ in fit(recipe, "runs/mann", device="cpu"):
+        pass
+    done = run("read", "--model", "runs/mann", "--state", "mann.mem", "--device", "cpu", "a.txt")
+    assert done.json["seen"] == done.json["total"] > 0
+    assert run("ask", "--state", "mann.mem", ASKED, "--json").json["evidence"]
 
 
 @pytest.mark.parametrize("words", [(), ("--fresh",)])

@@ -188,6 +188,8 @@ def test_a_memory_that_cannot_be_written_leaves_nothing_behind(
         ({"kind": "notes"}, "of a kind known here: 'notes'"),
         ({"kind": None, "network": None}, "is no memory; expected a file that"),
         ({"stride": None}, "is not whole, or of another version"),
+        ({"stride": "0"}, "is damaged .a count is below zero"),
+        ({"texts": '[[5, 3, "a"]]'}, "is damaged .a text is told as"),
     ],
 )
 def test_a_damaged_memory_is_named(
@@ -201,6 +203,27 @@ def test_a_damaged_memory_is_named(
     save_file(load_file(path), path, metadata=about)
     with pytest.raises(StateError, match=f"notes.mem .*{said}"):
         read_state(path)
+
+
+def test_a_memory_whose_parts_do_not_fit_is_named(tmp_path: Path) -> None:
+    path, state = tmp_path / "notes.mem", load(run_of("keeps")).remember(told())
+    for change, said in (
+        ({"spans": state.spans[:-1]}, "places of"),
+        ({"spans": state.spans[:1], "worth": state.worth[:1]}, "from a unit that is none of the 1"),
+        ({"memory": state.memory._replace(mask=state.memory.mask[:, :-1])}, "not as many"),
+    ):
+        dataclasses.replace(state, **change).save(path)
+        with pytest.raises(StateError, match=said):
+            read_state(path)
+
+
+def test_a_text_may_be_named_by_a_path(tmp_path: Path) -> None:
+    model = load(run_of("keeps"))
+    state = model.remember(told(), name=tmp_path / "a.txt")
+    state.save(tmp_path / "notes.mem")
+    assert model.load_state(tmp_path / "notes.mem").texts[0].name == str(tmp_path / "a.txt")
+    with pytest.raises(ValueError, match="name is a str or a path, not int"):
+        model.remember(told(), name=5)
 
 
 def test_a_memory_of_another_network_is_refused(carrying: Path, tmp_path: Path) -> None:

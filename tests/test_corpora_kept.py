@@ -208,6 +208,8 @@ def test_other_sequences_are_not_taken_for_these(tmp_path: Path) -> None:
         files(Path(kept), length=16).data()
     with pytest.raises(CorpusError, match=r"another data\.validation"):
         files(tmp_path / "texts", kept=kept, validation=0.1).data()
+    with pytest.raises(CorpusError, match=r"another data\.validation"):
+        files(Path(kept), validation=0.1).data()  # not passed over, where only sequences are left
     text_files.corpus(tmp_path / "texts", 61)
     with pytest.raises(CorpusError, match=r"another data\.files"):
         files(tmp_path / "texts", kept=kept).data()

@@ -10,12 +10,46 @@ import torch
 from learn_runs import OPTIMISERS, finish, log_of, numbers_in, small, weights_in, where
 from torch import nn
 
+from mnemic.data.stories.format import StoryError
 from mnemic.learn.checkpoint import load
+from mnemic.learn.disk import CheckpointError
 from mnemic.learn.fit import fit
 from mnemic.learn.optimise import Sgd
 from mnemic.objectives import OBJECTIVES, Carried, Loss
 from mnemic.objectives.answer import AnswerLoss
 from mnemic.recipe import ConfigError
+
+# Beginning --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_what_is_no_checkpoint_is_not_replaced(tmp_path: Path, fresh: bool) -> None:
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "notes.txt").write_text("precious", encoding="utf-8")
+    with pytest.raises(CheckpointError, match="checkpoint is no checkpoint of mnemic"):
+        finish(small(), tmp_path, fresh=fresh)
+    assert (tmp_path / "checkpoint" / "notes.txt").read_text(encoding="utf-8") == "precious"
+
+
+def test_a_fresh_run_never_passes_for_the_one_it_replaces(tmp_path: Path) -> None:
+    """Whatever becomes of it: what stood there goes when it begins, and not before."""
+    finish(small(), tmp_path)
+    with pytest.raises(StoryError):
+        finish(small("data.tasks=[99]"), tmp_path, fresh=True)
+    assert load(tmp_path).progress.done  # nothing had begun
+    steps = fit(small("train.rate=0.5"), tmp_path, fresh=True)
+    next(steps)
+    with pytest.raises(CheckpointError, match="no checkpoint in"):
+        load(tmp_path)
+    steps.close()
+    assert not load(tmp_path).progress.done
+
+
+def test_weights_may_be_read_by_whom_the_recipe_may(tmp_path: Path) -> None:
+    finish(small(), tmp_path)
+    modes = {path.stat().st_mode for path in (tmp_path / "checkpoint").iterdir()}
+    assert len(modes) == 1
+
 
 # Going on --------------------------------------------------------------------------------------
 

@@ -291,3 +291,8 @@ def test_fit_and_predict() -> None:
     assert chance[0, 1] > 0.5 > chance[1, 1]
     assert own.predict_proba([""]).isfinite().all()  # words have no special tokens: no token at all
     assert own.predict_proba(["", "lovely"]).isfinite().all()
+    assert own.predict_proba([]).shape == (0, 2)
+    with pytest.raises(ValueError, match="a label for every text, not 2 texts and 1 labels"):
+        own.score(["lovely", "awful"], [1])
+    with pytest.raises(ConfigError, match="sets are several"):
+        TextClassifier(sets="train.epochs=1")

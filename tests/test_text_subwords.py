@@ -145,6 +145,15 @@ def test_a_vocabulary_is_no_larger_than_asked(kind: str) -> None:
         TRAINERS[kind](long, vocab=10)
 
 
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "byte-bpe"])
+def test_what_never_ends_is_no_word(kind: str) -> None:
+    """Else what is learnt of 5,000 letters in a row would be pieces of thousands of letters."""
+    tokenizer = TRAINERS[kind](["a" * 5000, "a blank follows " + "b" * 999], vocab=300)
+    longest = max(tokenizer.decode([number]).count("a") for number in range(5, len(tokenizer)))
+    assert 500 < longest <= 1000
+    assert tokenizer.encode("a" * 40).ids != tokenizer.encode("b" * 40).ids
+
+
 @pytest.mark.parametrize("kind", TRAINERS)
 def test_ties_are_broken_the_same_way_every_time(kind: str) -> None:
     texts = [f"{a}{b}{c} {c}{a}" for a in "abcdefgh" for b in "ijklmnop" for c in "qrstuvwxyz北京"]

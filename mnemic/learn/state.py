@@ -200,7 +200,10 @@ def read_state(path: str | Path) -> State:
 
 def disagreement(state: State) -> str:
     """What cannot be true of a state that was written as a whole; nothing if all may be."""
-    sources, shares = state.memory.origins  # b s r
+    try:
+        sources, shares = state.memory.origins  # b s r
+    except RuntimeError:
+        return "slots and where they came from are not as many"
     units = len(state.spans)
     for own in state.texts:
         if not (isinstance(own.name, str) and isinstance(own.characters, int)):
