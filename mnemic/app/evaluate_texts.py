@@ -26,7 +26,8 @@ def evaluate_texts(
 
     texts = build(DATASETS, source).asked(split, checkpoint.tokenizer, checkpoint.labels)
     if not len(texts):
-        raise ConfigError(f"the {split} split of this data has no texts")
+        other = "; --split validation may have some" if split == "test" else ""
+        raise ConfigError(f"the {split} split of this data has no texts{other}")
     notes = [] if checkpoint.progress.done else ["this network is not trained to the end"]
     running = isinstance(texts, WordSet)
     if (strange := texts.unknown) and not running:  # which has a figure for it

@@ -180,7 +180,7 @@ def tell(report: dict[str, Any], kind: str) -> None:
     if kind == "documents":  # which are asked for words, not questions
         lines = lines[:1]
     if kind == "corpus":
-        tune = f"train bert-classes --start {place} --data DIR --set train.rate=1e-4"
+        tune = f"train bert-classes --start {place} --data DIR"
         lines = [tune, f"export {place} FOLDER"]
     for line in lines:
         screen.print(f"  mnemic {line}", markup=False, soft_wrap=True)

@@ -143,7 +143,10 @@ def labelled(files: ClassFiles | PairFiles, *, paired: bool) -> Manner:
     def labels(examples: Sequence[Labelled]) -> tuple[str, ...]:
         known = () if numbers else tuple(sorted({own.label for own in examples}))
         if len(known) == 1:
-            raise TextError(f"all training texts have the label {known[0]!r}; two are needed")
+            raise TextError(
+                f"all training texts have the label {known[0]!r}; two are needed, besides what is "
+                "held back for validation"
+            )
         return known
 
     return Manner(
