@@ -255,3 +255,30 @@ def test_the_scale_of_a_picture_begins_at_0_unless_all_weights_are_high() -> Non
         picture = Picture(replace(state, worth=worth), answer, ASKED)
         assert picture.lowest() == pytest.approx(begins)
         assert any("begins at 0.84" in line for line in picture.caption()) == (begins > 0)
+
+
+@pytest.mark.parametrize("kind", ["keeps", "bert-mass"])
+def test_inspect_lists_what_a_memory_holds(desk: Path, kind: str) -> None:
+    run("read", "--model", run_of(kind), "--state", "notes.mem", "--device", "cpu", "a.txt")
+    state, told_of = read_state("notes.mem"), run("inspect", "notes.mem", "--json").json
+    assert (told_of["seen"], told_of["filled"], told_of["kind"]) == (state.seen, state.filled, kind)
+    assert [own["name"] for own in told_of["texts"]] == [str(desk / "a.txt")]
+    places = [own["sources"][0]["start"] for own in told_of["slots"]]
+    assert places == sorted(places)
+    assert len({own["number"] for own in told_of["slots"]}) == len(places) == state.filled
+    units = {tuple(place): number for number, place in enumerate(state.spans.tolist())}
+    for own in told_of["slots"]:
+        best = own["sources"][0]
+        assert best["text"] == told()[best["start"] : best["end"]]
+        assert own["worth"] == pytest.approx(float(state.worth[units[best["start"], best["end"]]]))
+    shown = run("inspect", "notes.mem", "--all").out
+    assert shown.count(" %  ") == state.filled
+    assert f"{state.filled} of 16 are filled" in shown
+
+
+def test_inspect_shows_what_is_worth_most_and_refuses_what_is_no_memory(desk: Path) -> None:
+    load(run_of("keeps")).remember("").save("empty.mem")
+    assert "0 of 16 are filled" in run("inspect", "empty.mem").out
+    assert run("inspect", "empty.mem", "--json").json["slots"] == []
+    assert "a.txt is no memory" in refused(run("inspect", "a.txt"))
+    assert "--all is for the slots of a memory" in refused(run("inspect", "--all"))

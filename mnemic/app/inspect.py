@@ -1,4 +1,4 @@
-"""``mnemic inspect``: what a checkpoint is, and whether it is whole."""
+"""``mnemic inspect``: what a checkpoint is, and whether it is whole; or what a memory holds."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,6 +7,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from mnemic.app.inspect_state import inspect_state
 from mnemic.app.options import AsJson
 from mnemic.app.screen import duration, out, percent, print_json, size
 from mnemic.learn import shipped
@@ -17,8 +18,14 @@ ROWS = 5  # of the log
 def inspect(
     folder: Annotated[
         Path | None,
-        typer.Argument(metavar="DIR", help="A run's folder, a checkpoint, or a shipped network."),
+        typer.Argument(
+            metavar="DIR|FILE",
+            help="A run's folder, a checkpoint, a shipped network, or a memory's file.",
+        ),
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show every slot of a memory, not those worth most.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what a checkpoint is: recipe, sizes, weights, progress; and check every file.
@@ -26,7 +33,14 @@ def inspect(
     Without a folder it lists the trained networks that came with the package.
 
     Example: mnemic inspect runs/memn2n
+
+    What a memory that was read into holds, sentence by sentence: mnemic inspect notes.mem
     """
+    if folder is not None and folder.is_file():
+        inspect_state(folder, everything=everything, as_json=as_json)
+        return
+    if everything:
+        raise ValueError("--all is for the slots of a memory: give its file, such as notes.mem")
     if folder is None:
         list_shipped(as_json)
         return

@@ -19,6 +19,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from mnemic.learn.results import Slot
+from mnemic.learn.slots import slots_read
 from mnemic.memory.bert_mass import Blended
 from mnemic.memory.keeps import Chosen
 
@@ -86,6 +88,20 @@ class State:
     def slots(self) -> int:
         """How many slots there are."""
         return self.history.shape[1]
+
+    def contents(self) -> tuple[Slot, ...]:
+        """What every filled slot came from, in the order of the texts.
+
+        Its ``weight`` is how much the controller thought its largest source worth storing.
+        """
+        sources, shares = (part[0] for part in self.memory.origins)  # s r
+        if not self.filled:
+            return ()
+        largest = sources.gather(-1, shares.argmax(-1, keepdim=True)).squeeze(-1)  # s
+        worth = self.worth[largest.clamp(min=0)]
+        held = slots_read(torch.ones(len(sources)), sources, shares, self.spans.tolist())
+        told = (own._replace(weight=float(worth[own.number])) for own in held)
+        return tuple(sorted(told, key=lambda own: own.sources[0].start))
 
     def forget(self, start: int, end: int) -> "State":
         """Clear every slot that a unit within ``text[start:end]`` went into; the controller too.
