@@ -235,6 +235,10 @@ def test_bytes_that_were_read_as_text_are_only_odd_characters(raw: bytes) -> Non
 
 def test_mistakes_are_said_clearly() -> None:
     own = trained("classes")
+    with pytest.raises(ValueError, match="texts are several strings, not 3"):
+        own.classify(3)  # type: ignore[arg-type]
+    with pytest.raises(WindowError, match=r"whole numbers, not .* and 1.5"):
+        own.classify(["a"], overlap=1.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"texts is one string; expected several: \[text\]"):
         own.classify("text")
     with pytest.raises(ValueError, match="a text is a string, not 3"):

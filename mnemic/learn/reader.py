@@ -202,6 +202,8 @@ def room_of(checkpoint: "Checkpoint", overlap: int | None, truncation: Truncatio
 def strings(texts: Iterable[Any]) -> list[str]:
     if isinstance(texts, str):
         raise ValueError("texts is one string; expected several: [text] for a single one")
+    if not isinstance(texts, Iterable):
+        raise ValueError(f"texts are several strings, not {texts!r}")
     found = list(texts)
     if strange := [text for text in found if not isinstance(text, str)]:
         raise ValueError(f"a text is a string, not {strange[0]!r}")

@@ -58,9 +58,12 @@ class Room(NamedTuple):
     truncation: Truncation = "windows"
 
     def check(self) -> "Room":
-        if self.length < 1 or self.overlap < 0:
+        whole = isinstance(self.length, int) and isinstance(self.overlap, int)
+        if not whole or self.length < 1 or self.overlap < 0:
             came = f"{self.length} and {self.overlap}"
-            raise WindowError(f"length is at least 1 token and overlap at least 0, not {came}")
+            raise WindowError(
+                f"length is at least 1 token and overlap at least 0, whole numbers, not {came}"
+            )
         if self.truncation not in CHOICES:
             raise WindowError(f"truncation is one of {', '.join(CHOICES)}, not {self.truncation!r}")
         return self
