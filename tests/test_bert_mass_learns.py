@@ -1,17 +1,13 @@
 """A tiny BERT-MASS learns to remember: from a recipe, through segments, and as a value on disk."""
 
-import dataclasses
 import shutil
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-from long_runs import ASKED, BACK, FACT, TINY, run_of, tiny, told
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from long_runs import ASKED, FACT, TINY, tiny, told
 
 from mnemic.data.long.recall import THINGS
 from mnemic.encode import Pretrained, save_encoder
@@ -19,7 +15,6 @@ from mnemic.learn.checkpoint import Checkpoint, load, weights_of
 from mnemic.learn.evaluate import task_errors
 from mnemic.learn.fit import data_of, fit
 from mnemic.learn.start import weights_in, with_start
-from mnemic.learn.state import LOOKS, State, StateError, read_state, thinned
 from mnemic.network.carrier import Carrier
 from mnemic.objectives.unigram import counts_of, unigram_loss
 from mnemic.recipe import ConfigError, Recipe, override
@@ -86,184 +81,6 @@ def test_what_was_thought_of_every_unit_and_held_by_every_slot_is_told(carrying:
     inside = state.forget(2, 2 + len(FACT)).history
     gone = (state.spans[:, 0] < 25) & (state.spans[:, 1] > 2)
     assert not set(inside[inside >= 0].tolist()) & set(gone.nonzero().flatten().tolist())
-
-
-def test_looks_at_the_slots_stay_few_and_evenly_apart() -> None:
-    looks, stride = torch.arange(1, LOOKS + 2).unsqueeze(1), 1
-    looks, stride = thinned(looks, stride)
-    assert (stride, len(looks)) == (2, LOOKS // 2)
-    assert (looks % stride == 0).all()
-
-
-def test_a_memory_survives_the_disk_and_is_read_on(carrying: Path, tmp_path: Path) -> None:
-    model = load(carrying)
-    first = model.remember(told())
-    first.save(tmp_path / "notes.mem")
-    back = model.load_state(tmp_path / "notes.mem")
-    assert [f.name for f in tmp_path.iterdir()] == ["notes.mem"]
-    for name, part in first.memory._asdict().items():
-        assert torch.equal(part, getattr(back.memory, name))
-    for name in ("spans", "worth", "history"):
-        assert torch.equal(getattr(first, name), getattr(back, name))
-    assert back == first
-    assert back.origin == str(carrying)  # so that mnemic ask --state finds the network
-    both = model.remember(BACK, back)
-    assert both.seen == both.total == model.remember(BACK).seen + first.seen
-    assert both.segments == len(both.history) == model.remember(BACK).segments + first.segments
-    assert int(both.spans[-1, 1]) == len((told() + BACK).rstrip())
-    assert torch.equal(model.remember(told()).memory.slots, first.memory.slots)
-    answer = model.ask(both, ASKED)
-    assert answer.text == "lantern"
-    quoted = (told() + BACK)[answer.evidence[0].start : answer.evidence[0].end]
-    assert quoted in FACT
-
-
-def test_states_are_equal_if_all_they_hold_is(carrying: Path) -> None:
-    model = load(carrying)
-    state = model.remember(told())
-    assert state == model.remember(told()) == dataclasses.replace(state, origin="elsewhere")
-    assert state != model.remember(told(), name="a.txt")
-    assert state != dataclasses.replace(state, worth=state.worth + 1)
-    assert state != dataclasses.replace(state, memory=state.forget(2, 25).memory)
-    assert state != model.remember(told(), state)
-    assert state != "a text"
-
-
-def test_what_is_forgotten_is_a_stretch_and_no_more(carrying: Path) -> None:
-    state = load(carrying).remember(told())
-    assert state.forget(4, 4) is state  # empty, though within the fact
-    assert state.forget(len(told()) + 5, len(told()) + 9) is state  # never read
-    strange: Any = [(9, 4), (-5, 9), (-9, -5), (1.5, 3), ("a", "b")]
-    for start, end in strange:
-        with pytest.raises(ValueError, match="0 ≤ start ≤ end, not"):
-            state.forget(start, end)
-
-
-def test_a_memory_that_holds_nothing_gives_no_answer(carrying: Path) -> None:
-    """A network would say its likeliest word; there is nothing that it could prove it with."""
-    model = load(carrying)
-    for state in (model.remember(""), model.remember(told()).forget(0, len(told()))):
-        assert (state.filled, state.slots) == (0, 16)
-        answer = model.ask(state, ASKED)
-        assert (answer.text, answer.probability, answer.evidence) == ("", 0.0, ())
-        assert (answer.seen, answer.total) == (state.seen, state.total)
-
-
-def test_what_is_no_text_and_no_memory_is_said(carrying: Path) -> None:
-    model: Any = load(carrying)
-    for given, said in ((b"abc", "not bytes"), (Path("a.txt"), "not PosixPath")):
-        with pytest.raises(ValueError, match=f"a text as a str, {said}; of a file: Path"):
-            model.remember(given)
-    for use in (lambda: model.ask("n.mem", ASKED), lambda: model.remember("a", "n.mem")):
-        with pytest.raises(StateError, match="expected a State, not str; load_state"):
-            use()
-
-
-def test_a_memory_that_cannot_be_written_leaves_nothing_behind(
-    carrying: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    state = load(carrying).remember(told())
-    with pytest.raises(StateError, match="there is no folder"):
-        state.save(tmp_path / "none" / "notes.mem")
-    with pytest.raises(StateError, match="is a folder; give a file"):
-        state.save(tmp_path)
-    state.save(tmp_path / "notes.mem")
-
-    def full(*given: object) -> None:
-        raise OSError(28, "No space left on device", "beside")
-
-    monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(OSError, match=r"No space left on device: '.*notes.mem'"):
-        load(carrying).remember("").save(tmp_path / "notes.mem")
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.mem"]
-    assert load(carrying).load_state(tmp_path / "notes.mem") == state
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"seen": "many"}, "is damaged .invalid literal"),
-        ({"texts": "[[1"}, "is damaged .Expecting"),
-        ({"texts": "[[1]]"}, "is damaged"),
-        ({"kind": "notes"}, "of a kind known here: 'notes'"),
-        ({"kind": None, "network": None}, "is no memory; expected a file that"),
-        ({"stride": None}, "is not whole, or of another version"),
-        ({"stride": "0"}, "is damaged .a count is below zero"),
-        ({"texts": '[[5, 3, "a"]]'}, "is damaged .a text is told as"),
-    ],
-)
-def test_a_damaged_memory_is_named(
-    change: dict[str, str | None], said: str, tmp_path: Path
-) -> None:
-    path, state = tmp_path / "notes.mem", load(run_of("keeps")).remember(told())
-    state.save(path)
-    with safe_open(path, "pt") as file:
-        about = file.metadata() | change
-    about = {name: value for name, value in about.items() if value is not None}
-    save_file(load_file(path), path, metadata=about)
-    with pytest.raises(StateError, match=f"notes.mem .*{said}"):
-        read_state(path)
-
-
-def test_a_memory_whose_parts_do_not_fit_is_named(tmp_path: Path) -> None:
-    path, state = tmp_path / "notes.mem", load(run_of("keeps")).remember(told())
-    for change, said in (
-        ({"spans": state.spans[:-1]}, "places of"),
-        ({"spans": state.spans[:1], "worth": state.worth[:1]}, "from a unit that is none of the 1"),
-        ({"memory": state.memory._replace(mask=state.memory.mask[:, :-1])}, "not as many"),
-    ):
-        dataclasses.replace(state, **change).save(path)
-        with pytest.raises(StateError, match=said):
-            read_state(path)
-
-
-def test_a_text_may_be_named_by_a_path(tmp_path: Path) -> None:
-    model = load(run_of("keeps"))
-    state = model.remember(told(), name=tmp_path / "a.txt")
-    state.save(tmp_path / "notes.mem")
-    assert model.load_state(tmp_path / "notes.mem").texts[0].name == str(tmp_path / "a.txt")
-    with pytest.raises(ValueError, match="name is a str or a path, not int"):
-        model.remember(told(), name=5)
-
-
-def test_a_memory_of_another_network_is_refused(carrying: Path, tmp_path: Path) -> None:
-    model, other = load(carrying), load(carrying)
-    with torch.no_grad():
-        next(other.network.parameters()).add_(1.0)
-    state = model.remember(told())
-    state.save(tmp_path / "notes.mem")
-    for use in (
-        lambda: other.ask(state, ASKED),
-        lambda: other.remember(told(), state),
-        lambda: other.load_state(tmp_path / "notes.mem"),
-    ):
-        with pytest.raises(StateError, match="another network"):
-            use()
-    (tmp_path / "broken.mem").write_bytes(b"no memory")
-    with pytest.raises(StateError, match="is no memory"):
-        model.load_state(tmp_path / "broken.mem")
-    with pytest.raises(StateError, match="there is no memory"):
-        model.load_state(tmp_path / "none.mem")
-    assert isinstance(state, State)
-    assert len(repr(state)) < 120
-
-
-def test_nothing_but_a_memory_is_written_over(carrying: Path, tmp_path: Path) -> None:
-    state, path = load(carrying).remember(told()), tmp_path / "notes.mem"
-    state.save(path)
-    state.forget(0, 5).save(path)
-    assert read_state(path) == state.forget(0, 5)
-    (tmp_path / "text.txt").write_text("precious", encoding="utf-8")
-    with pytest.raises(StateError, match=r"text.txt is no memory"):
-        state.save(tmp_path / "text.txt")
-    assert (tmp_path / "text.txt").read_text(encoding="utf-8") == "precious"
-
-
-def test_what_is_no_question_is_told_so(carrying: Path) -> None:
-    model = load(carrying)
-    state = model.remember(told())
-    with pytest.raises(ValueError, match="a question is a str, not NoneType"):
-        model.ask(state, None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["mass", "mann"])
