@@ -282,3 +282,37 @@ def test_inspect_shows_what_is_worth_most_and_refuses_what_is_no_memory(desk: Pa
     assert run("inspect", "empty.mem", "--json").json["slots"] == []
     assert "a.txt is no memory" in refused(run("inspect", "a.txt"))
     assert "--all is for the slots of a memory" in refused(run("inspect", "--all"))
+
+
+def test_a_text_or_a_stretch_is_forgotten(desk: Path) -> None:
+    read("a.txt", "b.txt")
+    whole, size = read_state("notes.mem"), len(told())
+    done = run("forget", "--state", "notes.mem", "b.txt", "--json").json
+    assert done["forgotten"] == [[size, whole.characters]]
+    assert read_state("notes.mem") == whole.forget(size, whole.characters)
+    assert done["cleared"] == whole.filled - done["filled"] > 0
+    start = told().index(FACT)
+    out = run("forget", "--state", "notes.mem", f"{start}-{start + len(FACT)}").out
+    assert f"forgotten: characters {start} to {start + len(FACT)}\n" in out
+    left = whole.forget(size, whole.characters).forget(start, start + len(FACT))
+    assert read_state("notes.mem") == left
+    assert run("ask", "--state", "notes.mem", ASKED, "--json").json["answer"] != "lantern"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "nothing to forget: give a text that was read, or characters"),
+        (["b.txt"], "b.txt was not read into this memory, which has /"),
+        (["9-4"], "9-4 is no stretch of the"),
+        (["0-999999"], "0-999999 is no stretch of the"),
+        (["a.txt", "4-x"], "4-x was not read into this memory"),
+        (["a.txt", "--verify"], "--state forgets in a file of its own: leave out --verify"),
+    ],
+)
+def test_what_cannot_be_forgotten_changes_nothing(desk: Path, words: list[str], said: str) -> None:
+    read("a.txt")
+    before = Path("notes.mem").read_bytes()
+    assert said in refused(run("forget", "--state", "notes.mem", *words))
+    assert Path("notes.mem").read_bytes() == before
+    assert "a.txt is no memory" in refused(run("forget", "--state", "a.txt", "b.txt"))

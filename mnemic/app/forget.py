@@ -1,16 +1,19 @@
 """``mnemic forget``: take documents out of the lasting memory, so that nothing is left."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from mnemic.app.forget_state import forget_state
 from mnemic.app.lasting import Where, memory_at, short
-from mnemic.app.options import AsJson
+from mnemic.app.options import AsJson, refuse
 from mnemic.app.screen import out, print_json, say, visible, warn
 
 
 def forget(
+    context: typer.Context,
     targets: Annotated[
         list[str] | None,
         typer.Argument(metavar="[ID|PATH]...", help="Documents' numbers, files or folders."),
@@ -23,6 +26,15 @@ def forget(
     verify: Annotated[
         bool, typer.Option("--verify", help="Look for traces in the raw bytes of the files.")
     ] = False,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state",
+            metavar="FILE",
+            help="Forget in the memory that mnemic read --state wrote: texts by their paths, or "
+            "characters, START-END.",
+        ),
+    ] = None,
     memory: Where = None,
     as_json: AsJson = False,
 ) -> None:
@@ -33,7 +45,15 @@ def forget(
     Example: mnemic forget 12 --verify
 
     Example: mnemic forget --about "tax return 2019"
+
+    What a network keeps of a text that was read: mnemic forget --state notes.mem novel.txt
     """
+    if state is not None:
+        refuse(
+            context, ("about", "yes", "verify", "memory"), "--state forgets in a file of its own"
+        )
+        forget_state(state, targets or [], as_json=as_json)
+        return
     with memory_at(memory) as lasting:
         chosen = {number for target in targets or [] for number in lasting.meant(target)}
         chosen |= {one.id for one in lasting.about(about)} if about else set()
