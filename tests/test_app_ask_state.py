@@ -105,7 +105,6 @@ def test_what_means_nothing_to_a_network_is_refused_by_ask(
     for words, names in (
         (("--hops", 2, "--passages", 3, ASKED), "--hops, --passages"),
         (("--memory", "x.db", "--confidence", 0, ASKED), "--memory, --confidence"),
-        (("--questions", "a.txt"), "--questions"),
         (("--reader", "none", ASKED), "--reader"),
     ):
         assert f": leave out {names}\n" in refused(run(*asked, *words))

@@ -316,3 +316,17 @@ def test_what_cannot_be_forgotten_changes_nothing(desk: Path, words: list[str], 
     assert said in refused(run("forget", "--state", "notes.mem", *words))
     assert Path("notes.mem").read_bytes() == before
     assert "a.txt is no memory" in refused(run("forget", "--state", "a.txt", "b.txt"))
+
+
+def test_many_questions_are_asked_of_a_memory(desk: Path) -> None:
+    read("a.txt")
+    Path("questions.txt").write_text(f"{ASKED}\n\nwhat does clara have ?\n", encoding="utf-8")
+    done = run("ask", "--state", "notes.mem", "--questions", "questions.txt")
+    rows = [json.loads(line) for line in done.out.splitlines()]
+    assert [own["question"] for own in rows] == [ASKED, "what does clara have ?"]
+    one = run("ask", "--state", "notes.mem", ASKED, "--json").json
+    assert rows[0] == {name: one[name] for name in rows[0]}
+    both = run("ask", "--state", "notes.mem", "--questions", "questions.txt", ASKED)
+    assert "a file of questions is asked of a memory" in refused(both)
+    alone = run("ask", "--model", run_of("keeps"), "--questions", "questions.txt")
+    assert "give --state FILE" in refused(alone)

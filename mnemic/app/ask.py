@@ -15,7 +15,7 @@ from mnemic.app.lasting import READER, Reader, Where
 from mnemic.app.options import MODEL, AsJson, refuse
 from mnemic.app.plot import check, draw
 from mnemic.app.recall import ask_many, ask_memory
-from mnemic.app.recollect import ask_state, carries
+from mnemic.app.recollect import ask_state, ask_states, carries
 from mnemic.app.screen import out, print_json, warn
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 SHOWN = 8  # sentences, unless all are asked for
 MEMORY = {"rich_help_panel": "Of the lasting memory"}
 NETWORK = {"rich_help_panel": "Of a trained network"}
-OF_MEMORY = ("memory", "hops", "passages", "reader", "confidence", "questions")  # parameters
+OF_MEMORY = ("memory", "hops", "passages", "reader", "confidence")  # parameters
+ONE = ("question", "story", "sentence", "plot", "everything")  # that go with one question
 Network: TypeAlias = Annotated[
     Path | None, typer.Option("--model", metavar="DIR", help=MODEL, **NETWORK)
 ]
@@ -57,7 +58,10 @@ def ask(
     questions: Annotated[
         Path | None,
         typer.Option(
-            "--questions", metavar="FILE", help="Many questions, one a line; JSON lines.", **MEMORY
+            "--questions",
+            metavar="FILE",
+            help="Many questions, one a line; JSON lines. Of --state, too.",
+            **MEMORY,
         ),
     ] = None,
     model: Network = None,
@@ -111,6 +115,12 @@ def ask(
     """
     if model is not None or state is not None:
         refuse(context, OF_MEMORY, "a network is asked one question, of what it has read itself")
+        if questions is not None:
+            refuse(context, ONE, "a file of questions is asked of a memory, and is all that is")
+            if state is None:
+                raise ValueError("a file of questions is asked of a memory: give --state FILE")
+            ask_states(model, questions, state)
+            return
         if question is None:
             raise ValueError("no question: give it in quotes, such as 'Where is the milk?'")
         if model is None or state is not None or carries(model):

@@ -1,5 +1,6 @@
 """``mnemic ask --state``: an answer from the memory of a text of any length, with its evidence."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,9 @@ from mnemic.app.lasting import short
 from mnemic.app.plain import SPOKEN, TYPED, text_of
 from mnemic.app.plot import check
 from mnemic.app.pointed import Said, said
+from mnemic.app.progress import Bars
 from mnemic.app.quotes import Quote, Quotes
+from mnemic.app.recall import lines
 from mnemic.app.screen import CUT, cut, out, print_json, visible, warn
 
 if TYPE_CHECKING:
@@ -73,6 +76,24 @@ def ask_state(
         print_json(told | {"notes": notes, "plot": None if plot is None else str(plot)})
     elif plot is not None:
         out().print(f"drawn: {plot}", markup=False, soft_wrap=True)
+
+
+def ask_states(model: Path | None, file: Path, path: Path) -> None:
+    """Answer a file of questions, one a line, a line of JSON each."""
+    from mnemic.learn.recollect import speaks
+
+    questions = list(lines(file))
+    checkpoint, state = remembered(model, "", path)
+    quotes, voice = Quotes(state), speaks(checkpoint)
+    with Bars("questions") as bars:
+        for number, question in enumerate(questions):
+            answer = checkpoint.ask(state, question)
+            words = said(answer, question, quotes, speaks=voice)
+            told = report(answer, words, question, quotes) | {"notes": list(words.notes)}
+            print(json.dumps(told, ensure_ascii=False), flush=True)
+            bars.show("asking", number + 1, len(questions))
+    for note in [*full(state), *quotes.notes()]:
+        warn(note)
 
 
 def remembered(model: Path | None, text: str, path: Path | None) -> tuple["Checkpoint", "State"]:
