@@ -28,8 +28,9 @@ def inspect_state(path: Path, *, everything: bool, as_json: bool) -> None:
     screen = out()
     for name, value in facts(state, path).items():
         screen.print(f"{name:<12} {value}", markup=False, soft_wrap=True)
-    best = sorted(slots, key=lambda own: -own.weight)[: len(slots) if everything else SHOWN]
-    for own in (own for own in slots if own in best):
+    ranked = sorted(slots, key=lambda own: -own.weight)
+    best = {own.number for own in ranked[: len(slots) if everything else SHOWN]}
+    for own in (own for own in slots if own.number in best):
         found = quotes.at(own.sources[0].start, own.sources[0].end)
         words = f"  {brief(found.text)}" if found.text else ""
         more = f"  and {len(own.sources) - 1} more" if len(own.sources) > 1 else ""

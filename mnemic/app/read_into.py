@@ -87,11 +87,13 @@ def rows(wish: Wish) -> Iterator[dict[str, Any]]:
     empty = empty_state(checkpoint, carrier_of(checkpoint))
     checkpoint.network.to(device_of(wish.device))
     untrained = [] if checkpoint.progress.done else ["this network is not trained to the end"]
+    for note in untrained:
+        warn(note)
     goes_on = wish.state.exists() and not wish.fresh
     state = checkpoint.load_state(wish.state) if goes_on else empty
     for name in wish.files:
         before, text = state, text_of(name)
-        notes = [*untrained, *told_before(before, text, name)]
+        notes = told_before(before, text, name)
         state = read_one(checkpoint, before, text, name)
         state.save(wish.state)
         notes += full(state) + ([UNQUOTED] if name == TYPED and text else [])
@@ -106,7 +108,7 @@ def rows(wish: Wish) -> Iterator[dict[str, Any]]:
             "filled": state.filled,
             "slots": state.slots,
             "remembered": state.seen,
-            "notes": notes,
+            "notes": [*untrained, *notes],
         }
 
 

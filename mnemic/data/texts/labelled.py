@@ -48,7 +48,7 @@ def read_labelled(path: Path, columns: Mapping[str, Any], *, paired: bool) -> li
                 have = ", ".join(map(str, row))
                 raise TextError(f"{where}: no column {column!r}; it has {have}")
         label = row[chosen.label]
-        if (not label.strip()) if isinstance(label, str) else not isfinite(label):
+        if missing(label):
             raise TextError(f"{where}: the label is missing, {json.dumps(label)} stands there")
         kind, known = kind or kind_of(label), known or f"{json.dumps(label)} in line {number}"
         if kind_of(label) != kind:
@@ -169,6 +169,11 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def missing(label: str | float) -> bool:
+    """An empty cell, or what programs write into one: NaN."""
+    return not label.strip() if isinstance(label, str) else not isfinite(label)
 
 
 def kind_of(label: str | float) -> str:
