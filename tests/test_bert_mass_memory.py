@@ -3,6 +3,8 @@
 The contract that all memories share is in ``test_memory_contract``.
 """
 
+from itertools import repeat
+
 import pytest
 import torch
 from torch import Tensor
@@ -164,6 +166,31 @@ def test_in_half_precision_products_the_state_stays_as_it_was() -> None:
             found = memory.read(written.state, texts(2, 3)).found
         assert [part.dtype for part in written.state] == [part.dtype for part in before]
         assert found.isfinite().all()
+
+
+@pytest.mark.parametrize("limited", [False, True], ids=["all", "only"])
+@pytest.mark.parametrize("kind", ["bert-mass", "keeps"])
+def test_what_is_chosen_ahead_is_what_each_write_chooses(kind: str, limited: bool) -> None:
+    """Of ragged segments, some of them empty, from a memory that has read before: b 3, g 4, n 5."""
+    memory, before = {"bert-mass": blended, "keeps": keeping}[kind](), texts(3, 5)
+    start = memory.write(memory.empty(3, before), before, full(3, 5)).state
+    states = texts(3, 4, 5, seed=2)[..., 0, :].requires_grad_()
+    mask = torch.rand(3, 4, 5, generator=torch.Generator().manual_seed(3)) < 0.7
+    mask[1, 2:], mask[2, 1] = False, False  # one text has ended, one has a gap
+    only = mask & (states[..., 0] > 0) if limited else None
+    found = []
+    for ahead in (True, False):
+        choices = iter(memory.ahead(start, states, mask, only)) if ahead else repeat(None)
+        state, told = start, []
+        for g in range(4):
+            may = None if only is None else only[:, g]
+            written = memory.write(state, states[:, g].unsqueeze(2), mask[:, g], may, next(choices))
+            state = written.state
+            told += [written.weights, written.entered, written.stored, *state]
+        slope = torch.autograd.grad(state.slots.square().sum() + told[2].sum(), states)
+        found.append([*told, *slope])
+    for one, other in zip(*found):
+        torch.testing.assert_close(one, other)
 
 
 # Keeping what matters ------------------------------------------------------------------------

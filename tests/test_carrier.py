@@ -301,6 +301,11 @@ def test_mistakes_are_named() -> None:
             model | {"encode": {"kind": "recurrent"}, "carry": {"trunkate": 1}},
             {"vocab": 9, "longest": 9},
         )
+    with pytest.raises(ConfigError, match=r"no kind 'memn2n' here.*: bert-mass, keeps"):
+        assemble(
+            model | {"encode": {"kind": "recurrent"}, "memory": {"kind": "memn2n"}},
+            {"vocab": 9, "longest": 9},
+        )
     with pytest.raises(ConfigError, match=r"carry.truncate is at least 0, .* not -3"):
         assemble(
             model | {"encode": {"kind": "recurrent"}, "carry": {"truncate": -3}},

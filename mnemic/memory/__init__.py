@@ -5,6 +5,7 @@ from typing import Any
 
 from mnemic.memory.bert_mass import BertMass
 from mnemic.memory.clusters import ClusterHash
+from mnemic.memory.contract import Controlled as Controlled
 from mnemic.memory.contract import Memory as Memory
 from mnemic.memory.contract import Reading as Reading
 from mnemic.memory.contract import Written as Written
@@ -31,6 +32,8 @@ MEMORIES: dict[str, Callable[..., Any]] = {
     "memnn": MemNN,
     "wmn": WMN,
 }
+
+CONTROLLED = ("bert-mass", "keeps")  # those that a text of many segments can be read into
 
 SELECTS: dict[str, Callable[..., Any]] = {
     "clusters": ClusterHash,

@@ -1,9 +1,10 @@
 """BERT-MASS's own memory: slots that the chosen tokens of each segment are blended into.
 
-Shapes: b batch, n inputs, c chosen inputs, s slots, r sources a slot, m queries, d width.
+Shapes: b batch, g segments, n inputs, c chosen inputs, s slots, r sources a slot, m queries,
+d width.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -48,6 +49,19 @@ class Blended(NamedTuple):
             **cleared(kept, gone)._asdict(),
             hidden=torch.zeros_like(self.hidden),
         )
+
+
+class Choice(NamedTuple):
+    """What of a segment is written. The slots have no say in it: only in where it goes."""
+
+    odds: Tensor  # b n, of all inputs
+    hidden: Tensor  # b 1 c, the controller's after them
+    told: Tensor  # b, how many of them are real
+    u: Tensor  # b c, how much of each chosen one
+    places: Tensor  # b c, where they stand
+    numbers: Tensor  # b c, the same among the real ones
+    value: Tensor  # b c d, what is written of them
+    leans: Tensor  # b c s, to which addresses they go, whatever the slots hold
 
 
 class BertMass(nn.Module):
@@ -108,44 +122,64 @@ class BertMass(nn.Module):
             like.new_zeros(batch, dtype=torch.long),
         )
 
-    def write(
+    def ahead(
         self, state: Blended, states: Tensor, mask: Tensor, only: Tensor | None = None
+    ) -> Iterator[Choice]:
+        """The choices of segments to come, ``states`` b g n d, ``mask`` b g n, ``only`` b g n.
+
+        All at once, which takes a GPU a fraction of the time; written they are one by one.
+        """
+        odds, hidden = self.controller.each(states, mask, state.hidden)
+        u, places = self.chosen(odds, mask if only is None else mask & only)  # b g c
+        z = states.gather(2, places.unsqueeze(-1).expand(*places.shape, states.shape[-1]))
+        numbers = (mask.long().cumsum(2) - 1).gather(2, places)
+        leans = self.ask(z) @ self.addresses.mT  # b g c s
+        every = Choice(odds, hidden, mask.sum(2), u, places, numbers, self.value(z), leans)
+        return map(Choice._make, zip(*(part.unbind(1) for part in every)))
+
+    def write(
+        self,
+        state: Blended,
+        states: Tensor,
+        mask: Tensor,
+        only: Tensor | None = None,
+        choice: Choice | None = None,
     ) -> Written:
-        """``states`` b n 1 d. ``only`` (b n): these may be written; the controller reads all."""
-        told = states[:, :, 0]
-        odds, hidden = self.controller(told, mask, state.hidden)
-        may = mask if only is None else mask & only
-        u, places = self.chosen(odds, may)  # b c
-        z = told.gather(1, places.unsqueeze(-1).expand(-1, -1, told.shape[-1]))  # b c d
-        value = self.value(z)
-        weights = u.unsqueeze(-1) * self.addressed(state, z, value)  # b c s
-        slots, gate, touched = self.blended(state.slots, value, weights)
-        number = state.told.unsqueeze(1) + mask.long().cumsum(1) - 1  # b n
+        """``states`` b n 1 d. ``only`` (b n): these may be written; the controller reads all.
+
+        ``choice`` is what ``ahead`` has made of them, if it was asked.
+        """
+        if choice is None:
+            may = None if only is None else only.unsqueeze(1)
+            choice = next(self.ahead(state, states.transpose(1, 2), mask.unsqueeze(1), may))
+        weights = choice.u.unsqueeze(-1) * self.addressed(state, choice)  # b c s
+        slots, gate, touched = self.blended(state.slots, choice.value, weights)
         with torch.no_grad():
             total = weights.sum(1, keepdim=True)
-            shares = gate.unsqueeze(1) * weights / total.clamp(min=torch.finfo(u.dtype).tiny)
+            shares = gate.unsqueeze(1) * weights / total.clamp(min=torch.finfo(total.dtype).tiny)
             kept = Sources(state.sources, state.shares, state.lost)
-            kept = added(kept, number.gather(1, places), shares, 1 - gate)
-        new = Blended(slots, state.mask | touched, *kept, hidden, state.told + mask.sum(1))
-        wide = places.unsqueeze(-1).expand_as(weights)
+            kept = added(kept, state.told.unsqueeze(1) + choice.numbers, shares, 1 - gate)
+        told = state.told + choice.told
+        new = Blended(slots, state.mask | touched, *kept, choice.hidden, told)
+        wide = choice.places.unsqueeze(-1).expand_as(weights)
         blank = weights.new_zeros(*mask.shape, self.slots)
         put = blank.scatter(1, wide, shares)
-        return Written(new, put, blank.scatter(1, wide, weights), odds)
+        return Written(new, put, blank.scatter(1, wide, weights), choice.odds)
 
     def chosen(self, odds: Tensor, may: Tensor) -> tuple[Tensor, Tensor]:
-        """The highest u of each row and where they stand (b c); 0 where there are fewer."""
+        """The highest u of each row and where they stand (… c); 0 where there are fewer."""
         u = torch.sigmoid(odds)
         worth = u.masked_fill(~may | (u < self.least), -1.0)
-        best, places = worth.topk(min(self.most, may.shape[1]), dim=1)
+        best, places = worth.topk(min(self.most, may.shape[-1]), dim=-1)
         return best.clamp(min=0.0, max=LARGEST), places
 
-    def addressed(self, state: Blended, z: Tensor, value: Tensor) -> Tensor:
+    def addressed(self, state: Blended, choice: Choice) -> Tensor:
         """How each chosen input is spread over the slots, by content: b c s, one in all."""
-        score = self.ask(z) @ self.addresses.mT + value @ state.slots.mT  # b c s
-        score = score.float() * z.shape[-1] ** -0.5
+        value = choice.value
+        score = (choice.leans + value @ state.slots.mT).float() * value.shape[-1] ** -0.5  # b c s
         score = score + self.fresh * (~state.mask).unsqueeze(1).to(score.dtype)
         least = score.topk(self.spread, dim=-1).values[..., -1:]
-        return score.masked_fill(score < least, HIDDEN).softmax(-1).to(z.dtype)
+        return score.masked_fill(score < least, HIDDEN).softmax(-1).to(choice.u.dtype)
 
     def blended(
         self, slots: Tensor, value: Tensor, weights: Tensor

@@ -1,8 +1,9 @@
 """What every memory promises: ``empty``, ``write`` and ``read``, with the weights as evidence.
 
-Shapes: b batch, n inputs, m queries, s slots, k hops, h heads, d width.
+Shapes: b batch, g segments, n inputs, m queries, s slots, k hops, h heads, d width.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
@@ -62,3 +63,27 @@ class Memory(Protocol):
         follow: Tensor | None = None,
         rolls: Tensor | None = None,
     ) -> Reading: ...
+
+
+class Controlled(Memory, Protocol):
+    """A memory with a controller that judges what comes: it can go from segment to segment.
+
+    ``cuts`` says that where a text is cut is part of how it is read. ``only`` (b n) may be written;
+    the controller reads all. ``ahead`` makes the choices of segments to come (b g n d, masks b g n)
+    at once; each is handed to the write of its segment, which without one makes its own.
+    """
+
+    cuts: bool
+
+    def ahead(
+        self, state: Any, states: Tensor, mask: Tensor, only: Tensor | None = None
+    ) -> Iterator[Any]: ...
+
+    def write(
+        self,
+        state: Any,
+        states: Tensor,
+        mask: Tensor,
+        only: Tensor | None = None,
+        choice: Any = None,
+    ) -> Written: ...

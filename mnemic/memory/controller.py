@@ -1,6 +1,6 @@
 """The controller of BERT-MASS: what is worth storing, judged by all that was read so far.
 
-Shapes: b batch, n inputs, d width, l layers (1), c channels.
+Shapes: b batch, s segments, n inputs, d width, l layers (1), c channels.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,11 +45,22 @@ class Controller(nn.Module):
 
     def forward(self, states: Tensor, mask: Tensor, hidden: Tensor) -> Judged:
         """``states`` b n d, ``mask`` b n, ``hidden`` b l c; padding leaves the state as it was."""
-        if not states.shape[1]:
-            return Judged(states.new_zeros(states.shape[:2]), hidden)
-        read = self.recurrent(self.embed(states), mask, Hidden(hidden))
-        odds = self.weigh(read.states).squeeze(-1)  # b n
-        return Judged(odds.float().to(states.dtype), read.state.hidden.to(hidden.dtype))
+        every = self.each(states.unsqueeze(1), mask.unsqueeze(1), hidden)
+        return Judged(every.odds[:, 0], every.hidden[:, 0])
+
+    def each(self, states: Tensor, mask: Tensor, hidden: Tensor) -> Judged:
+        """Segments in turn, b s n of each: their odds, b s n, and the state after each, b s l c."""
+        if not mask.numel():
+            after = hidden.unsqueeze(1).expand(-1, mask.shape[1], -1, -1)
+            return Judged(states.new_zeros(mask.shape), after)
+        real = mask.flatten(1)
+        read = self.recurrent(self.embed(states.flatten(1, 2)), real, Hidden(hidden))
+        odds = self.weigh(read.states).view(mask.shape)
+        steps = torch.arange(1, real.shape[1] + 1, device=real.device)
+        last = torch.where(real, steps, 0).view(mask.shape).amax(2).cummax(1).values  # b s
+        path = torch.cat([hidden, read.states.to(hidden.dtype)], 1)  # b 1+sn c
+        after = path.gather(1, last.unsqueeze(-1).expand(-1, -1, path.shape[-1]))
+        return Judged(odds.float().to(states.dtype), after.unsqueeze(2))
 
 
 def entropy(odds: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
 """A memory that keeps what matters: whole inputs, those of highest worth, each with its time.
 
-Shapes: b batch, n inputs, s slots, m queries, d width.
+Shapes: b batch, g segments, n inputs, s slots, m queries, d width.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mnemic.encode.positions import SinusoidalPositions
 from mnemic.memory.contract import Reading, Written
-from mnemic.memory.controller import CONTROLLER, CONTROLLERS
+from mnemic.memory.controller import CONTROLLER, CONTROLLERS, Judged
 from mnemic.memory.hops import Hops
 from mnemic.memory.slots import age
 from mnemic.recipe import ConfigError, build
@@ -98,12 +98,29 @@ class Keeps(nn.Module):
             like.new_zeros(batch, dtype=torch.long),
         )
 
-    def write(
+    def ahead(
         self, state: Chosen, states: Tensor, mask: Tensor, only: Tensor | None = None
+    ) -> Iterator[Judged]:
+        """What the controller thinks of segments to come, at once: ``states`` b g n d, b g n."""
+        every = self.controller.each(states, mask, state.hidden)
+        return map(Judged._make, zip(*(part.unbind(1) for part in every)))
+
+    def write(
+        self,
+        state: Chosen,
+        states: Tensor,
+        mask: Tensor,
+        only: Tensor | None = None,
+        choice: Judged | None = None,
     ) -> Written:
-        """``states`` b n 1 d. ``only`` (b n): these may be kept; the controller reads all."""
+        """``states`` b n 1 d. ``only`` (b n): these may be kept; the controller reads all.
+
+        ``choice`` is what ``ahead`` has made of them, if it was asked.
+        """
         told = states[:, :, 0]
-        odds, hidden = self.controller(told, mask, state.hidden)
+        if choice is None:
+            choice = self.controller(told, mask, state.hidden)
+        odds, hidden = choice
         may = mask if only is None else mask & only
         may = may & (torch.sigmoid(odds) >= self.least)
         number = state.told.unsqueeze(1) + mask.long().cumsum(1) - 1  # b n

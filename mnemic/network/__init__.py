@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from mnemic.encode import ENCODERS, FUSIONS, WHOLE, TransformerEncoder
 from mnemic.encode.masked_layer import MaskedLayer
 from mnemic.encode.segment import SEGMENTERS
-from mnemic.memory import MEMORIES, Reading, Written
+from mnemic.memory import CONTROLLED, MEMORIES, Reading, Written
 from mnemic.memory.slots import slots_of
 from mnemic.network.carrier import Carrier
 from mnemic.network.memory_reader import MemoryReader
@@ -214,7 +214,8 @@ def carrying(model: Mapping[str, Any], given: dict[str, Any]) -> Carrier | Memor
         raise ConfigError(f"model.carry and model.{wrong[0]} do not go together; leave one out")
     kinds = {kind: maker for kind, maker in ENCODERS.items() if kind not in WHOLE}
     encode = build(kinds, model["encode"], **given)
-    memory = build(MEMORIES, model["memory"], **given) if "memory" in model else None
+    kinds = {kind: MEMORIES[kind] for kind in CONTROLLED}
+    memory = build(kinds, model["memory"], **given) if "memory" in model else None
     given["words"] = encode.embeddings.tokens
     kinds = {kind: RESPONSES[kind] for kind in CARRIED}
     parts = {"encode": encode, "memory": memory, "respond": build(kinds, model["respond"], **given)}

@@ -4,13 +4,14 @@ Shapes: b documents, s segments, p units of a segment, m queries of a segment, d
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from mnemic.memory import Reading, Written
+from mnemic.memory import Controlled, Reading, Written
 
 
 class Step(NamedTuple):
@@ -32,14 +33,18 @@ class Told(NamedTuple):
 
 
 def walk(
-    memory: Any, state: Any, told: Told, *, truncate: int = 0, lasts: bool = True
+    memory: Controlled, state: Any, told: Told, *, truncate: int = 0, lasts: bool = True
 ) -> Iterator[Step]:
     """Read, then write, segment by segment. A document that has ended keeps its memory as it is.
 
     ``truncate``: gradients reach the writes of so many last segments of each document (0: of all).
-    ``lasts=False`` empties the memory before every segment.
+    ``lasts=False`` empties the memory before every segment. What is worth writing is chosen for all
+    segments at once, unless memory begins anew in between, or gradients end there.
     """
     last = told.seen.any(-1).sum(1) - 1  # b
+    choices: Iterator[Any] = repeat(None)
+    if lasts and not (truncate and torch.is_grad_enabled()):
+        choices = memory.ahead(state, told.units, told.seen, told.only)
     for number in range(told.units.shape[1]):
         units, seen = told.units[:, number].unsqueeze(2), told.seen[:, number]  # b p 1 d, b p
         if not lasts:
@@ -48,7 +53,7 @@ def walk(
         if told.asking is not None:
             reading = memory.read(state, told.asking[:, number].unsqueeze(2))
         only = None if told.only is None else told.only[:, number]
-        written = memory.write(state, units, seen, only)
+        written = memory.write(state, units, seen, only, next(choices))
         after = written.state
         if truncate:
             left = last - number
