@@ -18,7 +18,11 @@ ROOMS = (
     "encode", "text", "recipe",
 )  # fmt: skip
 SCREEN = {"typer", "click", "rich", "matplotlib"}  # only a command may need these
-KERNELS = {ROOT / "encode" / "scan_kernel.py", ROOT / "memory" / "rewrite_kernel.py"}  # need triton
+KERNELS = {  # need triton
+    ROOT / "encode" / "relay_kernel.py",
+    ROOT / "encode" / "scan_kernel.py",
+    ROOT / "memory" / "rewrite_kernel.py",
+}
 ALLOWED = {"torch", "numpy", "tokenizers", "safetensors"}  # all that importing the library needs
 LONG: dict[str, str] = {}  # files of more than MOST lines, each with its reason
 MOST = 300

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import vmap
 
-from mnemic.encode.scan import has_triton, scan, scan_at_once, scan_plainly
+from mnemic.encode.recurrent import GRU
+from mnemic.encode.scan import few, has_triton, relay, scan, scan_at_once, scan_plainly
 
 D = 5
 BOTH_WAYS = pytest.mark.parametrize("backward", [False, True], ids=["forward", "backward"])
@@ -156,3 +157,48 @@ def test_the_kernels_take_what_runs_share_and_what_is_strided() -> None:
             unkept = function(given, gate[1], weight[1], None, start)
         found.append((states, *slopes, *alone, *unkept))
     same(*reversed(found))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available() or not has_triton(), reason="needs a GPU")
+@BOTH_WAYS
+@pytest.mark.parametrize("width", [20, 256, 300, 512])
+def test_few_rows_are_relayed_to_the_same_numbers(width: int, backward: bool) -> None:
+    """Of a long text, behind gates of 0 and 1: as step by step, in twice the precision."""
+    taken = on_device(scanned(batch=3, steps=700, width=width))
+    taken[1] = (taken[1] > 0.3).float()
+    with torch.no_grad():
+        states, last = relay(*taken, backward=backward)
+        exact = scan_plainly(*(part.double() for part in taken), backward=backward)
+    same((states.double(), last.double()), exact)
+    assert torch.equal(states[1], taken[4][1].expand_as(states[1]))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available() or not has_triton(), reason="needs a GPU")
+def test_a_state_that_is_no_number_is_told_on_and_nothing_waits_for_ever() -> None:
+    taken = on_device(scanned(batch=3, width=256))
+    from mnemic.encode.relay_kernel import UNSEEN
+
+    with torch.no_grad():
+        taken[1] = (taken[1] > 0.3).float()
+        taken[4].view(torch.int32)[0] = UNSEEN
+        states, _ = relay(*taken)
+    assert states[0].isnan().all()
+    assert states[1:].isfinite().all()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available() or not has_triton(), reason="needs a GPU")
+def test_a_gru_gives_the_same_whether_rows_are_few_or_many() -> None:
+    network = GRU(256, directions="sum").cuda()
+    x, mask = torch.randn(40, 9, 256).cuda(), (torch.rand(40, 9) < 0.7).cuda()
+    with torch.no_grad():
+        assert few(x[:2])
+        assert not few(x)
+        many, one = network(x, mask), network(x[:2], mask[:2])
+    assert not few(x[:2])  # where gradients may be asked for
+    torch.testing.assert_close(one.states, many.states[:2], atol=2e-3, rtol=2e-3)  # TF32 there
+    torch.testing.assert_close(one.last, many.last[:2], atol=2e-3, rtol=2e-3)
+
+
+@torch.no_grad()
+def test_on_a_cpu_no_rows_are_few() -> None:
+    assert not few(torch.randn(1, 9, 256))

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from mnemic.encode.scan import few
 from mnemic.recipe import ConfigError
 
 SHUT = 1e4  # σ(±1e4) is exactly 1 and 0, in bfloat16 too
@@ -37,7 +38,8 @@ class Layers(nn.Module):
     """Layers of one kind of recurrent network, each read forward or in both directions.
 
     ``directions``: "forward"; "halves", two directions of d/2 side by side; or "sum", two of d
-    added, as in DMN+ (Xiong et al. 2016). ``dropout`` acts between the layers.
+    added, as in DMN+ (Xiong et al. 2016). ``dropout`` acts between the layers. ``relay`` is a loop
+    that is faster than torch's kernel where rows are few.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Layers(nn.Module):
         directions: Directions,
         dropout: float,
         fused: bool,
+        relay: Loop | None = None,
     ) -> None:
         super().__init__()
         if depth < 1 or (depth == 1 and dropout):
@@ -59,7 +62,8 @@ class Layers(nn.Module):
             )
         if directions == "halves" and width % 2:
             raise ConfigError(f"width {width} does not divide into two halves; use an even one")
-        self.width, self.directions, self.fused, self.loop = width, directions, fused, loop
+        self.width, self.directions, self.fused = width, directions, fused
+        self.loop, self.relay = loop, relay
         self.channels = width // 2 if directions == "halves" else width
         self.ways = (False,) if directions == "forward" else (False, True)  # backward?
         self.networks = nn.ModuleList(
@@ -85,6 +89,8 @@ class Layers(nn.Module):
     def run(
         self, network: Any, x: Tensor, mask: Tensor, state: State, backward: bool
     ) -> tuple[Tensor, State]:
+        if self.relay is not None and self.fused and few(x):
+            return run_plain(network, self.relay, x, mask, state, backward)
         if self.fused:
             return run_fused(network, x, mask, state, backward)
         return run_plain(network, self.loop, x, mask, state, backward)

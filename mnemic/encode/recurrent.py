@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from mnemic.encode.embeddings import EMBEDDINGS
 from mnemic.encode.recurrence import Directions, Layers, Recurrent, State, step_by_step
-from mnemic.encode.scan import scan
+from mnemic.encode.scan import relay, scan
 from mnemic.recipe import build
 
 UNPLACED: Mapping[str, Any] = {"kind": "sum", "positions": {"kind": "none"}, "norm": False}
@@ -78,8 +78,9 @@ class GRU(nn.Module):
     ) -> None:
         super().__init__()
         self.layers = Layers(
-            nn.GRU, scan_real, width,
+            nn.GRU, partial(scan_real, scan), width,
             depth=depth, directions=directions, dropout=dropout, fused=fused,
+            relay=partial(scan_real, relay),
         )  # fmt: skip
 
     def forward(self, x: Tensor, mask: Tensor, state: Hidden | None = None) -> Recurrent:
@@ -121,10 +122,15 @@ def elman_step(given: Tensor, back: Tensor, state: State) -> State:
 
 
 def scan_real(
-    given: Tensor, mask: Tensor, weights: tuple[Tensor, Tensor], state: State, backward: bool
+    by: Callable[..., tuple[Tensor, Tensor]],
+    given: Tensor,
+    mask: Tensor,
+    weights: tuple[Tensor, Tensor],
+    state: State,
+    backward: bool,
 ) -> tuple[Tensor, State]:
     """A GRU's loop: the gate is open at real steps and shut at padding."""
-    states, last = scan(given, mask.to(given.dtype), *weights, *state, backward=backward)
+    states, last = by(given, mask.to(given.dtype), *weights, *state, backward=backward)
     return states, (last,)
 
 

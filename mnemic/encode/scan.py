@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 
 WIDEST = 256  # channels that the kernels have room for
+RELAYED = range(129, 513)  # channels for which ``relay`` is faster than torch's own kernel
+AT_ONCE = 4  # programs of ``relay`` that surely run at once on a core
 
 
 def scan(
@@ -57,6 +59,30 @@ def scan_plainly(
     if backward:
         states.reverse()
     return torch.stack(states, 1) if states else start.unsqueeze(1)[:, :0], hidden
+
+
+def few(given: Tensor) -> bool:
+    """Whether ``relay`` is for this (b n d): few rows on a GPU, of which nothing is learnt."""
+    batch, steps, width = given.shape
+    if not given.is_cuda or torch.is_grad_enabled() or given.dtype != torch.float32:
+        return False
+    if not batch * steps or width not in RELAYED or not has_triton():
+        return False
+    from mnemic.encode.relay_kernel import programs
+
+    cores = torch.cuda.get_device_properties(given.device).multi_processor_count
+    return batch * programs(width) <= AT_ONCE * cores
+
+
+def relay(
+    given: Tensor, gate: Tensor, weight: Tensor, bias: Tensor, start: Tensor,
+    *, backward: bool = False,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """As ``scan``, where rows are ``few``: all three parts, gates of 0 and 1, no gradients."""
+    from mnemic.encode.relay_kernel import relay as by_kernel
+
+    states = by_kernel(given, gate, weight, bias, start, backward=backward)
+    return states, states[:, 0 if backward else -1]
 
 
 def gru_step(given: Tensor, back: Tensor, hidden: Tensor) -> Tensor:
