@@ -105,6 +105,9 @@ KERNELS = pytest.mark.skipif(
     not has_triton() or not (torch.cuda.is_available() or "TRITON_INTERPRET" in os.environ),
     reason="needs triton, and a GPU or TRITON_INTERPRET=1",
 )
+ON_GPU = pytest.mark.skipif(
+    not torch.cuda.is_available() or not has_triton(), reason="needs a GPU"
+)  # programs that wait for each other
 INTERPRETED = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
@@ -159,7 +162,7 @@ def test_the_kernels_take_what_runs_share_and_what_is_strided() -> None:
     same(*reversed(found))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available() or not has_triton(), reason="needs a GPU")
+@ON_GPU
 @BOTH_WAYS
 @pytest.mark.parametrize("width", [20, 256, 300, 512])
 def test_few_rows_are_relayed_to_the_same_numbers(width: int, backward: bool) -> None:
@@ -173,7 +176,7 @@ def test_few_rows_are_relayed_to_the_same_numbers(width: int, backward: bool) ->
     assert torch.equal(states[1], taken[4][1].expand_as(states[1]))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available() or not has_triton(), reason="needs a GPU")
+@ON_GPU
 def test_a_state_that_is_no_number_is_told_on_and_nothing_waits_for_ever() -> None:
     taken = on_device(scanned(batch=3, width=256))
     from mnemic.encode.relay_kernel import UNSEEN
@@ -186,7 +189,33 @@ def test_a_state_that_is_no_number_is_told_on_and_nothing_waits_for_ever() -> No
     assert states[1:].isfinite().all()
 
 
-@pytest.mark.skipif(not torch.cuda.is_available() or not has_triton(), reason="needs a GPU")
+@ON_GPU
+@pytest.mark.parametrize("width", [132, 256, 512])
+def test_the_most_rows_that_are_few_all_run_at_once(width: int) -> None:
+    """On several streams, too, and recorded as a graph."""
+    with torch.no_grad():
+        rows = max(b for b in range(1, 99) if few(torch.empty(b, 1, width, device="cuda")))
+        taken = on_device(scanned(batch=rows, steps=50, width=width))
+        taken[1] = torch.ones_like(taken[1])
+        exact = scan_plainly(*(part.double() for part in taken))[0].float()
+        streams = [torch.cuda.Stream() for _ in range(8)]
+        torch.cuda.synchronize()
+        found = []
+        for stream in streams:
+            with torch.cuda.stream(stream):
+                found += [relay(*taken)[0] for _ in range(5)]
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            recorded, _ = relay(*taken)
+        graph.replay()
+        graph.replay()
+        torch.cuda.synchronize()
+    for states in (*found, recorded):
+        same((states,), (exact,))
+
+
+@ON_GPU
 def test_a_gru_gives_the_same_whether_rows_are_few_or_many() -> None:
     network = GRU(256, directions="sum").cuda()
     x, mask = torch.randn(40, 9, 256).cuda(), (torch.rand(40, 9) < 0.7).cuda()

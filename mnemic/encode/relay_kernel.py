@@ -4,7 +4,8 @@ One step of one sequence is too little work for a GPU, and to start it takes lon
 So every program stays from the first step to the last, with the weights of a few channels in its
 registers: it reads the whole state, and stores its own channels of the next one. Nobody counts who
 is done: where a state is not stored yet stands ``UNSEEN``, which no arithmetic gives, and is looked
-at again. All programs of a row must therefore run at once, which ``scan.few`` sees to.
+at again. All programs must therefore run at once: they are launched so, as a cooperative grid, and
+``scan.few`` sees to it that there is room for them.
 
 Shapes: b batch (rows), n steps, d width, g parts: r, z and h̃.
 """
@@ -87,6 +88,6 @@ def relay(
     padded = triton.next_power_of_2(width)
     relay_kernel[programs(width), batch](
         *taken, path, steps, width, columns=COLUMNS, padded=padded, backward=backward,
-        unseen=UNSEEN, num_warps=max(1, padded // CHANNELS),
+        unseen=UNSEEN, num_warps=max(1, padded // CHANNELS), launch_cooperative_grid=True,
     )  # fmt: skip
     return path.view(torch.float32)
