@@ -31,7 +31,7 @@ from mnemic.data.long.hide import Piece, cut
 from mnemic.data.long.tensors import Asked, Document, LongSet
 from mnemic.learn.checkpoint import load
 from mnemic.learn.judge import answer_figures
-from mnemic.learn.reader import answer_all
+from mnemic.learn.pointed import point_all
 from mnemic.network.carrier import Encoded
 from mnemic.recipe import build
 
@@ -74,7 +74,7 @@ def main() -> None:
     ]
     found: dict[str, Any] = {"run": str(given.run), "articles": len(articles), "rows": rows}
     if judge is not None:
-        found["right paragraph"] = judge([own.question.text for a in articles for own in a.told])
+        found["right paragraph"] = judge([(own.question.text,) for a in articles for own in a.told])
     print(json.dumps(found, indent=1))
 
 
@@ -174,7 +174,7 @@ def measure(
         sentences = [article.sentences for article in articles for _ in article.told]
         row |= judge(
             [
-                " ".join(own[place] for place in sorted(b[: judge.told]))
+                tuple(own[place] for place in sorted(b[: judge.told]))
                 for own, b in zip(sentences, best)
             ]
         )
@@ -183,7 +183,7 @@ def measure(
 
 
 class Judge:
-    """F1 and exact match in percent of what a reader says to every question, given a text each.
+    """F1 and exact match in percent of what a reader says to every question, given sentences each.
 
     Memories of one article have much in common: what was asked of a text is not asked again.
     """
@@ -192,13 +192,13 @@ class Judge:
         self.reader, self.told = load(given.reader), given.told
         self.reader.network.to(given.device)
         self.questions = [own.question for article in articles for own in article.told]
-        self.known: dict[tuple[str, str], str] = {}
+        self.known: dict[tuple[str, tuple[str, ...]], str] = {}
 
-    def __call__(self, texts: Sequence[str]) -> dict[str, float]:
-        pairs = [(own.question, text) for own, text in zip(self.questions, texts)]
+    def __call__(self, told: Sequence[tuple[str, ...]]) -> dict[str, float]:
+        pairs = [(own.question, stretches) for own, stretches in zip(self.questions, told)]
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self.known]
-        for pair, own in zip(new, answer_all(self.reader, new)):
-            self.known[pair] = pair[1][own.start : own.end]
+        for pair, (words, _) in zip(new, point_all(self.reader, new)):
+            self.known[pair] = words
         figures = answer_figures(
             [self.known[pair] for pair in pairs], [own.answers for own in self.questions]
         )

@@ -140,6 +140,19 @@ def test_a_text_that_was_read_before_is_told_again_and_said_to_be(desk: Path) ->
     assert read("b.txt").json["notes"][0].startswith("b.txt has changed since it was read")
 
 
+def test_what_was_kept_of_each_text_and_what_is_strange_to_the_network_is_told(desk: Path) -> None:
+    Path("strange.txt").write_text("玛丽 去了 厨房 . " * 5, encoding="utf-8")
+    read("a.txt", "strange.txt")
+    state = read_state("notes.mem")
+    old, new = map(json.loads, read("a.txt", "strange.txt", "--fresh").out.splitlines())
+    assert read_state("notes.mem") == state
+    assert new["kept"] <= new["filled"] <= old["kept"] + new["kept"]
+    assert old["kept"] == old["filled"] > 0
+    assert old["notes"] == []
+    (note,) = [own for own in new["notes"] if "unknown to this network" in own]
+    assert note.startswith("86 % of the tokens of strange.txt are")
+
+
 def test_a_text_without_words_is_said_to_be(desk: Path) -> None:
     Path("blank.txt").write_text(" \n", encoding="utf-8")
     assert "blank.txt holds no words" in read("blank.txt").json["notes"]
@@ -287,7 +300,8 @@ def test_inspect_shows_what_is_worth_most_and_refuses_what_is_no_memory(desk: Pa
 def test_a_text_or_a_stretch_is_forgotten(desk: Path) -> None:
     read("a.txt", "b.txt")
     whole, size = read_state("notes.mem"), len(told())
-    done = run("forget", "--state", "notes.mem", "b.txt", "--json").json
+    Path("link.txt").symlink_to("b.txt")  # the same file by another path
+    done = run("forget", "--state", "notes.mem", "link.txt", "--json").json
     assert done["forgotten"] == [[size, whole.characters]]
     assert read_state("notes.mem") == whole.forget(size, whole.characters)
     assert done["cleared"] == whole.filled - done["filled"] > 0
@@ -328,5 +342,8 @@ def test_many_questions_are_asked_of_a_memory(desk: Path) -> None:
     assert rows[0] == {name: one[name] for name in rows[0]}
     both = run("ask", "--state", "notes.mem", "--questions", "questions.txt", ASKED)
     assert "a file of questions is asked of a memory" in refused(both)
+    Path("none.txt").write_text("\n", encoding="utf-8")
+    none = run("ask", "--state", "notes.mem", "--questions", "none.txt")
+    assert "none.txt holds no question; write one a line" in refused(none)
     alone = run("ask", "--model", run_of("keeps"), "--questions", "questions.txt")
     assert "give --state FILE" in refused(alone)

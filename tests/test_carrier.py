@@ -306,6 +306,8 @@ def test_mistakes_are_named() -> None:
             model | {"encode": {"kind": "recurrent"}, "memory": {"kind": "memn2n"}},
             {"vocab": 9, "longest": 9},
         )
+    with pytest.raises(ConfigError, match=r"carry.lessons is at least 0, not -1"):
+        make(lessons=-1)
     with pytest.raises(ConfigError, match=r"carry.truncate is at least 0, .* not -3"):
         assemble(
             model | {"encode": {"kind": "recurrent"}, "carry": {"truncate": -3}},

@@ -1,9 +1,11 @@
 """What is remembered is a value: kept, read on, edited, compared; bad ones are named."""
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from long_runs import ASKED, BACK, FACT, run_of, told
@@ -59,7 +61,9 @@ def test_what_is_forgotten_is_a_stretch_and_no_more(carrying: Path) -> None:
     state = load(carrying).remember(told())
     assert state.forget(4, 4) is state  # empty, though within the fact
     assert state.forget(len(told()) + 5, len(told()) + 9) is state  # never read
-    strange: Any = [(9, 4), (-5, 9), (-9, -5), (1.5, 3), ("a", "b")]
+    assert state.forget(len(told()) + 5, 10**30) is state
+    assert state.forget(np.int64(0), np.int64(9)) == state.forget(0, 9)
+    strange: Any = [(9, 4), (-5, 9), (-9, -5), (1.5, 3), ("a", "b"), (True, 4)]
     for start, end in strange:
         with pytest.raises(ValueError, match="0 ≤ start ≤ end, not"):
             state.forget(start, end)
@@ -143,6 +147,36 @@ def test_a_memory_whose_parts_do_not_fit_is_named(tmp_path: Path) -> None:
             read_state(path)
 
 
+@pytest.mark.parametrize("part", ["spans", "worth", "memory.slots"])
+def test_a_byte_that_changed_is_noticed(part: str, tmp_path: Path) -> None:
+    path = tmp_path / "notes.mem"
+    load(run_of("keeps")).remember(told()).save(path)
+    whole = bytearray(path.read_bytes())
+    size = int.from_bytes(whole[:8], "little")
+    place = 8 + size + json.loads(whole[8 : 8 + size])[part]["data_offsets"][0]
+    whole[place] ^= 1
+    path.write_bytes(whole)
+    with pytest.raises(StateError, match=r"notes.mem is damaged \("):
+        read_state(path)
+
+
+def test_places_that_run_backwards_are_noticed_in_a_memory_without_a_digest(tmp_path: Path) -> None:
+    path, state = tmp_path / "notes.mem", load(run_of("keeps")).remember(told())
+    state.save(path)
+    with safe_open(path, "pt") as file:
+        about = {name: value for name, value in file.metadata().items() if name != "digest"}
+    save_file(load_file(path), path, metadata=about)
+    assert read_state(path) == state  # as those were that older versions wrote
+    for spans in (
+        state.spans.flip(1),
+        state.spans - state.characters,
+        state.spans + state.characters,
+    ):
+        save_file(load_file(path) | {"spans": spans.contiguous()}, path, metadata=about)
+        with pytest.raises(StateError, match=r"is damaged .a unit is no stretch of the"):
+            read_state(path)
+
+
 def test_a_text_may_be_named_by_a_path(tmp_path: Path) -> None:
     model = load(run_of("keeps"))
     state = model.remember(told(), name=tmp_path / "a.txt")
@@ -190,3 +224,10 @@ def test_what_is_no_question_is_told_so(carrying: Path) -> None:
     state = model.remember(told())
     with pytest.raises(ValueError, match="a question is a str, not NoneType"):
         model.ask(state, None)  # type: ignore[arg-type]
+
+
+def test_a_network_that_stores_masked_words_alone_reads_no_text() -> None:
+    model = load(run_of("keeps"))
+    model.network.tokens = "masked"
+    with pytest.raises(ValueError, match=r"stores masked words alone .*carry.tokens = 'controller'"):
+        model.remember(told())

@@ -148,3 +148,15 @@ def test_plain_rules_need_no_other_package() -> None:
         "He left.", '"Why?"', "she said!", "Of 3.5 apples", "a heading", "New.", "小王走了。",
         "他说：“好！”", "然后",
     ]  # fmt: skip
+
+
+def test_plain_rules_know_titles_and_initials() -> None:
+    """A full stop behind them ends nothing; behind a word that only ends like them it does."""
+    text = "It was Mrs. Bute’s avarice. Mr. W. E. B. Du Bois saw St. Paul’s vs. York, e.g. then. "
+    text += "So did I. He is a test. Is it Dr.? So."
+    ends = [0, *ends_of(text), len(text)]
+    assert [text[start:end].strip() for start, end in pairwise(ends) if start < end] == [
+        "It was Mrs. Bute’s avarice.",
+        "Mr. W. E. B. Du Bois saw St. Paul’s vs. York, e.g. then.",
+        "So did I.", "He is a test.", "Is it Dr.?", "So.",
+    ]  # fmt: skip

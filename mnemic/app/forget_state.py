@@ -44,8 +44,9 @@ def forget_state(path: Path, targets: Sequence[str], *, as_json: bool) -> None:
 def meant(state: "State", target: str) -> Iterator[tuple[int, int]]:
     """The stretches that are meant by a path, or by START-END."""
     edges = [0, *accumulate(own.characters for own in state.texts)]
+    wanted = resolved(place_of(target))  # by whatever path the same file was read
     places = [
-        span for span, own in zip(pairwise(edges), state.texts) if own.name == place_of(target)
+        span for span, own in zip(pairwise(edges), state.texts) if resolved(own.name) == wanted
     ]
     if places:
         yield from places
@@ -64,3 +65,8 @@ def meant(state: "State", target: str) -> Iterator[tuple[int, int]]:
             "START-END, counted through all texts, START below END"
         )
     yield start, end
+
+
+def resolved(name: str) -> str:
+    """A path without its links and detours; standard input and nameless texts stay as they are."""
+    return str(Path(name).resolve()) if Path(name).is_absolute() else name

@@ -22,12 +22,11 @@ def said(answer: "Recollected", question: str, quotes: Quotes, *, speaks: bool) 
     Where the reader sees no answer in those sentences, or no file is there to quote, there are no
     words.
     """
-    from mnemic.learn.pointed import TOLD, pointed
+    from mnemic.learn.pointed import pointed
 
     if speaks:
         return Said(answer.text, answer.probability)
-    most = answer.evidence[:TOLD]
-    told = [(one.start, quotes.at(one.start, one.end).text or "") for one in most]
+    told = [(one.start, quotes.at(one.start, one.end).text or "") for one in answer.evidence]
     if not told or not told[0][1]:
         note = "the text is not at hand, so there are no words to answer with, only places in it"
         return Said("", None, (note,))

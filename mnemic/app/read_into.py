@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mnemic.learn.state import State
 
 
+STRANGE = 0.1  # of a text's tokens: more are worth a note
 UNQUOTED = "standard input cannot be quoted later: save it in a file and read that to be answered"
 
 
@@ -96,6 +97,7 @@ def rows(wish: Wish) -> Iterator[dict[str, Any]]:
         notes = told_before(before, text, name)
         state = read_one(checkpoint, before, text, name)
         state.save(wish.state)
+        notes += unknown(checkpoint, text, name)
         notes += full(state) + ([UNQUOTED] if name == TYPED and text else [])
         notes += [] if state.seen > before.seen else [f"{called(name)} holds no words"]
         for note in notes:
@@ -105,6 +107,7 @@ def rows(wish: Wish) -> Iterator[dict[str, Any]]:
             "seen": state.seen - before.seen,
             "total": state.total - before.total,
             "state": str(wish.state),
+            "kept": newer(state, before),
             "filled": state.filled,
             "slots": state.slots,
             "remembered": state.seen,
@@ -131,6 +134,23 @@ def told_before(state: "State", text: str, name: str) -> list[str]:
             "stays, beside what it says now; --fresh begins anew"
         ]
     return []
+
+
+def unknown(checkpoint: "Checkpoint", text: str, name: str) -> list[str]:
+    """Said of a text many of whose words are none to the network, as of another script."""
+    words: Any = checkpoint.tokenizer
+    ids = words.encode(text, special=False).ids
+    share = ids.count(words.unknown) / max(len(ids), 1)
+    if share < STRANGE:
+        return []
+    told = f"{share * 100:.0f} % of the tokens of {called(name)} are unknown to this network"
+    return [f"{told}, which can tell little of them; was it trained on another language?"]
+
+
+def newer(state: "State", before: "State") -> int:
+    """How many slots hold something that was read since ``before``."""
+    sources, _ = state.memory.origins  # 1 s r
+    return int((sources >= len(before.spans)).any(-1).sum())
 
 
 def place_of(name: str) -> str:

@@ -83,6 +83,8 @@ def ask_states(model: Path | None, file: Path, path: Path) -> None:
     from mnemic.learn.recollect import speaks
 
     questions = list(lines(file))
+    if not questions:
+        raise ValueError(f"{file} holds no question; write one a line")
     checkpoint, state = remembered(model, "", path)
     quotes, voice = Quotes(state), speaks(checkpoint)
     with Bars("questions") as bars:

@@ -4,22 +4,64 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from mnemic.learn.reader import answer_all
 from mnemic.learn.results import DOUBT, Source
 from mnemic.learn.shipped import WEIGHTS
 from mnemic.learn.state import State, Text
+from mnemic.text.windows import WindowError
 
 TOLD = 4  # sentences that the reader is given: those that were read most
 
 
 def pointed(question: str, told: Sequence[tuple[int, str]]) -> tuple[str, float]:
-    """The answer in the first of these stretches (where each begins, and its words).
+    """The answer in the first of these stretches (where each begins, and its words), most read.
 
     And how sure it is that they hold one; where they rather do not, there are no words.
     """
-    text = " ".join(words for _, words in sorted(told[:TOLD]) if words)
-    found = reader().answer(question, text)
-    words = "" if found.no_answer > DOUBT else text[found.start : found.end]
-    return words, 1 - found.no_answer
+    first = dict.fromkeys(words for _, words in told if words)  # what was told twice counts once
+    begins = {words: start for start, words in reversed(told)}
+    chosen = sorted(list(first)[:TOLD], key=begins.__getitem__)
+    try:
+        ((words, none),) = point_all(reader(), [(question, chosen)])
+    except WindowError:
+        count = len(reader().tokenizer.encode(question, special=False).ids)
+        raise ValueError(
+            f"the question has {count} tokens, too many for the reader that points at words in "
+            "what was found; ask a shorter one"
+        ) from None
+    return "" if none > DOUBT else words, 1 - none
+
+
+def point_all(network: Any, asked: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[str, float]]:
+    """Of each question and its stretches the words that answer it, and how likely there are none.
+
+    The stretches are read as one text, since they tell of each other, but the words stand in one of
+    them: where the best ones run over a seam, the stretches that they touch are read each by
+    itself.
+    """
+    joined = [(question, " ".join(stretches)) for question, stretches in asked]
+    found, again = [], list[tuple[int, str, str]]()
+    for number, own in enumerate(answer_all(network, joined)):
+        question, text = joined[number]
+        found.append((text[own.start : own.end], own.no_answer))
+        touched = touching(asked[number][1], own.start, own.end)
+        again += [(number, question, stretch) for stretch in touched[1:] and touched]
+    best = [0.0] * len(found)
+    for (number, _, stretch), own in zip(again, answer_all(network, [one[1:] for one in again])):
+        if own.score > best[number]:
+            best[number] = own.score
+            found[number] = (stretch[own.start : own.end], found[number][1])
+    return found
+
+
+def touching(stretches: Sequence[str], start: int, end: int) -> list[str]:
+    """Those that hold some of these characters of all of them, a blank between each two."""
+    touched, begin = [], 0
+    for own in stretches:
+        if begin < end and start < begin + len(own):
+            touched.append(own)
+        begin += len(own) + 1
+    return touched
 
 
 def stretches(state: State, text: str, evidence: Sequence[Source]) -> list[tuple[int, str]]:

@@ -233,7 +233,12 @@ def carrier_of(checkpoint: "Checkpoint") -> Carrier:
     if not isinstance(network, Carrier) or network.memory is None:
         raise ValueError(
             "this network reads no text into a memory that can be asked; bert-mass does, which "
-            "comes with mnemic, and so does what the recipes bert-mass and keeps train"
+            "comes with mnemic, and so does what recipes with model.carry train, such as keeps"
+        )
+    if network.tokens == "masked":
+        raise ValueError(
+            "this network stores masked words alone (model.carry.tokens = 'masked'), and a text "
+            "that is read has none: train one with model.carry.tokens = 'controller'"
         )
     return network
 

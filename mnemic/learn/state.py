@@ -7,8 +7,10 @@ Shapes: u units (tokens or sentences) that were read, t looks at the slots, s sl
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
+from numbers import Integral
 from pathlib import Path
 from secrets import token_hex
 from stat import S_IMODE, S_IWUSR
@@ -110,11 +112,13 @@ class State:
         nothing was read from, changes nothing: the same state comes back.
         Exact forgetting is reading again without it: what other tokens knew of it is still there.
         """
-        if not (isinstance(start, int) and isinstance(end, int) and 0 <= start <= end):
+        whole = all(isinstance(own, Integral) and not isinstance(own, bool) for own in (start, end))
+        if not (whole and 0 <= start <= end):
             raise ValueError(
                 f"forget takes a start and an end, 0 ≤ start ≤ end, not {start!r} and {end!r}: "
                 "characters, counted through all texts that were read"
             )
+        start, end = (min(int(own), self.characters) for own in (start, end))
         if start == end:
             return self
         inside = (self.spans[:, 0] < end) & (self.spans[:, 1] > start)
@@ -144,6 +148,7 @@ class State:
         parts |= {name: getattr(self, name) for name in TENSORS}
         told = {name: str(getattr(self, name)) for name in TOLD + COUNTS}
         told["texts"] = json.dumps(self.texts)
+        told["digest"] = digest(parts, told)
         whole = save({name: part.contiguous() for name, part in parts.items()}, metadata=told)
         beside = path.with_name(f".{path.name}.{token_hex(4)}.new")  # of this writer alone
         try:
@@ -209,7 +214,10 @@ def read_state(path: str | Path) -> State:
     except (ValueError, TypeError) as error:
         raise StateError(f"{path} is damaged ({error}); read the text again") from None
     state = State(memory=form(**{name: parts[key] for key, name in own.items()}), **words)
-    if reason := disagreement(state):
+    reason = disagreement(state)
+    if not reason and told.pop("digest", "") not in ("", digest(parts, told)):  # old ones have none
+        reason = "it holds other bytes than were saved"
+    if reason:
         raise StateError(f"{path} is damaged ({reason}); read the text again")
     return state
 
@@ -220,12 +228,15 @@ def disagreement(state: State) -> str:
         sources, shares = state.memory.origins  # b s r
     except RuntimeError:
         return "slots and where they came from are not as many"
-    units = len(state.spans)
+    units, edge = len(state.spans), state.characters
     for own in state.texts:
         if not (isinstance(own.name, str) and isinstance(own.characters, int)):
             return f"a text is told as {own}"
     if state.spans.shape != (units, 2) or state.worth.shape != (units,):
         return f"places of {units} units have a worth for {len(state.worth)}"
+    first, last = state.spans.unbind(1)
+    if not bool(((first >= 0) & (first <= last) & (last <= edge)).all()):
+        return f"a unit is no stretch of the {edge} characters that were read"
     if sources.shape != shares.shape or sources.shape[:-1] != state.memory.mask.shape:
         return "slots and where they came from are not as many"
     if sources.numel() and int(sources.max()) >= units:
@@ -233,6 +244,15 @@ def disagreement(state: State) -> str:
     if min(state.characters, state.seen, state.total, state.segments) < 0 or state.stride < 1:
         return "a count is below zero"
     return ""
+
+
+def digest(parts: Mapping[str, Tensor], told: Mapping[str, str]) -> str:
+    """The same for the same tensors and words."""
+    whole = sha256(json.dumps(dict(sorted(told.items()))).encode())
+    for name, part in sorted(parts.items()):
+        whole.update(f"{name} {part.dtype} {list(part.shape)}".encode())
+        whole.update(part.contiguous().flatten().view(torch.uint8).numpy().data)
+    return whole.hexdigest()
 
 
 def same(one: Any, other: Any) -> bool:

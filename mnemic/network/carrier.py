@@ -84,6 +84,8 @@ class Carrier(nn.Module):
         self.copies = getattr(respond, "copies", None) is not None
         if truncate < 0:
             raise ConfigError(f"carry.truncate is at least 0, which cuts nothing, not {truncate}")
+        if lessons < 0:
+            raise ConfigError(f"carry.lessons is at least 0, not {lessons}")
         if self.copies and unit != "tokens":
             raise ConfigError("respond.copies takes words from slots: carry.unit is 'tokens'")
 

@@ -11,7 +11,13 @@ from mnemic.text.chinese import HAN
 
 _INNER = f"[^\\W{HAN}]+"  # letters, digits and underscores, but no Chinese
 _WORD = re.compile(f"[{HAN}]|[@#]?{_INNER}(?:[-.]{_INNER})*|['’]{_INNER}|[^\\w\\s]")
-_END = re.compile(r"[.!?][\"'”’)]*(?=\s|$)|[。！？][”’」』）]*|\S(?=[^\S\n]*\n\s*\n)")
+# What a full stop behind it does not end: titles of people and places, "vs", and initials; "I" is
+# rather the pronoun.
+_TITLES = "Mr|Mrs|Ms|Messrs|Mme|Mlle|Dr|Prof|Rev|Hon|Capt|Col|Gen|Lt|Sgt|St|Mt|vs"
+_SHORT = "".join(f"(?<!\\b{own})" for own in (*_TITLES.split("|"), "[A-HJ-Z]", r"e\.g", r"i\.e"))
+_END = re.compile(
+    rf"(?:[!?]|{_SHORT}\.)[\"'”’)]*(?=\s|$)|[。！？][”’」』）]*|\S(?=[^\S\n]*\n\s*\n)"
+)
 
 _BREAK = re.compile(r"\n[^\S\n]*\n\s*")
 
@@ -24,9 +30,9 @@ def words_of(text: str) -> list[tuple[int, int]]:
 def ends_of(text: str) -> list[int]:
     """Where sentences end by plain rules.
 
-    Behind . ! or ? and its quotes, before a blank; behind their Chinese forms; at an empty line.
-    ``mnemic.text.sentences`` knows abbreviations, too; this is for texts of millions of words, and
-    needs no other package.
+    Behind . ! or ? and its quotes, before a blank, unless the full stop is that of a title or an
+    initial; behind their Chinese forms; at an empty line. ``mnemic.text.sentences`` knows far more;
+    this is for texts of millions of words, and needs no other package.
     """
     return [found.end() for found in _END.finditer(text)]
 
