@@ -229,5 +229,7 @@ def test_what_is_no_question_is_told_so(carrying: Path) -> None:
 def test_a_network_that_stores_masked_words_alone_reads_no_text() -> None:
     model = load(run_of("keeps"))
     model.network.tokens = "masked"
-    with pytest.raises(ValueError, match=r"stores masked words alone .*carry.tokens = 'controller'"):
+    with pytest.raises(
+        ValueError, match=r"stores masked words alone .*carry.tokens = 'controller'"
+    ):
         model.remember(told())
