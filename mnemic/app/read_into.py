@@ -139,6 +139,8 @@ def told_before(state: "State", text: str, name: str) -> list[str]:
 def unknown(checkpoint: "Checkpoint", text: str, name: str) -> list[str]:
     """Said of a text many of whose words are none to the network, as of another script."""
     words: Any = checkpoint.tokenizer
+    if words.name_of("unknown") is None:  # to one of bytes nothing is
+        return []
     ids = words.encode(text, special=False).ids
     share = ids.count(words.unknown) / max(len(ids), 1)
     if share < STRANGE:
