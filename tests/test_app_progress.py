@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from mnemic.app import progress
+
 LINE = "a long line " * 20
 CODE = f"""
 from mnemic.app.progress import Bars
@@ -27,3 +29,17 @@ def test_what_is_printed_beside_a_bar_arrives_as_it_was() -> None:
     os.close(seen)
     assert "saying" in drawn
     assert done.stdout == f"{LINE}\n" * 3
+
+
+def test_a_look_that_takes_long_is_told_where_no_bar_is_seen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with progress.Bars("steps") as bars:
+        bars.looking(50)
+        bars.show("phase 1 of 1", 1, 2)  # in time
+        assert bars.late is not None
+        assert bars.late.finished.is_set()
+        monkeypatch.setattr(progress, "SOON", 0.0)
+        bars.looking(1000)
+        bars.late.join()
+    assert capsys.readouterr().err == "validation: 1000 examples\n"

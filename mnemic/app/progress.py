@@ -1,6 +1,7 @@
 """How far the work is: bars on a terminal, and a line now and then where there is none."""
 
 import sys
+from threading import Timer
 from types import TracebackType
 
 from rich.progress import (
@@ -13,6 +14,8 @@ from rich.progress import (
 )
 
 from mnemic.app.screen import err, say
+
+SOON = 5.0  # seconds that nobody minds waiting without a word
 
 
 class Bars:
@@ -34,6 +37,7 @@ class Bars:
             redirect_stdout=sys.stdout.isatty(),  # else what is printed would go where bars are
         )
         self.ids: dict[str, TaskID] = {}
+        self.late: Timer | None = None  # what is said unless something is shown before
 
     def __enter__(self) -> "Bars":
         self.bars.start()
@@ -45,10 +49,14 @@ class Bars:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self.late is not None:
+            self.late.cancel()
         self.bars.stop()
 
     def show(self, name: str, done: float, total: int, detail: str | None = None) -> None:
         """Move the bar of ``name``; ``detail`` stays until another one comes."""
+        if self.late is not None:
+            self.late.cancel()
         if name not in self.ids:
             begun = max(int(done) - 1, 0)  # so that what an earlier run did counts for no speed
             self.ids[name] = self.bars.add_task(
@@ -58,6 +66,15 @@ class Bars:
         speed = f"{task.speed:,.0f} {self.unit}/s" if task.speed and self.unit else ""
         said = task.fields["detail"] if detail is None else detail
         self.bars.update(task.id, completed=done, total=total, speed=speed, detail=said)
+
+    def looking(self, count: int) -> None:
+        """Of a look at so many examples: told beside the newest bar; in a line if it takes long."""
+        text = f"validation: {count} examples"
+        if self.terminal and self.ids:
+            self.bars.update(list(self.ids.values())[-1], detail=text)
+        self.late = Timer(SOON, self.line, [text])
+        self.late.daemon = True
+        self.late.start()
 
     def line(self, text: str) -> None:
         """Said only where no bar can be seen."""

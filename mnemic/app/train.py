@@ -97,7 +97,9 @@ def follow(
     going = False
     began_at: tuple[int, int] | None = None
     with patient() as stopped, Bars("steps") as bars:
-        steps = fit(recipe, folder, seed=seed, device=device_of(device), fresh=fresh)
+        steps = fit(
+            recipe, folder, seed=seed, device=device_of(device), fresh=fresh, looking=bars.looking
+        )
         for report in steps:
             if began_at is None:
                 began_at = (report.phase, report.step - 1)

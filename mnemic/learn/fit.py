@@ -5,7 +5,7 @@ It yields a ``Report`` a step and knows no screen.
 """
 
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import nullcontext
 from math import isfinite
 from pathlib import Path
@@ -66,18 +66,21 @@ def data_of(recipe: Recipe) -> Data:
 
 
 def fit(
-    recipe: Recipe, folder: str | Path, *, seed: int = 0, device: str = "auto", fresh: bool = False
-) -> Generator[Report, None, None]:
+    recipe: Recipe, folder: str | Path, *, seed: int = 0, device: str = "auto",
+    fresh: bool = False, looking: Callable[[int], None] = lambda count: None,
+) -> Generator[Report, None, None]:  # fmt: skip
     """Train ``recipe`` into ``folder``, or go on with the run that stands there.
 
     A run that was stopped, even by a kill, goes on from its last checkpoint and ends with the
     same bits. Closing the generator saves first; an interrupt within a step does not, since
-    the weights may then be half stepped.
+    the weights may then be half stepped. ``looking`` hears of each look at the validation set,
+    which may take minutes, before it: how many examples are looked at.
     """
     place = start_processes(device)
     leads = not dist.is_initialized() or dist.get_rank() == 0
     with lock(Path(folder)) if leads else nullcontext():
         run = Run(recipe, Path(folder), seed, place, fresh)
+        run.looking = looking
         try:
             for phase in run.plan[run.progress.phase :]:
                 yield from run.train(phase)
@@ -98,6 +101,7 @@ class Run:
         self.sums = torch.zeros(2, dtype=torch.float64)  # of loss and norm, in this epoch so far
         self.parts: dict[str, Tensor] = {}  # the same of each loss by name, where there are several
         self.best = Best()
+        self.looking: Callable[[int], None] = lambda count: None
         before = None if fresh else found(folder, recipe, seed)
         if before is None:
             check_foreign(folder)
@@ -215,6 +219,7 @@ class Run:
         """The error in percent on what was held back of the training set, and its figures."""
         if not len(self.data.validation):
             return None, {}
+        self.looking(len(self.data.validation))
         return look(self.network, self.data.validation.to(self.device))
 
     def restore(self, optimiser: torch.optim.Optimizer) -> None:
