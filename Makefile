@@ -26,7 +26,7 @@ demo: $(VENV)/ready-all ## set up, remember mnemic's documentation, ask it, show
 
 test: $(VENV)/ready-test ## set up and run the tests
 	@echo "test: pytest, on all cores"
-	@$(BIN)/python -m pytest -n auto --dist loadfile
+	@$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 slow: $(VENV)/ready-test ## run the long proofs
 	@echo "slow: pytest -m slow"

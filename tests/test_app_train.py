@@ -34,7 +34,7 @@ def test_a_line_a_look_where_there_is_no_terminal(tmp_path: Path) -> None:
 
 def test_ctrl_c_saves_and_the_same_command_ends_with_the_same_bits(tmp_path: Path) -> None:
     """The interrupted run is stopped in the middle of an epoch, then goes on to the end."""
-    long = (*TRAIN, *sets("data.count=500", "train.epochs=30", "train.validate=1"))
+    long = (*TRAIN, *sets("data.count=500", "train.epochs=12", "train.validate=1"))
     stopped = (*long, "--out", tmp_path / "stopped")
     process = start(*stopped, "--fresh")
     assert process.stderr is not None

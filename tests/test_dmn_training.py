@@ -27,7 +27,7 @@ def test_a_tiny_dmn_plus_learns_one_supporting_fact() -> None:
 
 def test_a_tiny_dmn_is_taught_which_sentence_to_read() -> None:
     """Two facts: the first pass of a strongly supervised DMN finds who had the thing last."""
-    made = 'data={kind="generated", tasks=[2], count=1500, sentences=12}'
+    made = 'data={kind="generated", tasks=[2], count=1000, sentences=12}'
     short = ["train.rate=0.003", "model.width=32", "model.memory.passes=2", "phases=[{}]"]
     short += ["train.batch=32", "train.buckets=1", 'train.schedule={kind="constant"}']
     short += ["train.epochs=4", "train.keep=last", "train.patience=0"]

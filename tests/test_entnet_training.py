@@ -85,7 +85,7 @@ def test_a_tiny_entnet_learns_one_supporting_fact() -> None:
     recipe = load("entnet", [made, *tiny])
     data = data_of(recipe)
     pools, cpu = [torch.arange(len(data.train))], torch.device("cpu")
-    for seed in range(3):
+    for seed in (2, 0, 1):  # the one that fits here is tried first
         networks = new_networks(recipe, data, [seed])
         for _ in fit_many(recipe, data, networks, seeds=[seed], pools=pools, device=cpu):
             pass
