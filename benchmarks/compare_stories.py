@@ -15,9 +15,9 @@ from math import pi, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
-from mnemic.data.stories.folder import SIZES, TASKS, folder_of, path_of
-from mnemic.data.stories.format import Question, Sentence, Story, StoryError, examples, read
-from mnemic.data.stories.generate import generate
+from mnemic.data.babi.folder import SIZES, TASKS, folder_of, path_of
+from mnemic.data.babi.format import Question, Sentence, Story, StoryError, examples, read
+from mnemic.data.babi.generate import generate
 
 ERRORS = 3.0  # standard errors within which two means agree
 SLACK = 0.02  # relative difference within which two means agree anyway

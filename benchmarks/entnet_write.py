@@ -15,10 +15,10 @@ from recorded import far, launches, seconds
 from torch import Tensor
 from torch.func import vmap
 
-from mnemic.memory.rewrite import Rewriting, rewrite, rewrite_plainly
+from mnemic.memory.parts.entnet_write import Rewriting, rewrite, rewrite_plainly
 
 try:
-    from mnemic.memory import rewrite_kernel as kernel
+    from mnemic.kernels import entnet_write as kernel
 except ImportError as error:
     raise SystemExit(f"this needs a GPU, and triton: {error}") from None
 

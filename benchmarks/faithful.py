@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mnemic.checkpoint.folder import load
 from mnemic.data import DATASETS
-from mnemic.data.long.tensors import FULL, LongSet
-from mnemic.learn.checkpoint import load
-from mnemic.learn.recall import right
+from mnemic.data.long_context.batches import FULL, LongSet
+from mnemic.evaluate.long_context import right
 from mnemic.recipe import build
 
 AT_ONCE = 65_536  # tokens that are encoded together

@@ -69,7 +69,7 @@ class Job(NamedTuple):
 
 def pack(data: Path, into: Path, weights: Path) -> None:
     """Everything that training elsewhere needs, in a folder of its own."""
-    from mnemic.data.texts.files import find
+    from mnemic.data.text_tasks.files import find
 
     for task in TASKS.values():
         found = (task.learnt, task.tested) if task.split else (task.learnt, task.held, task.tested)
@@ -123,7 +123,7 @@ def run_beside(job: Job, asked: argparse.Namespace) -> bool:
 
 def run_before(job: Job, asked: argparse.Namespace) -> None:
     """The run that a job begins with."""
-    from mnemic.learn.fit import fit
+    from mnemic.train.run import fit
 
     own = TASKS[job.task]
     first = Job(own.before, job.seed)
@@ -134,8 +134,8 @@ def run_before(job: Job, asked: argparse.Namespace) -> None:
 
 def start_of(job: Job, runs: Path) -> Path:
     """The folder with the weights that a job's first run begins with."""
-    from mnemic.learn.shipped import WEIGHTS
-    from mnemic.store.network import SHIPPED
+    from mnemic.checkpoint.shipped import WEIGHTS
+    from mnemic.store.retrieve.models import SHIPPED
 
     return WEIGHTS / SHIPPED if TASKS[job.task].start == "reader" else runs / "start"
 
@@ -144,12 +144,12 @@ def run_one(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
     """Train, keep what was best on validation, test that once, and write what came out."""
     import torch
 
+    from mnemic.checkpoint.folder import load
     from mnemic.data import DATASETS
-    from mnemic.learn.checkpoint import load
-    from mnemic.learn.fit import fit
-    from mnemic.learn.judge import figures
-    from mnemic.learn.tables import hardware
+    from mnemic.evaluate.text_metrics import figures
     from mnemic.recipe import build
+    from mnemic.reproduce.babi_table import hardware
+    from mnemic.train.run import fit
 
     task, began = TASKS[job.task], time.monotonic()
     start = runs / job.before if job.before else start_of(job, runs)
@@ -181,8 +181,8 @@ def run_one(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
 
 def recipe_of(job: Job, data: Path, start: Path, own: Sequence[str]) -> dict[str, Any]:
     """The task's recipe with its files, from the start or from scratch."""
-    from mnemic.learn.start import with_start
     from mnemic.recipe import load
+    from mnemic.train.initialize import with_start
 
     task = TASKS[job.task]
     files = {"folder": data / task.folder, "learnt": task.learnt, "held": task.held}

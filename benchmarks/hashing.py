@@ -17,8 +17,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from mnemic.memory.clusters import ClusterHash
-from mnemic.memory.select import KeyHash
+from mnemic.memory.parts.cluster_hash import ClusterHash
+from mnemic.memory.parts.key_hash import KeyHash
 
 GROUP = 5  # words that mean the same
 LENGTH, ASKED = 7, 3  # words of a sentence and of a question

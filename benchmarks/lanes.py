@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from mnemic.learn.lanes import TURN
-from mnemic.learn.tables import BabiTable, rebuild
+from mnemic.reproduce.babi_table import BabiTable, rebuild
+from mnemic.reproduce.streams import TURN
 
 
 def main(words: Sequence[str] | None = None) -> None:

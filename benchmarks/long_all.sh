@@ -45,7 +45,7 @@ learn() { # NAME RECIPE OPTION…
     local name=$1
     shift
     [ -e "$out/$name.done" ] ||
-        { job "$name" python -m mnemic.learn "$@" --start reader --device cuda --out "$out/runs/$name" && touch "$out/$name.done"; } ||
+        { job "$name" python -m mnemic train "$@" --start reader --device cuda --out "$out/runs/$name" && touch "$out/$name.done"; } ||
         { touch "$out/$name.failed"; return 1; }
 }
 

@@ -25,14 +25,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from mnemic.checkpoint.folder import load
 from mnemic.data import DATASETS
-from mnemic.data.long.articles import Article, opens_of
-from mnemic.data.long.hide import Piece, cut
-from mnemic.data.long.tensors import Asked, Document, LongSet
-from mnemic.learn.checkpoint import load
-from mnemic.learn.judge import answer_figures
-from mnemic.learn.pointed import point_all
-from mnemic.network.carrier import Encoded
+from mnemic.data.long_context.articles import Article, opens_of
+from mnemic.data.long_context.batches import Asked, Document, LongSet
+from mnemic.data.long_context.hide import Piece, cut
+from mnemic.evaluate.text_metrics import answer_figures
+from mnemic.models.segment_model import Encoded
+from mnemic.predict.extract_answer import point_all
 from mnemic.recipe import build
 
 MEMORIES = ("network", "random", "first")

@@ -35,12 +35,12 @@ import torch
 from long_once import wrong_of_once
 from torch import Tensor, nn
 
+from mnemic.checkpoint.folder import load
 from mnemic.data import DATASETS
-from mnemic.data.long.hide import Piece
-from mnemic.data.long.tensors import FULL, Batch, LongSet
-from mnemic.learn.checkpoint import load
-from mnemic.learn.evaluate import by_task
-from mnemic.learn.recall import right, wrong_of_each
+from mnemic.data.long_context.batches import FULL, Batch, LongSet
+from mnemic.data.long_context.hide import Piece
+from mnemic.evaluate.error_rate import by_task
+from mnemic.evaluate.long_context import right, wrong_of_each
 from mnemic.recipe import build
 from mnemic.respond.classes import mean_of
 

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from mnemic.data.long.tensors import LongSet, sent
-from mnemic.learn.recall import carrier_of, right
-from mnemic.network.carrier import Carrier, Encoded
-from mnemic.network.segments import Counted, Segments, counted
+from mnemic.data.long_context.batches import LongSet, sent
+from mnemic.evaluate.long_context import carrier_of, right
+from mnemic.models.inputs import Counted, Segments, counted
+from mnemic.models.segment_model import Carrier, Encoded
 
 Row = np.ndarray  # of one segment, 3 n: tokens, sentences, mask
 MOST = 16_384  # segments that are encoded together; a GPU's kernel refuses more than 65,535

@@ -18,11 +18,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mnemic.checkpoint.folder import load
 from mnemic.data import DATASETS
-from mnemic.data.texts.dataset import labelled
-from mnemic.data.texts.sets import told
-from mnemic.learn.checkpoint import load
-from mnemic.learn.read import class_scores
+from mnemic.data.text_tasks.dataset import labelled
+from mnemic.data.text_tasks.splits import told
+from mnemic.predict.windows import class_scores
 from mnemic.recipe import build
 
 

@@ -39,8 +39,8 @@ Read = Callable[[int], Iterator[int]]  # a text of so many tokens, piece by piec
 
 def ours(kind: str, given: argparse.Namespace) -> Read:
     """A network of ours that carries a memory; segments are made when they are read."""
-    from mnemic.network import assemble
-    from mnemic.network.segments import Segments
+    from mnemic.models import assemble
+    from mnemic.models.inputs import Segments
 
     model = {
         "width": given.width,

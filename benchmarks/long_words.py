@@ -23,11 +23,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mnemic.checkpoint.folder import load
 from mnemic.data import DATASETS
-from mnemic.data.long.background import number, read_novels
-from mnemic.data.long.hide import Piece, cut
-from mnemic.data.long.tensors import Asked, Batch, Document, LongSet, hash_of
-from mnemic.learn.checkpoint import load
+from mnemic.data.long_context.background import number, read_novels
+from mnemic.data.long_context.batches import Asked, Batch, Document, LongSet, hash_of
+from mnemic.data.long_context.hide import Piece, cut
 from mnemic.objectives.bert_mass import BertMassLoss
 from mnemic.recipe import build
 

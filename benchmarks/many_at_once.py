@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import torch
 
 from mnemic.data.contract import Data
-from mnemic.learn.fit import data_of
-from mnemic.learn.fit_many import fit_many, new_networks
 from mnemic.recipe import Recipe, load
+from mnemic.reproduce.train_ensemble import fit_many, new_networks
+from mnemic.train.run import data_of
 
 WARM = 50  # steps of each phase that are not timed: a graph is recorded, caches fill
 

@@ -29,9 +29,9 @@ import squad_memory
 from squad_memory import PARTS, flat
 
 from mnemic import Memory
-from mnemic.data.texts.examples import Asked
-from mnemic.learn.metrics import exact, overlap_f1
-from mnemic.store.confidence import LEAST
+from mnemic.data.text_tasks.examples import Asked
+from mnemic.evaluate.metrics import exact, overlap_f1
+from mnemic.store.answer.confidence import LEAST
 
 HALF = 0.5  # of F1: from here on an answer counts as right
 CURVE = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

@@ -1,4 +1,4 @@
-"""Fit what ``mnemic.store.confidence`` knows: how sure an answer of the lasting memory is.
+"""Fit what ``mnemic.store.answer.confidence`` knows: how sure an answer of the lasting memory is.
 
     python benchmarks/memory_confidence.py SQUAD --memory squad.db [--questions 800]
         [--kept gathered.jsonl]
@@ -27,10 +27,10 @@ from squad_memory import Squad
 from torch import Tensor
 
 from mnemic import Memory
-from mnemic.data.texts.examples import Asked
-from mnemic.learn.metrics import exact, overlap_f1
-from mnemic.store.asking import Asking, in_hops, offered, same_words
-from mnemic.store.confidence import Confidence, Features
+from mnemic.data.text_tasks.examples import Asked
+from mnemic.evaluate.metrics import exact, overlap_f1
+from mnemic.store.answer.ask import Asking, in_hops, offered, same_words
+from mnemic.store.answer.confidence import Confidence, Features
 
 GRID = [number / 100 for number in range(1, 100)]
 STEPS = 200

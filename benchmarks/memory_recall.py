@@ -22,8 +22,8 @@ import squad_memory
 from squad_memory import PARTS, flat
 
 from mnemic import Memory
-from mnemic.data.texts.examples import Asked
-from mnemic.store.reading import Sought, seek, share
+from mnemic.data.text_tasks.examples import Asked
+from mnemic.store.retrieve.hybrid import Sought, seek, share
 
 MOST = 5  # passages that are looked at
 

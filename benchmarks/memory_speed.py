@@ -32,13 +32,13 @@ import numpy
 
 from mnemic import Memory
 from mnemic.store import Asking, Embedder, SQLiteStore
-from mnemic.store.asking import ask
+from mnemic.store.answer.ask import ask
+from mnemic.store.answer.reader import reader_of
 from mnemic.store.contract import Draft, Marks, Model, Vectors
-from mnemic.store.embed import embedder
-from mnemic.store.keys import without_keys
-from mnemic.store.large import vector_blocks
-from mnemic.store.reader import reader_of
-from mnemic.store.reading import CANDIDATES, read
+from mnemic.store.retrieve.embedders import embedder
+from mnemic.store.retrieve.hybrid import CANDIDATES, read
+from mnemic.store.retrieve.sentence_keys import without_keys
+from mnemic.store.sqlite.quantized import vector_blocks
 from mnemic.text.documents import Passage, Sentence
 from mnemic.text.sentences import sentences as split
 

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 
 import numpy
 
-from mnemic.store import PostgresStore, postgres_dense
+from mnemic.store import PostgresStore
 from mnemic.store.contract import Draft, Model, Nearest, Vectors
-from mnemic.store.keys import without_keys
+from mnemic.store.postgres import vectors as postgres_dense
+from mnemic.store.retrieve.sentence_keys import without_keys
 from mnemic.text.documents import Passage, Sentence
 
 MOST, CENTRES, QUERIES = 200, 500, 30

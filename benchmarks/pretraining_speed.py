@@ -22,16 +22,16 @@ import torch
 
 from mnemic.data import DATASETS
 from mnemic.data.corpora import CorpusSet, Sequences, corpus_set
-from mnemic.learn.phase import draws_of, phases, train_phase
-from mnemic.learn.start import new_network
-from mnemic.learn.train import optimiser_of
-from mnemic.network import IGNORE
+from mnemic.models import IGNORE
 from mnemic.objectives import OBJECTIVES, Loss
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.masking import TokenMasking
 from mnemic.objectives.pretraining import ask
 from mnemic.recipe import Recipe, build, load
 from mnemic.text import TRAINERS
+from mnemic.train.initialize import new_network
+from mnemic.train.loop import optimiser_of
+from mnemic.train.phases import draws_of, phases, train_phase
 
 VOCAB, LENGTH, MEAN, DEVIATION = 16_384, 128, 108, 17  # of bert-pretrain on English Wikipedia
 WARM = 10  # steps before the clock starts: compiling, and the allocator

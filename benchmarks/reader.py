@@ -18,14 +18,14 @@ from typing import Any
 
 import torch
 
+from mnemic.checkpoint.folder import Checkpoint, load
 from mnemic.data import DATASETS
-from mnemic.data.texts.articles import ArticleFiles, judged_set
-from mnemic.data.texts.sets import room_of
+from mnemic.data.text_tasks.retrieval import ArticleFiles, judged_set
+from mnemic.data.text_tasks.splits import room_of
 from mnemic.encode import for_inference
-from mnemic.learn.checkpoint import Checkpoint, load
-from mnemic.learn.judge import figures
-from mnemic.learn.processes import start_processes
+from mnemic.evaluate.text_metrics import figures
 from mnemic.recipe import build
+from mnemic.train.distributed import start_processes
 
 BARS = {"exact": 71.5, "f1": 82.0, "no answer": 85.0, "recall@1": 70.0, "recall@5": 88.0}
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from mnemic.data.knowledge.dataset import KnowledgeFolder
 from mnemic.data.knowledge.format import Fact, Question
 from mnemic.text import Words
-from mnemic.text.words import fold
+from mnemic.text.tokenizers.words import fold
 
 STEPS, RATE = 300, 0.05
 

@@ -13,9 +13,9 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from mnemic.encode.gated_gru import has_triton, relay
 from mnemic.encode.recurrence import run_fused, run_plain
 from mnemic.encode.recurrent import scan_real
-from mnemic.encode.scan import has_triton, relay
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from typing import Any
 
 from results_long import long_rows
 
-from mnemic.learn.figures import evidence_line, summary_of
+from mnemic.reproduce.statistics import evidence_line, summary_of
 
 READ = (  # the head of the columns that say what was read, tasks 1 / 2 / 3
     "reads a proof, tasks 1 / 2 / 3, % | answer changes without it; without another, % | ",

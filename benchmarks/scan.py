@@ -17,10 +17,10 @@ from recorded import far, launches, seconds
 from torch import Tensor
 from torch.func import vmap
 
-from mnemic.encode.scan import scan_at_once, scan_plainly
+from mnemic.encode.gated_gru import scan_at_once, scan_plainly
 
 try:
-    from mnemic.encode import scan_kernel as kernel
+    from mnemic.kernels import gru_scan as kernel
 except ImportError as error:
     raise SystemExit(f"this needs a GPU, and triton: {error}") from None
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mnemic import Memory
+from mnemic.checkpoint.atomic_files import read_json
+from mnemic.checkpoint.shipped import WEIGHTS
 from mnemic.data import DATASETS
 from mnemic.data.contract import Part
-from mnemic.data.texts.articles import ArticleFiles
-from mnemic.data.texts.examples import Asked
-from mnemic.learn.disk import read_json
-from mnemic.learn.shipped import WEIGHTS
+from mnemic.data.text_tasks.examples import Asked
+from mnemic.data.text_tasks.retrieval import ArticleFiles
 from mnemic.recipe import build
 
 PARTS: dict[str, Part] = {"train": "train", "held": "validation", "dev": "test"}

@@ -27,14 +27,14 @@ TABLES = {  # what a recipe calls it: where its kinds are listed
     "model.encode": "mnemic.encode:ENCODERS",
     "model.fuse": "mnemic.encode:FUSIONS",
     "model.memory": "mnemic.memory:MEMORIES",
-    "model.memory.update": "mnemic.memory.update:UPDATES",
-    "model.memory.match": "mnemic.memory.match:MATCHES",
+    "model.memory.update": "mnemic.memory.parts.hop_update:UPDATES",
+    "model.memory.match": "mnemic.memory.parts.match:MATCHES",
     "model.respond": "mnemic.respond:RESPONSES",
     "data": "mnemic.data:DATASETS",
     "objective": "mnemic.objectives:OBJECTIVES",
-    "train.optimiser": "mnemic.learn.optimise:OPTIMISERS",
-    "train.schedule": "mnemic.learn.schedule:SCHEDULES",
-    "train.clip": "mnemic.learn.clip:CLIPS",
+    "train.optimiser": "mnemic.train.optim.optimizers:OPTIMISERS",
+    "train.schedule": "mnemic.train.optim.schedules:SCHEDULES",
+    "train.clip": "mnemic.train.optim.clipping:CLIPS",
 }
 
 
@@ -77,7 +77,7 @@ def commands() -> Iterator[str]:
     """Every command with what its ``--help`` prints."""
     import typer
 
-    from mnemic.app.main import app
+    from mnemic.cli.main import app
 
     for path in walk(typer.main.get_command(app)):
         yield f"## mnemic {' '.join(path)}\n\n```text\n{help_of(path)}\n```\n"

@@ -3,21 +3,23 @@
 Every name here is loaded when it is first used: ``import mnemic`` alone imports no torch.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mnemic._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from mnemic.ask import Answer, Evidence, ask_story
-    from mnemic.data.stories.format import read_story
-    from mnemic.learn.checkpoint import Checkpoint, load
-    from mnemic.learn.classifier import TextClassifier
-    from mnemic.learn.fit import fit
-    from mnemic.learn.state import State
+    from mnemic.checkpoint.folder import Checkpoint
+    from mnemic.data.babi.format import read_story
     from mnemic.memory import Reading, Written
-    from mnemic.network import Network, assemble
+    from mnemic.models import Network, assemble
+    from mnemic.predict import Answer, Evidence, ask_story
+    from mnemic.predict.memory_state import State
+    from mnemic.predict.model import Model, load
     from mnemic.recipe import ConfigError
     from mnemic.recipe import load as load_recipe
     from mnemic.store import Memory
+    from mnemic.train.run import fit
+    from mnemic.train.sklearn import TextClassifier
 
 __version__ = "0.1.0"
 
@@ -27,6 +29,7 @@ __all__ = [
     "ConfigError",
     "Evidence",
     "Memory",
+    "Model",
     "Network",
     "Reading",
     "State",
@@ -41,32 +44,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "mnemic.ask": ["Answer", "Evidence", "ask_story"],
-    "mnemic.data.stories.format": ["read_story"],
-    "mnemic.learn.checkpoint": ["Checkpoint", "load"],
-    "mnemic.learn.classifier": ["TextClassifier"],
-    "mnemic.learn.fit": ["fit"],
-    "mnemic.learn.state": ["State"],
+    "mnemic.predict": ["Answer", "Evidence", "ask_story"],
+    "mnemic.data.babi.format": ["read_story"],
+    "mnemic.checkpoint.folder": ["Checkpoint"],
+    "mnemic.predict.model": ["Model", "load"],
+    "mnemic.train.sklearn": ["TextClassifier"],
+    "mnemic.train.run": ["fit"],
+    "mnemic.predict.memory_state": ["State"],
     "mnemic.memory": ["Reading", "Written"],
-    "mnemic.network": ["Network", "assemble"],
+    "mnemic.models": ["Network", "assemble"],
     "mnemic.recipe": ["ConfigError", "load_recipe"],
     "mnemic.store": ["Memory"],
 }
-_OTHERWISE = {"load_recipe": "load"}  # what its home calls it
-
-
-def _find(name: str) -> Any:
-    for home, names in _HOMES.items():
-        if name in names:
-            found = getattr(import_module(home), _OTHERWISE.get(name, name))
-            globals()[name] = found  # so that the next use does not come here
-            return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
 if not TYPE_CHECKING:  # a type checker would take every name for known
-    __getattr__ = _find
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES, {"load_recipe": "load"})

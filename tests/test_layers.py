@@ -14,18 +14,16 @@ import mnemic
 ROOT = Path(mnemic.__file__).parent
 # From top to bottom; a room may import what stands below it, never what stands above.
 ROOMS = (
-    "app", "ask", "store", "learn", "objectives", "data", "network", "respond", "memory",
-    "encode", "text", "recipe",
+    "cli", "mcp", "store", "reproduce", "train", "evaluate", "predict", "checkpoint", "objectives",
+    "data", "models", "respond", "memory", "encode", "kernels", "text", "recipe",
 )  # fmt: skip
 SCREEN = {"typer", "click", "rich", "matplotlib"}  # only a command may need these
-KERNELS = {  # need triton
-    ROOT / "encode" / "relay_kernel.py",
-    ROOT / "encode" / "scan_kernel.py",
-    ROOT / "memory" / "rewrite_kernel.py",
-}
+KERNELS = {
+    path for path in (ROOT / "kernels").glob("*.py") if path.stem != "__init__"
+}  # need triton
 ALLOWED = {"torch", "numpy", "tokenizers", "safetensors"}  # all that importing the library needs
 LONG: dict[str, str] = {}  # files of more than MOST lines, each with its reason
-MOST = 300
+MOST = 400
 
 
 class Import(NamedTuple):
@@ -61,7 +59,7 @@ def imports_of(path: Path, tree: ast.AST) -> Iterator[Import]:
                 yield Import(path, node.lineno, name.name, inside)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: name the whole module, without dots"
-            for name in node.names:  # each may be a module itself: from mnemic.learn import fit
+            for name in node.names:  # each may be a module itself: from mnemic.train import fit
                 yield Import(path, node.lineno, f"{node.module}.{name.name}", inside)
 
 
@@ -71,7 +69,7 @@ IMPORTS = [one for path, tree in TREES.items() for one in imports_of(path, tree)
 def room_of_file(path: Path) -> str | None:
     """``python -m mnemic`` is a command; the package's own ``__init__`` lies in no room."""
     first = path.relative_to(ROOT).parts[0].removesuffix(".py")
-    return {"__init__": None, "__main__": "app"}.get(first, first)
+    return {"__init__": None, "_lazy": None, "__main__": "cli"}.get(first, first)
 
 
 def room_of_module(module: str) -> str | None:
@@ -102,14 +100,12 @@ def test_imports_point_down() -> None:
 
 def test_the_walk_sees_an_arrow_back() -> None:
     """The test above would be empty if it overlooked an import."""
-    text = (
-        "import mnemic.learn\ndef f():\n  from mnemic.ask import Answer\n  from mnemic import app"
-    )
+    text = "import mnemic.train\ndef f():\n  from mnemic.predict import x\n  from mnemic import cli"
     found = [
         (one.module, one.inside) for one in imports_of(ROOT / "data" / "x.py", ast.parse(text))
     ]
-    assert found == [("mnemic.learn", False), ("mnemic.ask.Answer", True), ("mnemic.app", True)]
-    assert [room_of_module(module) for module, _ in found] == ["learn", "ask", "app"]
+    assert found == [("mnemic.train", False), ("mnemic.predict.x", True), ("mnemic.cli", True)]
+    assert [room_of_module(module) for module, _ in found] == ["train", "predict", "cli"]
     assert room_of_module("mnemic.__version__") is None
     assert room_of_module("torch.nn") is None
     assert len(IMPORTS) > 200
@@ -119,7 +115,7 @@ def test_only_commands_know_a_screen() -> None:
     assert not [
         one.place
         for one in IMPORTS
-        if one.module.split(".")[0] in SCREEN and room_of_file(one.path) != "app"
+        if one.module.split(".")[0] in SCREEN and room_of_file(one.path) != "cli"
     ]
 
 
@@ -132,7 +128,7 @@ def test_what_is_not_needed_at_import_is_imported_on_use() -> None:
     assert not [
         one.place
         for one in IMPORTS
-        if room_of_file(one.path) != "app"
+        if room_of_file(one.path) != "cli"
         and one.path not in KERNELS
         and not one.inside
         and one.module.split(".")[0] not in standard
@@ -160,7 +156,7 @@ def test_nothing_is_pickled(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_file_holds_one_idea(path: Path) -> None:
-    """More than 300 lines need a reason, told in LONG."""
+    """More than 400 lines need a reason, told in LONG."""
     lines = len(path.read_text(encoding="utf-8").splitlines())
     name = str(path.relative_to(ROOT))
     assert lines <= MOST or name in LONG, f"{lines} lines: split the idea, not the text"
@@ -228,7 +224,7 @@ def test_the_library_imports_with_four_packages() -> None:
     modules = [
         ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
         for path in FILES
-        if room_of_file(path) != "app" and path not in KERNELS
+        if room_of_file(path) != "cli" and path not in KERNELS
     ]
     code = ALONE.format(missing=missing, modules=modules)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

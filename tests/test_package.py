@@ -80,7 +80,11 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path) -> None
         for path in (ROOT / "mnemic").rglob("*")
         if path.suffix in (".py", ".toml", ".typed")
     }
-    assert {"mnemic/recipes/memn2n.toml", "mnemic/learn/published.toml", "mnemic/py.typed"} < source
+    assert {
+        "mnemic/recipes/memn2n.toml",
+        "mnemic/reproduce/published.toml",
+        "mnemic/py.typed",
+    } < source
     source |= {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "mnemic" / "weights").rglob("*")
@@ -132,8 +136,8 @@ print(time.process_time() - began)
     "program",
     [
         "import mnemic, mnemic.recipe",
-        "from mnemic.app.main import main; main(['--help'])",
-        "from mnemic.app.main import main; main(['train', '--help'])",
+        "from mnemic.cli.main import main; main(['--help'])",
+        "from mnemic.cli.main import main; main(['train', '--help'])",
     ],
 )
 def test_help_comes_without_torch(program: str, tmp_path: Path) -> None:
@@ -154,8 +158,8 @@ import mnemic
 for name in mnemic.__all__:
     getattr(mnemic, name)
 for module in pkgutil.walk_packages(mnemic.__path__, "mnemic."):
-    outside = module.name.startswith(("mnemic.app", "mnemic.__main__"))
-    if not outside and not module.name.endswith("_kernel"):
+    outside = module.name.startswith(("mnemic.cli", "mnemic.__main__"))
+    if not outside and not module.name.startswith("mnemic.kernels."):
         __import__(module.name)
 new = {name.split(".")[0] for name in set(sys.modules) - before}
 print(*sorted(new - set(sys.stdlib_module_names)))

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 import typer
 
-from mnemic.app.main import app
+from mnemic.cli.main import app
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
+from mnemic.data.babi.dataset import GeneratedStories, StoryFolder
 from mnemic.data.corpora.dataset import CorpusFiles
 from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeFolder
-from mnemic.data.long.articles import LongArticles
-from mnemic.data.long.dataset import Documents, LongRecall, LongStories
-from mnemic.data.sequences.dataset import GeneratedDates, SequenceFiles
-from mnemic.data.stories.dataset import GeneratedStories, StoryFolder
-from mnemic.data.texts.articles import ArticleFiles
-from mnemic.data.texts.dataset import ClassFiles, PairFiles, SpanFiles, TagFiles
-from mnemic.data.words.dataset import WordFiles
+from mnemic.data.language_modeling.dataset import WordFiles
+from mnemic.data.long_context.articles import LongArticles
+from mnemic.data.long_context.dataset import Documents, LongRecall, LongStories
+from mnemic.data.seq2seq.dataset import GeneratedDates, SequenceFiles
+from mnemic.data.text_tasks.dataset import ClassFiles, PairFiles, SpanFiles, TagFiles
+from mnemic.data.text_tasks.retrieval import ArticleFiles
 
 DATASETS: dict[str, Callable[..., Any]] = {
     "stories": StoryFolder,

@@ -14,15 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 from mnemic.encode.attention import ATTENTIONS, FullAttention, Heads, Kept
-from mnemic.encode.bag import Bag
 from mnemic.encode.causal import CausalEncoder
-from mnemic.encode.context import ContextBag
 from mnemic.encode.embeddings import EMBEDDINGS, Embeddings
-from mnemic.encode.exact import ExactMatch
-from mnemic.encode.fuse import FUSIONS
+from mnemic.encode.fusion import FUSIONS
 from mnemic.encode.huggingface import Pretrained, load_encoder, save_encoder
-from mnemic.encode.masked_bag import MaskedBag
-from mnemic.encode.ngrams import Ngrams
 from mnemic.encode.packed import Packed
 from mnemic.encode.pooler import Pooler
 from mnemic.encode.positions import POSITIONS
@@ -30,7 +25,6 @@ from mnemic.encode.precision import for_inference
 from mnemic.encode.ragged import encode_ragged
 from mnemic.encode.recurrence import Recurrent
 from mnemic.encode.recurrent import RECURRENTS, RecurrentEncoder
-from mnemic.encode.sentence import RecurrentSentence
 from mnemic.encode.stack import (
     DECODERS,
     STACKS,
@@ -40,8 +34,14 @@ from mnemic.encode.stack import (
     DecoderStack,
     EncoderStack,
 )
+from mnemic.encode.texts.bag import Bag
+from mnemic.encode.texts.context_bag import ContextBag
+from mnemic.encode.texts.exact_match import ExactMatch
+from mnemic.encode.texts.masked_bag import MaskedBag
+from mnemic.encode.texts.ngrams import Ngrams
+from mnemic.encode.texts.recurrent_sentence import RecurrentSentence
+from mnemic.encode.texts.word_vectors import WordVectors
 from mnemic.encode.transformer import TransformerEncoder
-from mnemic.encode.words import WordVectors
 
 ENCODERS: dict[str, Callable[..., Any]] = {
     "bag": Bag,

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from mnemic.encode.scan import few
+from mnemic.encode.gated_gru import few
 from mnemic.recipe import ConfigError
 
 SHUT = 1e4  # σ(±1e4) is exactly 1 and 0, in bfloat16 too

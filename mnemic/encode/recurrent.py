@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from mnemic.encode.embeddings import EMBEDDINGS
+from mnemic.encode.gated_gru import relay, scan
 from mnemic.encode.recurrence import Directions, Layers, Recurrent, State, step_by_step
-from mnemic.encode.scan import relay, scan
 from mnemic.recipe import build
 
 UNPLACED: Mapping[str, Any] = {"kind": "sum", "positions": {"kind": "none"}, "norm": False}

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from mnemic.memory.bert_mass import BertMass
-from mnemic.memory.clusters import ClusterHash
+from mnemic.memory.blended import BertMass
 from mnemic.memory.contract import Controlled as Controlled
 from mnemic.memory.contract import Memory as Memory
 from mnemic.memory.contract import Reading as Reading
@@ -12,11 +11,12 @@ from mnemic.memory.contract import Written as Written
 from mnemic.memory.dmn import DMN, LayeredDMN, SummedDMN
 from mnemic.memory.dmn_plus import DMNPlus
 from mnemic.memory.entnet import EntNet
-from mnemic.memory.keeps import Keeps
-from mnemic.memory.kv import KeyValue
+from mnemic.memory.kv_memnn import KeyValue
 from mnemic.memory.memn2n import MemN2N
 from mnemic.memory.memnn import MemNN
-from mnemic.memory.select import KeyHash
+from mnemic.memory.parts.cluster_hash import ClusterHash
+from mnemic.memory.parts.key_hash import KeyHash
+from mnemic.memory.selective import Keeps
 from mnemic.memory.wmn import WMN
 
 MEMORIES: dict[str, Callable[..., Any]] = {

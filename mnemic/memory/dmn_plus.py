@@ -6,9 +6,10 @@ Shapes: b batch, n inputs, m queries, s slots, k passes, h heads (1), t tables (
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.cell import glorot
+from mnemic.encode.gru_cell import glorot
+from mnemic.memory.append import Slots, append, no_slots
 from mnemic.memory.contract import Reading, Written
-from mnemic.memory.episodes import (
+from mnemic.memory.parts.episodes import (
     HIDDEN,
     Gate,
     check_sizes,
@@ -17,7 +18,6 @@ from mnemic.memory.episodes import (
     likeness,
     read_in_order,
 )
-from mnemic.memory.slots import Slots, append, no_slots
 
 
 class AttentionGRU(nn.Module):

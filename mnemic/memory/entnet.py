@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.memory.contract import Reading, Written
-from mnemic.memory.rewrite import Rewriting, left, prelu, rewrite
+from mnemic.memory.parts.entnet_write import Rewriting, left, prelu, rewrite
 
 
 class Entities(NamedTuple):

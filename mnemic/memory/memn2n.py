@@ -10,10 +10,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.bag import channel_weights
+from mnemic.encode.texts.bag import channel_weights
+from mnemic.memory.append import Slots, age, append, no_slots
 from mnemic.memory.contract import Reading, Written
-from mnemic.memory.slots import Slots, age, append, no_slots
-from mnemic.memory.update import UPDATES, opened
+from mnemic.memory.parts.hop_update import UPDATES, opened
 from mnemic.recipe import build
 
 ADD: Mapping[str, Any] = {"kind": "add"}

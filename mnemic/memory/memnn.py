@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.contest import Pairs, Times, against, contest, untimed
+from mnemic.memory.append import Slots, no_slots
 from mnemic.memory.contract import Reading, Written
-from mnemic.memory.forget import FORGETS
-from mnemic.memory.match import MATCHES
-from mnemic.memory.slots import Slots, no_slots
+from mnemic.memory.parts.contest import Pairs, Times, against, contest, untimed
+from mnemic.memory.parts.forget import FORGETS
+from mnemic.memory.parts.match import MATCHES
 from mnemic.recipe import build
 
 LINEAR: Mapping[str, Any] = {"kind": "linear"}
@@ -34,7 +34,7 @@ class MemNN(nn.Module):
     ``match`` is the embedding E in ``s = E(x)·E(y)``; another than ``linear`` is NL of b.
     ``time`` decides between two memories by their time of writing, too (``contest``).
     ``stop`` adds the candidate "nothing": once it is chosen, no hop reads any more (AM of b).
-    ``forget`` is H: which sentences leave when all ``slots`` are full (``mnemic.memory.forget``).
+    ``forget`` is H: which sentences leave when all ``slots`` are full (``memory.parts.forget``).
     ``order`` gives each hop a gain a channel, 1 ± ``order`` at first, for the fact it found: then
     [x, m_o₁, m_o₂] is not [x, m_o₂, m_o₁]. The papers have no such thing (0: nor have we).
 

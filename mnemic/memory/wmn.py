@@ -8,9 +8,9 @@ from math import sqrt
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.cell import Cell, glorot
+from mnemic.encode.gru_cell import Cell, glorot
+from mnemic.memory.append import Slots, age, append, no_slots
 from mnemic.memory.contract import Reading, Written
-from mnemic.memory.slots import Slots, age, append, no_slots
 
 HIDDEN = -1e30  # the score of a slot that may not be seen
 

@@ -10,10 +10,10 @@ from mnemic.objectives.classes import ClassLoss, NumberLoss
 from mnemic.objectives.contract import Carried as Carried
 from mnemic.objectives.contract import Loss as Loss
 from mnemic.objectives.facts import AnswerAndFacts, AnswerAndGates
-from mnemic.objectives.next import NextLoss
+from mnemic.objectives.next_token import NextLoss
 from mnemic.objectives.pretraining import PretrainingLoss
 from mnemic.objectives.ranking import RankingLoss
-from mnemic.objectives.reading import ReadingLoss
+from mnemic.objectives.retrieve_and_read import ReadingLoss
 from mnemic.objectives.spans import SpanLoss
 from mnemic.objectives.tags import TagLoss
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from mnemic.network import IGNORE
+from mnemic.models import IGNORE
 from mnemic.objectives.contract import Carried, Loss
 
 

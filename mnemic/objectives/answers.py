@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.memory.memn2n import HIDDEN
-from mnemic.network import IGNORE
+from mnemic.models import IGNORE
 from mnemic.objectives.contract import Loss
 
 

@@ -10,17 +10,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.bert_mass import Blended
-from mnemic.memory.controller import entropy
-from mnemic.memory.hops import HIDDEN
-from mnemic.network import IGNORE
-from mnemic.network.carrier import Lessons
-from mnemic.network.segments import OTHER, OUTSIDE, Lesson, Recalled, Segments
+from mnemic.memory.blended import Blended
+from mnemic.memory.parts.controller import entropy
+from mnemic.memory.parts.hops import HIDDEN
+from mnemic.models import IGNORE
+from mnemic.models.inputs import OTHER, OUTSIDE, Lesson, Recalled, Segments
+from mnemic.models.segment_model import Lessons
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import Carried, Loss, weighted
 from mnemic.objectives.masking import MASKINGS, ROLLS, corrupt
 from mnemic.objectives.pretraining import TOKENS, check_weights, next_losses
-from mnemic.objectives.rolls import rolls
+from mnemic.objectives.uniforms import rolls
 from mnemic.recipe import build
 
 TINY = 1e-9  # a probability is at least this

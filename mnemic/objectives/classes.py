@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from mnemic.network import IGNORE
+from mnemic.models import IGNORE
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import Carried, Loss
-from mnemic.respond.merge import mean_windows
+from mnemic.respond.merge_windows import mean_windows
 
 
 class ClassLoss:

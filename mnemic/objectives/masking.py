@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from mnemic.network import IGNORE
+from mnemic.models import IGNORE
 from mnemic.recipe import ConfigError
 
 ROLLS = 3  # uniform numbers a token: is it chosen, what becomes of it, which random token

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.packed import places_of
-from mnemic.network import IGNORE, Windows
+from mnemic.models import IGNORE, Windows
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import Carried, Loss
 from mnemic.objectives.masking import MASKINGS, ROLLS, Masking, corrupt
-from mnemic.objectives.rolls import rolls
+from mnemic.objectives.uniforms import rolls
 from mnemic.recipe import ConfigError, build
 from mnemic.respond.pretraining import Said
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.slots import slots_of
-from mnemic.network import IGNORE
+from mnemic.memory.append import slots_of
+from mnemic.models import IGNORE
 from mnemic.objectives.contract import Loss
 
 

@@ -6,7 +6,7 @@ Shapes: v vocabulary.
 import torch
 from torch import Tensor
 
-from mnemic.network import IGNORE
+from mnemic.models import IGNORE
 
 
 def counts_of(targets: Tensor, vocab: int) -> Tensor:

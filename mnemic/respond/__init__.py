@@ -4,19 +4,19 @@ from collections.abc import Callable
 from typing import Any
 
 from mnemic.respond.classes import Classes
-from mnemic.respond.decoded import DecodedWord
-from mnemic.respond.joined import JoinedWord
-from mnemic.respond.matched import MatchedWord
-from mnemic.respond.next import NextWord
+from mnemic.respond.next_token import NextWord
 from mnemic.respond.predictor import Predictor
 from mnemic.respond.pretraining import PretrainingHeads
-from mnemic.respond.quotes import Quotes
+from mnemic.respond.quote import Quotes
 from mnemic.respond.relation import Relation
 from mnemic.respond.sequence import SpokenSequence
-from mnemic.respond.several import SeveralWords
 from mnemic.respond.spans import Spans
 from mnemic.respond.tags import Tags
 from mnemic.respond.word import AnswerWord
+from mnemic.respond.word_decoder import DecodedWord
+from mnemic.respond.word_joint import JoinedWord
+from mnemic.respond.word_match import MatchedWord
+from mnemic.respond.words import SeveralWords
 
 RESPONSES: dict[str, Callable[..., Any]] = {
     "classes": Classes,

@@ -7,7 +7,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from mnemic.encode.cell import glorot
+from mnemic.encode.gru_cell import glorot
 from mnemic.memory import Reading
 
 

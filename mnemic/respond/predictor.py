@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.cell import Cell
+from mnemic.encode.gru_cell import Cell
 from mnemic.memory import Reading
 from mnemic.respond.classes import mean_of
 from mnemic.respond.generate import Step

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from mnemic.encode.cell import glorot
+from mnemic.encode.gru_cell import glorot
 from mnemic.memory import Reading
 
 

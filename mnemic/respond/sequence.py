@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from mnemic.encode.embeddings import Embeddings
 from mnemic.encode.stack import DECODERS, Cache
 from mnemic.recipe import build
-from mnemic.respond.next import check_tied
+from mnemic.respond.next_token import check_tied
 
 PLACED: Mapping[str, Any] = {
     "kind": "sum", "positions": {"kind": "sinusoidal"}, "scaled": True, "norm": False,

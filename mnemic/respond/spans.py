@@ -6,7 +6,7 @@ Shapes: b windows, n tokens, d width.
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.cell import glorot
+from mnemic.encode.gru_cell import glorot
 from mnemic.memory import Reading
 from mnemic.recipe import ConfigError
 

@@ -5,7 +5,7 @@ Shapes: b windows, n tokens, d width, c tags.
 
 from torch import Tensor, nn
 
-from mnemic.encode.cell import glorot
+from mnemic.encode.gru_cell import glorot
 from mnemic.memory import Reading
 
 

@@ -1,9 +1,10 @@
 """What a memory says to a question: answers, best first, each a quotation with its evidence."""
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["span", "sentence"]
+SHOWN = 5  # sentences of evidence, and passages of a search
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,3 +64,20 @@ class Answer:
     @property
     def found(self) -> bool:
         return bool(self.text)
+
+
+def report(answer: Answer) -> dict[str, Any]:
+    """An answer as plain values; each sentence beside its offsets, its passage left out."""
+    told = asdict(answer) | {"answer": answer.text or None}
+    told["evidence"] = [sentence(one) for one in answer.evidence]
+    told["ranked"] = [
+        {"answer": one.text} | asdict(one) | {"evidence": sentence(one.evidence)}
+        for one in answer.ranked
+    ]
+    return {key: told[key] for key in ("question", "answer", *told) if key != "text"}
+
+
+def sentence(one: Evidence) -> dict[str, Any]:
+    told = asdict(one)
+    told.pop("passage")
+    return {"sentence": one.sentence} | told

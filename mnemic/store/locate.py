@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from mnemic.store.contract import StoreError
-from mnemic.store.postgres_address import Address, address_of, is_address
+from mnemic.store.postgres.address import Address, address_of, is_address
 
 PROJECT = Path(".mnemic", "memory.db")
 ENDINGS = (".db", ".sqlite", ".sqlite3")

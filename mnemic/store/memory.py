@@ -10,34 +10,37 @@ Remember is write, ask is read and respond; what it holds lies in a ``Store`` an
 """
 
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from mnemic.store import embed, exchange
+from mnemic.store.answer.ask import HOPS, READ, Asking, ask, check_question
+from mnemic.store.answer.confidence import LEAST, Reader
+from mnemic.store.answer.reader import reader_of
 from mnemic.store.answers import Answer
-from mnemic.store.asking import HOPS, READ, Asking, ask, check_question
-from mnemic.store.checking import check
-from mnemic.store.confidence import LEAST, Reader
 from mnemic.store.contract import Checked, Counts, Document, Event, Model, Store, StoreError
-from mnemic.store.embed import Embedder
-from mnemic.store.forgetting import Forgotten, finish, forget
+from mnemic.store.ingest import export as exchange
+from mnemic.store.ingest.check import check
+from mnemic.store.ingest.file_stat import size_of
+from mnemic.store.ingest.forget import Forgotten, finish, forget
+from mnemic.store.ingest.reindex import reindex
+from mnemic.store.ingest.remember import NOTE, Remembering, Step, remember_note
+from mnemic.store.ingest.retry import retried
 from mnemic.store.locate import locate
-from mnemic.store.network import SHIPPED
-from mnemic.store.on_disk import size_of
-from mnemic.store.postgres import PostgresStore
-from mnemic.store.postgres_address import Address
-from mnemic.store.racing import retried
-from mnemic.store.reader import reader_of
-from mnemic.store.reading import read
-from mnemic.store.reindexing import reindex
-from mnemic.store.remembering import NOTE, Remembering, Step, remember_note
-from mnemic.store.sqlite import SQLiteStore
+from mnemic.store.postgres.address import Address
+from mnemic.store.postgres.store import PostgresStore
+from mnemic.store.retrieve import embedders as embed
+from mnemic.store.retrieve.embedders import Embedder
+from mnemic.store.retrieve.hybrid import read
+from mnemic.store.retrieve.models import SHIPPED
+from mnemic.store.sqlite.store import SQLiteStore
 from mnemic.text.documents import USUAL, DocumentError, Limits, Parser, Sentence, find_files
 
 ABOUT = 10_000  # passages that are looked through for documents to forget
+
+ENGINES: dict[str, Callable[..., Store]] = {"sqlite": SQLiteStore, "postgresql": PostgresStore}
 
 
 class Hit(NamedTuple):

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 
 from mnemic.text.chinese import share_of_han
 from mnemic.text.sentences import Span, sentences, trim
-from mnemic.text.stored import load
-from mnemic.text.subwords import Subwords
-from mnemic.text.tokens import Encoded, Frame, Tokenizer
-from mnemic.text.trainers import TRAINERS
-from mnemic.text.vocabulary import load_subwords
+from mnemic.text.tokenizers.contract import Encoded, Frame, Tokenizer
+from mnemic.text.tokenizers.huggingface import load_subwords
+from mnemic.text.tokenizers.load import load
+from mnemic.text.tokenizers.subwords import Subwords
+from mnemic.text.tokenizers.trainers import TRAINERS
+from mnemic.text.tokenizers.words import Words
 from mnemic.text.windows import Room, Windowed, WindowError
-from mnemic.text.words import Words
 
 TOKENIZERS: Mapping[str, Callable[..., Tokenizer]] = {"words": Words.of, **TRAINERS}
 

@@ -7,7 +7,7 @@ comes with a question or a partner, that other text before or behind it, whole i
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from mnemic.text.tokens import Encoded, Frame, Tokenizer
+from mnemic.text.tokenizers.contract import Encoded, Frame, Tokenizer
 
 Text = str | Encoded  # a string, or what ``encode`` made of it without special tokens
 Truncation = Literal["windows", "first", "error"]

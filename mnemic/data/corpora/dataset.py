@@ -10,19 +10,19 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
 from mnemic.data.contract import Part
+from mnemic.data.corpora.batches import CorpusSet, corpus_set
 from mnemic.data.corpora.document import CorpusError, Document
 from mnemic.data.corpora.files import files_of
 from mnemic.data.corpora.formats import FORMATS
-from mnemic.data.corpora.held_out import only
-from mnemic.data.corpora.kept import Kept, Making, Sequences, is_kept, load_kept
-from mnemic.data.corpora.making import Maker
-from mnemic.data.corpora.reading import Corpus
-from mnemic.data.corpora.tensors import CorpusSet, corpus_set
+from mnemic.data.corpora.make_sequences import Maker
+from mnemic.data.corpora.read_documents import Corpus
+from mnemic.data.corpora.sequence_folder import Kept, Making, Sequences, is_kept, load_kept
+from mnemic.data.corpora.split import only
 from mnemic.data.corpora.tokens import FindWords, tokenised
-from mnemic.data.texts.sets import VOCABULARIES
+from mnemic.data.text_tasks.splits import VOCABULARIES
 from mnemic.recipe import ConfigError, build
 from mnemic.text import Subwords, Tokenizer
-from mnemic.text.whole_words import chinese_words
+from mnemic.text.tokenizers.word_starts import chinese_words
 from mnemic.text.windows import Truncation
 
 PARTS: tuple[Part, ...] = ("train", "validation", "test")

@@ -7,7 +7,7 @@ import numpy as np
 
 from mnemic.data.corpora.document import Document
 from mnemic.text import Span, Tokenizer, sentences
-from mnemic.text.whole_words import word_starts
+from mnemic.text.tokenizers.word_starts import word_starts
 
 FindWords = Callable[[str], Sequence[Span]]
 

@@ -7,6 +7,7 @@ from random import Random
 from typing import Literal, NamedTuple, Protocol
 
 from mnemic.data.contract import Part, Sizes
+from mnemic.data.knowledge.batches import Base, BaseQuestions, base_of, base_questions
 from mnemic.data.knowledge.documents import (
     Document,
     Names,
@@ -23,11 +24,10 @@ from mnemic.data.knowledge.format import (
     read_questions,
 )
 from mnemic.data.knowledge.generate import make_documents, make_facts, make_questions
-from mnemic.data.knowledge.keys import BACK, CENTRE, TITLE, WINDOW, Pair, entity, fact_pairs
-from mnemic.data.knowledge.tensors import Base, BaseQuestions, base_of, base_questions
-from mnemic.memory.select import KeyHash
+from mnemic.data.knowledge.key_value import BACK, CENTRE, TITLE, WINDOW, Pair, entity, fact_pairs
+from mnemic.memory.parts.key_hash import KeyHash
 from mnemic.text import Words
-from mnemic.text.words import fold
+from mnemic.text.tokenizers.words import fold
 
 Keys = Literal["facts", "sentences", "windows", "centres", "titles"]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mnemic.data.knowledge.format import KnowledgeError, each_line
-from mnemic.data.knowledge.keys import WINDOWS, Pair, entity, sentence_pair, windows
+from mnemic.data.knowledge.key_value import WINDOWS, Pair, entity, sentence_pair, windows
 from mnemic.text import Words
-from mnemic.text.split import ends_of
+from mnemic.text.rules import ends_of
 
 
 class Document(NamedTuple):

@@ -4,11 +4,11 @@
 passages of whole sentences out of them. ``readers.READERS`` has the kinds, one file a kind.
 """
 
-from mnemic.text.documents.capped import USUAL, Limits, Parser
-from mnemic.text.documents.folder import Closed, Found, find_files, may_be_file
+from mnemic.text.documents.find_files import Closed, Found, find_files, may_be_file
 from mnemic.text.documents.kinds import SUFFIXES, kind_of
 from mnemic.text.documents.passages import TOKENS, Measure, Passage, Sentence, passages
 from mnemic.text.documents.piece import Anchor, DocumentError, Note, Part, Piece, Title, storable
+from mnemic.text.documents.sandbox import USUAL, Limits, Parser
 
 __all__ = [
     "SUFFIXES",

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 
 from mnemic.data.corpora.formats.plan import Ends, Plan, Stretch, check_room, pieces
-from mnemic.network import IGNORE
+from mnemic.models import IGNORE
 
 
 class FullSentences:

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 
 from mnemic.data.corpora.formats.plan import Ends, Plan, Stretch, pieces
-from mnemic.network import IGNORE
+from mnemic.models import IGNORE
 
 SPECIALS = 3  # [CLS] and two [SEP]
 

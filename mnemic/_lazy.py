@@ -1,0 +1,28 @@
+"""Load the public names of a package when they are first used."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+
+def lazy_names(
+    package: str, homes: Mapping[str, Sequence[str]], aliases: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Make a package's ``__getattr__`` and ``__dir__`` from the modules that its names live in.
+
+    ``aliases`` has names that their module calls otherwise.
+    """
+
+    def get(name: str) -> Any:
+        for home, names in homes.items():
+            if name in names:
+                value = getattr(import_module(home), (aliases or {}).get(name, name))
+                setattr(sys.modules[package], name, value)  # the next use does not come here
+                return value
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    def list_names() -> list[str]:
+        return sorted({name for names in homes.values() for name in names} | {"__version__"})
+
+    return get, list_names

@@ -1,0 +1,1 @@
+"""Trained networks on disk: folders of plain files."""

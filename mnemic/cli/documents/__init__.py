@@ -1,0 +1,1 @@
+"""Commands about a person's documents: remember, ask, search, forget, list, maintain."""

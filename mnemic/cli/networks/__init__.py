@@ -1,0 +1,1 @@
+"""Commands about networks: train, evaluate, predict, inspect, export, and published tables."""

@@ -1,0 +1,1 @@
+"""What commands put on the screen or into a picture."""

@@ -1,0 +1,1 @@
+"""Commands about one long text and the memory file it is read into."""

@@ -1,0 +1,1 @@
+"""Encoders of whole texts: one state per table, or one per word."""

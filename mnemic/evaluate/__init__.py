@@ -1,0 +1,1 @@
+"""Metrics: how good a trained network is."""

@@ -1,0 +1,1 @@
+"""An MCP server: a memory of documents for assistants."""

@@ -1,0 +1,1 @@
+"""Published tables, rebuilt by one command."""

@@ -1,0 +1,25 @@
+"""Answer with one word, seen from the question and from what was found.
+
+Shapes: b batch, m queries, n inputs, t tables (1), d width, v vocabulary.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from mnemic.encode.gru_cell import glorot
+from mnemic.memory import Reading
+
+
+class JoinedWord(nn.Module):
+    """Score every word: ``W [query; found] + b`` (Xiong et al. 2016); ``dropout`` before W."""
+
+    tied = False
+
+    def __init__(self, width: int, vocab: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.words = glorot(nn.Linear(2 * width, vocab))
+
+    def forward(self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor) -> Tensor:
+        joined = torch.cat([query.squeeze(2), reading.found], -1)  # b m 2d
+        return self.words(self.dropout(joined))  # b m v

@@ -1,0 +1,1 @@
+"""Answer a question from the passages that were found."""

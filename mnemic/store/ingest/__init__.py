@@ -1,0 +1,1 @@
+"""Write documents into a memory, replace them and take them out."""

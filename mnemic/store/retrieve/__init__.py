@@ -1,0 +1,1 @@
+"""Find the passages of a memory that a question is about."""

@@ -1,0 +1,1 @@
+"""Tokenizers: whole words, and subwords of any Hugging Face file."""

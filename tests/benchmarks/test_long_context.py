@@ -1,0 +1,156 @@
+"""What the benchmarks of long texts compute, on numbers that can be counted by hand."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import faithful  # noqa: E402
+import long_articles  # noqa: E402
+import long_context  # noqa: E402
+import long_once  # noqa: E402
+import long_reviews  # noqa: E402
+import long_words  # noqa: E402
+
+from mnemic.data import DATASETS  # noqa: E402
+from mnemic.data.long_context.articles import Article  # noqa: E402
+from mnemic.data.long_context.batches import LongSet  # noqa: E402
+from mnemic.data.long_context.hide import Piece  # noqa: E402
+from mnemic.evaluate import long_context as recall  # noqa: E402
+from mnemic.recipe import build  # noqa: E402
+from mnemic.train.initialize import new_network  # noqa: E402
+
+MODEL = {
+    "width": 16,
+    "encode": {"kind": "transformer", "stack": {"kind": "encoder", "depth": 1}},
+    "memory": {"kind": "keeps", "slots": 8, "least": 0.5},
+    "respond": {"kind": "predictor"},
+    "carry": {"unit": "sentences"},
+}
+
+
+@pytest.fixture(scope="module")
+def stories() -> LongSet:
+    spec = {"kind": "long-stories", "length": 32, "segments": 4, "tasks": [1], "count": 60}
+    source = build(DATASETS, spec | {"tokenizer": {"kind": "wordpiece", "vocab": 400}})
+    return source.data().test.upto(4)
+
+
+def carriers(stories: LongSet, count: int) -> list[Any]:
+    sizes = {"vocab": len(stories.tokenizer), "longest": stories.length}
+    return [new_network(MODEL, sizes, seed).eval() for seed in range(count)]
+
+
+def test_cited_slots_are_the_fewest_that_make_up_the_share() -> None:
+    weights = torch.tensor([[0.1, 0.6, 0.3, -1.0], [0.95, 0.0, 0.05, -1.0]])
+    assert faithful.cited_slots(weights, 0.8).tolist() == [
+        [False, True, True, False],
+        [True, False, False, False],
+    ]
+    assert faithful.cited_slots(weights, 0.0).sum(1).tolist() == [0, 0]
+    lowest = faithful.first_of(torch.tensor([[3.0, 1.0, 2.0]]), torch.tensor([2]))
+    assert lowest.tolist() == [[False, True, True]]
+
+
+@pytest.mark.parametrize(
+    ("wins", "losses", "chance"), [(0, 0, 1.0), (3, 3, 1.0), (0, 3, 0.25), (10, 0, 2 / 1024)]
+)
+def test_the_sign_test_counts_tails(wins: int, losses: int, chance: float) -> None:
+    assert long_reviews.sign_test(wins, losses) == pytest.approx(chance, rel=0.01)
+    one, other = torch.tensor([True, True, False]), torch.tensor([False, True, True])
+    assert long_reviews.compared("a", "b", one, other) == {"only a": 1, "only b": 1, "p": 1.0}
+
+
+def test_memories_without_a_controller_are_of_equal_size() -> None:
+    article = Article(tuple("abcdefg"), (0, 0, 0, 1, 1, 2, 2), ())
+    assert long_articles.chosen_by("first", article, 3, 0) == [0, 3, 5]
+    assert long_articles.chosen_by("first", article, 5, 0) == [0, 3, 5, 1, 4]
+    drawn = long_articles.chosen_by("random", article, 4, 0)
+    assert len(set(drawn)) == 4
+    assert drawn == long_articles.chosen_by("random", article, 4, 0)
+    assert sorted(long_articles.chosen_by("random", article, 99, 1)) == list(range(7))
+
+
+def test_networks_that_read_the_same_documents_answer_as_each_does_alone(
+    stories: LongSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recall, "right", lambda said, _: said.scores[:, 0, ::2].sum(-1) > 0)
+    networks, rows = carriers(stories, 3), list(range(12))
+    alone = [recall.wrong(own, stories, rows, 2) for own in networks]
+    assert len({tuple(own.tolist()) for own in alone}) > 1, "they must differ for this to tell"
+    monkeypatch.setattr(long_once, "right", recall.right)
+    monkeypatch.setattr(long_once, "MOST", 5)
+    for workers in (1, 2):
+        once = long_once.wrong_of_once(networks, stories, rows, 2, workers=workers)
+        for one, *others in zip(alone, recall.wrong_of_each(networks, stories, rows, 2), once):
+            assert all(torch.equal(one, other) for other in others)
+
+
+def test_the_last_segment_alone_is_what_a_memory_that_never_lasts_holds(stories: LongSet) -> None:
+    (network,), rows = carriers(stories, 1), list(range(8))
+    with torch.no_grad():
+        alone = network(long_context.last_segments(stories, rows).inputs).scores
+        lasting = network(stories.batch(torch.tensor(rows)).inputs).scores
+        network.lasts = False
+        emptied = network(stories.batch(torch.tensor(rows)).inputs).scores
+    torch.testing.assert_close(alone, emptied)
+    assert not torch.allclose(alone, lasting)
+
+
+def test_retrieval_keeps_the_best_that_fit_in_the_order_they_were_told() -> None:
+    sizes = {0.9: 4, 0.1: 2, 0.8: 3, 0.7: 9}
+    found = [(like, place, Piece(np.zeros(n))) for place, (like, n) in enumerate(sizes.items())]
+    kept = long_context.fitting(found, 8)
+    assert [like for like, *_ in kept] == [0.9, 0.8]
+    assert [like for like, *_ in long_context.fitting(found, 16)] == [0.9, 0.8, 0.7]
+
+
+def test_the_parts_of_processes_are_joined() -> None:
+    first = {"tokens": 5, "wrong": [True, False], "tasks": [1, 2], "read": 10, "seconds": 2.0}
+    second = {"tokens": 5, "wrong": [False], "tasks": [1], "read": 30, "seconds": 4.0}
+    row = long_context.joined([own | {"peak": None, "once": False} for own in (first, second)])
+    assert (row["accuracy"], row["mean"]) == ({1: 50.0, 2: 100.0}, 75.0)
+    assert (row["questions"], row["tokens a second"]) == (3, 10)
+    looked_up = long_context.joined([first | {"peak": None, "once": True}])
+    assert "tokens a second" not in looked_up  # most were not read
+
+
+def test_word_losses_are_means_over_words_and_the_first_segment_is_left_out() -> None:
+    with_memory = torch.tensor([[[9.0, 3.0], [2.0, 2.0]], [[0.0, 0.0], [6.0, 2.0]]])
+    emptied = torch.tensor([[[9.0, 3.0], [4.0, 2.0]], [[0.0, 0.0], [6.0, 2.0]]])
+    told = long_words.told({"with memory": with_memory, "emptied": emptied})
+    assert told["loss"] == {"with memory": 2.0, "emptied": 2.5}
+    assert told["difference"][0] == 0.5
+    assert told["by segment"]["with memory"] == [3.0, 2.0]
+    assert told["words by segment"] == [3, 4]
+
+
+@pytest.mark.parametrize("unit", ["sentences", "tokens"])
+@pytest.mark.parametrize("memory", ["keeps", "bert-mass"])
+def test_segments_that_come_again_are_encoded_once(
+    stories: LongSet, memory: str, unit: str
+) -> None:
+    network = new_network(
+        MODEL | {"carry": {"unit": unit}, "memory": {"kind": memory, "slots": 8}},
+        {"vocab": len(stories.tokenizer), "longest": stories.length},
+        0,
+    ).eval()
+    once, calls = long_once.EncodedOnce([network]), []
+    network.encode.register_forward_hook(lambda *told: calls.append(len(told[2])))
+    for rows in ([0, 1, 2], [2, 0, 3], [3, 1]):
+        inputs = stories.batch(torch.tensor(rows)).inputs
+        with torch.no_grad():
+            plain, (found,) = network.encoded(inputs), once(inputs)
+        assert torch.equal(plain.seen.sum((1, 2)), found.seen.sum((1, 2)))
+        if memory == "bert-mass":
+            assert torch.equal(plain.seen.sum(2), found.seen.sum(2))
+        torch.testing.assert_close(plain.units[plain.seen], found.units[found.seen])
+        assert not found.units[~found.seen].any()
+    assert len(calls) == 5, "the third batch has nothing new"
+    assert calls[3] < calls[1] == calls[0], "of the second batch one document is"

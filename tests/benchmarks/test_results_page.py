@@ -1,0 +1,128 @@
+"""The tables of docs/results.md are the measured ones."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import results_page  # noqa: E402
+
+PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+NAMES = sorted(path.stem for path in (ROOT / "docs" / "results").glob("*.json"))
+BABI = [name for name in NAMES if results_page.measured(name)["table"] == "babi"]
+WORDS = [name for name in NAMES if results_page.measured(name)["table"] == "words"]
+
+
+def test_the_page_is_written_from_the_measured_tables() -> None:
+    assert results_page.filled(PAGE) == PAGE, "run: python benchmarks/results_page.py"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_measured_table_is_on_the_page(name: str) -> None:
+    blocks = results_page.BLOCK.findall(PAGE)
+    shown = {word for _, _, names in blocks for word in results_page.labelled(names)}
+    assert name in shown
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_a_table_of_language_models_adds_up(name: str) -> None:
+    table = results_page.measured(name)
+    for row in table["rows"]:
+        runs = [run["test"]["perplexity"] for run in row["runs"]]
+        assert row["perplexity"] == pytest.approx(sum(runs) / len(runs))
+        assert len(runs) == len(table["seeds"])
+        assert row["words_read"] == table["rows"][0]["words_read"]  # or they could not be compared
+        assert row["unknown %"] == pytest.approx(table["unigram"]["unknown %"])
+
+
+@pytest.mark.parametrize("name", BABI)
+def test_a_measured_table_adds_up(name: str) -> None:
+    table = json.loads((ROOT / "docs" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    ours = table["ours"]
+    errors = ours["per_task"].values()
+    assert ours["best"] == pytest.approx(sum(errors) / len(errors), abs=1e-3)
+    assert ours["failed"] == sum(error > 5 for error in errors)
+    runs = [run["error"] for run in ours["runs"]]
+    assert ours["mean_error"] == pytest.approx(sum(runs) / len(runs))
+    assert len(runs) == len(table["seeds"])
+
+
+def with_evidence(name: str) -> dict[str, Any]:
+    """A measured table as if its runs had been asked what they read."""
+    table = results_page.measured(name)
+    shares = {"supporting": 99.4, "most_read": 90.0, "other": 1.2}
+    evidence = {"1": shares, "2": shares | {"supporting": 80.0}}
+    return table | {"ours": table["ours"] | {"evidence": evidence}, "seconds": 90.0}
+
+
+def test_what_was_read_is_shown_where_it_is_known() -> None:
+    old = results_page.measured("memn2n-joint-1k")
+    assert not any("proof" in line for line in results_page.rows([old], [""]))
+    head, rule, first, second = results_page.rows([with_evidence("memn2n-joint-1k"), old], ["", ""])
+    assert "reads a proof" in head
+    assert "| 99 / 80 | 90 / 90; 1 / 1 |" in first
+    assert "| – | – |" in second
+    assert head.count("|") == rule.count("|") == first.count("|") == second.count("|")
+
+
+def test_networks_stand_beside_their_papers() -> None:
+    lines = list(results_page.networks([with_evidence("memn2n-joint-1k")], ["MemN2N, joint"]))
+    assert lines[2].startswith("| MemN2N, joint | 12.4 / 11 | **12.3 / 8** | 12.7 ± 1.2 | 10 |")
+    assert "| 99 / 80 | 90 / 90; 1 / 1 | 2 |" in lines[2]
+    assert len({line.count("|") for line in lines}) == 1
+    page = "<!-- networks: memn2n-joint-1k -->\nold\n<!-- end -->"
+    assert "12.4 / 11" in results_page.filled(page)
+
+
+def test_an_old_number_on_the_page_is_noticed() -> None:
+    found = results_page.BLOCK.search(PAGE)
+    assert found is not None
+    stale = PAGE.replace(found[0], found[0].replace("| 0", "| 9", 1))
+    assert stale != PAGE
+    assert results_page.filled(stale) == PAGE
+
+
+def test_language_models_stand_below_guessing_by_frequency() -> None:
+    figures = {"perplexity": 99.5, "known words": 120.0, "unknown %": 8.0}
+    same = {"std": 0.0, "weights": 1234, "words_read": 50_000, "seconds": 61.0}
+    table = {
+        "unigram": figures | {"perplexity": 700.0},
+        "rows": [figures | same | {"recipe": "lstm-words"}],
+        "seeds": [0],
+        "words": {"train": 90_000, "test": 8_000},
+        "vocab": 20_000,
+        "overrides": ["train.epochs=1"],
+        "hardware": "NVIDIA H200",
+    }
+    head, rule, guess, ours, _, said = results_page.word_rows([table], [""])
+    assert guess.startswith("| word frequencies | 700.0 | 120.0 |")
+    assert ours == "| `lstm-words` | **99.5** | 120.0 | 1,234 | 50,000 | 61 | 0 | NVIDIA H200 |"
+    assert len({line.count("|") for line in (head, rule, guess, ours)}) == 1
+    assert "`mnemic table words --data DIR --set train.epochs=1`" in said
+
+
+def test_lengths_are_means_over_seeds_and_ways_stand_apart() -> None:
+    def run(way: str, *means: float) -> dict[str, Any]:
+        rows = [
+            {"tokens": 4000 * place, "questions": 50, "accuracy": {"1": own, "2": own}, "mean": own}
+            | {"tokens a second": 1000.0}
+            for place, own in enumerate(means)
+        ]
+        return {"way": way, "rows": rows}
+
+    runs = [run("retrieval", 50.0), run("memory", 90.0, 80.0), run("memory", 92.0, 84.0)]
+    _, _, *lines = results_page.long_rows(runs)
+    cells = [line.strip("| ").split(" | ") for line in lines]
+    assert [own[:4] for own in cells] == [
+        ["memory", "0", "91.0", "91.0"],
+        ["memory", "4,000", "82.0", "82.0"],
+        ["sentences most like it", "0", "50.0", "50.0"],
+    ]
+    assert [own[4] for own in cells] == ["**91.0** ± 1.4", "**82.0** ± 2.8", "**50.0**"]
+    assert [own[5] for own in cells] == ["99.3", "98.1", "–"]
+    assert [own[7:] for own in cells] == [["2", "25", "–"], ["2", "25", "1,000"], ["1", "25", "–"]]

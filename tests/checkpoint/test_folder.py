@@ -1,0 +1,261 @@
+"""A checkpoint on disk: plain files, written whole or not at all, loaded strictly."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from learn_runs import small
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from mnemic.checkpoint import atomic_files as disk
+from mnemic.checkpoint import folder as checkpoints
+from mnemic.checkpoint.atomic_files import CheckpointError, digest, old_of
+from mnemic.checkpoint.folder import Checkpoint, Progress, load, save, weights_of
+from mnemic.models import assemble
+from mnemic.text import Words
+
+FILES = {
+    "recipe.json", "weights.safetensors", "tokenizer.json",
+    "progress.json", "progress.safetensors", "manifest.json",
+}  # fmt: skip
+
+
+def some(seed: int = 0, **changes: Any) -> Checkpoint:
+    """A checkpoint with something of everything."""
+    recipe = small()
+    torch.manual_seed(seed)
+    words = Words.of(["the milk is here", "where is the milk"], extra=["milk,football"])
+    sizes = {"vocab": len(words), "longest": 6}
+    given: dict[str, Any] = {
+        "recipe": recipe,
+        "seed": seed,
+        "sizes": sizes,
+        "tokenizer": words,
+        "network": assemble(recipe["model"], sizes),
+        "progress": Progress(phase=1, step=3, history=[{"loss": 0.1, "validation": None}]),
+        "state": {
+            "dice": torch.get_rng_state(),
+            "optimiser.0.exp_avg": torch.randn(3, 2).T,  # not contiguous
+            "optimiser.0.step": torch.tensor(3.0),
+        },
+    }
+    return Checkpoint(**{**given, **changes})
+
+
+def same_checkpoint(one: Checkpoint, other: Checkpoint) -> None:
+    for name in ("recipe", "seed", "sizes", "tokenizer", "progress"):
+        assert getattr(one, name) == getattr(other, name), name
+    for first, second in (
+        (weights_of(one.network), weights_of(other.network)),
+        (dict(one.state), dict(other.state)),
+    ):
+        assert first.keys() == second.keys()
+        for name in first:
+            assert first[name].dtype == second[name].dtype
+            assert torch.equal(first[name], second[name]), name
+
+
+def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path) -> None:
+    before = some()
+    save(tmp_path / "checkpoint", before)
+    same_checkpoint(load(tmp_path), before)  # the run's folder
+    same_checkpoint(load(tmp_path / "checkpoint"), before)  # or the checkpoint itself
+    assert not load(tmp_path).network.training
+    network = load(tmp_path).network
+    assert network.respond.table is network.encode.tables[-1]  # tied again
+
+
+def test_a_checkpoint_is_these_plain_files_and_nothing_else(finished: Path) -> None:
+    """Every file is JSON or safetensors; nothing is, or holds, a pickle."""
+    folder = finished / "checkpoint"
+    assert {path.name for path in folder.iterdir()} == FILES
+    assert {path.name for path in finished.iterdir() if not path.name.startswith("events")} == {
+        "checkpoint",
+        "log.tsv",
+    }
+    for path in folder.iterdir():
+        if path.suffix == ".json":
+            assert isinstance(json.loads(path.read_text(encoding="utf-8")), dict)
+        else:
+            data = path.read_bytes()
+            header = int.from_bytes(data[:8], "little")
+            described = json.loads(data[8 : 8 + header])  # a safetensors header: plain JSON
+            ends = [part["data_offsets"][1] for part in described.values()]
+            assert max(ends, default=0) == len(data) - 8 - header  # and nothing behind the tensors
+
+
+def test_every_weight_is_stored_once(finished: Path) -> None:
+    stored = load_file(finished / "checkpoint" / "weights.safetensors")
+    assert "respond.table" not in stored  # the tied matrix has one name
+    assert {name for name, _ in load(finished).network.named_parameters()} == set(stored)
+
+
+def reseal(folder: Path) -> None:
+    """Make the manifest agree with files that were changed."""
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest["files"] = {name: digest(folder / name) for name in manifest["files"]}
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda w: w.pop("memory.time.2"), "has no weight 'memory.time.2', which its recipe needs"),
+        (lambda w: w.update(extra=torch.zeros(2)), "has a weight 'extra', which its recipe does"),
+        (
+            lambda w: w.update({"encode.tables.0": w["encode.tables.0"][:, :5].clone()}),
+            r"'encode.tables.0' has shape \(\d+, 5\), its recipe wants \(\d+, 6\)",
+        ),
+    ],
+    ids=["missing", "extra", "shape"],
+)
+def test_weights_are_loaded_strictly(
+    finished: Path, tmp_path: Path, change: Callable[[dict[str, Tensor]], None], says: str
+) -> None:
+    folder = Path(shutil.copytree(finished / "checkpoint", tmp_path / "checkpoint"))
+    weights = load_file(folder / "weights.safetensors")
+    change(weights)
+    save_file(weights, folder / "weights.safetensors")
+    reseal(folder)
+    with pytest.raises(CheckpointError, match=rf"weights\.safetensors:? .*{says}|{says}"):
+        load(folder)
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+@pytest.mark.parametrize("harm", ["missing", "cut short", "changed", "empty"])
+def test_a_harmed_file_is_named(finished: Path, tmp_path: Path, name: str, harm: str) -> None:
+    folder = Path(shutil.copytree(finished / "checkpoint", tmp_path / "checkpoint"))
+    path = folder / name
+    data = path.read_bytes()
+    if harm == "missing":
+        path.unlink()
+    elif harm == "changed":
+        middle = len(data) // 2
+        path.write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
+    else:
+        path.write_bytes(data[: len(data) // 2] if harm == "cut short" else b"")
+    with pytest.raises(CheckpointError) as caught:
+        load(tmp_path)
+    said = str(caught.value)
+    # A changed digest in the manifest accuses the file it is the digest of.
+    named = str(folder) if (name, harm) == ("manifest.json", "changed") else str(path)
+    assert named in said
+    assert "\n" not in said
+
+
+def test_a_broken_tensor_file_is_named_even_when_the_manifest_agrees(
+    finished: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(finished / "checkpoint", tmp_path / "checkpoint"))
+    (folder / "weights.safetensors").write_bytes(b"\x08" + b"\0" * 20)
+    reseal(folder)
+    with pytest.raises(CheckpointError, match=r"weights\.safetensors is no valid safetensors"):
+        load(folder)
+
+
+def test_another_format_is_refused(finished: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(finished / "checkpoint", tmp_path / "checkpoint"))
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "format": 99}), encoding="utf-8")
+    with pytest.raises(CheckpointError, match="has format 99; this version reads 1"):
+        load(folder)
+
+
+def test_no_checkpoint_at_all(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"no checkpoint in .*mnemic train"):
+        load(tmp_path)
+    with pytest.raises(CheckpointError, match="no checkpoint in"):
+        load(tmp_path / "nowhere")
+
+
+class Killed(BaseException):
+    """Stands in for a kill: nothing in the library catches it."""
+
+
+@pytest.fixture
+def deadly(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """``deadly(n)``: the n-th operation on the disk, counted from 0, is not done, nor any later."""
+    left = [10**9]
+
+    def mortal(function: Callable[..., Any]) -> Callable[..., Any]:
+        def operation(*given: Any, **options: Any) -> Any:
+            if left[0] <= 0:
+                raise Killed
+            left[0] -= 1
+            return function(*given, **options)
+
+        return operation
+
+    for home, name in [
+        (checkpoints, "write_json"), (checkpoints, "write_tensors"), (checkpoints, "flush"),
+        (os, "rename"), (shutil, "rmtree"), (Path, "mkdir"), (disk, "flush"),
+    ]:  # fmt: skip
+        monkeypatch.setattr(home, name, mortal(getattr(home, name)))
+
+    def arm(count: int) -> None:
+        left[0] = count
+
+    return arm
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first kill", "killed before"])
+def test_a_kill_at_any_moment_of_saving_leaves_a_whole_checkpoint(
+    tmp_path: Path, deadly: Callable[[int], None], again: bool
+) -> None:
+    """One disk operation further each time, until saving gets through."""
+    old, new = some(1), some(2)
+    seen = set()
+    for count in range(100):
+        folder = tmp_path / str(count) / "checkpoint"
+        save(folder, old)
+        if again:  # what a kill between the two renames leaves
+            os.rename(folder, old_of(folder))
+            (folder.parent / ".checkpoint.new").mkdir()
+            (folder.parent / ".checkpoint.new" / "weights.safetensors").write_bytes(b"half")
+        deadly(count)
+        try:
+            save(folder, new)
+            through = True
+        except Killed:
+            through = False
+        deadly(10**9)
+        found = load(folder.parent)
+        same_checkpoint(found, new if found.seed == 2 else old)
+        seen.add((found.seed, (folder / "manifest.json").is_file()))
+        save(folder, new)  # the next save gets over what is lying about
+        same_checkpoint(load(folder.parent), new)
+        assert {path.name for path in folder.parent.iterdir()} == {"checkpoint"}
+        if through:
+            break
+    else:
+        pytest.fail("saving never got through")
+    assert (2, True) in seen
+    assert (1, False) in seen  # between the two renames the old one is used
+
+
+def test_a_torn_file_in_a_new_folder_is_never_looked_at(tmp_path: Path) -> None:
+    save(tmp_path / "checkpoint", some())
+    shutil.copytree(tmp_path / "checkpoint", tmp_path / ".checkpoint.new")
+    (tmp_path / ".checkpoint.new" / "weights.safetensors").write_bytes(b"half")
+    same_checkpoint(load(tmp_path), some())
+
+
+def test_what_is_put_in_place_has_reached_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every file and the folder itself are flushed before the rename that makes them count."""
+    done: list[str] = []
+    flush, rename = disk.flush, os.rename
+    for home in (checkpoints, disk):
+        monkeypatch.setattr(home, "flush", lambda p: (done.append(f"flush {p.name}"), flush(p)))
+    monkeypatch.setattr(os, "rename", lambda a, b: (done.append("rename"), rename(a, b)))
+    save(tmp_path / "checkpoint", some())
+    before = done[: done.index("rename")]
+    assert set(before) == {f"flush {name}" for name in (*FILES, ".checkpoint.new")}
+    assert done[-1] == f"flush {tmp_path.name}"

@@ -1,0 +1,241 @@
+"""The networks that come with the package: whole, small, described, and able to answer."""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from app_runs import model, run
+from safetensors.torch import load_file
+
+from mnemic.checkpoint import shared_weights as share
+from mnemic.checkpoint import shipped
+from mnemic.checkpoint.atomic_files import CheckpointError, read_json, write_json
+from mnemic.checkpoint.folder import weights_of
+from mnemic.cli.bare import main
+from mnemic.data import DATASETS
+from mnemic.evaluate.error_rate import task_errors
+from mnemic.predict import ask_story
+from mnemic.predict.model import load
+from mnemic.recipe import ConfigError, build
+from mnemic.recipe import load as load_recipe
+from mnemic.reproduce import publish as ship_module
+from mnemic.reproduce.publish import ship
+from mnemic.train.initialize import begun as begun_network
+from mnemic.train.initialize import with_start
+from mnemic.train.run import data_of, fit
+
+STORY = (
+    "Mary moved to the bathroom.",
+    "John went to the hallway.",
+    "Mary travelled to the office.",
+    "Daniel journeyed to the garden.",
+)
+NAMES = shipped.names()
+STORIES = [name for name in NAMES if "tasks" in shipped.card(name)["data"]]
+MUSEUM = (
+    "The museum of Harlow was founded in 1897 by Edith Marlowe, a chemist.",
+    "It stands on the north bank of the river.",
+    "Its first building burned down in 1931.",
+    "The director at that time, Samuel Pike, saved most of the paintings.",
+    "Today the museum holds 4,200 paintings.",
+)
+
+
+def test_something_is_shipped_and_all_of_it_is_small() -> None:
+    assert "entnet-babi" in NAMES
+    assert {path.name for path in shipped.WEIGHTS.iterdir()} == set(NAMES)
+    assert shipped.size_of(shipped.WEIGHTS) < shipped.MOST == 28_000_000
+    sizes = [shipped.size_of(shipped.WEIGHTS / name) for name in NAMES]
+    assert max(sizes) < shipped.LARGEST == 24_000_000
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_shipped_network_loads_says_what_it_is_and_answers(name: str) -> None:
+    card, checkpoint = shipped.card(name), load(name)
+    assert card["name"] == name
+    assert card["seed"] == checkpoint.seed
+    assert card["data"] == checkpoint.recipe["data"]
+    assert card["command"].startswith(("mnemic train ", "mnemic table "))
+    assert {int(task) for task in card["per_task"]} == set(card["data"]["tasks"])
+    assert checkpoint.progress.done
+    assert checkpoint.state == {}  # nothing that only training needs
+    assert "card.json" in read_json(shipped.WEIGHTS / name / "manifest.json")["files"]
+    if 1 in card["data"]["tasks"]:
+        answer = ask_story(checkpoint, STORY, "Where is Mary?")
+        assert answer.text == "office"
+        assert STORY[2] in [one.text for one in answer.best_evidence(2)]
+        assert card["evidence"]["1"]["supporting"] > 90
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_the_errors_on_a_card_are_those_on_new_stories(name: str) -> None:
+    """Of the generator, since the files of the card are not here."""
+    card, checkpoint = shipped.card(name), load(name)
+    count = 300
+    made = {"kind": "generated", "tasks": card["data"]["tasks"], "count": count}
+    asked = build(DATASETS, made).asked("test", checkpoint.tokenizer)
+    assert not asked.unknown
+    for task, error in task_errors(checkpoint.network, asked).items():
+        told = card["per_task"][str(task)]
+        chance = 3 * (told * (100 - told) / count) ** 0.5  # three deviations
+        assert error == pytest.approx(told, abs=2 + chance), task
+
+
+def test_the_shipped_memory_reads_a_text_of_any_length_and_finds_what_is_asked() -> None:
+    card, checkpoint = shipped.card("bert-mass"), load("bert-mass")
+    assert shipped.size_of(shipped.WEIGHTS / "bert-mass") < 2_000_000  # the encoder is the reader's
+    assert shipped.brief(card) == f"keeps, long-articles: {card['mean_error']:.1f} % error"
+    other = "On a day like any other the clock of the town hall struck twelve. "
+    text = " ".join(MUSEUM) + " " + other * 60
+    state = checkpoint.remember(text)
+    assert state.seen == state.total > 512
+    exact, rounded = (checkpoint.remember(text, precision=own) for own in ("float32", "bfloat16"))
+    assert exact == checkpoint.remember(text, precision="float32") != rounded
+    torch.testing.assert_close(exact.worth, rounded.worth, atol=0.02, rtol=0)
+    with pytest.raises(ValueError, match="precision is auto, float32 or bfloat16, not 'half'"):
+        checkpoint.remember(text, precision="half")
+    with pytest.raises(ValueError, match=r"has 1000 tokens, .* at most 510; ask a shorter one"):
+        checkpoint.ask(state, "who " * 1000)
+    for question, place in [("Who founded the museum?", 0), ("When was the fire?", 2)]:
+        best = checkpoint.ask(state, question).evidence[0]
+        assert text[best.start : best.end].strip() == MUSEUM[place]
+
+
+def test_a_name_is_enough_to_ask(tmp_path: Path) -> None:
+    (tmp_path / "story.txt").write_text("\n".join(STORY), encoding="utf-8")
+    asked = ("ask", "--model", "entnet-babi", "--story", tmp_path / "story.txt", "Where is Mary?")
+    assert run(*asked, "--json").json["answer"] == "office"
+    assert "entnet-babi" in " ".join(run("ask", "--help").out.split())
+    wrong = run("ask", "--model", "entnet-bab", "--sentence", STORY[0], "Where is Mary?")
+    assert wrong.code == 2
+    assert f"came with mnemic: {', '.join(NAMES)}" in wrong.err
+
+
+def test_a_folder_of_the_same_name_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "entnet-babi").symlink_to(model())
+    assert load("entnet-babi").recipe["model"]["memory"]["kind"] == "memn2n"
+
+
+def test_what_is_shipped_is_listed() -> None:
+    listed = run("inspect", "--json").json["shipped"]
+    assert [card["name"] for card in listed] == NAMES
+    seen = run("inspect").out
+    assert "entnet-babi" in seen
+    assert shipped.brief(listed[NAMES.index("entnet-babi")]) in seen
+    told = run("inspect", "entnet-babi").out
+    assert "trained by   mnemic train entnet" in told
+    assert "tested" in told
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_of_them_can_be_inspected(name: str) -> None:
+    told = run("inspect", name).out
+    assert shipped.card(name)["command"].split(";")[0] in " ".join(told.split())
+
+
+def test_numbers_in_a_row_are_told_by_their_ends() -> None:
+    assert shipped.stretches([1, 6, 7, 8, 9, 12]) == "1, 6-9, 12"
+    assert shipped.stretches([3]) == "3"
+
+
+# Making one ------------------------------------------------------------------------------------
+
+
+def test_shipping_keeps_what_answering_needs_at_half_the_size(tmp_path: Path) -> None:
+    card = ship(model(), "small", command="mnemic train memn2n", into=tmp_path)
+    place = tmp_path / "small"
+    assert read_json(place / "card.json") == card
+    weights = load_file(place / "weights.safetensors")
+    assert {weight.dtype for weight in weights.values()} == {torch.float16}
+    before, after = load(model()), load(place)
+    for (name, old), new in zip(
+        before.network.named_parameters(), after.network.parameters(), strict=True
+    ):
+        assert new.dtype == torch.float32, name
+        torch.testing.assert_close(new, old, atol=1e-3, rtol=1e-3)
+    whole = sum(row["seconds"] for row in before.progress.history)
+    assert [row["seconds"] for row in after.progress.history] == [pytest.approx(whole, abs=0.01)]
+    exact = ship(model(), "exact", command="…", into=tmp_path, precision="float32")
+    assert exact["precision"] == "float32"
+    errors = task_errors(before.network, data_of(before.recipe).test)
+    assert exact["per_task"] == {"1": errors[1]}
+    assert set(exact["evidence"]["1"]) == {"supporting", "most_read", "other"}
+
+
+def test_a_changed_card_is_noticed(tmp_path: Path) -> None:
+    ship(model(), "small", command="…", into=tmp_path)
+    write_json(tmp_path / "small" / "card.json", {"mean_error": 0.0})
+    with pytest.raises(CheckpointError, match=r"card\.json was changed"):
+        load(tmp_path / "small")
+
+
+def test_what_would_be_too_much_is_not_shipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what stood in its place stays."""
+    old = ship(model(), "small", command="first", into=tmp_path)
+    monkeypatch.setattr(ship_module, "MOST", shipped.size_of(tmp_path) + 100)
+    assert ship(model(), "small", command="again", into=tmp_path) != old  # in its place
+    with pytest.raises(ConfigError, match="bytes, over"):
+        ship(model(), "other", command="…", into=tmp_path)
+    assert read_json(tmp_path / "small" / "card.json")["command"] == "again"
+    assert [path.name for path in tmp_path.iterdir()] == ["small"]
+    with pytest.raises(ConfigError, match="a word such as entnet-babi"):
+        ship(model(), "../small", command="…", into=tmp_path)
+
+
+def test_what_is_shared_with_another_network_is_stored_once(tmp_path: Path) -> None:
+    """A network with the reader's first layer, which did not learn, and a memory of its own."""
+    sets = [
+        "data.tasks=[4]", "data.count=20", "data.segments=1", "model.encode.stack.depth=1",
+        "train.batch=2", 'train.fixed=["encode"]', "phases=[{train={segments=1, steps=1}}]",
+    ]  # fmt: skip
+    begun = partial(with_start, folder=Path("reader"))
+    list(fit(load_recipe("keeps", sets, change=begun), tmp_path / "run", device="cpu"))
+    given: Any = {"command": "mnemic train keeps", "precision": "int8", "into": tmp_path / "all"}
+    ship(tmp_path / "run", "kept", shares="reader", **given)
+    stored = load_file(tmp_path / "all" / "kept" / "weights.safetensors")
+    assert not [name for name in stored if name.startswith("encode.")]
+    assert shipped.size_of(tmp_path / "all") < 6_000_000
+    before, after = load(tmp_path / "run"), load(tmp_path / "all" / "kept")
+    ours, theirs = (weights_of(own.network.encode) for own in (after, before))
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    torch.testing.assert_close(
+        after.network.memory.time.weight, before.network.memory.time.weight, atol=1e-3, rtol=0
+    )
+    again = load_recipe("keeps", sets, change=partial(with_start, folder=tmp_path / "all" / "kept"))
+    third = begun_network(again["model"], after.sizes, 1)
+    assert torch.equal(third.encode.embeddings.tokens, theirs["embeddings.tokens"])
+    with pytest.raises(ConfigError, match="no weight is the other network's"):
+        ship(model(), "other", shares="reader", **given)
+    with pytest.raises(ConfigError, match="no network 'readers' came with mnemic"):
+        ship(tmp_path / "run", "other", shares="readers", **given)
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"network": "reader", "weights": "0"}, "was trained beside other weights of 'reader'"),
+        ({"network": "gone", "weights": "0"}, "needs the network 'gone'"),
+        ("reader", "not of this version"),
+    ],
+)
+def test_shared_weights_that_are_not_there_are_noticed(
+    told: object, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        share.check(told, tmp_path, "weights.safetensors")
+
+
+def test_the_step_from_a_run_to_the_package(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["ship", str(model()), "small", "--command", "mnemic train memn2n"]
+    assert main([*words, "--into", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out) == read_json(tmp_path / "small" / "card.json")

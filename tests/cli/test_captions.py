@@ -1,0 +1,220 @@
+"""Every kind of memory shows what it read in its own words, on the screen and in a picture."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from matplotlib import image
+
+from mnemic.checkpoint.folder import Checkpoint, Progress
+from mnemic.cli.render.captions import MANNERS, TAKEN, columns, unread
+from mnemic.cli.render.console import out
+from mnemic.cli.render.evidence_table import BLOCKS, blocks, evidence_table
+from mnemic.cli.render.plot_story import draw
+from mnemic.data.babi.batches import vocabulary
+from mnemic.data.babi.format import Example
+from mnemic.memory import MEMORIES, Reading, Written
+from mnemic.models import Output
+from mnemic.predict import Answer, Evidence, Slots, ask_story
+from mnemic.predict.story import used
+from mnemic.recipe import load
+from mnemic.train.run import new_network
+
+STORY = ("Mary went home.", "John went away.", "Mary took the milk.")
+RECIPES = {
+    "dmn": "dmn",
+    "dmn-layers": "dmn",
+    "dmn-plus": "dmn-plus",
+    "dmn-sum": "dmn",
+    "entnet": "entnet",
+    "memn2n": "gated-memn2n",
+    "memnn": "memnn-am-ng-nl",
+    "wmn": "wmn",
+}
+
+
+def untrained(name: str, *sets: str) -> Checkpoint:
+    """A network of a recipe that knows the story's words, and nothing else."""
+    recipe = load(name, ["model.width=8", *sets])
+    words = vocabulary([Example(STORY, "Where is Mary?", "home", (), 1)])
+    sizes = {"vocab": len(words), "longest": 6}
+    network = new_network(recipe["model"], sizes, 0)
+    return Checkpoint(recipe=recipe, seed=0, sizes=sizes, tokenizer=words, network=network.eval(),
+                      progress=Progress(done=True), state={})  # fmt: skip
+
+
+def shown(answer: Answer) -> str:
+    screen = out()
+    with screen.capture() as seen:
+        screen.print(evidence_table(answer, None))
+    return seen.get()
+
+
+def test_every_memory_has_a_manner() -> None:
+    carried = {"bert-mass", "keeps"}  # whose evidence is of texts: test_ask_memory
+    assert set(MANNERS) == set(MEMORIES) - carried
+    assert set(RECIPES) == set(MANNERS) - {"key-value"}  # which reads facts: test_ask_base
+
+
+@pytest.mark.parametrize("kind", RECIPES)
+def test_every_memory_is_shown_and_drawn(kind: str, tmp_path: Path) -> None:
+    answer = ask_story(
+        untrained(RECIPES[kind], f"model.memory.kind={kind}"), STORY, "Where is Mary?"
+    )
+    assert answer.memory == kind
+    assert [one.text for one in answer.evidence] == list(STORY)
+    seen = shown(answer)
+    assert all(text in seen for text in (*STORY, *columns(answer)))
+    assert draw(answer, "Where is Mary?", tmp_path / "read.svg") == []
+    drawn = (tmp_path / "read.svg").read_text(encoding="utf-8")
+    assert all(text in drawn for text in (*STORY, MANNERS[kind].caption))
+
+
+@pytest.mark.parametrize("kind", RECIPES)
+def test_a_column_adds_up_where_it_is_said_to(kind: str) -> None:
+    answer = ask_story(
+        untrained(RECIPES[kind], f"model.memory.kind={kind}"), STORY, "Where is Mary?"
+    )
+    for hop, rest in enumerate(unread(answer)):
+        spent = sum(one.weights[hop] for one in answer.evidence) + rest
+        if "adds up to 1" in MANNERS[kind].caption or MANNERS[kind].rest:
+            assert spent == pytest.approx(1, abs=1e-5)
+            assert rest > -1e-5
+
+
+def test_gates_that_stand_alone_leave_no_rest() -> None:
+    """DMN's gates are each between 0 and 1: three of 0.2 do not mean that 0.4 was wasted."""
+    evidence = tuple(Evidence(place, text, (0.2,)) for place, text in enumerate(STORY))
+    answer = Answer("home", 1.0, (("home", 1.0),), evidence, 3, 3, (), memory="dmn")
+    assert unread(answer) == [0.0]
+    assert "pass 1" in shown(answer)
+    assert "nothing" not in shown(answer)
+    assert "nothing: free slots" in shown(replace(answer, memory="memn2n"))
+
+
+def test_a_gated_hop_says_how_much_it_took() -> None:
+    checkpoint = untrained("gated-memn2n")
+    with torch.no_grad():
+        checkpoint.network.memory.update.biases.copy_(
+            torch.tensor([-50.0, 0.0, 50.0])[:, None].expand(3, 8)
+        )
+        checkpoint.network.memory.update.maps.zero_()
+    answer = ask_story(checkpoint, STORY, "Where is Mary?")
+    assert answer.taken == pytest.approx((0.0, 0.5, 1.0))
+    assert TAKEN in shown(answer)
+    plain = ask_story(untrained("memn2n"), STORY, "Where is Mary?")
+    assert plain.taken == ()
+    assert TAKEN not in shown(plain)
+
+
+def test_a_reading_that_stopped_ends_with_the_hop_that_stopped_it() -> None:
+    def output(*read: float, nothing: bool = True) -> Output:
+        weights = torch.tensor(read)[None, :, None, None, None]
+        none = torch.zeros(1, len(read), 1, 1) if nothing else None
+        reading = Reading(torch.zeros(1), weights, weights, nothing=none)
+        return Output(torch.zeros(0), reading, Written((), torch.ones(1, 1, 1)))
+
+    assert used(output(1, 1, 0, 0, 0)) == 3
+    assert used(output(0, 0, 0)) == 1
+    assert used(output(1, 1, 1)) == 3
+    assert used(output(1, 0, 0, nothing=False)) == 3  # it cannot stop: all its hops are shown
+
+
+# EntNet's slots --------------------------------------------------------------------------------
+
+
+def entities(**options: Any) -> Answer:
+    gates = ((0.9, 0.0, 0.1), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))
+    slots = Slots(("1", "2", "3"), gates, (0.7, 0.2, 0.1))
+    evidence = tuple(Evidence(place, text, (0.3,)) for place, text in enumerate(STORY))
+    answer = Answer("home", 1.0, (("home", 1.0),), evidence, 3, 3, (), memory="entnet", slots=slots)
+    return replace(answer, **options)
+
+
+def test_the_screen_has_a_block_a_slot_and_names_the_most_read() -> None:
+    assert blocks((0.0, 0.5, 1.0)).plain == f"{BLOCKS[0]}{BLOCKS[4]}{BLOCKS[-1]}"
+    seen = shown(entities())
+    assert [line.split()[-2] for line in seen.splitlines() if any(s in line for s in STORY)] == [
+        "▇·▁",
+        "·█·",
+        "█··",
+    ]
+    assert "█▂▁" in seen.splitlines()[-2]  # read of each slot, against the most read
+
+
+def test_the_picture_frames_the_slot_that_was_read_most(tmp_path: Path) -> None:
+    """The one frame there is moves to the right with the most-read slot, a slot's width a slot."""
+    places = []
+    for most in range(3):
+        read = tuple(0.8 if slot == most else 0.1 for slot in range(3))
+        slots = replace(entities().slots, read=read)  # type: ignore[type-var]
+        path = tmp_path / f"{most}.png"
+        assert draw(entities(slots=slots), "Where?", path) == []
+        pixels = image.imread(path)[..., :3]
+        assert (pixels[:, -8:] == 1).all()  # nothing is cut off
+        frame = (pixels[..., 2] > 0.55) & (pixels[..., 0] < 0.25)  # its blue
+        right = frame[len(frame) // 2 :, pixels.shape[1] // 2 :]
+        places.append(right.any(0).nonzero()[0].min())
+    assert 0 < places[1] - places[0] == pytest.approx(places[2] - places[1], abs=1)
+
+
+def test_tied_keys_are_called_by_their_words(tmp_path: Path) -> None:
+    checkpoint = untrained("entnet")
+    ids = [checkpoint.tokenizer.encode(word).ids[0] for word in ("Mary", "John")]
+    tied = untrained("entnet", f"model.memory.tied={ids}")
+    answer = ask_story(tied, STORY, "Where is Mary?")
+    assert answer.slots is not None
+    assert answer.slots.names == ("mary", "john")
+    draw(answer, "Where is Mary?", tmp_path / "read.svg")
+    assert ">john<" in (tmp_path / "read.svg").read_text(encoding="utf-8")
+
+
+def test_what_a_memory_left_out_is_named(tmp_path: Path) -> None:
+    """The oldest where those leave; else by number, as told: not the first ones by mistake."""
+    small = ("model.memory.slots=2", "model.memory.forget={kind='oldest'}")
+    oldest = ask_story(untrained("memnn", *small), STORY, "Where is Mary?")
+    assert oldest.left_out == "the first 1 of 3 were left out"
+    judged = untrained("memnn", *small[:1], "model.memory.forget={kind='useless'}")
+    candidates = judged.network.encode.tables[2]
+    with torch.no_grad():  # "john" alone is worth nothing
+        candidates.zero_()
+        candidates[judged.tokenizer.encode("John").ids[0]] = -1.0
+        judged.network.memory.forget.vector.fill_(1.0)
+    answer = ask_story(judged, [*STORY[:2], "Zelda took the milk."], "Where is Mary?")
+    assert [one.sentence for one in answer.evidence] == [0, 2]
+    assert answer.left_out == "1 of 3 were left out: number 2"
+    assert "'zelda'" in answer.notes[0]  # of a sentence that was kept
+    assert answer.notes[1] == f"the memory holds 2 sentences; {answer.left_out}"
+    draw(answer, "Where is Mary?", tmp_path / "read.svg")
+    assert "full: 1 of 3 were left out: number 2." in (tmp_path / "read.svg").read_text("utf-8")
+
+
+def test_a_memory_that_nothing_entered_is_not_drawn(tmp_path: Path) -> None:
+    segmented = untrained("memnn", "model.segment={kind='bag'}")
+    answer = ask_story(segmented, ["Xyz."], "Where is Mary?")
+    assert answer.notes == (
+        "the model knows no word of the story ('xyz'); this is a guess",
+        "the memory holds 0 sentences; none of 1 could be kept",
+    )
+    with pytest.raises(ValueError, match="nothing to draw"):
+        draw(answer, "Where is Mary?", tmp_path / "read.png")
+
+
+def test_padding_is_never_an_answer() -> None:
+    """Nor is "unknown": one of the two has the highest score here, whatever is found."""
+    checkpoint = untrained("entnet")
+    with torch.no_grad():
+        checkpoint.network.respond.table[0] = 1000.0
+        checkpoint.network.respond.table[1] = -1000.0
+    answer = ask_story(checkpoint, STORY, "Where is Mary?")
+    assert all(text and text != "<unk>" for text, _ in answer.ranked)
+
+
+def test_a_story_longer_than_any_of_training_is_said_to_be() -> None:
+    """A memory that rewrites takes any number of sentences; nobody knows how well."""
+    checkpoint = untrained("entnet", "data.sentences=3")
+    assert ask_story(checkpoint, STORY, "Where is Mary?").notes == ()
+    (said,) = ask_story(checkpoint, [*STORY, STORY[0]], "Where is Mary?").notes
+    assert said == "4 sentences are in memory, and training told at most 3; do not trust it"

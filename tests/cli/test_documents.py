@@ -1,0 +1,256 @@
+"""The commands of the lasting memory, as a person types them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from app_runs import run
+from document_files import pdf
+
+from mnemic.store import SQLiteStore
+
+
+@pytest.fixture(autouse=True)
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A person's folder with a few files, and no memory yet."""
+    monkeypatch.setenv("MNEMIC_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("MNEMIC_MEMORY", raising=False)
+    folder = tmp_path / "desk"
+    (folder / "papers").mkdir(parents=True)
+    (folder / "papers" / "lease.txt").write_text(
+        "The lease ends on 30 June. The rent is 700 euros.\n", encoding="utf-8"
+    )
+    (folder / "papers" / "trip.md").write_text(
+        "# Trip\n\nThe train to Bern leaves at nine.\n", encoding="utf-8"
+    )
+    pdf(folder / "papers" / "bill.pdf", ["The plumber was paid 90 euros.", ""])
+    monkeypatch.chdir(folder)
+    return folder
+
+
+SENTENCE = ("--reader", "none")
+
+
+def remember(*words: object) -> None:
+    done = run("remember", *words, "--embedder", "hashed-ngrams")
+    assert done.code == 0, done.err
+
+
+def refused(*words: object, stdin: str = "") -> str:
+    done = run(*words, stdin=stdin)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.splitlines()[-1].startswith("error: ")
+    return done.err
+
+
+def test_remember_ask_forget() -> None:
+    done = run("remember", "papers", "--embedder", "hashed-ngrams")
+    assert done.out.splitlines()[0] == "files: 3 new; 3 new passages"
+    assert "warning: papers/bill.pdf: page 2 has no text layer" in done.err
+    answer = run("ask", "When does the lease end?")
+    assert "answer      30 June\nconfidence  0." in answer.out
+    assert "from        papers/lease.txt, line 1 (document 2)" in answer.out
+    assert "The lease ends on 30 June." in answer.out
+    page = run("ask", "What did the plumber cost?").out
+    assert "papers/bill.pdf, page 1 (document 1)" in page
+    again = run("remember", "papers", "--json").json
+    assert again["files"] == {"unchanged": 3}
+    gone = run("forget", "2", "--verify")
+    assert gone.out.splitlines() == [
+        "forgotten: 2  papers/lease.txt",
+        "verified: no trace is left in the files of the memory",
+    ]
+    none = run("ask", "When does the lease end?")
+    assert "answer      none: nothing in the memory supports one" in none.out
+
+
+def test_answers_for_programs(desk: Path) -> None:
+    remember("papers")
+    told = run("ask", "--json", "--hops", "2", "When does the train leave?", *SENTENCE).json
+    assert told["answer"] == "The train to Bern leaves at nine."
+    first = told["evidence"][0]
+    assert first["name"] == str(desk / "papers" / "trip.md")
+    assert (first["line"], first["sentence"]) == (3, told["answer"])
+    assert len(first["weights"]) == told["hops"] == 2
+    (desk / "questions.txt").write_text("What is the rent?\n\nWho was paid?\n", encoding="utf-8")
+    many = run("ask", "--questions", "questions.txt", *SENTENCE)
+    answers = [json.loads(line)["answer"] for line in many.out.splitlines()]
+    assert answers == ["The rent is 700 euros.", "The plumber was paid 90 euros."]
+    spans = run("ask", "--questions", "questions.txt", "--confidence", "0")
+    read = [json.loads(line) for line in spans.out.splitlines()]
+    assert read[0]["answer"] == "700 euros"
+    for one, sentence in zip(read, answers):
+        assert one["answer"] in sentence
+        assert one["kind"] == "span"
+        assert one["ranked"][0]["answer"] == one["answer"]
+        assert one["ranked"][0]["evidence"] == one["evidence"][0]
+        assert one["ranked"][0]["score"] == one["score"]
+    found = run("search", "euros", "--most", "2", "--json").json["found"]
+    assert {Path(hit["name"]).name for hit in found} == {"bill.pdf", "lease.txt"}
+    assert "papers/trip.md" in run("search", "train to Bern").out
+
+
+def test_forgetting_by_words_asks_first() -> None:
+    remember("papers")
+    asked = ("forget", "--about", "euros")
+    refused_line = refused(*asked, stdin="n\n")
+    assert "papers/bill.pdf" in refused_line
+    assert "nothing was forgotten" in refused_line
+    assert "nothing was forgotten" in refused(*asked)  # nobody there
+    assert len(run("memories", "--json").json["documents"]) == 3
+    done = run(*asked, "--yes", "--json").json
+    assert [Path(one["name"]).name for one in done["forgotten"]] == ["bill.pdf", "lease.txt"]
+    assert "no document has all of these words" in refused("forget", "--about", "zebra euros")
+    assert "nothing to forget" in refused("forget")
+
+
+def test_notes_updates_and_their_history(desk: Path) -> None:
+    remember("--note", "The meeting is on Monday.")
+    done = run("update", "1", "--note", "The meeting is on Friday.")
+    assert done.out == "document 2 supersedes 1\n"
+    assert "on Friday" in run("ask", "When is the meeting?").out
+    assert [one["id"] for one in run("memories", "--json").json["documents"]] == [2]
+    assert "(no longer read)" in run("memories", "--all").out
+    told = run("history", "2", "--json").json
+    assert [one["id"] for one in told["versions"]] == [1, 2]
+    assert "text" not in told["versions"][0]
+    assert "superseded" in run("history", "1").out
+    said = run("history", "2", "--text", "--json").json["versions"]
+    monday, friday = (f"The meeting is on {day}." for day in ("Monday", "Friday"))
+    assert [one["text"] for one in said] == [monday, friday]
+    shown = run("history", "1", "--text").out.splitlines()
+    assert shown.index(monday) < shown.index(friday)
+    assert "read until" in shown[shown.index(monday) - 1]
+    remember("papers/lease.txt")
+    assert run("update", "papers/lease.txt").out == "document 3 is as it was\n"
+    done = run("update", "3", "--note", "The lease ends in May.")
+    assert done.out == "document 4 supersedes 3\n"
+    assert "lease.txt is as it was: remembered again, it is read beside the new text" in done.err
+
+
+def test_several_memories(desk: Path) -> None:
+    remember("papers/lease.txt")
+    remember("papers/trip.md", "--memory", "work")
+    remember("papers/bill.pdf", "--here")
+    assert (desk / ".mnemic" / "memory.db").is_file()
+    os.chdir(desk / "papers")
+    told = run("stats", "--json").json
+    assert (told["memory"], told["documents"]) == (str(desk / ".mnemic" / "memory.db"), 1)
+    assert set(told["others"]) == {"default", "work"}
+    assert run("memories", "--memory", "work", "--json").json["documents"][0]["title"] == "Trip"
+    assert "two memories" in refused("remember", ".", "--here", "--memory", "work")
+
+
+def test_a_version_is_shown_line_by_line_until_it_is_forgotten(desk: Path) -> None:
+    lines = ["The lease ends on 30 June.", f"[red]{'The rent is 700 euros. ' * 8}".strip(), "Bye."]
+    (desk / "old.txt").write_text("\n".join(lines).replace("Bye", "\x1bBye"), encoding="utf-8")
+    remember("old.txt")
+    (desk / "old.txt").write_text("The lease ended.", encoding="utf-8")
+    assert run("update", "1").out == "document 2 supersedes 1\n"
+    shown = run("history", "2", "--text").out.splitlines()
+    start = shown.index(lines[0])
+    assert [line.strip() for line in shown[start : start + 3]] == lines
+    assert "verified: no trace is left" in run("forget", "2", "--verify").out
+    assert "there is no document 1" in refused("history", "1", "--text")
+
+
+def test_check_says_what_it_left_out(desk: Path) -> None:
+    """Another process is writing."""
+    remember("papers/lease.txt", "--memory", "notes.db")
+    store = SQLiteStore("notes.db")
+    with store.writing():
+        done = run("check", "--memory", "notes.db")
+        assert (done.code, done.out) == (0, "notes.db is sound, as far as a reader can see\n")
+        assert done.err.startswith("warning: left out: whether the full-text index says what the ")
+        assert "another process (process " in done.err
+        told = run("check", "--memory", "notes.db", "--json")
+        assert (told.code, told.json["faults"], len(told.json["left_out"])) == (0, [], 1)
+        assert "is writing into" in told.json["why"]
+        store.connection.execute("DELETE FROM vectors")
+        done = run("check", "--memory", "notes.db")
+        assert (done.code, done.out) == (2, "")
+        assert "1 passages have no vector" in done.err.splitlines()[-1]
+    store.close()
+
+
+def test_upkeep(desk: Path) -> None:
+    remember("papers", "--memory", "notes.db")
+    own = ("--memory", "notes.db")
+    assert run("check", *own).out == "notes.db is sound\n"
+    assert run("reindex", "--embedder", "none", *own).out == "0 vectors by none\n"
+    assert run("reindex", "--embedder", "hashed-ngrams", *own).out == "3 vectors by hashed-ngrams\n"
+    assert "embedder   hashed-ngrams" in run("stats", *own).out
+    assert run("export-memory", "all.jsonl", *own).out == "3 documents written to all.jsonl\n"
+    there = ("import-memory", "all.jsonl", "--memory", "new.db", "--embedder", "none")
+    assert run(*there).out == "3 documents in new.db\n"
+    told = run("check", "--memory", "new.db", "--json").json
+    assert told == {"memory": "new.db", "faults": [], "left_out": [], "why": ""}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["ask", "Who?"], "begin one: mnemic remember FILE_OR_FOLDER"),
+        (["stats"], "there is no memory"),
+        (["remember"], "nothing to remember: give files"),
+        (["remember", "nowhere"], "there is no file or folder nowhere"),
+        (["remember", "papers", "--embedder", "bert"], "no embedder 'bert'"),
+        (["ask"], "no question: give it in quotes"),
+        (["ask", "Who?", "--reader", "bert"], "no reader 'bert'; there are reader, none"),
+        (["ask", "--story", "x", "Who?"], "give --model DIR"),
+        (["ask", "--model", "entnet-babi"], "no question"),
+        (["ask", "--questions", "papers/lease.txt", "Who?"], "one too many"),
+        (["search", "x", "--most", "0"], "--most is at least 1"),
+        (["import-memory", "papers/trip.md", "--memory", "x.db"], "line 1"),
+        (["stats", "--memory", "papers/trip.md"], "no SQLite file"),
+    ],
+)
+def test_mistakes(words: list[str], said: str) -> None:
+    assert said in refused(*words)
+
+
+def test_questions_that_cannot_be_asked(desk: Path) -> None:
+    remember("papers/lease.txt")
+    (desk / "old.txt").write_bytes("Où est le bail ?\n".encode("latin1"))
+    said = refused("ask", "--questions", "old.txt")
+    assert "old.txt is no UTF-8 text: invalid start byte at byte 1" in said
+    assert "iconv" in said
+    for words in (["ask", ""], ["search", " "]):
+        assert "the question is empty" in refused(*words)
+
+
+def test_the_exit_code_of_broken_files(desk: Path) -> None:
+    (desk / "papers" / "bad.docx").write_bytes(b"PK nothing")
+    own = ("--embedder", "none")
+    done = run("remember", "papers/bad.docx", *own)
+    assert (done.code, done.out.splitlines()[0]) == (1, "files: 1 broken; 0 new passages")
+    assert run("remember", "papers/bad.docx", "papers/trip.md", *own, "--json").code == 0
+    assert run("remember", "papers/bad.docx", "--note", "A note.").code == 0
+
+
+BLOCKED = """
+import socket, sys
+class Refused(socket.socket):
+    def __init__(self, *_, **__):
+        raise AssertionError("a socket was opened")
+socket.socket = Refused
+from mnemic.cli.main import main
+for words in (["remember", "papers"], ["ask", "When does the lease end?"], ["search", "rent"],
+              ["forget", "papers/lease.txt", "--verify"], ["stats"], ["check"]):
+    assert main(words) == 0, words
+"""
+
+
+def test_the_whole_flow_with_sockets_blocked() -> None:
+    """With the embedder and the reader that a new memory gets."""
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.replace("warning: ", "")) == (
+        0,
+        "papers/bill.pdf: page 2 has no text layer\n",
+    )
+    assert "answer      30 June" in done.stdout

@@ -1,0 +1,101 @@
+"""``mnemic export``: a folder for Hugging Face, or one line that says why not."""
+
+import json
+from pathlib import Path
+
+import torch
+from app_runs import model, run
+from text_runs import run_of
+
+from mnemic.checkpoint.folder import Checkpoint, Progress, save
+from mnemic.encode import Pretrained, TransformerEncoder, load_encoder, save_encoder
+from mnemic.encode.huggingface.shape import Shape, encoder_of
+from mnemic.models import assemble
+from mnemic.recipe import load as load_recipe
+from mnemic.text import TRAINERS, Words
+
+SHAPE = Shape(
+    vocab=60, width=16, depth=2, heads=2, inner=24, length=12, segments=2, activation="gelu",
+    epsilon=1e-12, dropout=0.0, attention_dropout=0.0,
+)  # fmt: skip
+TEXT = "a small text to learn a few pieces from"
+
+
+def same(one: TransformerEncoder, two: TransformerEncoder) -> bool:
+    ids = torch.tensor([[1, 2, 3, 4]])
+    return torch.equal(one.eval()(ids, ids > 0), two.eval()(ids, ids > 0))
+
+
+def test_a_hugging_face_folder_is_written_anew(tmp_path: Path) -> None:
+    encoder, tokenizer = encoder_of(SHAPE), TRAINERS["wordpiece"]([TEXT], vocab=60)
+    heads = {"cls.predictions.bias": torch.ones(60)}
+    save_encoder(tmp_path / "old", Pretrained(encoder, tokenizer, unused=heads))  # type: ignore[arg-type]
+    done = run("export", tmp_path / "old", tmp_path / "new", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert done.json["family"] == "bert"
+    assert done.json["heads"] == ["cls.predictions.bias"]
+    assert set(done.json["files"]) == {
+        "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
+    }  # fmt: skip
+    loaded = load_encoder(tmp_path / "new")
+    assert same(loaded.encoder, encoder)
+    assert loaded.tokenizer == tokenizer
+    shown = run("export", tmp_path / "old", tmp_path / "shown").out
+    assert f'AutoModel.from_pretrained("{tmp_path / "shown"}") loads it' in shown.replace("\n", "")
+
+
+def test_another_family(tmp_path: Path) -> None:
+    encoder = encoder_of(SHAPE)
+    save_encoder(tmp_path / "old", Pretrained(encoder))
+    done = run("export", tmp_path / "old", tmp_path / "new", "--family", "roberta", "--json")
+    assert done.code == 0
+    assert "no subword tokenizer to write" in done.err
+    config = json.loads((tmp_path / "new" / "config.json").read_text(encoding="utf-8"))
+    assert (config["model_type"], config["max_position_embeddings"]) == ("roberta", 14)
+    assert same(load_encoder(tmp_path / "new").encoder, encoder)
+    wrong = run("export", tmp_path / "old", tmp_path / "other", "--family", "albert")
+    assert wrong.code == 2
+    assert wrong.err.startswith("error: albert has no embeddings of the full width")
+
+
+def test_the_encoder_of_a_checkpoint(tmp_path: Path) -> None:
+    """A network that reads its questions by a Transformer; the rest of it stays behind."""
+    recipe = load_recipe("memn2n")
+    recipe["model"]["ask"] = {"kind": "transformer"}
+    words = Words.of([TEXT])
+    sizes = {"vocab": len(words)}
+    network = assemble(recipe["model"], sizes)
+    save(
+        tmp_path / "run",
+        Checkpoint(
+            recipe=recipe, seed=0, sizes=sizes, tokenizer=words, network=network,
+            progress=Progress(), state={},
+        ),
+    )  # fmt: skip
+    done = run("export", tmp_path / "run", tmp_path / "new", "--json")
+    assert done.code == 0, done.err
+    loaded = load_encoder(tmp_path / "new")
+    assert isinstance(network.ask, TransformerEncoder)
+    left = sum(own.numel() for own in network.parameters())
+    left -= sum(own.numel() for own in network.ask.parameters())
+    assert f"{left:,} weights of memory and response stay behind" in done.err
+    assert same(loaded.encoder, network.ask)
+    assert loaded.tokenizer is None
+
+
+def test_a_network_without_a_transformer(tmp_path: Path) -> None:
+    done = run("export", model(), tmp_path / "new", "--json")
+    assert done.code == 2
+    assert "has 0 Transformer encoders; expected one" in done.json["error"]
+    missing = run("export", tmp_path / "nothing", tmp_path / "new")
+    assert missing.code == 2
+    assert "no checkpoint in" in missing.err
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    theirs = run("evaluate", "--model", tmp_path)
+    assert "(a Hugging Face folder); `mnemic train RECIPE --start" in theirs.err
+
+
+def test_norms_before_the_layers_have_no_place_there(tmp_path: Path) -> None:
+    done = run("export", run_of("classes"), tmp_path / "new")
+    assert done.code == 2
+    assert "one to export is trained with --set model.encode.stack.norm=post" in done.err

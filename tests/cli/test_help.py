@@ -1,0 +1,67 @@
+"""Help teaches, appears at once, and loads nothing that it does not need."""
+
+import subprocess
+import sys
+
+import pytest
+from app_runs import run
+
+from mnemic import __version__
+
+COMMANDS = ["demo", "recipes", "train", "evaluate", "ask", "inspect", "export", "data stories",
+            "data show", "data words", "table babi", "table words", "remember", "search", "forget",
+            "update", "memories", "history", "stats", "check", "reindex", "export-memory",
+            "import-memory"]  # fmt: skip
+HEAVY = ("torch", "numpy", "matplotlib", "tokenizers", "safetensors")
+PROBE = """
+import sys, time
+began = time.perf_counter()
+from mnemic.cli.main import main
+main(sys.argv[1:])
+print(time.perf_counter() - began, *sorted(sys.modules), file=sys.stderr)
+"""
+
+
+def test_help_loads_nothing_heavy_and_is_quick() -> None:
+    for words in (["--help"], ["train", "--help"], ["remember", "--help"], ["recipes"]):
+        done = subprocess.run(
+            [sys.executable, "-c", PROBE, *words], capture_output=True, text=True, check=True
+        )
+        seconds, *modules = done.stderr.split()
+        assert not [name for name in HEAVY if name in modules], words
+        assert float(seconds) < 2  # about 0.2 on an idle machine
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_every_command_has_an_example_and_json(command: str) -> None:
+    done = run(*command.split(), "--help")
+    assert done.code == 0
+    assert f"Example: mnemic {command}" in " ".join(done.out.split())
+    assert "--json" in done.out
+    assert done.err == ""
+
+
+def test_all_commands_are_in_the_help() -> None:
+    shown = run("--help").out
+    assert all(command.split()[0] in shown for command in COMMANDS)
+    assert run().out == shown  # nothing typed
+
+
+def test_version() -> None:
+    assert run("--version").out == f"mnemic {__version__}\n"
+
+
+def test_a_real_process_says_one_line_and_exits_with_2() -> None:
+    words = [sys.executable, "-m", "mnemic", "train", "memn2"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: no recipe 'memn2'")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_of_a_pipe_may_leave_early(unbuffered: str) -> None:
+    command = f"PYTHONUNBUFFERED={unbuffered} {sys.executable} -m mnemic recipes --json | true"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stderr == ""

@@ -1,0 +1,70 @@
+"""Small runs that tests stop, kill and compare."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
+
+from mnemic.recipe import Recipe
+from mnemic.recipe import load as load_recipe
+from mnemic.train.run import fit
+
+# Two phases of 2 epochs, 7 steps an epoch; saved every 5 steps, so mostly within an epoch.
+SMALL = [
+    'data={kind="generated", tasks=[1], count=62}',
+    "model.width=6",
+    "train.batch=8",
+    "train.epochs=2",
+    "phases.0.train.epochs=2",
+    "train.save=5",
+    "train.validate=1",
+]
+ADAMW = ['train.optimiser={kind="adamw"}', 'train.clip={kind="norm"}', 'train.reduce="mean"']
+ADAMW += ['phases.0.train.clip={kind="norm"}', 'train.schedule={kind="cosine"}']
+MOMENTUM = ["train.optimiser.momentum=0.5", "train.optimiser.decay=0.01", "train.rate=0.001"]
+OPTIMISERS = {"sgd": [], "momentum": MOMENTUM, "adamw": ADAMW}
+
+
+def small(*sets: str) -> Recipe:
+    return load_recipe("memn2n", [*SMALL, *sets])
+
+
+def finish(recipe: Recipe, folder: Path, **options: Any) -> Path:
+    for _ in fit(recipe, folder, **options):
+        pass
+    return folder
+
+
+def weights_in(run: Path) -> bytes:
+    return (run / "checkpoint" / "weights.safetensors").read_bytes()
+
+
+def log_of(run: Path) -> list[dict[str, str]]:
+    """The rows of log.tsv, without the seconds."""
+    with (run / "log.tsv").open(encoding="utf-8", newline="") as file:
+        return [
+            {name: value for name, value in row.items() if name != "seconds"}
+            for row in csv.DictReader(file, delimiter="\t")
+        ]
+
+
+def numbers_in(run: Path) -> dict[tuple[int, str], float]:
+    """What TensorBoard reads: (step, tag) → number; a number told twice must be the same."""
+    found: dict[tuple[int, str], float] = {}
+    for path in sorted(run.glob("events.out.tfevents.*")):
+        for event in EventFileLoader(str(path)).Load():
+            for value in event.summary.value:
+                number = value.tensor.float_val[0]
+                assert found.setdefault((event.step, value.tag), number) == number
+    return found
+
+
+def where(run: Path) -> tuple[int, int]:
+    """Phase and step of a run's checkpoint, (-1, 0) if there is none at this moment."""
+    try:
+        progress = json.loads((run / "checkpoint" / "progress.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return -1, 0
+    return progress["phase"], progress["step"]

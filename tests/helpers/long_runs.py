@@ -1,0 +1,77 @@
+"""Small networks that read a text into a memory, trained once, and a text for them."""
+
+import atexit
+import shutil
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import torch
+from app_runs import Result, run
+
+from mnemic.recipe import Recipe
+from mnemic.recipe import load as load_recipe
+from mnemic.train.run import fit
+
+TINY = [
+    'data={kind="long-recall", count=500, length=16, segments=2, where="first"}',
+    'data.tokenizer={kind="wordpiece", vocab=400}',
+    "model.width=32",
+    'model.encode={kind="transformer", stack={kind="encoder", depth=1, norm="pre"}}',
+    "train.epochs=10", "train.batch=32", "train.rate=0.005", "train.validate=0", "train.save=7",
+    'train.matmul="float32"', 'train.schedule={kind="constant"}',
+    'model.respond={kind="predictor"}',
+]  # fmt: skip
+MEMORIES = {
+    "bert-mass": ['model.memory={kind="bert-mass", slots=16, hops=2}'],
+    "keeps": ['model.memory={kind="keeps", slots=16, hops=2}', "model.carry.unit=sentences"],
+}
+
+
+def tiny(kind: str, steps: int, *sets: str) -> Recipe:
+    recipe = load_recipe("bert-mass", [*TINY, *MEMORIES[kind], f"train.steps={steps}", *sets])
+    del recipe["phases"]
+    return recipe | {"objective": {"kind": "bert-mass", "ctrl": 0.3, "read": 0.1}}
+
+
+@cache
+def run_of(kind: str) -> Path:
+    """Documents of one and two segments, the fact in the first; nothing longer is ever seen."""
+    folder = Path(mkdtemp(prefix="mnemic-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    torch.manual_seed(0)
+    for _ in fit(tiny(kind, 100, "train.save=1000"), folder / "run", device="cpu"):
+        pass
+    return folder / "run"
+
+
+BACK = "the old mill slept all winter . the grey road waited at noon . " * 4
+
+
+def told() -> str:
+    return f"  felix has the lantern . {BACK}"
+
+
+FACT = "felix has the lantern ."
+ASKED = "what does felix have ?"
+
+
+def lay_out(folder: Path) -> Path:
+    """Two texts, and two files that are none."""
+    (folder / "a.txt").write_text(told(), encoding="utf-8")
+    (folder / "b.txt").write_text("clara has the kettle . ", encoding="utf-8")
+    (folder / "binary").write_bytes(b"a text \xaa\xff")
+    (folder / "rows.jsonl").write_text('{"text": "a"}\n', encoding="utf-8")
+    return folder
+
+
+def read(*words: object, stdin: str = "") -> Result:
+    """``mnemic read`` into notes.mem."""
+    kept = ("--state", "notes.mem", "--device", "cpu")
+    return run("read", "--model", run_of("keeps"), *kept, *words, stdin=stdin)
+
+
+def refused(done: Result) -> str:
+    """The one line of a mistake."""
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
+    return done.err

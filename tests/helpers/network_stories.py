@@ -1,0 +1,42 @@
+"""A few generated stories as tensors, and small networks that answer them."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mnemic.data.babi.batches import tensors, vocabulary
+from mnemic.data.babi.dataset import make
+from mnemic.models import Network, assemble
+
+SLOTS = 6
+EXAMPLES = [*make(1, 12, 0), *make(5, 8, 0), *make(8, 6, 0)]  # 2 to 20 sentences and more
+WORDS = vocabulary(EXAMPLES)
+STORIES = tensors(EXAMPLES, WORDS)
+SIZES = {"vocab": len(WORDS), "longest": STORIES.texts.shape[1] + 1}
+
+
+def model(tied: bool = True, slots: int = SLOTS, **memory: Any) -> dict[str, Any]:
+    return {
+        "width": 8,
+        "encode": {"kind": "bag"},
+        "memory": {"kind": "memn2n", "slots": slots, **memory},
+        "respond": {"kind": "word", "tied": tied},
+    }
+
+
+def network_of(seed: int = 0, **options: Any) -> Network:
+    torch.manual_seed(seed)
+    network = assemble(model(**options), SIZES).eval()
+    with torch.no_grad():
+        for weight in network.parameters():
+            weight.mul_(5)
+    return network
+
+
+def rows(*numbers: int) -> Tensor:
+    return torch.tensor(numbers)
+
+
+def same(one: Tensor, other: Tensor) -> None:
+    torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)

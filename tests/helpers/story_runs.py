@@ -1,0 +1,36 @@
+"""Stories of word ids as a network's inputs, and one small network trained by a recipe."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from mnemic.models import Inputs, Network
+from mnemic.reproduce.train_ensemble import fit_many, new_networks
+
+
+def inputs_of(
+    stories: Sequence[tuple[list[list[int]], list[int]]], *, width: int = 0, length: int = 0
+) -> Inputs:
+    """Every sentence and question a text of its own, with padding where there is room."""
+    texts = [text for story, question in stories for text in (*story, question)]
+    width = max(width, *(len(text) for text in texts))
+    table = torch.tensor([text + [0] * (width - len(text)) for text in texts])
+    longest = max(length, *(len(story) for story, _ in stories))
+    story_rows = torch.full((len(stories), longest), -1)
+    questions, place = [], 0
+    for number, (story, _) in enumerate(stories):
+        story_rows[number, : len(story)] = torch.arange(place, place + len(story))
+        questions.append([place + len(story)])
+        place += len(story) + 1
+    return Inputs(table, table > 0, story_rows, torch.tensor(questions))
+
+
+def trained(recipe: dict[str, Any], data: Any, seed: int) -> Network:
+    networks = new_networks(recipe, data, [seed])
+    pools = [torch.arange(len(data.train))]
+    for _ in fit_many(
+        recipe, data, networks, seeds=[seed], pools=pools, device=torch.device("cpu")
+    ):
+        pass
+    return networks[0]

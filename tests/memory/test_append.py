@@ -1,0 +1,114 @@
+"""What a memory promises of its slots: the newest inputs in order, and shares of what was there."""
+
+import pytest
+import torch
+from memory_cases import APPENDING, CASES, EVERY, SLOTS, contents, copy, make, real, told
+
+from mnemic.memory.append import Slots
+
+# One input a slot ------------------------------------------------------------------------------
+
+
+@APPENDING
+def test_the_newest_are_kept_in_order(name: str) -> None:
+    memory = make(name)
+    states = contents(memory, 2, 12)
+    mask = real(["xxxxxxxxxxxx", "xxx.xx.xxxx."])  # 12 and 9 of them, for 8 slots
+    written = told(memory, states, mask)
+    state = written.state
+    assert isinstance(state, Slots)
+    assert state.mask.shape == (2, SLOTS)
+    assert state.told.tolist() == [12, 9]
+    for row in range(2):
+        inputs = mask[row].nonzero().squeeze(1)
+        kept = inputs[-SLOTS:]
+        assert state.sources[row][state.mask[row]].tolist() == list(range(len(inputs)))[-SLOTS:]
+        assert torch.equal(state.states[row][state.mask[row]], states[row, kept])
+        gone = torch.ones(12, dtype=torch.bool)
+        gone[kept] = False
+        assert written.weights[row, gone].eq(0).all()
+        # Each input that was kept is in one slot, whole.
+        back = written.weights[row, kept] @ state.states[row].flatten(1)
+        assert torch.equal(back, states[row, kept].flatten(1))
+        assert torch.equal(written.weights[row, kept].sum(-1), torch.ones(len(kept)))
+
+
+@APPENDING
+@pytest.mark.parametrize("count", [SLOTS - 1, SLOTS, SLOTS + 1])
+def test_there_are_never_more_slots_than_room(name: str, count: int) -> None:
+    memory = make(name)
+    states = contents(memory, 1, count)
+    assert told(memory, states).state.mask.shape[1] == min(count, SLOTS)
+
+
+@APPENDING
+def test_each_input_goes_to_one_slot_and_padding_to_none(name: str) -> None:
+    memory = make(name)
+    mask = real(["xx.x..", ".x.xxx"])
+    written = told(memory, contents(memory, 2, 6), mask)
+    assert torch.equal(written.weights.sum(2), mask.float())
+    assert written.weights.sum(1).le(1).all()
+    state = written.state
+    assert torch.equal(written.weights.sum(1) > 0, state.mask)
+    assert state.sources[~state.mask].eq(-1).all()
+
+
+@APPENDING
+def test_sources_count_on_from_write_to_write(name: str) -> None:
+    memory = make(name)
+    states = contents(memory, 1, 5)
+    state = memory.empty(1, states)
+    for _ in range(3):
+        state = memory.write(state, states, real(["xx.xx"])).state
+    assert state.told.tolist() == [12]
+    assert state.sources[state.mask].tolist() == [4, 5, 6, 7, 8, 9, 10, 11]
+
+
+@APPENDING
+def test_later_writes_leave_earlier_slots_as_they_were(name: str) -> None:
+    """Bit for bit, while there is room."""
+    memory = make(name)
+    states = contents(memory, 2, SLOTS)
+    mask = torch.ones(2, SLOTS, dtype=torch.bool)
+    state = memory.empty(2, states)
+    for place in range(SLOTS):
+        before = copy(state)
+        here = slice(place, place + 1)
+        state = memory.write(state, states[:, here], mask[:, here]).state
+        for old, new in zip(before[:3], state[:3]):
+            assert torch.equal(new[:, :place], old)
+    assert torch.equal(state.states, states)
+
+
+@EVERY
+def test_what_is_written_are_shares(name: str) -> None:
+    """A slot holds one input in all at most, and none of what never entered it."""
+    memory, mask = make(name), real(["xxxxx", "xx.x."])
+    written = told(memory, contents(memory, 2, 5), mask)
+    assert written.weights.ge(0).all()
+    assert written.weights.sum(1).le(1 + 1e-6).all()
+    assert written.entered.shape == written.weights.shape
+    assert written.weights[written.entered == 0].eq(0).all()
+    assert torch.equal((written.entered != 0).any(2), mask)
+
+
+@EVERY
+def test_gates_of_hops_are_shares_of_what_was_found(name: str) -> None:
+    memory = make(name)
+    reading = memory.read(told(memory, contents(memory, 2, 5)).state, contents(memory, 2, 3))
+    gated = CASES[name].spec.get("update", {}).get("kind") == "gated"
+    assert (reading.gates is not None) == gated
+    if reading.gates is not None:
+        assert reading.gates.shape == (2, CASES[name].hops, 3)
+        assert reading.gates.gt(0).all()
+        assert reading.gates.lt(1).all()
+
+
+@APPENDING
+def test_what_is_read_are_shares(name: str) -> None:
+    """Positive, and one in all at most, wherever there is a softmax."""
+    memory = make(name)
+    reading = memory.read(told(memory, contents(memory, 2, 5)).state, contents(memory, 2, 3))
+    if CASES[name].shares:
+        assert reading.weights.ge(0).all()
+        assert reading.weights.sum(-1).le(1 + 1e-6).all()

@@ -1,0 +1,211 @@
+"""A tiny BERT-MASS learns to remember: from a recipe, through segments, and as a value on disk."""
+
+import shutil
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+from long_runs import ASKED, FACT, TINY, tiny, told
+
+from mnemic.checkpoint.folder import weights_of
+from mnemic.data.long_context.recall import THINGS
+from mnemic.encode import Pretrained, save_encoder
+from mnemic.evaluate.error_rate import task_errors
+from mnemic.models.segment_model import Carrier
+from mnemic.objectives.unigram import counts_of, unigram_loss
+from mnemic.predict.model import Model, load
+from mnemic.recipe import ConfigError, Recipe, override
+from mnemic.recipe import load as load_recipe
+from mnemic.train.initialize import weights_in, with_start
+from mnemic.train.run import data_of, fit
+
+CHANCE = 100 * (1 - 1 / len(THINGS))
+
+
+def test_a_fact_is_answered_many_segments_later_and_without_memory_is_not(carrying: Path) -> None:
+    checkpoint = load(carrying)
+    asked = data_of(checkpoint.recipe).test
+    for later in (1, 8):
+        (error,) = task_errors(checkpoint.network, asked.upto(later + 1)).values()
+        assert error <= 2.0, f"{later} segments later"
+    checkpoint.network.lasts = False
+    (error,) = task_errors(checkpoint.network, asked.upto(4)).values()
+    assert error > CHANCE - 15
+
+
+def test_a_text_is_remembered_with_evidence_and_can_be_forgotten(carrying: Path) -> None:
+    model, text = load(carrying), told()
+    state = model.remember(text)
+    tokens = len(model.tokenizer.encode(text, special=False).ids)
+    assert (state.seen, state.total, state.characters) == (tokens, tokens, len(text))
+    answer = model.ask(state, ASKED)
+    assert (answer.text, answer.seen, answer.total) == ("lantern", tokens, tokens)
+    assert answer.probability > 0.5
+    first = text.index("felix")
+    best = answer.evidence[0]
+    assert first <= best.start < best.end <= first + len(FACT)
+    forgotten = state.forget(first, first + len(FACT))
+    after = model.ask(forgotten, ASKED)
+    assert after.text != "lantern" or after.probability < 0.5 * answer.probability
+    touched = [own for own in after.evidence if own.start < first + 23 and own.end > first]
+    assert not touched
+    assert forgotten.filled < state.filled
+    assert state.forget(len(text) + 5, len(text) + 9) is state
+
+
+def test_an_answer_says_which_slots_it_read_and_what_was_written_there(carrying: Path) -> None:
+    """Slots and evidence are two views of one reading; clearing what was cited changes it."""
+    model = load(carrying)
+    state = model.remember(told())
+    answer = model.ask(state, ASKED)
+    sources, shares = state.memory.origins
+    for slot in answer.slots:
+        real = [int(n) for n, part in zip(sources[0, slot.number], shares[0, slot.number]) if part]
+        spans = {tuple(state.spans[number].tolist()) for number in real if number >= 0}
+        assert {(one.start, one.end) for one in slot.sources} <= spans
+    assert 0.9 < sum(slot.weight for slot in answer.slots) <= 1.001
+    told_of = sum(slot.weight * one.weight for slot in answer.slots for one in slot.sources)
+    assert abs(sum(one.weight for one in answer.evidence) - told_of) < 0.02
+
+
+def test_what_was_thought_of_every_unit_and_held_by_every_slot_is_told(carrying: Path) -> None:
+    model = load(carrying)
+    state = model.remember(told())
+    assert len(state.worth) == len(state.spans) == int(state.memory.told)
+    assert ((state.worth > 0) & (state.worth < 1)).all()
+    assert state.history.shape == (state.segments, 16)
+    sources, shares = state.memory.origins
+    most = sources.gather(-1, shares.argmax(-1, keepdim=True))[0, :, 0].tolist()
+    assert state.history[-1, : len(most)].tolist() == most
+    inside = state.forget(2, 2 + len(FACT)).history
+    gone = (state.spans[:, 0] < 25) & (state.spans[:, 1] > 2)
+    assert not set(inside[inside >= 0].tolist()) & set(gone.nonzero().flatten().tolist())
+
+
+@pytest.mark.parametrize("name", ["mass", "mann"])
+def test_mass_and_mann_alone_learn_more_than_how_often_words_are(name: str, tmp_path: Path) -> None:
+    sets = [TINY[1], TINY[2], "data.count=160", "data.length=16", "data.segments=2"]
+    sets += ["train.epochs=9", "train.batch=16", "train.rate=0.01", "train.validate=0", TINY[-3]]
+    recipe = load_recipe(name, [*sets, 'train.schedule={kind="constant"}'])
+    rows = [own.row for own in fit(recipe, tmp_path / "run", device="cpu") if own.row is not None]
+    part = data_of(recipe).train
+    batch = part.batch(torch.arange(len(part)))
+    counts = counts_of(batch.inputs.tokens[batch.inputs.inside], len(part.tokenizer))
+    assert rows[-1]["loss"] < unigram_loss(counts, counts)
+
+
+def stopped_after(recipe: Recipe, folder: Path, steps: int) -> None:
+    run = fit(recipe, folder, device="cpu")
+    for _ in islice(run, steps):
+        pass
+    run.close()  # type: ignore[attr-defined]
+
+
+def test_a_run_that_was_stopped_ends_with_the_same_bits(tmp_path: Path) -> None:
+    """Documents are drawn anew in every step, and still the same ones; so are their masks."""
+    recipe = tiny("bert-mass", 8, "train.batch=8", "data.count=100")
+    recipe["objective"] |= {"mlm": 0.1, "write": 0.1}
+    recipe["phases"] = [{"train": {"segments": 1, "steps": 4}}, {"train": {"segments": 3}}]
+    for _ in fit(recipe, tmp_path / "whole", device="cpu"):
+        pass
+    for cut in (3, 4):
+        stopped_after(recipe, tmp_path / "cut", cut)
+    for _ in fit(recipe, tmp_path / "cut", device="cpu"):
+        pass
+    whole, again = (load(tmp_path / name) for name in ("whole", "cut"))
+    for name, weight in weights_of(whole.network).items():
+        assert torch.equal(weight, weights_of(again.network)[name]), name
+    rows = [[row["losses"] for row in own.progress.history] for own in (whole, again)]
+    assert rows[0] == rows[1]
+    assert set(rows[0][-1]) == {"pred", "seq", "ctrl", "read", "mlm", "write"}
+
+
+def test_an_encoder_of_a_hugging_face_folder_is_wrapped(tmp_path: Path) -> None:
+    nothing = "train.epochs=0"
+    post = tiny("keeps", 0, 'model.encode.stack.norm="post"', nothing)
+    for _ in fit(post, tmp_path / "run", device="cpu"):
+        pass
+    first = load(tmp_path / "run")
+    encoder = first.network.encode.eval()
+    save_encoder(tmp_path / "theirs", Pretrained(encoder, first.tokenizer))
+    recipe = with_start(tiny("bert-mass", 0, nothing), tmp_path / "theirs")
+    for _ in fit(recipe, tmp_path / "wrapped", device="cpu"):
+        pass
+    wrapped: Model = load(tmp_path / "wrapped")
+    assert isinstance(wrapped.network, Carrier)
+    theirs = weights_in(tmp_path / "theirs")
+    assert {f"encode.{name}" for name, _ in encoder.named_parameters()} <= theirs.keys()
+    for name, weight in wrapped.network.encode.named_parameters():
+        assert torch.equal(weight, theirs[f"encode.{name}"])
+    shutil.rmtree(tmp_path / "theirs")  # a checkpoint needs no other folder
+    assert load(tmp_path / "wrapped").progress.done
+
+
+def test_training_in_stages_from_weights_alone(tmp_path: Path) -> None:
+    """``model.takes`` says which parts the next stage begins with; the others begin anew."""
+    for _ in fit(tiny("keeps", 0, "train.epochs=0"), tmp_path / "one", seed=1, device="cpu"):
+        pass
+    whole = weights_of(load(tmp_path / "one").network)
+    for parts in (["encode"], ["encode", "memory"], ["encode", "memory", "respond"]):
+        recipe = with_start(tiny("keeps", 0, "train.epochs=0"), tmp_path / "one")
+        recipe = override(recipe, "model.takes", parts)
+        place = tmp_path / "-".join(parts)
+        for _ in fit(recipe, place, seed=2, device="cpu"):
+            pass
+        for name, weight in weights_of(load(place).network).items():
+            if name.partition(".")[0] in parts:
+                assert torch.equal(weight, whole[name]), name
+            elif weight.dim() > 1:  # biases and norms of any seed are the same
+                assert not torch.equal(weight, whole[name]), name
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        (["decode"], r"model\.takes is a list of some of encode, .* not \['decode'\]"),
+        ("memory", r"is a list of some of .* not 'memory'"),
+        (["mass"], "names 'mass', which .*theirs does not have"),
+        (["encode", "memory"], "names 'memory', which .*theirs does not have"),
+    ],
+)
+def test_parts_that_cannot_be_taken_over(parts: object, said: str, tmp_path: Path) -> None:
+    recipe = tiny("keeps", 0, 'model.encode.stack.norm="post"', "train.epochs=0")
+    for _ in fit(recipe, tmp_path / "run", device="cpu"):
+        pass
+    first = load(tmp_path / "run")
+    save_encoder(tmp_path / "theirs", Pretrained(first.network.encode, first.tokenizer))
+    started = with_start(recipe, tmp_path / "theirs")
+    with pytest.raises(ConfigError, match=said):
+        list(fit(override(started, "model.takes", parts), tmp_path / "two", device="cpu"))
+    del started["model"]["mass"]
+    with pytest.raises(ConfigError, match="names 'mass', which this network does not have"):
+        list(fit(override(started, "model.takes", ["mass"]), tmp_path / "two", device="cpu"))
+    alone = override(recipe, "model.takes", ["encode"])
+    with pytest.raises(ConfigError, match="a network that begins with another: --start DIR"):
+        list(fit(alone, tmp_path / "three", device="cpu"))
+
+
+def quoting_next_words(recipe: Recipe) -> None:
+    recipe["model"]["respond"] = {"kind": "quotes"}
+    recipe["objective"] = {"kind": "next-word"}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda r: r["model"].pop("carry"), "is read in segments: add model.carry"),
+        (lambda r: r.update(data={"kind": "generated"}), "model.carry reads in segments"),
+        (lambda r: r["train"].update(segments=-1), "train.segments is at least 0"),
+        (lambda r: r["model"].update(respond={"kind": "quotes"}), r"set objective\.pred=0"),
+        (quoting_next_words, "objective.kind is 'bert-mass', not 'next-word'"),
+    ],
+)
+def test_recipes_that_do_not_fit_say_so(
+    change: Callable[[Recipe], object], said: str, tmp_path: Path
+) -> None:
+    recipe = tiny("keeps", 1)
+    change(recipe)
+    with pytest.raises(ConfigError, match=said):
+        list(fit(recipe, tmp_path / "run", device="cpu"))

@@ -1,0 +1,147 @@
+"""What every memory promises, whatever it is, to those who write into it and read from it."""
+
+import pytest
+import torch
+from memory_cases import CASES, EVERY, D, contents, copy, evidence, make, real, same, told
+from torch import Tensor
+
+from mnemic.memory import MEMORIES
+from mnemic.memory.parts.hop_update import UPDATES
+
+
+def test_every_kind_has_a_case() -> None:
+    assert {case.spec["kind"] for case in CASES.values()} == set(MEMORIES)
+    updates = [case.spec.get("update", {"kind": "add"}) for case in CASES.values()]
+    assert {update["kind"] for update in updates} == set(UPDATES)
+
+
+@EVERY
+def test_shapes(name: str) -> None:
+    memory, case = make(name), CASES[name]
+    states, query = contents(memory, 2, 5), contents(memory, 2, 3, seed=2)
+    written = told(memory, states, real(["xxxxx", "xx..."]))
+    reading = memory.read(written.state, query)
+    slots = written.weights.shape[2]
+    assert written.weights.shape == (2, 5, slots)
+    assert reading.found.shape == (2, 3, D)
+    assert reading.weights.shape == (2, case.hops, case.heads, 3, slots)
+    assert reading.scores.shape == reading.weights.shape
+    assert isinstance(written.state, tuple)
+    assert type(written.state)._fields  # a NamedTuple
+    assert all(isinstance(part, Tensor) for part in written.state)
+    assert isinstance(memory.tables, int)
+    assert isinstance(memory.rolls, int)
+
+
+@EVERY
+def test_nothing_is_changed_in_place(name: str) -> None:
+    memory = make(name).train()
+    states, query, mask = contents(memory, 2, 5), contents(memory, 2, 3), real(["xxxxx", "xx..."])
+    before = memory.empty(2, states)
+    first = memory.write(before, states, mask)
+    kept = [copy(part) for part in (before, first.state, [states, query, mask], memory.buffers())]
+    rolls = torch.rand(2, memory.rolls)
+    memory.read(memory.write(first.state, states * 2, mask).state, query, rolls=rolls)
+    memory.read(first.state, query, rolls=rolls)
+    now = [before, first.state, [states, query, mask], list(memory.buffers())]
+    for parts, copies in zip(now, kept):
+        for part, clone in zip(parts, copies, strict=True):
+            assert torch.equal(part, clone)
+
+
+@EVERY
+def test_an_empty_memory_is_survived(name: str) -> None:
+    """Nothing told, or only padding: the answer is finite, and the same."""
+    memory = make(name)
+    states = contents(memory, 2, 4, size=1e3)
+    query = contents(memory, 2, 3, seed=2).requires_grad_()
+    nothing = memory.read(memory.empty(2, states), query)
+    written = told(memory, states, real(["....", "...."]))
+    padding = memory.read(written.state, query)
+    assert nothing.found.isfinite().all()
+    assert evidence(padding, written).eq(0).all()
+    same(padding.found, nothing.found)
+    padding.found.sum().backward()
+    assert query.grad is not None
+    assert query.grad.isfinite().all()
+
+
+@EVERY
+def test_padding_is_never_read_wherever_it_stands(name: str) -> None:
+    memory = make(name)
+    states, query = contents(memory, 1, 4), contents(memory, 1, 3, seed=2)
+    alone = told(memory, states)
+    plain = memory.read(alone.state, query)
+    for row in ("xxxx...", "...xxxx", "x.xx..x", "..x.xxx"):
+        mask = real([row])
+        among = contents(memory, 1, len(row), seed=3, size=1e3)
+        among[mask] = states[0]
+        written = told(memory, among, mask)
+        reading = memory.read(written.state, query)
+        same(reading.found, plain.found)
+        same(evidence(reading, written)[..., mask[0]], evidence(plain, alone))
+        assert evidence(reading, written)[..., ~mask[0]].eq(0).all()
+        assert written.weights[:, ~mask[0]].eq(0).all()
+
+
+@EVERY
+def test_batch_composition_changes_nothing(name: str) -> None:
+    memory = make(name)
+    states, query = contents(memory, 3, 10), contents(memory, 3, 2, seed=2)
+    mask = real(["xxxxxxxxxx", "xxx.......", ".........."])
+    together = memory.read(told(memory, states, mask).state, query)
+    for row in range(3):
+        alone = told(memory, states[row : row + 1], mask[row : row + 1])
+        reading = memory.read(alone.state, query[row : row + 1])
+        same(reading.found[0], together.found[row])
+        same(reading.weights[0], together.weights[row])
+
+
+@EVERY
+def test_queries_do_not_see_each_other(name: str) -> None:
+    memory = make(name)
+    written, query = told(memory, contents(memory, 2, 5)), contents(memory, 2, 3, seed=2)
+    whole = memory.read(written.state, query)
+    for number in range(3):
+        one = memory.read(written.state, query[:, number : number + 1])
+        same(one.found[:, 0], whole.found[:, number])
+        same(one.weights[:, :, :, 0], whole.weights[:, :, :, number])
+
+
+@pytest.mark.parametrize("name", [n for n, case in CASES.items() if case.piecewise])
+@pytest.mark.parametrize("cut", [0, 1, 4, 7, 12])
+def test_written_in_two_pieces_is_written_at_once(name: str, cut: int) -> None:
+    """Also when more is told than there is room for, and with padding at the cut."""
+    memory = make(name)
+    states, query = contents(memory, 3, 12), contents(memory, 3, 2, seed=2)
+    mask = real(["xxxxxxxxxxxx", "xxx..x.xx...", "............"])
+    once = told(memory, states, mask)
+    first = told(memory, states[:, :cut], mask[:, :cut])
+    second = memory.write(first.state, states[:, cut:], mask[:, cut:])
+    whole, pieces = memory.read(once.state, query), memory.read(second.state, query)
+    same(pieces.found, whole.found)
+    same(evidence(pieces, second), evidence(whole, once)[..., cut:])
+
+
+@EVERY
+def test_one_memory_can_be_shared_by_a_whole_batch(name: str) -> None:
+    """A state of batch 1 is read by every row, as a knowledge base is."""
+    memory = make(name)
+    states, query = contents(memory, 1, 5), contents(memory, 4, 3, seed=2)
+    shared = memory.read(told(memory, states).state, query)
+    own = memory.read(told(memory, states.expand(4, -1, -1, -1)).state, query)
+    same(shared.found, own.found)
+    same(shared.weights, own.weights)
+
+
+@EVERY
+def test_reading_is_deterministic_unless_rolls_are_given_in_training(name: str) -> None:
+    memory = make(name)
+    written, query = told(memory, contents(memory, 30, 5)), contents(memory, 30, 3, seed=2)
+    rolls = torch.rand(30, memory.rolls)
+    plain = memory.read(written.state, query).found
+    assert torch.equal(memory.read(written.state, query, rolls=rolls).found, plain)
+    assert torch.equal(memory.train().read(written.state, query).found, plain)
+    rolled = memory.read(written.state, query, rolls=rolls).found
+    assert torch.equal(memory.read(written.state, query, rolls=rolls).found, rolled)
+    assert torch.equal(rolled, plain) == (not memory.rolls)

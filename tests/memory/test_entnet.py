@@ -1,0 +1,227 @@
+"""EntNet against the paper's equations slot by slot, and that it rewrites.
+
+Shapes: b batch, n sentences, m queries, s slots, j places, d width.
+"""
+
+from itertools import product
+from math import exp, sqrt
+from typing import Any
+
+import pytest
+import torch
+from story_runs import inputs_of
+from torch import Tensor
+
+from mnemic.memory import Reading, Written
+from mnemic.memory.entnet import EntNet
+from mnemic.memory.parts.entnet_write import left
+from mnemic.models import Network, Output, assemble
+from mnemic.predict import read_of
+
+D, VOCAB, SLOTS, LONGEST = 4, 9, 3, 6
+Vector = list[float]
+
+
+def network_of(size: float = 4.0, **options: Any) -> Network:
+    """A network with large weights, so that gates and reads are far from even."""
+    torch.manual_seed(3)
+    model = {
+        "width": D,
+        "encode": {"kind": "masked-bag"},
+        "memory": {"kind": "entnet", "slots": SLOTS, **options},
+        "respond": {"kind": "word"},
+    }
+    network = assemble(model, {"vocab": VOCAB, "longest": LONGEST}).double().eval()
+    with torch.no_grad():
+        for name, weight in network.named_parameters():
+            if name.endswith(("masks", "slope")):
+                weight.copy_(torch.rand_like(weight))
+            else:
+                weight.mul_(size)
+    return network
+
+
+STORIES = [
+    ([[2, 3, 4], [5], [6, 7, 8, 2, 3]], [4, 2]),
+    ([[8, 8, 2]], [3]),
+    ([[2, 3], [3, 4], [4, 5], [5, 6], [6, 7], [7, 8], [8, 2]], [5, 6, 7]),
+    ([], [2, 4]),
+]
+
+
+# The slow twin ---------------------------------------------------------------------------------
+
+
+def add(*vectors: Vector) -> Vector:
+    return [sum(numbers) for numbers in zip(*vectors, strict=True)]
+
+
+def dot(one: Vector, other: Vector) -> float:
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+def times(matrix: Tensor, vector: Vector) -> Vector:
+    return [dot(row, vector) for row in matrix.tolist()]
+
+
+def slow(network: Network, story: list[list[int]], question: list[int]) -> tuple[Any, ...]:
+    """Scores, gates and the last slots: equations 1 to 6 as they are printed, and the biases."""
+    encode, memory = network.encode, network.memory
+    words, masks = encode.words.tolist(), encode.masks.tolist()
+    slope = memory.slope.tolist()
+
+    def embed(text: list[int], table: int) -> Vector:
+        placed = [
+            [f * e for f, e in zip(masks[table][place], words[word])]
+            for place, word in enumerate(text)
+        ]
+        return add([0.0] * D, *placed)
+
+    def phi(vector: Vector) -> Vector:
+        return [x if x > 0 else a * x for x, a in zip(vector, slope)]
+
+    keys = memory.addresses().tolist()
+    slots, gates = [list(key) for key in keys], []
+    for text in story:
+        s, opened = embed(text, 0), []
+        for j, w in enumerate(keys):
+            h = slots[j]
+            bias = memory.gate_bias[j].item() if memory.bias else 0.0
+            g = 1 / (1 + exp(-(dot(s, h) + dot(s, w) + bias)))
+            parts = [times(memory.old, h), times(memory.key, w), times(memory.new, s)]
+            if memory.bias:
+                parts.append(memory.old_bias.tolist())
+            h = add(h, [g * c for c in phi(add(*parts))])
+            slots[j] = [x / sqrt(dot(h, h)) for x in h]
+            opened.append(g)
+        gates.append(opened)
+    q = embed(question, 1)
+    shares = [exp(dot(q, h)) for h in slots]
+    shares = [share / sum(shares) for share in shares]
+    u = add(*([p * x for x in h] for p, h in zip(shares, slots)))
+    y = phi(add(q, times(memory.hop, u)))
+    return times(network.respond.table, y), gates, slots, shares
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"bias": False}, {"tied": [5, 2, 7, 3]}], ids=["authors", "paper", "tied keys"]
+)
+def test_equals_the_papers_equations(options: dict[str, Any]) -> None:
+    network = network_of(**options)
+    output = network(inputs_of(STORIES))
+    for number, (story, question) in enumerate(STORIES):
+        scores, gates, slots, shares = slow(network, story, question)
+        found = (
+            output.scores[number, 0],
+            output.written.gates[number, : len(story)],
+            output.written.state.slots[number],
+            output.reading.weights[number, 0, 0, 0],
+        )
+        for ours, theirs in zip(found, (scores, gates, slots, shares)):
+            expected = torch.tensor(theirs, dtype=torch.float64).view(ours.shape)
+            torch.testing.assert_close(ours, expected)
+
+
+# A rewriting memory ----------------------------------------------------------------------------
+
+
+def told(memory: EntNet, states: Tensor, mask: Tensor | None = None) -> Any:
+    seen = torch.ones(states.shape[:2], dtype=torch.bool) if mask is None else mask
+    return memory.write(memory.empty(states.shape[0], states), states, seen)
+
+
+def test_a_later_sentence_changes_slots() -> None:
+    memory, states = EntNet(8, slots=5), torch.randn(2, 4, 2, 8)
+    before = told(memory, states[:, :3]).state
+    after = memory.write(before, states[:, 3:], torch.ones(2, 1, dtype=torch.bool)).state
+    assert after.slots.shape == before.slots.shape  # nothing was added
+    assert ((after.slots - before.slots).abs().amax(-1) > 1e-3).all()
+
+
+def test_a_slot_changes_as_far_as_its_gate_opens() -> None:
+    """A sentence that one key knows, and the others are set against."""
+    memory = EntNet(8, slots=3, bias=False)
+    with torch.no_grad():
+        memory.keys.copy_(torch.tensor([[9.0], [-9.0], [-9.0]]) * torch.eye(8)[0])
+    states = torch.zeros(1, 1, 2, 8)
+    states[..., 0] = 2.0
+    start, written = memory.empty(1, states), told(memory, states)
+    gates = written.gates[0, 0]
+    assert gates[0] > 0.999
+    assert (gates[1:] < 1e-3).all()
+    turned = torch.cosine_similarity(written.state.slots, start.slots, dim=-1)[0]
+    assert (turned[1:] > 0.9999).all()
+
+
+def test_padding_leaves_the_state_bit_for_bit() -> None:
+    memory, states = EntNet(8, slots=5), torch.randn(2, 6, 2, 8) * 100
+    before = told(memory, states[:, :2]).state
+    nothing = torch.zeros(2, 4, dtype=torch.bool)
+    written = memory.write(before, states[:, 2:], nothing)
+    assert torch.equal(written.state.slots, before.slots)
+    assert written.weights.eq(0).all()
+    start = memory.empty(2, states)  # not of unit length yet
+    assert torch.equal(memory.write(start, states[:, 2:], nothing).state.slots, start.slots)
+
+
+def test_slots_begin_as_keys_and_are_of_unit_length_once_written() -> None:
+    memory, states = EntNet(8, slots=5), torch.randn(3, 4, 2, 8)
+    assert torch.equal(memory.empty(3, states).slots, memory.keys.expand(3, 5, 8))
+    lengths = told(memory, states).state.slots.norm(dim=-1)
+    torch.testing.assert_close(lengths, torch.ones(3, 5))
+
+
+def test_gates_are_between_0_and_1() -> None:
+    memory, states = EntNet(8, slots=5), torch.randn(3, 4, 2, 8)
+    gates = told(memory, states).gates
+    assert gates.gt(0).all()
+    assert gates.lt(1).all()
+
+
+def test_tied_keys_are_the_encoders_words() -> None:
+    network = network_of(tied=[5, 2, 7, 3])
+    assert not any("keys" in name for name, _ in network.named_parameters())
+    assert torch.equal(network.memory.addresses(), network.encode.words[[5, 2, 7, 3]])
+    network(inputs_of(STORIES[:1])).scores.sum().backward()
+    assert network.encode.words.grad[7].abs().sum() > 0  # said, and a key
+    assert sum("words" in name for name, _ in network.named_parameters()) == 1
+    with pytest.raises(ValueError, match="assemble"):
+        EntNet(4, tied=[1]).empty(1, torch.zeros(1, 1, 2, 4))
+
+
+def test_what_is_left_of_a_sentence_is_what_later_ones_did_not_write_over() -> None:
+    """By hand: its gate, times 1 − gate of everyone behind it; with the key's rest it is all."""
+    gates = torch.rand(2, 5, 3)
+    shares = left(gates)
+    for b, n, s in product(range(2), range(5), range(3)):
+        expected = gates[b, n, s] * (1 - gates[b, n + 1 :, s]).prod()
+        torch.testing.assert_close(shares[b, n, s], expected)
+    torch.testing.assert_close(shares.sum(1) + (1 - gates).prod(1), torch.ones(2, 3))
+    assert left(gates[:, :0]).shape == (2, 0, 3)
+
+
+def test_a_wide_open_gate_wipes_out_what_was_there_and_a_shut_one_nothing() -> None:
+    gates = torch.tensor([1.0, 0.0, 1.0, 0.0])[None, :, None]
+    assert left(gates).flatten().tolist() == [0.0, 0.0, 1.0, 0.0]
+
+
+def test_a_sentence_that_was_written_over_is_still_shown() -> None:
+    """It entered the memory; that nothing is left of it is what the asker should see."""
+    gates = torch.ones(1, 3, 2)
+    written = Written((), left(gates), gates)
+    output = Output(torch.zeros(0), Reading(*[torch.ones(1, 1, 1, 1, 2) / 2] * 3), written)
+    assert read_of(output) == {0: [0.0], 1: [0.0], 2: [1.0]}
+
+
+def test_evidence_of_a_rewriting_memory_is_what_is_left_in_the_slots_that_were_read() -> None:
+    """And with what the slots held before the story, the shares sum to one."""
+    with torch.no_grad():
+        output = network_of()(inputs_of(STORIES[2:3]))
+    shares = read_of(output)
+    assert list(shares) == list(range(7))
+    kept, read = output.written.weights[0], output.reading.weights[0, 0, 0, 0]
+    for number, share in shares.items():
+        assert share == pytest.approx([float((kept[number] * read).sum())])
+        assert 0 < share[0] < 1
+    before = float(((1 - output.written.gates[0]).prod(0) * read).sum())
+    assert sum(share[0] for share in shares.values()) + before == pytest.approx(1, abs=1e-5)

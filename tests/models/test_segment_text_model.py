@@ -1,0 +1,297 @@
+"""Classes, tags and spans of texts of any length: windows in turn, and a memory goes along."""
+
+import atexit
+import shutil
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import far_files
+import pytest
+import torch
+from app_runs import run
+from torch import Tensor
+
+from mnemic.data.text_tasks.batches import documents_of
+from mnemic.data.text_tasks.encode_windows import asked_set, labelled_set, tagged_set
+from mnemic.data.text_tasks.examples import Asked, Labelled, Tagged
+from mnemic.evaluate.text_metrics import figures
+from mnemic.models import Windows, assemble
+from mnemic.models.segment_text_model import Carried, MemoryReader
+from mnemic.objectives import OBJECTIVES
+from mnemic.predict import windows as read
+from mnemic.predict.model import Model, load
+from mnemic.predict.slot_evidence import Looks
+from mnemic.recipe import ConfigError, Recipe, build
+from mnemic.recipe import load as load_recipe
+from mnemic.text import Room
+from mnemic.train.run import data_of, fit
+
+VOCAB, LENGTH = 30, 8
+HEADS = pytest.mark.parametrize("head", ["classes", "tags", "spans"])
+KINDS = pytest.mark.parametrize("kind", ["bert-mass", "keeps"])
+
+
+def make(head: str, kind: str = "bert-mass", **carry: Any) -> MemoryReader:
+    torch.manual_seed(0)
+    model: dict[str, Any] = {
+        "width": 16,
+        "encode": {"kind": "transformer", "stack": {"kind": "encoder", "depth": 1}},
+        "memory": {"kind": kind, "slots": 12},
+        "respond": {"kind": head, "dropout": 0.0},
+        "carry": carry,
+    }
+    return assemble(model, {"vocab": VOCAB, "longest": LENGTH, "classes": 3}).eval()
+
+
+def texts(*counts: int, seed: int = 1) -> Windows:
+    """One text a number, of so many windows; [CLS] is 1, [SEP] 2; the last windows are short."""
+    dice = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(5, VOCAB, (sum(counts), LENGTH), generator=dice)
+    tokens[:, 0], tokens[:, -1] = 1, 2
+    mask = torch.ones_like(tokens, dtype=torch.bool)
+    mask[torch.tensor(counts).cumsum(0) - 1, 5:] = False
+    inside = mask & (tokens > 2)
+    documents = documents_of(torch.tensor(counts))
+    return Windows(tokens * mask, mask, torch.zeros_like(tokens), inside, documents=documents)
+
+
+def some(inputs: Windows, rows: Tensor, *counts: int) -> Windows:
+    parts = (part[rows] for part in inputs[:4])
+    return Windows(*parts, documents=documents_of(torch.tensor(counts)))  # type: ignore[arg-type]
+
+
+@HEADS
+@KINDS
+def test_a_text_is_read_alike_in_any_batch(head: str, kind: str) -> None:
+    network, inputs = make(head, kind), texts(3, 1, 2)
+    together = network(inputs)
+    first = 0
+    for row, count in enumerate((3, 1, 2)):
+        own = torch.arange(first, first + count)
+        alone = network(some(inputs, own, count))
+        torch.testing.assert_close(together.scores[own], alone.scores)
+        torch.testing.assert_close(together.carried.last[row], alone.carried.last[0])
+        torch.testing.assert_close(together.looked.weights[own], alone.looked.weights)
+        first += count
+
+
+@HEADS
+@KINDS
+def test_stretch_by_stretch_is_at_once(head: str, kind: str) -> None:
+    """So that a text of any length needs room for a few windows; one that ended stays as it is."""
+    network, inputs = make(head, kind), texts(4, 1)
+    whole = network(inputs)
+    begun = network(some(inputs, torch.tensor([0, 1, 4]), 2, 1))
+    rest = network(some(inputs, torch.tensor([2, 3]), 2, 0), begun.carried)
+    assert isinstance(rest.carried, Carried)
+    torch.testing.assert_close(rest.scores, whole.scores[2:4])
+    if head != "classes":
+        torch.testing.assert_close(begun.scores, whole.scores[[0, 1, 4]])
+    torch.testing.assert_close(rest.carried.last, whole.carried.last)
+
+
+def changed(inputs: Windows, window: int) -> Windows:
+    tokens = inputs.tokens.clone()
+    tokens[window, 2] = 5 if int(tokens[window, 2]) != 5 else 6
+    return inputs._replace(tokens=tokens)
+
+
+@pytest.mark.parametrize("head", ["tags", "spans"])
+@KINDS
+def test_tokens_know_what_stood_before_their_window(head: str, kind: str) -> None:
+    network, inputs = make(head, kind), texts(3)
+    before = network(inputs).scores
+    for window, reached in ((0, [True, True, True]), (1, [False, True, True])):
+        after = network(changed(inputs, window)).scores
+        assert [bool((a != b).any()) for a, b in zip(before, after)] == reached
+    alone = make(head, kind, lasts=False)
+    after = alone(changed(inputs, 0)).scores
+    assert torch.equal(after[1:], alone(inputs).scores[1:])
+
+
+@KINDS
+def test_a_class_knows_every_window_and_without_memory_the_last(kind: str) -> None:
+    inputs = texts(3)
+    for lasts, reached in ((True, [True] * 3), (False, [False, False, True])):
+        network = make("classes", kind, lasts=lasts)
+        before = network(inputs).scores
+        assert (before == before[0]).all()  # every window says what the text is
+        after = [network(changed(inputs, window)).scores for window in range(3)]
+        assert [bool((own != before).any()) for own in after] == reached
+
+
+@HEADS
+def test_the_gradient_reaches_the_first_window_unless_it_is_cut(head: str) -> None:
+    for truncate, reaches in ((0, True), (1, False)):
+        network, inputs = make(head, truncate=truncate).train(), texts(3)
+        states: list[Tensor] = []
+        hook = network.encode.register_forward_hook(
+            lambda _, __, out, kept=states: kept.append(out.detach().requires_grad_()) or kept[-1]
+        )
+        network(inputs).scores[2].clamp(min=-1e3).square().sum().backward()
+        hook.remove()
+        assert states[0].grad is not None
+        assert bool((states[0].grad[0] != 0).any()) == reaches
+
+
+@HEADS
+def test_room_for_longer_texts_changes_nothing(head: str, tmp_path: Path) -> None:
+    """On a GPU batches have one shape: windows that are of no text stand behind the others."""
+    recipe = tiny(head, getattr(far_files, head)(tmp_path, 40))
+    data: Any = data_of(recipe)
+    torch.manual_seed(0)
+    network = assemble(recipe["model"], data.sizes).eval()
+    rows, loss = torch.arange(3), build(OBJECTIVES, recipe["objective"])
+    tight, wide = (loss(network, data.train.batch(rows, compact=own)) for own in (True, False))
+    torch.testing.assert_close(wide.total, tight.total)
+    assert len(data.train.batch(rows, compact=False).inputs.tokens) > len(
+        data.train.batch(rows).inputs.tokens
+    )
+
+
+# Learning ------------------------------------------------------------------------------------
+
+TINY = [
+    "model.width=32", "model.encode.stack.depth=1", "data.length=16", "train.rate=0.005",
+    'data.tokenizer={kind="wordpiece", vocab=300}', "train.buckets=1", "train.batch=16",
+    'train.schedule={kind="constant"}', "train.validate=0", 'train.keep="last"',
+    "model.encode.embeddings.dropout=0.0", "model.encode.stack.dropout=0.0",
+    "model.respond.dropout=0.0", "model.memory.slots=16", "model.memory.hops=1",
+    "model.memory.heads=1",
+]  # fmt: skip
+MORE = {
+    "classes": ["train.epochs=5"],
+    "tags": ["train.epochs=5"],
+    "spans": ["train.epochs=4", "data.length=20"],
+}
+
+
+def tiny(head: str, folder: Path, *sets: str) -> Recipe:
+    return load_recipe(f"bert-mass-{head}", [*TINY, *MORE[head], f"data.folder={folder}", *sets])
+
+
+@cache
+def run_of(head: str) -> Path:
+    folder = Path(mkdtemp(prefix="mnemic-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    getattr(far_files, head)(folder)
+    for _ in fit(tiny(head, folder), folder / "run", device="cpu"):
+        pass
+    return folder / "run"
+
+
+def trained(head: str) -> Model:
+    return load(run_of(head))
+
+
+@HEADS
+def test_what_the_first_window_says_decides_and_without_memory_nothing_does(head: str) -> None:
+    checkpoint = trained(head)
+    held: Any = data_of(checkpoint.recipe).validation
+    assert (held.first.diff() > 1).all()  # no text fits one window
+    right = next(iter(figures(checkpoint.network, held).values()))
+    checkpoint.network.lasts = False
+    without = next(iter(figures(checkpoint.network, held).values()))
+    assert right >= 95 > 75 > without
+
+
+FAR = "lovely " + "the old train ran past a small grey house today " * 5
+
+
+def first_word(slots: Any) -> float:
+    """How much was read of the first word, through all slots."""
+    each = [own.weight * one.weight for own in slots for one in own.sources if one.start == 0]
+    return sum(each)
+
+
+def test_answers_say_which_slots_they_read_and_what_was_written_there() -> None:
+    (sort,) = trained("classes").classify([FAR])
+    (tagged,) = trained("tags").tag([FAR + "Ann today"])
+    span = trained("spans").answer("what ?", FAR + "Ann Oslo")
+    assert sort.label == "good"
+    assert [own.kind for own in tagged.entities] == ["person"]
+    assert span.quote(FAR + "Ann Oslo") == "Ann"
+    for slots, result in (
+        (sort.slots, sort),
+        (tagged.entities[0].slots, tagged),
+        (span.slots, span),
+    ):
+        assert result.seen == result.total > 50  # every token, in more windows than one
+        assert first_word(slots) > 0.2
+        for slot in slots:
+            for one in slot.sources:
+                assert FAR[one.start : one.end].strip() == FAR[one.start : one.end] != ""
+
+
+def test_what_a_memory_was_told_is_every_token_of_the_text_in_its_place() -> None:
+    """Also where a question stands before each window, and where words are unknown."""
+    words, text = trained("spans").tokenizer, FAR + "Ann 🜁 Oslo"
+    room = Room(20, 0)
+    asked = asked_set([Asked("what ?", text, (), -1, "")], words, room)
+    for own in (asked, tagged_set([Tagged(text, (), ())], words, room, labels=["O"])):
+        assert Looks(own).told(0) == words.encode(text, special=False).offsets
+    alone = labelled_set([Labelled(text, None, "")], words, room, labels=())
+    known = [place for place in Looks(alone).told(0) if text[slice(*place)] != "🜁"]
+    assert known == [p for p in asked.offsets(0) if text[slice(*p)] != "🜁"]
+
+
+@HEADS
+def test_all_of_a_text_is_seen_however_it_is_batched(
+    head: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Room for two windows or for all: the same answers, and tokens seen are tokens there are."""
+    checkpoint, found = trained(head), []
+    with torch.no_grad():
+        for weight in checkpoint.network.respond.parameters():
+            weight.mul_(0.1)  # so that probabilities are none of 0 and 1
+    for at_once in (16_384, 40):
+        monkeypatch.setattr(read, "AT_ONCE", at_once)
+        if head == "spans":
+            found.append([checkpoint.answer("what ?", FAR * 3 + "Ann Oslo")])
+        elif head == "tags":
+            found.append(checkpoint.tag([FAR * 3 + "Ann today", "Ann", ""]))
+        else:
+            found.append(checkpoint.classify([f"{FAR * 3} awful small", "awful today", ""]))
+    assert all(own.seen == own.total for own in found[0])
+    for one, other in zip(*found):
+        torch.testing.assert_close(chance(one), chance(other), rtol=0, atol=1e-4)
+
+
+def chance(own: Any) -> list[float]:
+    if hasattr(own, "entities"):
+        return [one.probability for one in own.entities]
+    return [own.score if hasattr(own, "score") else own.probability]
+
+
+def test_the_command_line_tells_of_slots() -> None:
+    told = run("read", "--model", run_of("classes"), "--device", "cpu", stdin=FAR + "\n").json
+    assert told["label"] == "good"
+    assert told["seen"] == told["total"]
+    assert {"number", "weight", "sources"} == told["slots"][0].keys()
+    assert {"start", "end", "weight"} == told["slots"][0]["sources"][0].keys()
+    judged = run("evaluate", "--model", run_of("classes"), "--device", "cpu", "--json").json
+    assert judged["figures"]["accuracy"] >= 95
+    assert judged["seen"] == judged["total"]
+    cut = run("read", "--model", run_of("classes"), "--truncation", "first", stdin=FAR)
+    assert cut.code == 2
+    assert "reads all of a text" in cut.err
+    story = run("ask", "--model", run_of("classes"), "--sentence", "a", "who ?")
+    assert "reads texts: use `mnemic read`" in story.err
+
+
+@pytest.mark.parametrize(
+    ("sets", "said"),
+    [
+        (["data.overlap=4"], "segments that do not overlap, all of it"),
+        (['data.truncation="first"'], "segments that do not overlap, all of it"),
+        (['data.kind="pairs"'], "model.carry reads in segments: data.kind is"),
+        (["model.mass={}"], "takes no model.mass"),
+        (['model.carry.unit="sentences"'], "carry does not take 'unit'"),
+    ],
+)
+def test_recipes_that_do_not_fit_say_so(sets: list[str], said: str, tmp_path: Path) -> None:
+    recipe = tiny("classes", far_files.classes(tmp_path, 20), *sets)
+    with pytest.raises(ConfigError, match=said):
+        list(fit(recipe, tmp_path / "run", device="cpu"))

@@ -1,0 +1,141 @@
+"""Strong supervision: which slots a hop should find, and what missing them costs.
+
+Shapes: b batch, f facts, n inputs, k hops, s slots.
+"""
+
+from math import exp, log
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from mnemic.data.babi.batches import tensors, vocabulary
+from mnemic.data.babi.dataset import make
+from mnemic.memory.append import append, no_slots
+from mnemic.models import IGNORE, assemble
+from mnemic.models.ensemble import Many
+from mnemic.objectives.answer import AnswerLoss
+from mnemic.objectives.facts import (
+    AnswerAndFacts,
+    AnswerAndGates,
+    gold_slots,
+    missed_choice,
+    missed_gates,
+)
+
+CHAIN = torch.tensor([[2, 0, 4], [3, IGNORE, IGNORE], [IGNORE, 1, IGNORE]])  # b f
+MODEL = {
+    "width": 4,
+    "encode": {"kind": "bag"},
+    "memory": {"kind": "memn2n", "hops": 2, "tying": "layerwise"},
+    "respond": {"kind": "word"},
+}
+
+
+def put(*, most: int = 5) -> Tensor:
+    """What went where, of 5 inputs into ``most`` slots: b n s."""
+    states = torch.zeros(3, 5, 1)
+    return append(no_slots(3, states), states, torch.ones(3, 5) > 0, most=most).weights
+
+
+def found(gold: Tensor) -> list[list[list[int]]]:
+    """The slots of every hop as numbers."""
+    assert set(gold.unique().tolist()) <= {0.0, 1.0}
+    return [[hop.nonzero().flatten().tolist() for hop in row] for row in gold]
+
+
+@pytest.mark.parametrize(
+    ("hops", "first", "second", "third"),
+    [
+        (1, [[0, 2, 4]], [[3]], [[1]]),
+        (2, [[2], [0, 4]], [[3], []], [[], [1]]),
+        (3, [[2], [0], [4]], [[3], [], []], [[], [1], []]),
+        (4, [[2], [0], [4], []], [[3], [], [], []], [[], [1], [], []]),
+    ],
+)
+def test_hop_i_finds_fact_i_and_the_last_one_the_rest(
+    hops: int, first: list[Any], second: list[Any], third: list[Any]
+) -> None:
+    assert found(gold_slots(CHAIN, put(), hops=hops)) == [first, second, third]
+
+
+def test_facts_are_looked_for_where_they_were_put_and_forgotten_ones_not_at_all() -> None:
+    """Three slots for five inputs: input 2 is in slot 0."""
+    assert found(gold_slots(CHAIN, put(most=3), hops=3)) == [
+        [[0], [], [2]],
+        [[1], [], []],
+        [[], [], []],
+    ]
+
+
+def test_questions_without_facts_and_stories_without_sentences() -> None:
+    assert gold_slots(CHAIN[:, :0], put(), hops=2).eq(0).all()
+    assert gold_slots(CHAIN, put()[:, :0, :0], hops=2).shape == (3, 2, 0)
+
+
+def test_losses_are_the_cross_entropies_number_by_number() -> None:
+    scores = torch.randn(3, 2, 5, dtype=torch.float64)
+    gold = gold_slots(CHAIN, put().double(), hops=2)
+    for row in range(3):
+        choice = gates = 0.0
+        for hop in range(2):
+            own, wanted = scores[row, hop].tolist(), gold[row, hop].tolist()
+            whole = log(sum(exp(score) for score in own))
+            facts = [score for score, fact in zip(own, wanted) if fact]
+            choice += sum(whole - score for score in facts) / max(1, len(facts))
+            for score, fact in zip(own, wanted):
+                gates -= log(1 / (1 + exp(-score if fact else score)))
+        assert missed_choice(scores, gold)[row].item() == pytest.approx(choice)
+        assert missed_gates(scores, gold)[row].item() == pytest.approx(gates)
+
+
+def test_hidden_slots_cost_nothing_and_have_no_gradient() -> None:
+    scores = torch.randn(3, 2, 5).requires_grad_()
+    seen = torch.arange(5) < 4
+    gold = gold_slots(CHAIN, put(), hops=2) * seen
+    for missed in (missed_choice, missed_gates):
+        hidden = missed(scores.masked_fill(~seen, -1e30), gold)
+        torch.testing.assert_close(hidden, missed(scores[..., :4], gold[..., :4]))
+        (gradient,) = torch.autograd.grad(hidden.sum(), scores)
+        assert gradient.isfinite().all()
+        assert gradient[..., 4].eq(0).all()
+
+
+def test_the_chain_keeps_the_order_of_the_proof_and_the_places_of_what_was_cut() -> None:
+    examples = make(2, 200, 0)
+    words = vocabulary(examples)
+    whole, cut = tensors(examples, words), tensors(examples, words, sentences=6)
+    assert whole.chain.shape == (200, 2)
+    turned = 0
+    for row, example in enumerate(examples):
+        assert tuple(whole.chain[row].tolist()) == example.facts
+        gone = max(0, len(example.sentences) - 6)
+        kept = [fact - gone if fact >= gone else IGNORE for fact in example.facts]
+        assert cut.chain[row].tolist() == kept
+        assert set(kept) - {IGNORE} == set(cut.facts[row].nonzero().flatten().tolist())
+        turned += example.facts[0] > example.facts[1]
+    assert turned > 10  # a chain, no sorted list
+
+
+@pytest.mark.parametrize("objective", [AnswerAndFacts, AnswerAndGates])
+def test_the_two_losses_are_weighed_and_added(objective: Any) -> None:
+    examples = make(2, 40, 0)
+    words = vocabulary(examples)
+    stories = tensors(examples, words)
+    torch.manual_seed(0)
+    networks = [assemble(MODEL, {"vocab": len(words), "longest": 8}) for _ in range(2)]
+    batch = stories.batch(torch.arange(6))
+    only, both, facts = (
+        objective(**options)(networks[0], batch)
+        for options in ({"facts": 0.0}, {"answer": 2.0, "facts": 3.0}, {"answer": 0.0})
+    )
+    plain = AnswerLoss()(networks[0], batch)
+    torch.testing.assert_close(only.total, plain.total)
+    torch.testing.assert_close(both.total, 2 * plain.total + 3 * facts.total)
+    assert only.targets == both.targets == 6
+    rows = torch.arange(12).view(2, 6)
+    together = Many(networks).each(objective(), stories.batch(rows))
+    for run, network in enumerate(networks):
+        alone = objective()(network, stories.batch(rows[run]))
+        torch.testing.assert_close(together.total[run], alone.total)

@@ -1,0 +1,208 @@
+"""Masking: its statistics, what it never touches, and that it can be undone.
+
+Shapes: b batch, n tokens, r rolls.
+"""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from mnemic.models import IGNORE
+from mnemic.objectives.masking import HIDE, KEEP, MASKINGS, ROLLS, corrupt, restore
+from mnemic.objectives.uniforms import rolls
+from mnemic.recipe import ConfigError, build
+
+MASK = 4
+ORDINARY = torch.tensor([1, *range(5, 1000)])
+BATCH = (50, 2000)  # 100,000 tokens
+
+
+def near(count: int | Tensor, total: int | Tensor, share: float, *, apart: float = 4.5) -> bool:
+    """Whether ``count`` of ``total`` is what chance gives with this share."""
+    count, total = float(count), float(total)
+    return abs(count - share * total) < apart * (share * (1 - share) * total) ** 0.5
+
+
+def example(seed: int = 0, shape: tuple[int, int] = BATCH) -> tuple[Tensor, Tensor, Tensor]:
+    """Ids, fixed and starts: words of one to four tokens; the edges are special tokens."""
+    dice = torch.Generator().manual_seed(seed)
+    ids = torch.randint(5, 1000, shape, generator=dice)
+    fixed = torch.zeros(shape, dtype=torch.bool)
+    fixed[:, 0] = fixed[:, -1] = True
+    fixed[0, shape[1] // 2 :] = True  # padding
+    ids[fixed] = 3
+    starts = torch.rand(shape, generator=dice) < 0.6
+    starts |= fixed | fixed.roll(1, 1)
+    return ids, fixed, starts
+
+
+def mask(kind: str, seed: int = 0, rate: float = 0.15, shape: tuple[int, int] = BATCH):  # type: ignore[no-untyped-def]
+    ids, fixed, starts = example(seed, shape)
+    dice = rolls(torch.arange(shape[0]) + 1000 * seed, shape[1], ROLLS)
+    chosen = build(MASKINGS, {"kind": kind, "rate": rate})(fixed, starts, dice[0])
+    return (
+        ids,
+        fixed,
+        starts,
+        chosen,
+        corrupt(ids, chosen, dice[1:], hidden=MASK, ordinary=ORDINARY),
+    )
+
+
+@pytest.mark.parametrize("kind", MASKINGS)
+def test_special_tokens_and_padding_are_never_masked(kind: str) -> None:
+    ids, fixed, _, chosen, (inputs, targets) = mask(kind, rate=1.0)
+    assert torch.equal(chosen, ~fixed)
+    assert torch.equal(inputs[fixed], ids[fixed])
+    assert (targets[fixed] == IGNORE).all()
+
+
+@pytest.mark.parametrize("kind", MASKINGS)
+def test_eighty_ten_ten(kind: str) -> None:
+    ids, _, _, chosen, (inputs, targets) = mask(kind)
+    assert torch.equal(targets != IGNORE, chosen)
+    assert torch.equal(targets[chosen], ids[chosen])
+    assert torch.equal(inputs[~chosen], ids[~chosen])
+    asked, said = ids[chosen], inputs[chosen]
+    total = len(asked)
+    assert near((said == MASK).sum(), total, HIDE)
+    noise = (said != MASK) & (said != asked)
+    same = 1 / len(ORDINARY)  # a random token may be the right one
+    assert near((said == asked).sum(), total, KEEP + (1 - HIDE - KEEP) * same)
+    assert near(noise.sum(), total, (1 - HIDE - KEEP) * (1 - same))
+    drawn = said[noise]
+    assert torch.isin(drawn, ORDINARY).all()
+    assert len(drawn.unique()) > 0.6 * len(ORDINARY)
+    assert near((drawn < 500).sum(), len(drawn), (ORDINARY < 500).float().mean().item())
+
+
+@pytest.mark.parametrize("rate", [0.15, 0.4])
+def test_the_rate_of_tokens(rate: float) -> None:
+    _, fixed, _, chosen, _ = mask("tokens", rate=rate)
+    assert near(chosen.sum(), (~fixed).sum(), rate)
+    both = chosen[:, 1:] & chosen[:, :-1]  # neighbours are chosen apart from each other
+    assert near(both.sum(), (~fixed[:, 1:] & ~fixed[:, :-1]).sum(), rate**2)
+
+
+@pytest.mark.parametrize("rate", [0.15, 0.4])
+def test_the_rate_of_words(rate: float) -> None:
+    _, fixed, starts, chosen, _ = mask("words", rate=rate)
+    heads = starts & ~fixed
+    assert near((chosen & heads).sum(), heads.sum(), rate)
+    share = (chosen.sum() / (~fixed).sum()).item()
+    assert abs(share - rate) < 0.01
+
+
+def test_words_are_masked_whole() -> None:
+    """Slow twin: word by word, in Python."""
+    _, fixed, starts = example(shape=(6, 40))
+    roll = rolls(torch.arange(6), 40, 1)[0]
+    chosen = build(MASKINGS, {"kind": "words", "rate": 0.3})(fixed, starts, roll)
+    for row in range(6):
+        word = False
+        for place in range(40):
+            if starts[row, place]:
+                word = bool(roll[row, place] < 0.3)
+            assert chosen[row, place] == (word and not fixed[row, place])
+    assert chosen.any()
+
+
+def test_words_of_one_token_are_tokens() -> None:
+    _, fixed, _ = example()
+    roll = torch.rand(BATCH, generator=torch.Generator().manual_seed(0))
+    alone = torch.ones(BATCH, dtype=torch.bool)
+    tokens, words = (build(MASKINGS, {"kind": kind}) for kind in ("tokens", "words"))
+    assert torch.equal(words(fixed, alone, roll), tokens(fixed, alone, roll))
+
+
+@pytest.mark.parametrize("kind", MASKINGS)
+@given(seed=st.integers(0, 10_000), rate=st.floats(0.01, 1), n=st.integers(2, 30))
+@settings(max_examples=40, deadline=None)
+def test_masking_can_be_undone(kind: str, seed: int, rate: float, n: int) -> None:
+    ids, _, _, _, corrupted = mask(kind, seed, rate, (3, n))
+    assert torch.equal(restore(corrupted), ids)
+
+
+def test_rolls_of_a_generator_do_as_well() -> None:
+    ids, fixed, starts = example()
+    dice = torch.rand(ROLLS, *BATCH, generator=torch.Generator().manual_seed(1))
+    chosen = build(MASKINGS, {"kind": "tokens"})(fixed, starts, dice[0])
+    corrupted = corrupt(ids, chosen, dice[1:], hidden=torch.tensor(MASK), ordinary=ORDINARY)
+    assert near(chosen.sum(), (~fixed).sum(), 0.15)
+    assert torch.equal(restore(corrupted), ids)
+
+
+def test_the_largest_roll_is_still_an_ordinary_token() -> None:
+    ids = torch.full((1, 4), 7)
+    top = torch.full((2, 1, 4), 1 - 2**-24)
+    inputs, _ = corrupt(ids, ids > 0, top, hidden=MASK, ordinary=ORDINARY)
+    assert (inputs == ORDINARY[-1]).all()
+
+
+def test_static_and_dynamic_are_a_matter_of_keys() -> None:
+    """The same key gives the same mask in any batch, at any padding; another key another one."""
+    first = rolls(torch.tensor([11, 12, 13]), 20, ROLLS)
+    other = rolls(torch.tensor([99, 13]), 33, ROLLS)
+    assert torch.equal(first[:, 2], other[:, 1, :20])
+    assert not torch.equal(first[:, 0], first[:, 1])
+    assert not torch.isin(first[:, 0], first[:, 1]).any()
+    alone = (rolls(torch.arange(3), 200, ROLLS) * 2**24).long()
+    shared = alone.numel() - len(alone.unique())  # by chance, of 1,800 among 16 million
+    assert shared <= 2
+
+
+def test_rolls_are_uniform_and_independent() -> None:
+    """Of neighbouring keys, as of far ones: 16 equal bins, and no correlation along any axis."""
+    for keys in (torch.arange(200), torch.arange(200) * 2**54 - 2**62):
+        drawn = rolls(keys, 500, ROLLS)
+        assert drawn.shape == (ROLLS, 200, 500)
+        assert drawn.dtype == torch.float32
+        assert drawn.min() >= 0
+        assert drawn.max() < 1
+        bins = torch.bincount((drawn.flatten() * 16).long(), minlength=16)
+        assert all(near(count, drawn.numel(), 1 / 16) for count in bins)
+        centred = drawn.double() - 0.5
+        for shift, axis in [(1, 0), (1, 1), (1, 2), (2, 2), (7, 1)]:
+            product = (centred * centred.roll(shift, axis)).mean() * 12
+            assert abs(product) < 4.5 / drawn.numel() ** 0.5
+
+
+def test_rolls_never_change() -> None:
+    """Static masks of an old run have to come out of every later version."""
+    drawn = (rolls(torch.tensor([0, 2**62 + 1]), 2, 1)[0] * 2**24).long()
+    assert drawn.tolist() == reference([0, 2**62 + 1], 2)
+
+
+def reference(keys: list[int], length: int) -> list[list[int]]:
+    """Splitmix64 in Python's whole numbers, the highest 24 bits."""
+    most = 2**64
+
+    def scatter(z: int) -> int:
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % most
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % most
+        return z ^ (z >> 31)
+
+    step = 0x9E3779B97F4A7C15
+    rows = [[(scatter(key) + (place + 1) * step) % most for place in range(length)] for key in keys]
+    return [[scatter(number) >> 40 for number in row] for row in rows]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+def test_a_gpu_masks_the_same() -> None:
+    ids, fixed, starts = example()
+    masking = build(MASKINGS, {"kind": "words"})
+    found = []
+    for device in ("cpu", "cuda"):
+        dice = rolls(torch.arange(BATCH[0], device=device), BATCH[1], ROLLS)
+        chosen = masking(fixed.to(device), starts.to(device), dice[0])
+        given = {"hidden": torch.tensor(MASK, device=device), "ordinary": ORDINARY.to(device)}
+        found.append([part.cpu() for part in corrupt(ids.to(device), chosen, dice[1:], **given)])
+    assert all(torch.equal(one, other) for one, other in zip(*found))
+
+
+@pytest.mark.parametrize("kind", MASKINGS)
+def test_a_rate_is_a_share(kind: str) -> None:
+    with pytest.raises(ConfigError, match="above 0 and up to 1, not 15"):
+        build(MASKINGS, {"kind": kind, "rate": 15.0})

@@ -1,0 +1,78 @@
+"""Words for a network that only finds: the shipped reader points at them in the text."""
+
+import pytest
+
+import mnemic
+from mnemic.predict.extract_answer import TOLD, point_all, pointed, reader, touching
+from mnemic.predict.long_text import speaks
+from mnemic.predict.model import Model
+
+FIRST = "The harbour was built in 1874. Its lighthouse was designed by Anna Olsen. "
+SECOND = "Gulls nest on the cliffs behind it. The mayor opened the gardens in May."
+ASKED = "Who designed the lighthouse?"
+
+
+def test_words_come_from_all_texts_that_were_read() -> None:
+    model = mnemic.load("bert-mass")
+    state = model.remember(SECOND, model.remember(FIRST))
+    assert not speaks(model)
+    bare = model.ask(state, ASKED)
+    answer = model.ask(state, ASKED, text=FIRST + SECOND)
+    assert (bare.text, answer.text) == ("", "Anna Olsen")
+    assert answer.probability > 0.5
+    assert (answer.evidence, answer.slots) == (bare.evidence, bare.slots)
+    silent = model.ask(state, "Who is the king of Sweden?", text=FIRST + SECOND)
+    assert silent.text == ""
+    assert silent.probability < 0.5
+    assert silent.evidence
+
+
+def test_another_text_is_refused() -> None:
+    model = mnemic.load("bert-mass")
+    state = model.remember(SECOND, model.remember(FIRST))
+    with pytest.raises(ValueError, match=f"text has {len(SECOND)} characters, but"):
+        model.ask(state, ASKED, text=SECOND)
+    with pytest.raises(ValueError, match="text is not what was read"):
+        model.ask(state, ASKED, text=SECOND + FIRST)
+    with pytest.raises(ValueError, match="as a str, not list"):
+        model.ask(state, ASKED, text=[FIRST, SECOND])
+
+
+SIGNED = "Anna Berg signed the contract on 3 May"
+PAID = "and the firm of Holt paid 900 euros to Peter Lund."
+
+
+def test_words_stand_in_one_sentence_and_never_run_over_a_seam() -> None:
+    """Read as one text these two give words of both, which stand nowhere."""
+    question = "Who signed and paid?"
+    whole = f"{SIGNED} {PAID}"
+    over = Model(reader()).answer(question, whole)
+    assert touching([SIGNED, PAID], over.start, over.end) == [SIGNED, PAID]
+    ((words, none),) = point_all(reader(), [(question, [SIGNED, PAID])])
+    assert words
+    assert words in SIGNED or words in PAID
+    assert none == over.no_answer
+    assert pointed(question, [(0, SIGNED), (len(SIGNED), PAID)])[0] == words
+
+
+def test_which_sentences_a_stretch_touches() -> None:
+    told = ["ab", "cde", "f"]  # ab cde f
+    assert touching(told, 0, 2) == ["ab"]
+    assert touching(told, 1, 4) == ["ab", "cde"]
+    assert touching(told, 3, 6) == ["cde"]
+    assert touching(told, 5, 8) == ["cde", "f"]
+
+
+def test_what_was_told_twice_takes_one_place() -> None:
+    others = [(10 * n, f"The gull sat on rock number {n}.") for n in range(1, TOLD)]
+    sentence = "The lighthouse was designed by Anna Olsen."
+    twice = [others[0], (900, others[0][1]), *others[1:], (90, sentence)]
+    assert pointed(ASKED, twice) == pointed(ASKED, [*others, (90, sentence)])
+    assert pointed(ASKED, twice)[0] == "Anna Olsen"
+
+
+def test_a_question_that_the_reader_has_no_room_for_is_said_to_be() -> None:
+    model = mnemic.load("bert-mass")
+    state = model.remember(FIRST)
+    with pytest.raises(ValueError, match=r"the question has 400 tokens, too many for the reader"):
+        model.ask(state, ASKED * 80, text=FIRST)

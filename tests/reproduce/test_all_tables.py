@@ -1,0 +1,177 @@
+"""What the runs of a table read, and all tables of a size by one command."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from table_runs import SHORT, by_hand, stories, table_of, trained
+
+from mnemic.checkpoint.folder import load
+from mnemic.cli.bare import main
+from mnemic.evaluate.evidence import faithfulness, supporting
+from mnemic.reproduce import babi_table as tables
+from mnemic.reproduce.all_tables import check, every, place_of
+from mnemic.reproduce.babi_table import BabiTable, kept, result
+from mnemic.reproduce.statistics import evidence_line, summary_of
+from mnemic.train.run import data_of, fit
+
+__all__ = ["stories"]  # a fixture
+
+
+# What was read ---------------------------------------------------------------------------------
+
+
+def test_every_run_says_what_it_read_on_the_tasks_that_have_proofs(
+    stories: Path, tmp_path: Path
+) -> None:
+    """As the functions for a single network say; task 6 has proofs too, but is not asked."""
+    table = table_of(stories, joint=True, at_once=2)
+    trained(table, tmp_path)
+    (recipe,) = table.recipes()
+    for _ in fit(recipe, tmp_path / "run", seed=1):
+        pass
+    network, data = load(tmp_path / "run").network, data_of(recipe)
+    row = kept(tmp_path)[table.run_keys()[0], 1]["evidence"]
+    assert set(row) == {"1"}
+    first = data.test.only((data.test.task == 1).nonzero().squeeze(1))
+    needs = faithfulness(network, first, torch.Generator().manual_seed(0))
+    assert row["1"] == pytest.approx(
+        {
+            "supporting": supporting(network, first)[1],
+            "most_read": needs.most_read[1],
+            "other": needs.other[1],
+        }
+    )
+
+
+def test_a_table_shows_what_its_best_runs_read(stories: Path, tmp_path: Path) -> None:
+    """Not what the best reader read: the run is chosen by its error alone."""
+
+    def read(share: float) -> dict[str, dict[str, float]]:
+        return {"1": {"supporting": share, "most_read": share, "other": 0.0}}
+
+    single, joint = table_of(stories, tasks=[1]), table_of(stories, joint=True)
+    for table, folder in ((single, tmp_path / "single"), (joint, tmp_path / "joint")):
+        row = {"recipe": table.run_keys()[0], "tasks": [1], "generated": [], "seconds": 60.0}
+        errors = {part: {"1": 9.0} for part in ("validation", "test")}
+        worse = {"seed": 0, "train": {"1": 3.0}, "evidence": read(90.0)}
+        better = {"seed": 1, "train": {"1": 2.0}, "evidence": read(40.0)}
+        tables.keep(folder, [row | errors | worse, row | errors | better])
+        whole = result(table, folder)
+        assert whole["ours"]["evidence"] == read(40.0)
+        assert summary_of(whole)["evidence"] == read(40.0)
+        assert summary_of(whole)["minutes"] == 2.0
+    assert evidence_line(read(40.0), "supporting") == "40"
+
+
+def test_rows_that_were_kept_before_there_was_evidence_are_read(
+    stories: Path, tmp_path: Path
+) -> None:
+    table = table_of(stories, tasks=[1], seeds=1)
+    by_hand(table, tmp_path, [(0, 0, {"1": 0.0}, {"1": 7.0})])
+    whole = result(table, tmp_path)
+    assert whole["ours"]["evidence"] == {}
+    assert evidence_line(whole["ours"]["evidence"], "supporting") == "–"
+
+
+# All tables of a size --------------------------------------------------------------------------
+
+
+def names_of(found: Sequence[BabiTable]) -> list[tuple[str, bool]]:
+    return [(table.recipe, table.joint) for table in found]
+
+
+def test_a_network_that_learns_from_retold_stories_is_there_twice(stories: Path) -> None:
+    """Compared with the same paper, which has nothing of the kind."""
+    large = every(table_of(stories, size="10k"))
+    names = [table.recipe for table in large]
+    retold = [table for table in large if table.recipe.endswith("-retold")]
+    assert {"entnet-retold", "wmn-retold"} <= {table.recipe for table in retold}
+    for table in retold:
+        plain = large[names.index(table.recipe.removesuffix("-retold"))]
+        assert plain.joint == table.joint
+        own, paper = table.published(), plain.published()
+        assert own.pop("source") == f"{paper.pop('source')}, no story told again"
+        assert own == paper
+    assert not [table for table in every(table_of(stories)) if "retold" in table.recipe]
+
+
+def test_all_are_the_published_ones_each_as_its_paper_did_it(stories: Path) -> None:
+    large = names_of(every(table_of(stories, recipe="all", size="10k")))
+    assert len(large) == len(set(large))
+    assert {("entnet", False), ("wmn", True), ("memn2n", False), ("memn2n", True)} <= set(large)
+    assert not {("wmn", False), ("memnn-am-ng-nl", False), ("entnet", True)} & set(large)
+    small = every(table_of(stories, recipe="all", size="1k", seeds=7))
+    assert {("dmn", False), ("memnn-am-ng-nl", False)} <= set(names_of(small))
+    assert all(table.published() and table.seeds == 7 for table in small)
+    joint = names_of(every(table_of(stories, recipe="all", size="1k", joint=True)))
+    assert joint == [pair for pair in names_of(small) if pair[1]]
+
+
+def test_a_slip_is_noticed_before_the_first_network_is_trained(
+    stories: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["table", "babi", "--recipe", "all", "--data", str(stories), "--tasks", "1"]
+    words += ["--seeds", "1", "--out", str(tmp_path / "out"), "--set", "model.memory.passes=2"]
+    assert main(words) == 2
+    assert "passes" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_retold_of_other_tasks_is_left_out(stories: Path) -> None:
+    given = {"recipe": "wmn-retold", "data": str(stories), "size": "10k", "joint": True}
+    whole, some, none = (BabiTable(**given, tasks=own) for own in ([1, 2, 3, 17, 19], [1, 3], [1]))
+    (first,), (second,), (third,) = (table.recipes() for table in (whole, some, none))
+    assert set(second["data"]["alike"]) == {"3"} < set(first["data"]["alike"])
+    assert second["data"]["alike"]["3"] == first["data"]["alike"]["3"]
+    assert (third["data"]["alike"], third["data"]["retold"]) == ({}, 0)
+    check([whole, some, none])
+
+
+def test_one_command_rebuilds_all_and_goes_on_where_it_was(
+    stories: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Joint alone, since that is two small tables; stopped after the first."""
+    sets = [word for text in SHORT for word in ("--set", text)]
+    words = ["table", "babi", "--recipe", "all", "--joint", "--data", str(stories), "--seeds", "1"]
+    words += ["--tasks", "1", "6", "--out", str(tmp_path), *sets]
+    first = every(table_of(stories, recipe="all", joint=True, seeds=1))[0]
+    assert trained(first, place_of(first, tmp_path)) == 6
+    before = (place_of(first, tmp_path) / "runs.jsonl").read_bytes()
+    assert main(words) == 0
+    said = capsys.readouterr()
+    printed = json.loads(said.out)
+    assert printed == json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
+    assert (place_of(first, tmp_path) / "runs.jsonl").read_bytes() == before
+    assert "table 2 of 2: memn2n-lw-1k-joint" in said.err
+    rows = {row["folder"]: row for row in printed["rows"]}
+    assert list(rows) == ["memn2n-1k-joint", "memn2n-lw-1k-joint"]
+    for name, row in rows.items():
+        whole = json.loads((tmp_path / name / "table.json").read_text(encoding="utf-8"))
+        assert row["best"] == whole["ours"]["best"]
+        assert row["published"] is None  # two tasks and overrides: not the paper's table
+        assert set(row["evidence"]) == {"1"}
+        assert row["hardware"].startswith("CPU")
+
+
+def test_a_summary_sets_the_paper_beside_a_table_that_is_the_papers(stories: Path) -> None:
+    published = {"mean_error": 12.4, "failed": 11, "per_task": {str(t): 1.0 for t in range(20)}}
+    ours = {"best": 9.0, "failed": 2, "mean_error": 9.5, "std": 0.1, "evidence": {}}
+    whole = {
+        "recipe": "memn2n",
+        "size": "1k",
+        "setting": "joint",
+        "overrides": [],
+        "seeds": [0, 1],
+        "selection": "lowest training error",
+        "ours": ours | {"per_task": published["per_task"]},
+        "published": published,
+        "hardware": "CPU",
+        "seconds": 90.0,
+    }
+    assert summary_of(whole)["published"] == 12.4
+    assert summary_of(whole)["published_failed"] == 11
+    assert summary_of(whole | {"overrides": ["train.rate=1"]})["published"] is None
+    assert summary_of(whole | {"ours": ours | {"per_task": {"1": 9.0}}})["published"] is None

@@ -1,0 +1,163 @@
+"""Many write into one memory on a server at once: nothing is lost, doubled or half."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from mnemic import Memory
+from mnemic.store import PostgresStore
+from mnemic.store.contract import Checked, Draft, Model, Place, RaceError
+from mnemic.store.ingest.check import check
+from mnemic.text.documents import Passage, Sentence
+
+NewAddress = Callable[[], str]
+# Waits for the word, remembers a folder that all remember and one of its own, and tells a note.
+WRITER = """
+import sys
+from mnemic.store import Memory
+address, shared, own, name = sys.argv[1:]
+memory = Memory(address, embedder="hashed-ngrams")
+print("ready", flush=True)
+sys.stdin.readline()
+steps = memory.remember(shared, own)
+assert not [step for step in steps if step.outcome == "broken"], steps
+for number in range(20):
+    memory.note(f"Everybody tells number {number}.")
+    memory.note(f"{name} tells number {number}.")
+print(len(steps))
+"""
+
+
+def folder(path: Path, count: int) -> Path:
+    path.mkdir()
+    for number in range(count):
+        text = f"{path.name} {number} is about the number {number}. It says nothing else.\n"
+        (path / f"{number}.txt").write_text(text, encoding="utf-8")
+    return path
+
+
+def test_processes_that_remember_at_once(tmp_path: Path, new_address: NewAddress) -> None:
+    """They meet at everything there is: at making the memory, at files, at notes."""
+    address, shared = new_address(), folder(tmp_path / "shared", 150)
+    large = "".join(f"Person {n} lives in house {n * 7}.\n\n" for n in range(3000))
+    (shared / "large.txt").write_text(large, encoding="utf-8")
+    writers = []
+    for name in ("ann", "bob", "eve"):
+        words = [sys.executable, "-c", WRITER, address, shared, folder(tmp_path / name, 30), name]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        writers.append(subprocess.Popen([str(word) for word in words], text=True, **pipes))
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    for writer in writers:
+        out, err = writer.communicate(timeout=60)
+        assert (writer.returncode, out) == (0, "181\n"), err
+    with Memory(address, reader=None) as memory:
+        assert memory.check() == Checked()
+        found = memory.memories(retired=True)
+        assert len(found) == len({one.digest for one in found}) == 151 + 3 * 30 + 20 + 3 * 20
+        assert sorted(place.path for place in memory.store.places()) == sorted(
+            str(path) for path in tmp_path.rglob("*.txt")
+        )
+        assert memory.ask("Where does Person 1234 live?").text == "Person 1234 lives in house 8638."
+
+
+@pytest.fixture
+def pair(new_address: NewAddress) -> tuple[PostgresStore, PostgresStore]:
+    address = new_address()
+    stores = PostgresStore(address), PostgresStore(address)
+    with stores[0].writing(), stores[0].change():
+        stores[0].set_model(None)
+    return stores
+
+
+def add(store: PostgresStore, name: str, path: str = "", wait: float = 0) -> int:
+    text = Passage(name, None, (Sentence(0, len(name), 1, 0, len(name)),))
+    with store.writing(), store.change():
+        number = store.add(Draft(name, "text", name), [(text, None)])
+        if path:
+            store.put(Place(path, number, 1, 2), "")
+        time.sleep(wait)
+        return number
+
+
+@pytest.mark.parametrize("path", ["", "/a"])
+def test_who_comes_second_is_told(pair: tuple[PostgresStore, PostgresStore], path: str) -> None:
+    """At the same content or the same path; nothing of the second one's change is left."""
+    first, second = pair
+    other = "two" if path else "one"
+    with ThreadPoolExecutor() as pool:
+        slow = pool.submit(add, first, "one", path, 0.3)
+        time.sleep(0.1)
+        with pytest.raises(RaceError, match="at the same moment; do it again"):
+            add(second, other, path)
+        number = slow.result()
+    assert [one.id for one in second.documents(retired=True)] == [number]
+    for store in pair:
+        assert check(store) == Checked()
+        store.close()
+
+
+def test_a_place_for_a_document_that_is_being_retired(
+    pair: tuple[PostgresStore, PostgresStore],
+) -> None:
+    """A copy is found while the only file that held it goes."""
+    first, second = pair
+    number = add(first, "one", "/a")
+    with ThreadPoolExecutor() as pool, first.writing():
+        with first.change():
+            first.remove("/a")
+
+            def copy() -> None:
+                with second.writing(), second.change():
+                    second.put(Place("/b", number, 1, 2), "copied")
+
+            copied = pool.submit(copy)
+            time.sleep(0.1)
+        with pytest.raises(RaceError, match="is no longer read; look again"):
+            copied.result()
+    assert list(first.places()) == []
+    for store in pair:
+        assert check(store) == Checked()
+        store.close()
+
+
+def test_one_alone_says_whose_vectors_follow(new_address: NewAddress) -> None:
+    address = new_address()
+    first, second = PostgresStore(address), PostgresStore(address)
+
+    def begun() -> bool:
+        with second.writing(), second.change():
+            return second.begun()
+
+    with ThreadPoolExecutor() as pool:
+        with first.writing(), first.change():
+            assert not first.begun()
+            asked = pool.submit(begun)
+            time.sleep(0.1)
+            first.set_model(Model("tests", "0", 4))
+        assert asked.result()
+    for store in (first, second):
+        store.close()
+
+
+def test_a_small_change_does_not_wait_for_a_large_one(
+    pair: tuple[PostgresStore, PostgresStore],
+) -> None:
+    first, second = pair
+    with first.writing(), first.change():
+        text = Passage("large", None, (Sentence(0, 5, 1, 0, 5),))
+        first.add(Draft("large", "text", "large"), [(text, None)])
+        assert add(second, "small", "/small") > 0
+        assert [one.title for one in second.documents()] == ["small"]
+    for store in pair:
+        store.close()

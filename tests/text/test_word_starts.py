@@ -1,0 +1,101 @@
+"""Which tokens begin a word: for every kind of subwords, and for Chinese words."""
+
+import builtins
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mnemic.data.corpora import tokenise
+from mnemic.text import TRAINERS, Span, Subwords, sentences
+from mnemic.text.tokenizers.word_starts import chinese_words, word_starts
+
+CORPUS = [
+    "The quick brown foxes jumped over 12 lazy dogs, didn't they? Jumping and running!",
+    "Der naïve Café-Besitzer fährt nach Köln. 我爱北京天安门。你在哪里？ T恤 😀 e\u0301",
+]
+TEXT = "Jumping foxes, naïve dogs (12): didn't 北京 fährt 😀"
+WORDS = ["Jumping", "foxes", ",", "naïve", "dogs", "(", "12", ")", ":", "didn", "'", "t"]
+WORDS += ["北", "京", "fährt", "😀"]
+
+
+@cache
+def learned(kind: str) -> Subwords:
+    return TRAINERS[kind](CORPUS, **({} if kind == "byte-bpe" else {"vocab": 150}))
+
+
+def words_of(kind: str, text: str, words: list[Span] | None = None) -> list[str]:
+    """The text of each word, put together from its tokens."""
+    offsets = learned(kind).encode(text, special=False).offsets
+    found: list[list[int]] = []
+    for (start, end), begins in zip(offsets, word_starts(text, offsets, words or [])):
+        if begins:
+            found.append([start, end])
+        found[-1][1] = max(found[-1][1], end)
+    return [text[start:end] for start, end in found]
+
+
+@pytest.mark.parametrize("kind", TRAINERS)
+def test_words_are_what_a_reader_takes_for_words(kind: str) -> None:
+    found = [word for word in words_of(kind, TEXT) if word.strip()]
+    if kind == "byte-bpe":  # to which this is one token
+        assert "'t" in found
+        found[found.index("'t")] = "'"
+        found.insert(found.index("'") + 1, "t")
+    assert found == WORDS
+
+
+@pytest.mark.parametrize("kind", TRAINERS)
+@given(text=st.text(st.sampled_from("abcxyz 0,.'-北京我e\u0301ï😀\n"), max_size=30))
+@settings(max_examples=50, deadline=None)
+def test_the_first_token_begins_a_word_and_none_is_lost(kind: str, text: str) -> None:
+    tokens = tokenise(text, learned(kind))
+    assert len(tokens.ids) == len(tokens.starts)
+    assert tokens.ids.tolist() == learned(kind).encode(text, special=False).ids
+    assert tokens.starts[:1].all()
+    assert tokens.ends == sorted(set(tokens.ends))
+    assert tokens.ends[-1:] == [len(tokens.ids)][: len(tokens.ends)]
+    assert bool(tokens.ends) == bool(len(tokens.ids))
+
+
+def test_a_marker_that_quotes_nothing_belongs_to_its_word() -> None:
+    assert word_starts("北京", [(0, 0), (0, 1), (1, 2)]) == [True, False, True]
+    assert word_starts("ab cd", [(0, 1), (1, 2), (3, 3), (3, 5)]) == [True, False, True, False]
+
+
+def test_sentences_end_where_the_text_says() -> None:
+    text = "The dogs jumped. Did they? 我爱北京。你在哪里？"
+    tokenizer = learned("wordpiece")
+    tokens = tokenise(text, tokenizer)
+    spans = sentences(text)
+    assert len(tokens.ends) == len(spans) == 4
+    for start, end, span in zip([0, *tokens.ends], tokens.ends, spans):
+        own = tokenizer.encode(text[slice(*span)], special=False).ids
+        assert tokens.ids[start:end].tolist() == own
+
+
+def test_chinese_words_are_those_of_rjieba() -> None:
+    pytest.importorskip("rjieba")
+    text = "😀 我爱北京天安门, and T恤!"
+    words = chinese_words(text)
+    assert [text[slice(*word)] for word in words] == ["北京", "天安门", "T恤"]
+    found = words_of("wordpiece", text, words)
+    assert found == ["😀", "我", "爱", "北京", "天安门", ",", "and", "T恤", "!"]
+    tokens = tokenise(text, learned("wordpiece"), chinese_words)
+    assert tokens.starts.sum() == len(found)
+    assert chinese_words("only English 123") == []
+
+
+def test_without_rjieba_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def missing(name: str, *rest: Any) -> Any:
+        if name == "rjieba":
+            raise ModuleNotFoundError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(ValueError, match=r"pip install 'mnemic\[chinese\]'"):
+        chinese_words("北京")

@@ -1,0 +1,174 @@
+"""Real processes: killed, on a bare machine, two at once; the module's own command."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from learn_runs import ADAMW, OPTIMISERS, SMALL, finish, log_of, numbers_in, weights_in, where
+
+from mnemic.checkpoint.folder import load, weights_of
+from mnemic.cli.bare import main
+from mnemic.recipe import load as load_recipe
+
+# Real processes --------------------------------------------------------------------------------
+
+# A bare training machine: what only the command line and the tests need cannot be imported.
+BARE = """
+import sys
+class Nothing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {missing!r}:
+            raise ModuleNotFoundError(f"{{name}} is not on this machine", name=name)
+sys.meta_path.insert(0, Nothing())
+"""
+MISSING = {"typer", "click", "rich", "sentencex", "matplotlib", "tensorboard", "pytest"}
+# Long enough to be killed in the middle: 2 phases of 140 steps.
+LONG = ["phases.0.train.epochs=20", "train.epochs=20", "train.validate=5", "train.save=10"]
+
+
+@pytest.fixture
+def bare_machine(tmp_path: Path) -> dict[str, str]:
+    """The environment of a process on a machine with torch, numpy, tokenizers, safetensors."""
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(BARE.format(missing=MISSING), encoding="utf-8")
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join([str(folder), str(root)])
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+def command(out: Path, sets: Sequence[str]) -> list[str]:
+    given = [word for text in sets for word in ("--set", text)]
+    return ["-m", "mnemic.cli.bare", "memn2n", "--out", str(out), "--device", "cpu", *given]
+
+
+def kill_at(run: Path, sets: Sequence[str], phase: int, env: dict[str, str]) -> None:
+    """Start training and kill -9 it once it has saved in the middle of ``phase``."""
+    process = subprocess.Popen(
+        [sys.executable, *command(run, sets)], env=env, stdout=subprocess.DEVNULL
+    )
+    try:
+        until = time.monotonic() + 60
+        while where(run) < (phase, 20):
+            assert process.poll() is None, "the run ended before it could be killed"
+            assert time.monotonic() < until, "the run never got to where it should be killed"
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+    finally:
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(("optimiser", "phase"), [("sgd", 1), ("adamw", 0)])
+def test_a_run_killed_for_real_ends_with_the_same_bits(
+    tmp_path: Path, bare_machine: dict[str, str], optimiser: str, phase: int
+) -> None:
+    """kill -9, then the same command again, on a machine without typer, rich and sentencex."""
+    sets = [*SMALL, *OPTIMISERS[optimiser], *LONG]
+    run = tmp_path / "run"
+    kill_at(run, sets, phase, bare_machine)
+    assert not load(run).progress.done
+    done = subprocess.run(
+        [sys.executable, *command(run, sets)],
+        env=bare_machine, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1].startswith("phase 2 of 2  step 140 of 140  loss ")
+    whole = finish(load_recipe("memn2n", sets), tmp_path / "whole", device="cpu")
+    assert weights_in(run) == weights_in(whole)
+    assert log_of(run) == log_of(whole)
+    assert numbers_in(run) == numbers_in(whole)
+
+
+def test_the_bare_machine_is_bare(bare_machine: dict[str, str]) -> None:
+    """The proof above would be empty if the blocked packages could be imported."""
+    tries = "\n".join(
+        f"try:\n    import {name}\n    raise SystemExit({name!r})\nexcept ImportError: pass"
+        for name in sorted(MISSING)
+    )
+    done = subprocess.run([sys.executable, "-c", tries], env=bare_machine, check=False)
+    assert done.returncode == 0
+
+
+def test_two_processes_learn_what_one_does(tmp_path: Path, bare_machine: dict[str, str]) -> None:
+    """torchrun with gloo: the same batches, loss curve and weights as one process."""
+    sets = [*SMALL, *ADAMW]
+    start = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    with subprocess.Popen(
+        [sys.executable, *start, *command(tmp_path / "two", sets)],
+        env=bare_machine, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as launcher:  # fmt: skip
+        try:
+            told, complaints = launcher.communicate(timeout=150)
+        finally:
+            launcher.terminate()  # it stops its workers, which a kill would leave behind
+    assert launcher.returncode == 0, complaints[-2000:]
+    assert "Warning" not in complaints
+    assert len(told.splitlines()) == 4  # one process speaks for both
+    one = finish(load_recipe("memn2n", sets), tmp_path / "one", device="cpu")
+    ours, theirs = log_of(tmp_path / "two"), log_of(one)
+    assert len(ours) == len(theirs) == 4
+    for row, other in zip(ours, theirs, strict=True):
+        for name in ("phase", "epoch", "step", "rate", "validation"):
+            assert row[name] == other[name]
+        for name in ("loss", "norm"):
+            assert float(row[name]) == pytest.approx(float(other[name]), rel=1e-4)
+    first, second = (weights_of(load(tmp_path / name).network) for name in ("two", "one"))
+    for name in first:
+        torch.testing.assert_close(first[name], second[name], atol=1e-4, rtol=0)
+
+
+# The module's own command ----------------------------------------------------------------------
+
+
+def test_the_command_says_each_epoch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sets = [word for text in SMALL for word in ("--set", text)]
+    words = ["memn2n", "--out", str(tmp_path / "run"), "--device", "cpu", *sets]
+    assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith("phase 1 of 2  step 7 of 14  loss ")
+    assert "validation" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["nothing"], "no recipe 'nothing'"),
+        (["memn2n", "--set", "train.rate"], "KEY=VALUE"),
+        (["memn2n", "--set", "train.rate=fast"], "train.rate is a number, not 'fast'"),
+        (["memn2n"], "stories needs folder"),
+        (["memn2n", "--data", "nowhere/at/all"], "nowhere/at/all"),
+        (["memn2n", *("--set", SMALL[0]), "--device", "abacus"], "no device 'abacus'"),
+        (["memn2n", *("--set", SMALL[0]), "--set", "train.batch=1000"], "a batch of 1000 cannot"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(
+    words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*words, "--out", str(tmp_path / "run")]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("error: ")
+    assert says in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_a_harmed_checkpoint_is_one_line_and_exit_code_2(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(finished, tmp_path / "run"))
+    path = run / "checkpoint" / "weights.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+    sets = [word for text in SMALL for word in ("--set", text)]
+    assert main(["memn2n", "--out", str(run), *sets]) == 2
+    said = capsys.readouterr().err
+    assert f"{path} was changed or cut short" in said
+    assert said.count("\n") == 1

@@ -1,0 +1,153 @@
+"""``train.keep = "best"``: the weights of the best look at the validation set, run by run."""
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mnemic.checkpoint.folder import load as load_checkpoint
+from mnemic.checkpoint.folder import weights_of
+from mnemic.evaluate.error_rate import mean, task_errors
+from mnemic.recipe import ConfigError, Recipe, load
+from mnemic.reproduce.train_ensemble import fit_many, new_networks
+from mnemic.train.early_stopping import Best
+from mnemic.train.phases import phases
+from mnemic.train.run import data_of, fit
+
+# One phase of 6 epochs, 7 steps an epoch, at a rate so high that errors go up and down.
+SMALL = [
+    'data={kind="generated", tasks=[1], count=80, validation=0.25}',
+    "model.width=6",
+    "train.batch=8",
+    "train.epochs=6",
+    "train.rate=0.03",
+    "train.validate=1",
+    "train.save=7",
+    "train.keep=best",
+]
+
+
+def small(*sets: str) -> Recipe:
+    recipe = load("memn2n", [*SMALL, *sets])
+    return {key: part for key, part in recipe.items() if key != "phases"}
+
+
+def finish(recipe: Recipe, folder: Path) -> dict[str, Tensor]:
+    for _ in fit(recipe, folder, device="cpu"):
+        pass
+    return weights_of(load_checkpoint(folder).network)
+
+
+def same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
+    return all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_each_run_keeps_its_own_best_and_of_equals_the_later() -> None:
+    runs = nn.Linear(1, 3, bias=False)  # its rows are three runs
+    best = Best()
+    for step, errors in enumerate([[9.0, 2.0, 5.0], [3.0, 4.0, 5.0], [4.0, 3.0, 6.0]]):
+        nn.init.constant_(runs.weight, step)
+        best.offer(runs, torch.tensor(errors))
+    assert best.error is not None
+    assert best.error.tolist() == [3.0, 2.0, 5.0]
+    copy = Best.restored(best.state(), torch.device("cpu"))
+    for kept in (best, copy):
+        nn.init.constant_(runs.weight, 9)
+        kept.put_back(runs)
+        assert runs.weight.flatten().tolist() == [1.0, 0.0, 1.0]
+
+
+def test_what_is_kept_does_not_change_with_the_network() -> None:
+    network, best = nn.Linear(2, 2), Best()
+    before = network.weight.detach().clone()
+    best.offer(network, torch.tensor(1.0))
+    nn.init.zeros_(network.weight)
+    best.put_back(network)
+    assert torch.equal(network.weight, before)
+
+
+def test_nothing_offered_changes_nothing() -> None:
+    network = nn.Linear(2, 2)
+    before = network.weight.detach().clone()
+    Best().put_back(network)
+    assert torch.equal(network.weight, before)
+    assert Best().state() == {}
+
+
+def test_a_run_ends_with_the_weights_of_its_best_epoch(tmp_path: Path) -> None:
+    recipe = small()
+    looks, weights = [], []
+    for report in fit(recipe, tmp_path, device="cpu"):
+        if report.row is not None:
+            looks.append(report.row["validation"])
+            weights.append(weights_of(load_checkpoint(tmp_path).network))
+    best = max(range(6), key=lambda epoch: (-looks[epoch], epoch))
+    assert best < 5, "the last epoch is the best one: this test tells nothing"
+    ended = load_checkpoint(tmp_path)
+    assert same(weights_of(ended.network), weights[best])
+    errors = task_errors(ended.network, data_of(recipe).validation)
+    assert mean(list(errors.values())) == looks[best]
+    assert not any(name.startswith("best.") for name in ended.state)
+
+
+@pytest.mark.parametrize("stops", [[10], [35, 6], [41]])
+def test_a_stopped_run_ends_with_the_same_bits(tmp_path: Path, stops: list[int]) -> None:
+    """Stopped before, at and after the best epoch; the best weights are in the checkpoint."""
+    whole = finish(small(), tmp_path / "whole")
+    for count in stops:
+        steps = fit(small(), tmp_path / "stopped", device="cpu")
+        assert len(list(islice(steps, count))) == count
+        steps.close()
+    assert same(finish(small(), tmp_path / "stopped"), whole)
+
+
+def trained(recipe: Recipe, data: Any, seeds: list[int]) -> list[dict[str, Tensor]]:
+    networks = new_networks(recipe, data, seeds)
+    pools = [torch.arange(len(data.train))] * len(seeds)
+    for _ in fit_many(recipe, data, networks, seeds=seeds, pools=pools, device=torch.device("cpu")):
+        pass
+    return [weights_of(network) for network in networks]
+
+
+def test_many_runs_keep_what_each_would_keep_alone(tmp_path: Path) -> None:
+    recipe = small()
+    data = data_of(recipe)
+    together = trained(recipe, data, [0, 1, 2])
+    for seed in range(3):
+        (alone,) = trained(recipe, data, [seed])
+        for name, weight in alone.items():
+            torch.testing.assert_close(together[seed][name], weight, atol=1e-4, rtol=1e-3)
+    assert same(trained(recipe, data, [0])[0], finish(recipe, tmp_path))
+
+
+def test_the_best_needs_looks_and_something_to_look_at(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"train\.validate to 1 or more"):
+        finish(small("train.validate=0"), tmp_path)
+    with pytest.raises(ConfigError, match=r"data\.validation above 0"):
+        finish(small("data.validation=0.0"), tmp_path)
+
+
+def test_a_phase_ends_when_looks_get_no_better(tmp_path: Path) -> None:
+    """As without patience up to the stop; a run closed at the stop does not go on."""
+    looks = [r.row["validation"] for r in fit(small(), tmp_path / "all", device="cpu") if r.row]
+    better = [not n or looks[n] < min(looks[:n]) for n in range(6)]
+    stop = next(n for n in range(2, 6) if not better[n] and not better[n - 1])
+    assert stop < 5, "never stale before the end: this test tells nothing"
+    patient = small("train.patience=2")
+    steps = list(fit(patient, tmp_path / "patient", device="cpu"))
+    assert [report.row["validation"] for report in steps if report.row] == looks[: stop + 1]
+    going = fit(patient, tmp_path / "closed", device="cpu")
+    assert len(list(islice(going, len(steps)))) == len(steps)
+    going.close()
+    ended = finish(patient, tmp_path / "closed")
+    assert same(ended, weights_of(load_checkpoint(tmp_path / "patient").network))
+    (alone,) = trained(patient, data_of(patient), [0])
+    assert same(alone, ended)
+
+
+def test_patience_needs_the_best_to_be_kept() -> None:
+    with pytest.raises(ConfigError, match=r'train\.keep = "best"'):
+        phases(small("train.keep=last", "train.patience=3"))

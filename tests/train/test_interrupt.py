@@ -1,0 +1,53 @@
+"""A request to end waits for the end of a step, and what stands is saved."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from mnemic.checkpoint.folder import load
+from mnemic.cli import bare
+from mnemic.train.interrupt import patient
+
+SMALL = [
+    'data={kind="generated", tasks=[1], count=62}',
+    "model.width=6",
+    "train.batch=8",
+    "phases.0.train.epochs=2",
+    "train.epochs=2",
+]
+
+
+def test_the_signal_of_timeout_may_come_twice_and_ctrl_c_not(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with patient() as stopped:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stopped()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert capfd.readouterr().err.count("stopping after this step or validation") == 1
+
+
+def test_a_run_that_is_asked_to_end_saves_and_goes_on_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["memn2n", "--out", str(tmp_path / "run"), "--device", "cpu"]
+    words += [word for text in SMALL for word in ("--set", text)]
+    told = bare.line_of
+
+    def ending(report: bare.Report) -> str:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return told(report)
+
+    monkeypatch.setattr(bare, "line_of", ending)
+    assert bare.main(words) == 130
+    assert "stopped; run the same command again" in capsys.readouterr().err
+    halfway = load(tmp_path / "run").progress
+    assert not halfway.done
+    assert halfway.step == 7  # an epoch: 56 questions, 8 a batch
+    monkeypatch.setattr(bare, "line_of", told)
+    assert bare.main(words) == 0
+    assert load(tmp_path / "run").progress.done

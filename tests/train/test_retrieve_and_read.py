@@ -1,0 +1,252 @@
+"""A network that finds texts and reads answers: it learns both, is calibrated, small and whole."""
+
+import atexit
+import json
+import shutil
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import pytest
+import text_files
+import torch
+from safetensors.torch import load_file
+
+from mnemic.checkpoint.folder import save, weights_of
+from mnemic.checkpoint.quantize import quantised, restored
+from mnemic.cli.bare import main
+from mnemic.evaluate.calibration import Calibration, calibrate, fitted, fold
+from mnemic.evaluate.metrics import balanced, calibration_error
+from mnemic.evaluate.text_metrics import figures, longest_of
+from mnemic.predict.model import Model, load
+from mnemic.predict.windows import spans, vectors
+from mnemic.recipe import ConfigError, Recipe
+from mnemic.recipe import load as load_recipe
+from mnemic.reproduce import publish as ship_module
+from mnemic.reproduce.publish import ship
+from mnemic.respond.spans import Spans
+from mnemic.train.initialize import with_start
+from mnemic.train.run import data_of, fit
+
+TINY = [
+    "model.width=32",
+    "model.encode.stack.depth=2",
+    "model.encode.stack.attention.heads=4",
+    'data.tokenizer={kind="wordpiece", vocab=400}',
+    "data.length=24",
+    "data.overlap=6",
+    "data.validation=0.1",
+    "data.articles=4",
+    "data.passages=4",
+    "data.asked_each=1",
+    "data.wrong=0.4",
+    "data.elsewhere=0.1",
+    "train.matmul=float32",
+    "train.rate=0.003",
+    "train.batch=16",
+    "train.epochs=14",
+]
+
+
+def tiny(folder: Path, *sets: str) -> Recipe:
+    text_files.reading(folder, 400)
+    return load_recipe("reader", [*TINY, f"data.folder={folder}", *sets])
+
+
+@cache
+def run() -> Path:
+    folder = Path(mkdtemp(prefix="mnemic-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for _ in fit(tiny(folder), folder / "run", device="cpu"):
+        pass
+    return folder / "run"
+
+
+@cache
+def trained() -> Model:
+    return load(run())
+
+
+@cache
+def judged() -> dict[str, float]:
+    return figures(trained().network, data_of(trained().recipe).test)
+
+
+def test_a_tiny_network_learns_both_jobs() -> None:
+    """Chance finds one text of four, and is right about no answer half the time."""
+    found = judged()
+    assert found["f1"] >= 95
+    assert found["exact"] >= 95
+    assert found["no answer"] >= 85
+    assert found["calibration error"] <= 10
+    own, near = trained(), 0
+    articles = data_of(own.recipe).files.told("test")  # type: ignore[attr-defined]
+    for article in articles:
+        asked, texts = ([getattr(one, part) for one in article] for part in ("question", "text"))
+        scores = own.embed(asked).vectors @ own.embed(texts).vectors.mT
+        near += int((scores.argmax(1) == torch.arange(len(article))).sum())
+    assert near >= 0.9 * sum(map(len, articles))
+
+
+def test_recall_counts_the_texts_that_are_nearer() -> None:
+    """Written out with a sort, for all texts there are."""
+    own = trained()
+    test: Any = data_of(own.recipe).test
+    asked, texts = (vectors(own.network, part) for part in test.search[:2])
+    order = (asked @ texts.mT).argsort(1, descending=True)
+    right = torch.tensor(test.search.right).unsqueeze(1)
+    for most in (1, 5):
+        share = (order[:, :most] == right).any(1).float().mean()
+        assert judged()[f"recall@{most}"] == pytest.approx(100 * float(share), abs=2)
+
+
+def test_it_answers_declines_and_finds() -> None:
+    own = trained()
+    text = "the old train Bob was in Lima a small house"
+    said = own.answer("where was Bob ?", text)
+    assert (said.quote(text), said.found) == ("Lima", True)
+    assert not own.answer("where was Eve ?", text).found
+    texts = ["old Ann was in Rome today", "grey Bob was in Oslo the", "past Eve was in Lima a"]
+    vectors, asked = own.embed(texts).vectors, own.embed(["where was Eve ?"]).vectors
+    assert int((vectors @ asked[0]).argmax()) == 2
+
+
+def test_products_in_bf16_say_the_same() -> None:
+    text, question = "the old train Bob was in Lima a small house", "where was Bob ?"
+    fast, exact = load(run(), precision="bfloat16"), trained()
+    said, wanted = (own.answer(question, text) for own in (fast, exact))
+    assert (said.start, said.end) == (wanted.start, wanted.end)
+    assert said.no_answer == pytest.approx(wanted.no_answer, abs=0.1)
+    one, other = (own.embed([text]).vectors for own in (fast, exact))
+    assert float((one * other).sum()) > 0.999
+
+
+def test_a_stopped_run_ends_with_the_same_bits(tmp_path: Path) -> None:
+    """Calibrated at the end, once: to go on with a finished run changes nothing."""
+    recipe = tiny(tmp_path, "train.steps=8")
+    list(fit(recipe, tmp_path / "whole", device="cpu"))
+    steps: Any = fit(recipe, tmp_path / "parts", device="cpu")
+    assert len(list(islice(steps, 5))) == 5
+    steps.close()
+    list(fit(recipe, tmp_path / "parts", device="cpu"))
+    before = weights_of(load(tmp_path / "parts").network)
+    assert list(fit(recipe, tmp_path / "parts", device="cpu")) == []
+    for place in ("whole", "parts"):
+        for name, weight in weights_of(load(tmp_path / place).network).items():
+            assert torch.equal(weight, before[name]), name
+
+
+def test_products_in_bf16_train_as_well(tmp_path: Path) -> None:
+    recipe = tiny(tmp_path, "train.steps=3", "train.matmul=bf16", "objective.smooth=0.1")
+    rows = [report.row for report in fit(recipe, tmp_path / "run", device="cpu")]
+    assert 0 < rows[-1]["loss"] < 20  # type: ignore[index]
+
+
+def test_a_start_keeps_the_dropout_of_the_recipe(tmp_path: Path) -> None:
+    recipe = tiny(tmp_path, "model.encode.stack.dropout=0.3")
+    begun = with_start(recipe, run())
+    assert begun["model"]["encode"]["stack"]["dropout"] == 0.3
+    assert begun["model"]["encode"]["stack"]["depth"] == 2
+
+
+# Calibration -----------------------------------------------------------------------------------
+
+
+def test_a_scale_and_a_shift_are_found_again() -> None:
+    dice = torch.Generator().manual_seed(0)
+    margins = 4 * torch.randn(40_000, generator=dice).double()
+    none = torch.rand(40_000, generator=dice) < (0.5 * margins + 1).sigmoid()
+    even = fitted(margins, none)
+    odds = float(none.sum() / (~none).sum())  # both classes weigh alike
+    assert even.scale == pytest.approx(0.5, rel=0.1)
+    assert even.shift == pytest.approx(1 - torch.tensor(odds).log().item(), abs=0.15)
+    apart = fitted(torch.tensor([-3.0, -2.0, 2.0, 3.0]).double(), torch.tensor([0, 0, 1, 1]).bool())
+    assert 0 < apart.scale < 10  # finite, though no text is on the wrong side
+    assert fitted(margins, torch.ones_like(none)) == Calibration(1.0, 0.0)
+
+
+def test_calibration_moves_doubts_and_keeps_answers() -> None:
+    """In a network whose scores are four times too large and lean to answering."""
+    own, held = load(run()), data_of(trained().recipe).validation
+    respond = own.network.respond
+    assert isinstance(respond, Spans)
+    before = spans(own.network, held, longest_of(own.network))  # type: ignore[arg-type]
+    fold(respond, Calibration(4.0, -12.0))
+    off = figures(own.network, held)  # type: ignore[arg-type]
+    calibrate(own.network, held)  # type: ignore[arg-type]
+    after = spans(own.network, held, longest_of(own.network))  # type: ignore[arg-type]
+    assert [one[:3] for one in after] == [one[:3] for one in before]
+    again = figures(own.network, held)  # type: ignore[arg-type]
+    assert again["no answer"] >= off["no answer"]
+    doubts = torch.tensor([[one.none, two.none] for one, two in zip(before, after)])
+    torch.testing.assert_close(doubts[:, 0], doubts[:, 1], atol=0.05, rtol=0)
+
+
+def test_balance_and_calibration_error_are_counted_by_hand() -> None:
+    assert balanced([True, True, False, False], [True, True, True, False]) == (2 / 3 + 1) / 2
+    assert balanced([True, False], [True, True]) == 0.5
+    assert calibration_error([1.0, 1.0, 0.0], [True, True, False]) == 0
+    assert calibration_error([0.9, 0.9], [True, False]) == pytest.approx(0.4)
+    assert calibration_error([0.5, 0.5, 0.5], [True, True, False]) == pytest.approx(0)
+
+
+# Eight bits ------------------------------------------------------------------------------------
+
+
+def test_eight_bits_are_off_by_half_a_scale_at_most() -> None:
+    torch.manual_seed(0)
+    weights = {"a": torch.randn(5, 7), "b": torch.randn(7), "z": torch.zeros(2, 3)}
+    weights["a"][1] *= 1000  # a row of large numbers does not spoil the others
+    stored = quantised(weights)
+    assert (stored["a"].dtype, stored["b"].dtype) == (torch.int8, torch.float32)
+    again = restored(stored)
+    assert again.keys() == weights.keys()
+    assert torch.equal(again["b"], weights["b"])
+    assert torch.equal(again["z"], weights["z"])
+    off = (again["a"] - weights["a"]).abs().amax(1)
+    assert (off <= 0.501 * stored["a.scale"]).all()
+    assert torch.equal(restored(quantised(again))["a"], again["a"])  # once is enough
+    assert restored(weights) == weights  # what was never quantised stays
+
+
+def test_a_small_checkpoint_is_loaded_as_any_other(tmp_path: Path) -> None:
+    own = trained()
+    save(tmp_path / "small", own, small=True)
+    save(tmp_path / "whole", own)
+    sizes = [
+        (tmp_path / name / "weights.safetensors").stat().st_size for name in ("small", "whole")
+    ]
+    assert sizes[0] < 0.4 * sizes[1]
+    again = load(tmp_path / "small")
+    assert {weight.dtype for weight in again.network.parameters()} == {torch.float32}
+    lost = judged()
+    for name, figure in figures(again.network, data_of(own.recipe).test).items():
+        assert figure == pytest.approx(lost[name], abs=3), name
+
+
+def test_it_ships_in_eight_bits_with_a_card(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [
+        "ship",
+        str(run()),
+        "reader",
+        "--command",
+        "mnemic train reader",
+        "--precision",
+        "int8",
+    ]
+    assert main([*words, "--into", str(tmp_path)]) == 0
+    card = json.loads(capsys.readouterr().out)
+    assert card["figures"]["f1"] >= 95
+    assert card["texts"] == 120
+    stored = load_file(tmp_path / "reader" / "weights.safetensors")
+    assert stored["encode.embeddings.tokens"].dtype == torch.int8
+    recipe = load(tmp_path / "reader").recipe
+    assert recipe["data"] == card["data"]
+    assert str(run().parent) not in json.dumps(recipe)
+    monkeypatch.setattr(ship_module, "LARGEST", 1000)
+    with pytest.raises(ConfigError, match="over 1000; try precision int8"):
+        ship(run(), "reader", command="…", into=tmp_path)

@@ -1,0 +1,270 @@
+"""Training on texts: each kind is learnt, the best kept, a stopped run ends with the same bits."""
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from text_runs import EPOCHS, files, run_of, tiny, trained
+
+from mnemic.checkpoint.atomic_files import CheckpointError
+from mnemic.checkpoint.folder import weights_of
+from mnemic.data import DATASETS
+from mnemic.data.text_tasks.encode_windows import tagged_set
+from mnemic.data.text_tasks.examples import Tagged
+from mnemic.encode import Pretrained, save_encoder
+from mnemic.evaluate.error_rate import look
+from mnemic.evaluate.text_metrics import figures
+from mnemic.models import assemble
+from mnemic.predict.model import load
+from mnemic.predict.windows import class_scores, tags
+from mnemic.recipe import ConfigError, build
+from mnemic.recipe import load as load_recipe
+from mnemic.text import Room, Words
+from mnemic.train.initialize import with_start
+from mnemic.train.run import data_of, fit
+
+LEARNT = {
+    "classes": ("accuracy", 95),
+    "pairs": ("accuracy", 95),
+    "numbers": ("pearson", 95),
+    "spans": ("f1", 95),
+    "tags": ("entity f1", 95),
+}
+
+
+@pytest.mark.parametrize("kind", LEARNT)
+def test_a_tiny_network_learns(kind: str) -> None:
+    """On texts it has not seen, by the kind's own figure, which stands first."""
+    own = trained(kind)
+    source = build(DATASETS, own.recipe["data"])
+    found = figures(own.network, source.asked("test", own.tokenizer, own.labels))
+    name, least = LEARNT[kind]
+    assert next(iter(found)) == name
+    assert found[name] >= least
+    if kind == "spans":
+        assert found["no answer"] >= 95  # a third of the questions has none
+
+
+def test_the_weights_that_did_best_are_kept() -> None:
+    own = trained("classes")
+    looks = [row for row in own.progress.history if "figures" in row]
+    assert len(looks) == EPOCHS["classes"]
+    assert all(row["validation"] == 100 - row["figures"]["accuracy"] for row in looks)
+    held = build(DATASETS, own.recipe["data"]).asked("validation", own.tokenizer, own.labels)
+    assert look(own.network, held)[0] == min(row["validation"] for row in looks)
+
+
+@pytest.mark.parametrize("kind", ["pairs", "spans", "tags"])
+def test_a_stopped_run_ends_with_the_same_bits(kind: str, tmp_path: Path) -> None:
+    """Stopped within an epoch, with dropout, buckets and a best look behind it."""
+    recipe = tiny(kind, files(kind, tmp_path), "train.epochs=2", "train.steps=15")
+    total = len(list(fit(recipe, tmp_path / "whole", device="cpu")))
+    assert total > 12
+    steps: Any = fit(recipe, tmp_path / "parts", device="cpu")
+    assert len(list(islice(steps, 11))) == 11
+    steps.close()
+    assert load(tmp_path / "parts").progress.step == 11
+    rest = list(fit(recipe, tmp_path / "parts", device="cpu"))
+    assert [report.step for report in rest] == list(range(12, total + 1))
+    both = [load(tmp_path / name) for name in ("whole", "parts")]
+    for one, other in zip(*(weights_of(own.network).values() for own in both)):
+        assert torch.equal(one, other)
+    losses = [[row["loss"] for row in own.progress.history] for own in both]
+    assert losses[0] == losses[1]
+
+
+def test_labels_are_stored_and_other_data_is_refused(tmp_path: Path) -> None:
+    own = trained("classes")
+    assert own.labels == ("bad", "good")
+    recipe = tiny("classes", files("classes", tmp_path), "train.epochs=1")
+    next(steps := fit(recipe, tmp_path / "run", device="cpu"))
+    steps.close()  # type: ignore[attr-defined]
+    path = tmp_path / "train.jsonl"
+    path.write_text(path.read_text("utf-8").replace('"good"', '"fine"'), encoding="utf-8")
+    with pytest.raises(CheckpointError, match="the data is not what"):
+        next(iter(fit(recipe, tmp_path / "run", device="cpu")))
+
+
+@pytest.mark.parametrize(
+    ("sets", "said"),
+    [
+        (["objective.kind=tags"], "objective.kind is 'tags', but data of kind 'classes' needs"),
+        (['model.respond.kind="spans"'], r"model\.respond\.kind is 'spans', .* needs 'classes'"),
+        (
+            ["model.memory.kind=memn2n"],
+            r"is read in windows, without a memory: leave model\.memory",
+        ),
+        (["data.length=600"], "there are 512 learned positions"),
+        (["data.labels=numbers", "data.metric=pearson"], "objective.kind .* needs 'numbers'"),
+    ],
+)
+def test_recipes_that_do_not_fit_their_data(sets: list[str], said: str, tmp_path: Path) -> None:
+    recipe = tiny("classes", files("classes", tmp_path), *sets)
+    with pytest.raises(ConfigError, match=said):
+        next(iter(fit(recipe, tmp_path / "run", device="cpu")))
+
+
+def test_stories_need_a_memory() -> None:
+    recipe = {"data": {"kind": "generated"}, "objective": {"kind": "answer"}, "model": {
+        "width": 8, "encode": {"kind": "bag"}, "respond": {"kind": "word"}}}  # fmt: skip
+    with pytest.raises(ConfigError, match="data of kind 'generated' needs a memory: add"):
+        data_of(recipe)
+
+
+def test_stories_can_be_put_together_by_length_too(tmp_path: Path) -> None:
+    sets = ['data={kind="generated", tasks=[1], count=80}', "train.steps=4", "train.batch=8"]
+    recipe = load_recipe("memn2n", [*sets, "phases.0.train.steps=4", "train.buckets=3"])
+    assert len(list(fit(recipe, tmp_path / "run", device="cpu"))) == 8
+
+
+def test_products_of_half_the_bits_learn_nearly_the_same(tmp_path: Path) -> None:
+    losses = {}
+    for matmul in ("float32", "bf16"):
+        sets = ("train.epochs=2", f"train.matmul={matmul}", "model.encode.stack.dropout=0.0")
+        recipe = tiny("classes", files("classes", tmp_path), *sets)
+        list(fit(recipe, tmp_path / matmul, device="cpu"))
+        whole = load(tmp_path / matmul)
+        losses[matmul] = [row["loss"] for row in whole.progress.history]
+        assert all(weight.dtype == torch.float32 for weight in whole.network.parameters())
+    assert losses["bf16"] == pytest.approx(losses["float32"], rel=0.1)
+    assert losses["bf16"] != losses["float32"]
+
+
+# Where a network begins ------------------------------------------------------------------------
+
+
+def test_a_network_can_begin_with_the_encoder_of_another(tmp_path: Path) -> None:
+    """Tags begin with what classes have learnt; the response is new, and the start is let go."""
+    start = run_of("classes")
+    stored = f'data.tokenizer={{kind="stored", folder="{start / "checkpoint"}"}}'
+    recipe = tiny("tags", files("tags", tmp_path), f"model.start={start}", stored, "train.epochs=0")
+    assert list(fit(recipe, tmp_path / "run", device="cpu")) == []
+    old, new = trained("classes"), load(tmp_path / "run")
+    ours, theirs = weights_of(new.network.encode), weights_of(old.network.encode)
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert new.tokenizer == old.tokenizer
+    assert new.network.respond.out.weight.shape[0] == 4  # O, B-person, B-place, I-place
+
+
+def test_what_is_fixed_does_not_learn(tmp_path: Path) -> None:
+    """Neither its weights nor by dropout; the others do, and a stopped run goes on alike."""
+    folder = files("classes", tmp_path)
+    adamw = 'train.optimiser={kind="adamw", decay=1}'
+    sets = ['train.fixed=["encode"]', "train.keep=last", "train.epochs=2", adamw]
+    recipe = tiny("classes", folder, *sets)
+    list(fit(tiny("classes", folder, "train.epochs=0"), tmp_path / "before", device="cpu"))
+    list(fit(recipe, tmp_path / "run", device="cpu"))
+    before, after = (weights_of(load(tmp_path / name).network) for name in ("before", "run"))
+    same = {name for name in before if torch.equal(before[name], after[name])}
+    assert same == {name for name in before if name.startswith("encode.")}
+    steps = fit(recipe, tmp_path / "again", device="cpu")
+    list(islice(steps, 5))
+    steps.close()
+    list(fit(recipe, tmp_path / "again", device="cpu"))
+    again = weights_of(load(tmp_path / "again").network)
+    assert all(torch.equal(after[name], again[name]) for name in after)
+    torn = [f"model.encode.{part}.dropout=0.5" for part in ("embeddings", "stack")]
+    list(fit(tiny("classes", folder, *sets, *torn), tmp_path / "torn", device="cpu"))
+    found = weights_of(load(tmp_path / "torn").network)
+    assert all(torch.equal(after[name], found[name]) for name in after)
+    layer = tiny("classes", folder, 'train.fixed=["encode.stack.blocks.0"]', "train.keep=last")
+    list(fit(layer, tmp_path / "layer", device="cpu"))
+    found = weights_of(load(tmp_path / "layer").network)
+    same = {name for name in before if torch.equal(before[name], found[name])}
+    assert same == {name for name in before if name.startswith("encode.stack.blocks.0.")}
+    wrong = tiny("classes", folder, 'train.fixed=["encoder"]')
+    with pytest.raises(ConfigError, match="names parts of encode, respond, or of these, not enco"):
+        list(fit(wrong, tmp_path / "wrong", device="cpu"))
+
+
+def test_a_network_of_fewer_layers_begins_with_the_first_ones(tmp_path: Path) -> None:
+    folder = files("classes", tmp_path)
+    list(fit(tiny("classes", folder, "model.encode.stack.depth=3"), tmp_path / "3", device="cpu"))
+    stored = f'data.tokenizer={{kind="stored", folder="{tmp_path / "3" / "checkpoint"}"}}'
+    sets = [f"model.start={tmp_path / '3'}", stored, "train.epochs=0"]
+    fewer = tiny("classes", folder, "model.encode.stack.depth=2", *sets)
+    list(fit(fewer, tmp_path / "2", device="cpu"))
+    ours, theirs = (weights_of(load(tmp_path / depth).network.encode) for depth in "23")
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert all(name.startswith("stack.blocks.2.") for name in theirs.keys() - ours.keys())
+    more = tiny("classes", folder, "model.encode.stack.depth=4", *sets)
+    with pytest.raises(CheckpointError, match=r"has no weight 'encode\.stack\.blocks\.3"):
+        list(fit(more, tmp_path / "4", device="cpu"))
+
+
+def test_a_network_can_begin_with_a_hugging_face_folder(tmp_path: Path) -> None:
+    post = "model.encode.stack.norm=post"
+    recipe = tiny("classes", files("classes", tmp_path), post, "train.epochs=0")
+    list(fit(recipe, tmp_path / "first", device="cpu", seed=1))
+    first = load(tmp_path / "first")
+    save_encoder(tmp_path / "theirs", Pretrained(first.network.encode.eval(), first.tokenizer))
+    stored = f'data.tokenizer={{kind="stored", folder="{tmp_path / "theirs"}"}}'
+    start = f"model.start={tmp_path / 'theirs'}"
+    recipe = tiny("classes", files("classes", tmp_path), post, start, stored, "train.epochs=0")
+    list(fit(recipe, tmp_path / "second", device="cpu", seed=2))
+    second = load(tmp_path / "second")
+    ours, theirs = weights_of(second.network.encode), weights_of(first.network.encode)
+    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    assert second.tokenizer == first.tokenizer
+    texts = ["a lovely house", "an awful train"]
+    assert torch.equal(second.embed(texts).vectors, first.embed(texts).vectors)
+    for folder in (tmp_path / "theirs", tmp_path / "first"):  # the encoder's sizes come with it
+        none = "started.train.epochs=0"
+        other = tiny("classes", files("classes", tmp_path), none, "model.width=16")
+        list(fit(with_start(other, folder), tmp_path / "third", device="cpu", fresh=True))
+        third = load(tmp_path / "third")
+        assert torch.equal(third.embed(texts).vectors, first.embed(texts).vectors)
+
+
+def test_a_start_that_does_not_fit(tmp_path: Path) -> None:
+    folder = files("classes", tmp_path)
+    for sets, said in (
+        (
+            [f"model.start={run_of('classes')}", "model.width=16"],
+            r"'.*' has shape \(\d+, 32\), its",
+        ),
+        (
+            [f"model.start={tmp_path / 'nowhere'}"],
+            "nowhere', which is no folder",
+        ),
+        (["model.start=3"], "model.start is a folder with weights, not 3"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            next(iter(fit(tiny("classes", folder, *sets), tmp_path / "run", device="cpu")))
+
+
+# Reading in windows ----------------------------------------------------------------------------
+
+
+def test_tags_of_windows_are_those_of_the_whole_where_context_does_not_matter() -> None:
+    """An encoder that looks at no other token and at no position says the same in any window."""
+    encode = {"kind": "transformer", "stack": {"kind": "encoder", "depth": 0},
+              "embeddings": {"kind": "sum", "positions": {"kind": "none"}}}  # fmt: skip
+    text = " ".join(f"w{n % 17}" for n in range(60))
+    words = Words.of([text])
+    sizes = {"vocab": len(words), "classes": 3, "longest": 99}
+    network = assemble({"width": 8, "encode": encode, "respond": {"kind": "tags"}}, sizes).eval()
+    example = Tagged(text, tuple(words.encode(text).offsets), ())
+    whole, parts = (
+        tags(network, tagged_set([example], words, room, labels=("O", "B-x", "I-x")))[0]
+        for room in (Room(99, 0), Room(11, 4))
+    )
+    assert whole.shape == (60, 3)
+    torch.testing.assert_close(parts, whole)
+
+
+def test_a_texts_class_is_the_mean_of_its_windows() -> None:
+    own = trained("classes")
+    source = build(DATASETS, own.recipe["data"])
+    long = source.asked("test", own.tokenizer, own.labels)
+    scores = class_scores(own.network, long)
+    several = [n for n in range(len(long)) if long.first[n + 1] - long.first[n] > 1]
+    assert several
+    for number in [*several[:5], 0]:
+        windows = torch.arange(int(long.first[number]), int(long.first[number + 1]))
+        with torch.no_grad():
+            apart = own.network(long.windows(windows)[0]).scores.mean(0)
+        torch.testing.assert_close(scores[number], apart)
