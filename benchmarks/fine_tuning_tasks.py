@@ -3,97 +3,97 @@
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from whole_sentences import held_back
+from whole_sentences import split_whole_sentences
 
 
-class Task(NamedTuple):
+class FineTuningTask(NamedTuple):
     """A row of the page: what is learnt, and in which way validation chose."""
 
     title: str
     recipe: str
     folder: str
-    learnt: str
-    held: str  # "": a tenth of what is learnt is held back
-    tested: str
-    sets: tuple[str, ...] = ()
+    train_file: str
+    validation_file: str  # "": a tenth of what is learnt is held back
+    test_file: str
+    settings: tuple[str, ...] = ()
     start: Literal["minilm", "dice", "reader"] = "minilm"  # the reader: MiniLM after SQuAD
-    before: str = ""  # the task whose run of the same seed comes first, from that start
-    beforehand: tuple[str, ...] = ()  # how that run differs from the task's own
-    tries: tuple[tuple[str, ...], ...] = ()  # what ``tune`` looks at
-    chosen: tuple[str, ...] = ()  # of them, by validation; for ``run``
-    split: Callable[[bytes], tuple[bytes, bytes]] | None = None  # what is learnt into that and held
+    first_task: str = ""  # the task whose run of the same seed comes first, from that start
+    first_settings: tuple[str, ...] = ()  # how that run differs from the task's own
+    candidates: tuple[tuple[str, ...], ...] = ()  # what ``tune`` looks at
+    best_settings: tuple[str, ...] = ()  # of them, by validation; for ``run``
+    split_train_file: Callable[[bytes], tuple[bytes, bytes]] | None = None  # what is learnt into that and held
 
 
 RATES = tuple((f"train.rate={rate}",) for rate in ("5e-5", "1e-4", "2e-4"))
-LONGER = tuple((*own, "train.epochs=12") for own in RATES)
-FIRST = 'model.respond.pool="first"'
+LONGER_RATES = tuple((*own, "train.epochs=12") for own in RATES)
+FIRST_TOKEN_POOLING = 'model.respond.pool="first"'
 TASKS = {  # those that take longest first
-    "imdb": Task(
+    "imdb": FineTuningTask(
         "IMDB, accuracy", "bert-classes", "imdb", "train", "", "test",
-        ("data.length=512", "data.overlap=128", "train.epochs=3"), tries=RATES,
+        ("data.length=512", "data.overlap=128", "train.epochs=3"), candidates=RATES,
     ),
-    "sst2": Task(
+    "sst2": FineTuningTask(
         "SST-2 dev, accuracy", "bert-classes", "glue/SST-2", "train", "held", "dev",
-        ("train.epochs=3", "train.batch=64"), split=held_back,
-        tries=(*RATES, ("train.rate=3e-5",), ("train.rate=5e-5", "train.batch=32"), (FIRST,)),
-        chosen=RATES[1],
+        ("train.epochs=3", "train.batch=64"), split_train_file=split_whole_sentences,
+        candidates=(*RATES, ("train.rate=3e-5",), ("train.rate=5e-5", "train.batch=32"), (FIRST_TOKEN_POOLING,)),
+        best_settings=RATES[1],
     ),
-    "sst2-after-imdb": Task(
+    "sst2-after-imdb": FineTuningTask(
         "SST-2 dev, accuracy, after IMDB", "bert-classes", "glue/SST-2", "train", "held", "dev",
-        ("train.epochs=3", "train.batch=64"), before="imdb", beforehand=("train.epochs=1",),
-        split=held_back, tries=RATES[:2], chosen=RATES[0],
+        ("train.epochs=3", "train.batch=64"), first_task="imdb", first_settings=("train.epochs=1",),
+        split_train_file=split_whole_sentences, candidates=RATES[:2], best_settings=RATES[0],
     ),
-    "sst2-after-squad": Task(
+    "sst2-after-squad": FineTuningTask(
         "SST-2 dev, accuracy, after SQuAD", "bert-classes", "glue/SST-2", "train", "held", "dev",
-        ("train.epochs=3", "train.batch=64"), start="reader", split=held_back, tries=RATES[:2],
-        chosen=RATES[0],
+        ("train.epochs=3", "train.batch=64"), start="reader", split_train_file=split_whole_sentences, candidates=RATES[:2],
+        best_settings=RATES[0],
     ),
-    "chnsenticorp": Task(
+    "chnsenticorp": FineTuningTask(
         "ChnSentiCorp, accuracy", "bert-classes", "zh/chnsenticorp", "train", "dev", "test",
         ("train.epochs=8",), start="dice",
-        tries=((), ("model.width=256",), ("train.rate=0.001",), ("model.encode.stack.depth=1",)),
-        chosen=("train.rate=0.001",),
+        candidates=((), ("model.width=256",), ("train.rate=0.001",), ("model.encode.stack.depth=1",)),
+        best_settings=("train.rate=0.001",),
     ),
-    "weibo": Task(
+    "weibo": FineTuningTask(
         "Weibo NER, entity F1", "bert-tags", "zh/weibo_ner", "weiboNER_2nd_conll.train",
         "weiboNER_2nd_conll.dev", "weiboNER_2nd_conll.test",
         ("data.numbered=true", "train.epochs=40"), start="dice",
-        tries=((), ("train.epochs=80",), ("model.width=256",), ("train.rate=0.001",)),
-        chosen=("train.epochs=80",),
+        candidates=((), ("train.epochs=80",), ("model.width=256",), ("train.rate=0.001",)),
+        best_settings=("train.epochs=80",),
     ),
-    "stsb": Task(
+    "stsb": FineTuningTask(
         "STS-B dev, Pearson", "bert-numbers", "glue/STS-B", "train", "", "dev",
-        chosen=RATES[1], tries=(*RATES, *LONGER[1:]),
+        best_settings=RATES[1], candidates=(*RATES, *LONGER_RATES[1:]),
     ),
-    "mrpc": Task(
+    "mrpc": FineTuningTask(
         "MRPC dev, F1", "bert-pairs", "glue/MRPC", "train", "", "dev",
-        ("data.metric=f1",), chosen=LONGER[0], tries=(*RATES, *LONGER[:2], (FIRST,)),
+        ("data.metric=f1",), best_settings=LONGER_RATES[0], candidates=(*RATES, *LONGER_RATES[:2], (FIRST_TOKEN_POOLING,)),
     ),
-    "mrpc-after-squad": Task(
+    "mrpc-after-squad": FineTuningTask(
         "MRPC dev, F1, after SQuAD", "bert-pairs", "glue/MRPC", "train", "", "dev",
-        ("data.metric=f1",), start="reader", tries=(*RATES, LONGER[0]), chosen=RATES[2],
+        ("data.metric=f1",), start="reader", candidates=(*RATES, LONGER_RATES[0]), best_settings=RATES[2],
     ),
-    "rte": Task(
+    "rte": FineTuningTask(
         "RTE dev, accuracy", "bert-pairs", "glue/RTE", "train", "", "dev",
-        tries=(*RATES, *LONGER, (FIRST,), ("train.rate=3e-5",), ("train.batch=16",)),
-        chosen=LONGER[2],
+        candidates=(*RATES, *LONGER_RATES, (FIRST_TOKEN_POOLING,), ("train.rate=3e-5",), ("train.batch=16",)),
+        best_settings=LONGER_RATES[2],
     ),
-    "rte-after-stsb": Task(
+    "rte-after-stsb": FineTuningTask(
         "RTE dev, accuracy, after STS-B", "bert-pairs", "glue/RTE", "train", "", "dev",
-        before="stsb", tries=(*RATES, ("train.rate=3e-5",), ("train.epochs=12",)),
-        chosen=RATES[2],
+        first_task="stsb", candidates=(*RATES, ("train.rate=3e-5",), ("train.epochs=12",)),
+        best_settings=RATES[2],
     ),
-    "rte-after-squad": Task(
+    "rte-after-squad": FineTuningTask(
         "RTE dev, accuracy, after SQuAD", "bert-pairs", "glue/RTE", "train", "", "dev",
-        start="reader", tries=RATES, chosen=RATES[2],
+        start="reader", candidates=RATES, best_settings=RATES[2],
     ),
-    "rte-after-both": Task(
+    "rte-after-both": FineTuningTask(
         "RTE dev, accuracy, after SQuAD and STS-B", "bert-pairs", "glue/RTE", "train", "", "dev",
-        start="reader", before="stsb", tries=RATES,
+        start="reader", first_task="stsb", candidates=RATES,
     ),
-    "wnut17": Task(
+    "wnut17": FineTuningTask(
         "WNUT-17, entity F1", "bert-tags", "wnut17", "wnut17train", "emerging.dev", "emerging.test",
-        tries=(*RATES[1:], ("train.rate=4e-4",), ("train.rate=2e-4", "train.epochs=20")),
-        chosen=RATES[1],
+        candidates=(*RATES[1:], ("train.rate=4e-4",), ("train.rate=2e-4", "train.epochs=20")),
+        best_settings=RATES[1],
     ),
 }  # fmt: skip

@@ -20,51 +20,51 @@ from torch import Tensor
 from mnemic.memory.parts.cluster_hash import ClusterHash
 from mnemic.memory.parts.key_hash import KeyHash
 
-GROUP = 5  # words that mean the same
-LENGTH, ASKED = 7, 3  # words of a sentence and of a question
+SYNONYMS = 5  # words that mean the same
+SENTENCE_WORDS, QUESTION_WORDS = 7, 3  # words of a sentence and of a question
 
 
-def make(slots: int, questions: int, vocab: int, width: int, swap: float) -> tuple[Tensor, ...]:
+def make_memory(slots: int, questions: int, vocab: int, width: int, swap_probability: float) -> tuple[Tensor, ...]:
     """Word vectors (v d), sentences (s w) and questions (q w)."""
-    dice = torch.Generator().manual_seed(0)
-    meanings = torch.randn(vocab // GROUP + 1, width, generator=dice)
-    order = torch.randperm(vocab, generator=dice)  # how common a word is says nothing of its group
-    vectors = meanings[order // GROUP] + 0.1 * torch.randn(vocab, width, generator=dice)
-    chances = 1 / torch.arange(1, vocab).float()
-    drawn = torch.multinomial(chances, slots * LENGTH, replacement=True, generator=dice) + 1
-    sentences = drawn.view(slots, LENGTH)
-    source = torch.randint(slots, (questions,), generator=dice)
-    asked = sentences[source].sort(1).values[:, -ASKED:]  # q w
-    place_of = order.argsort()  # the word at each place of the shuffled vocabulary
-    friend = order[asked] // GROUP * GROUP + torch.randint(GROUP, asked.shape, generator=dice)
-    friend = place_of[friend.clamp(max=vocab - 1)]
-    swapped = torch.rand(asked.shape, generator=dice) < swap
-    return vectors, sentences, torch.where(swapped & (friend > 0), friend, asked)
+    generator = torch.Generator().manual_seed(0)
+    meanings = torch.randn(vocab // SYNONYMS + 1, width, generator=generator)
+    order = torch.randperm(vocab, generator=generator)  # how common a word is says nothing of its group
+    vectors = meanings[order // SYNONYMS] + 0.1 * torch.randn(vocab, width, generator=generator)
+    frequencies = 1 / torch.arange(1, vocab).float()
+    sampled_words = torch.multinomial(frequencies, slots * SENTENCE_WORDS, replacement=True, generator=generator) + 1
+    sentences = sampled_words.view(slots, SENTENCE_WORDS)
+    source = torch.randint(slots, (questions,), generator=generator)
+    question_words = sentences[source].sort(1).values[:, -QUESTION_WORDS:]  # q w
+    word_at_position = order.argsort()  # the word at each place of the shuffled vocabulary
+    synonyms = order[question_words] // SYNONYMS * SYNONYMS + torch.randint(SYNONYMS, question_words.shape, generator=generator)
+    synonyms = word_at_position[synonyms.clamp(max=vocab - 1)]
+    is_swapped = torch.rand(question_words.shape, generator=generator) < swap_probability
+    return vectors, sentences, torch.where(is_swapped & (synonyms > 0), synonyms, question_words)
 
 
-def embedded(texts: Tensor, vectors: Tensor) -> Tensor:
+def embed_texts(texts: Tensor, vectors: Tensor) -> Tensor:
     """Bags of words, a part at a time."""
-    return torch.cat([vectors[part].sum(1) for part in texts.split(100_000)])
+    return torch.cat([vectors[chunk].sum(1) for chunk in texts.split(100_000)])
 
 
-def read_all(queries: Tensor, memory: Tensor, number: int) -> int:
+def search_all(queries: Tensor, memory: Tensor, number: int) -> int:
     """The best slot for a question, of all."""
     return int((memory @ queries[number]).argmax())
 
 
-def hashed(
-    select: KeyHash | ClusterHash, asked: Tensor, queries: Tensor, memory: Tensor, number: int
+def search_selected(
+    select: KeyHash | ClusterHash, questions: Tensor, queries: Tensor, memory: Tensor, number: int
 ) -> int:
     """The best slot for a question, of those that were selected; -1 if none were."""
-    real = select(asked[number : number + 1])[0]
-    return int(real[(memory[real] @ queries[number]).argmax()]) if len(real) else -1
+    selected = select(questions[number : number + 1])[0]
+    return int(selected[(memory[selected] @ queries[number]).argmax()]) if len(selected) else -1
 
 
-def timed(find: Callable[[int], int], count: int) -> tuple[list[int], float]:
+def time_search(search: Callable[[int], int], count: int) -> tuple[list[int], float]:
     """What was found, and milliseconds a question."""
-    began = time.perf_counter()
-    found = [find(number) for number in range(count)]
-    return found, 1000 * (time.perf_counter() - began) / count
+    started = time.perf_counter()
+    slots = [search(number) for number in range(count)]
+    return slots, 1000 * (time.perf_counter() - started) / count
 
 
 def main() -> None:
@@ -75,29 +75,29 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=100)
     parser.add_argument("--swap", type=float, default=0.3, help="share of words replaced")
     parser.add_argument("--clusters", type=int, nargs="+", default=[1000, 4000])
-    given = parser.parse_args()
-    vectors, texts, asked = make(given.slots, given.questions, given.vocab, given.width, given.swap)
-    memory, queries = embedded(texts, vectors), embedded(asked, vectors)
-    exact, spent = timed(partial(read_all, queries, memory), given.questions)
-    print(f"{given.slots:,} slots, {given.questions} questions")
-    print(f"{'everything':16} recall 100.0 %  {spent:8.2f} ms a question")
-    rare = {"most": given.slots, "common": given.slots // 50}
-    rows: dict[str, Callable[[], KeyHash | ClusterHash]] = {
-        "words": partial(KeyHash, texts, **rare)
+    args = parser.parse_args()
+    vectors, texts, questions = make_memory(args.slots, args.questions, args.vocab, args.width, args.swap)
+    memory, queries = embed_texts(texts, vectors), embed_texts(questions, vectors)
+    exact_slots, ms_per_question = time_search(partial(search_all, queries, memory), args.questions)
+    print(f"{args.slots:,} slots, {args.questions} questions")
+    print(f"{'everything':16} recall 100.0 %  {ms_per_question:8.2f} ms a question")
+    limits = {"most": args.slots, "common": args.slots // 50}
+    builders: dict[str, Callable[[], KeyHash | ClusterHash]] = {
+        "words": partial(KeyHash, texts, **limits)
     }
-    for number in given.clusters:
-        clustered = partial(ClusterHash, texts, vectors, clusters=number, **rare)
-        rows[f"{number} clusters"] = clustered
-    for name, build in rows.items():
-        began = time.perf_counter()
+    for number in args.clusters:
+        make_cluster_hash = partial(ClusterHash, texts, vectors, num_clusters=number, **limits)
+        builders[f"{number} clusters"] = make_cluster_hash
+    for name, build in builders.items():
+        started = time.perf_counter()
         select = build()
-        built = time.perf_counter() - began
-        share = sum(int((select(own[None]) >= 0).sum()) for own in asked) / texts.shape[0]
-        found, spent = timed(partial(hashed, select, asked, queries, memory), given.questions)
-        recall = 100 * sum(a == b for a, b in zip(found, exact)) / given.questions
+        build_s = time.perf_counter() - started
+        share = sum(int((select(question[None]) >= 0).sum()) for question in questions) / texts.shape[0]
+        slots, ms_per_question = time_search(partial(search_selected, select, questions, queries, memory), args.questions)
+        recall = 100 * sum(a == b for a, b in zip(slots, exact_slots)) / args.questions
         print(
-            f"{name:16} recall {recall:5.1f} %  {spent:8.2f} ms a question, "
-            f"{100 * share / given.questions:.2f} % of the slots, built in {built:.1f} s"
+            f"{name:16} recall {recall:5.1f} %  {ms_per_question:8.2f} ms a question, "
+            f"{100 * share / args.questions:.2f} % of the slots, built in {build_s:.1f} s"
         )
 
 

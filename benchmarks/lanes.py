@@ -15,11 +15,11 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from mnemic.reproduce.babi_table import BabiTable, rebuild
-from mnemic.reproduce.streams import TURN
+from mnemic.reproduce.babi_table import BabiTable, train_missing_runs
+from mnemic.reproduce.streams import STEPS_PER_TURN
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", required=True)
     parser.add_argument("--recipe", default="entnet")
@@ -28,50 +28,50 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--tasks", type=int, nargs="+", default=list(range(1, 21)))
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="sets")
-    parser.add_argument("--turns", type=int, default=4, help=f"of {TURN} steps")
+    parser.add_argument("--turns", type=int, default=4, help=f"of {STEPS_PER_TURN} steps")
     parser.add_argument("--alone", action="store_true", help="also one run at a time: the ratio")
     parser.add_argument("--kernels", action="store_true")
-    asked = parser.parse_args(words)
-    given = {"recipe": asked.recipe, "data": asked.data, "size": asked.size, "joint": asked.joint}
-    given |= {"sets": asked.sets, "device": "cuda"}
-    table = BabiTable(seeds=asked.seeds, tasks=asked.tasks, **given)
-    groups = len(table.groups())
-    began = time.monotonic()
-    together = round_of(table, asked.turns, kernels=asked.kernels)
-    print(f"started after {time.monotonic() - began - together * asked.turns * TURN:.1f} s")
-    print(f"side by side: {together * 1e3:.2f} ms for a step of {groups} groups of {asked.seeds}")
-    if not asked.alone:
+    args = parser.parse_args(argv)
+    table_options = {"recipe": args.recipe, "data": args.data, "size": args.size, "joint": args.joint}
+    table_options |= {"sets": args.sets, "device": "cuda"}
+    table = BabiTable(seeds=args.seeds, tasks=args.tasks, **table_options)
+    num_groups = len(table.task_groups())
+    started = time.monotonic()
+    together_s = time_step(table, args.turns, kernels=args.kernels)
+    print(f"started after {time.monotonic() - started - together_s * args.turns * STEPS_PER_TURN:.1f} s")
+    print(f"side by side: {together_s * 1e3:.2f} ms for a step of {num_groups} groups of {args.seeds}")
+    if not args.alone:
         return
-    each = [[task] for task in asked.tasks] if not asked.joint else [asked.tasks]
-    alone = sum(round_of(BabiTable(seeds=1, tasks=own, **given), asked.turns) for own in each)
-    print(f"one run at a time: {asked.seeds * alone * 1e3:.2f} ms for the same steps")
-    print(f"ratio: {asked.seeds * alone / together:.1f}")
+    task_groups = [[task] for task in args.tasks] if not args.joint else [args.tasks]
+    alone_s = sum(time_step(BabiTable(seeds=1, tasks=group, **table_options), args.turns) for group in task_groups)
+    print(f"one run at a time: {args.seeds * alone_s * 1e3:.2f} ms for the same steps")
+    print(f"ratio: {args.seeds * alone_s / together_s:.1f}")
 
 
-def round_of(table: BabiTable, turns: int, *, kernels: bool = False) -> float:
+def time_step(table: BabiTable, num_turns: int, *, kernels: bool = False) -> float:
     """Seconds in which every group takes one step."""
-    groups = len(table.groups())
+    num_groups = len(table.task_groups())
     with TemporaryDirectory() as folder:
-        steps = rebuild(table, Path(folder))
-        for _ in range(2 * groups * TURN):
+        steps = train_missing_runs(table, Path(folder))
+        for _ in range(2 * num_groups * STEPS_PER_TURN):
             next(steps)
         torch.cuda.synchronize()
-        began = time.monotonic()
-        for _ in range(turns * groups * TURN):
+        started = time.monotonic()
+        for _ in range(num_turns * num_groups * STEPS_PER_TURN):
             next(steps)
         torch.cuda.synchronize()
-        took = (time.monotonic() - began) / turns / TURN
+        step_s = (time.monotonic() - started) / num_turns / STEPS_PER_TURN
         if kernels:
-            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
-                for _ in range(groups * TURN):
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+                for _ in range(num_groups * STEPS_PER_TURN):
                     next(steps)
                 torch.cuda.synchronize()
-            rows = sorted(seen.key_averages(), key=lambda row: -row.self_device_time_total)
+            rows = sorted(profile.key_averages(), key=lambda row: -row.self_device_time_total)
             for row in rows[:15]:
-                spent, count = row.self_device_time_total / 1e3 / TURN, row.count / groups / TURN
-                print(f"{spent:9.3f} ms a step of all, {count:6.1f} times a group: {row.key[:90]}")
+                step_ms, count = row.self_device_time_total / 1e3 / STEPS_PER_TURN, row.count / num_groups / STEPS_PER_TURN
+                print(f"{step_ms:9.3f} ms a step of all, {count:6.1f} times a group: {row.key[:90]}")
         steps.close()
-    return took
+    return step_s
 
 
 if __name__ == "__main__":

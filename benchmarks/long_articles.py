@@ -25,25 +25,25 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from mnemic.checkpoint.folder import load
+from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
-from mnemic.data.long_context.articles import Article, opens_of
-from mnemic.data.long_context.batches import Asked, Document, LongSet
-from mnemic.data.long_context.hide import Piece, cut
-from mnemic.evaluate.text_metrics import answer_figures
-from mnemic.models.segment_model import Encoded
-from mnemic.predict.extract_answer import point_all
+from mnemic.data.long_context.articles import Article, paragraph_tokens_of
+from mnemic.data.long_context.batches import LongExample, LongDocument, LongDataset
+from mnemic.data.long_context.hide import SentenceTokens, cut_segments
+from mnemic.evaluate.text_metrics import compute_answer_metrics
+from mnemic.models.segment_model import EncodedSegments
+from mnemic.predict.extract_answer import extract_answers
 from mnemic.recipe import build
 
 MEMORIES = ("network", "random", "first")
-NONE = np.zeros(0, dtype=np.int64)
+NO_TOKENS = np.zeros(0, dtype=np.int64)
 
 
-class Looked(NamedTuple):
+class RecallResult(NamedTuple):
     """What the questions of one article found in its memory."""
 
-    kept: list[bool]
-    best: list[list[int]]  # the sentences that were read most, best first
+    is_stored: list[bool]
+    ranked_sentences: list[list[int]]  # the sentences that were read most, best first
 
 
 def main() -> None:
@@ -55,157 +55,157 @@ def main() -> None:
     parser.add_argument("--folder", help="SQuAD's files, if not those of the recipe")
     parser.add_argument("--articles", type=int, default=0, help="only the first ones; 0: all")
     parser.add_argument("--device", default="cpu")
-    given = parser.parse_args()
-    checkpoint = load(given.run)
-    spec = dict(checkpoint.recipe["data"]) | ({"folder": given.folder} if given.folder else {})
+    args = parser.parse_args()
+    checkpoint = load_checkpoint(args.run)
+    spec = dict(checkpoint.recipe["data"]) | ({"folder": args.folder} if args.folder else {})
     source: Any = build(DATASETS, spec)
-    articles = source.articles("test")[: given.articles or None]
-    network = checkpoint.network.to(given.device).eval()
-    asked = replace(source.asked("test", checkpoint.tokenizer), place=torch.device(given.device))
-    began = time.perf_counter()
+    articles = source.read_articles("test")[: args.articles or None]
+    network = checkpoint.network.to(args.device).eval()
+    dataset = replace(source.dataset("test", checkpoint.tokenizer), batch_device=torch.device(args.device))
+    started = time.perf_counter()
     paragraphs = source.paragraphs
-    read = [encoded(network, asked, article, paragraphs=paragraphs) for article in articles]
-    print(f"{len(read)} articles in {time.perf_counter() - began:.1f} s", file=sys.stderr)
-    judge = Judge(given, articles) if given.reader else None
+    encoded_articles = [encode_article(network, dataset, article, paragraphs=paragraphs) for article in articles]
+    print(f"{len(encoded_articles)} articles in {time.perf_counter() - started:.1f} s", file=sys.stderr)
+    reader_metrics = ReaderMetrics(args, articles) if args.reader else None
     rows = [
-        measure(network, articles, read, kind, slots, judge)
-        for slots in given.slots
+        measure_memory(network, articles, encoded_articles, kind, num_slots, reader_metrics)
+        for num_slots in args.slots
         for kind in MEMORIES
     ]
-    found: dict[str, Any] = {"run": str(given.run), "articles": len(articles), "rows": rows}
-    if judge is not None:
-        found["right paragraph"] = judge([(own.question.text,) for a in articles for own in a.told])
-    print(json.dumps(found, indent=1))
+    report: dict[str, Any] = {"run": str(args.run), "articles": len(articles), "rows": rows}
+    if reader_metrics is not None:
+        report["right paragraph"] = reader_metrics([(entry.question.text,) for a in articles for entry in a.questions])
+    print(json.dumps(report, indent=1))
 
 
-class ReadArticle(NamedTuple):
+class EncodedArticle(NamedTuple):
     """An article's sentences after I, and its questions; the memory is not written yet."""
 
-    encoded: Encoded
-    pieces: list[int]  # which sentence each unit is, in the order of writing
-    inputs: Any  # Segments of the questions
+    encoded: EncodedSegments
+    sentence_of_unit: list[int]  # which sentence each unit is, in the order of writing
+    question_inputs: Any  # Segments of the questions
 
 
 @torch.no_grad()
-def encoded(
-    network: Any, asked: LongSet, article: Article, *, paragraphs: bool = False
-) -> ReadArticle:
+def encode_article(
+    network: Any, dataset: LongDataset, article: Article, *, paragraphs: bool = False
+) -> EncodedArticle:
     """I of the whole article at once, and its questions in tokens."""
-    words = asked.tokenizer
-    ids = words.encode_all(list(article.sentences))
-    opens = (
-        opens_of(article.paragraphs, [len(own) for own in ids]) if paragraphs else [0] * len(ids)
+    tokenizer = dataset.tokenizer
+    ids = tokenizer.encode_batch(list(article.sentences))
+    paragraph_tokens = (
+        paragraph_tokens_of(article.paragraphs, [len(own) for own in ids]) if paragraphs else [0] * len(ids)
     )
-    told = [
-        Piece(np.array(own, dtype=np.int32), place, opens[place]) for place, own in enumerate(ids)
+    sentences = [
+        SentenceTokens(np.array(own, dtype=np.int32), position, paragraph_tokens[position]) for position, own in enumerate(ids)
     ]
-    segments = list(cut(told, asked.room))
-    whole = Document(iter(()), Asked((), NONE, NONE, (), 0))
-    inputs = asked.assembled([whole], [segments], [0]).inputs
-    questions = words.encode_all([own.question.question for own in article.told])
-    each = [
-        Document(iter(()), Asked((), np.array(own, dtype=np.int64), NONE, (), 0))
+    segments = list(cut_segments(sentences, dataset.max_text_tokens))
+    document = LongDocument(iter(()), LongExample((), NO_TOKENS, NO_TOKENS, (), 0))
+    inputs = dataset.assemble_batch([document], [segments], [0]).inputs
+    questions = tokenizer.encode_batch([own.question.question for own in article.questions])
+    question_documents = [
+        LongDocument(iter(()), LongExample((), np.array(own, dtype=np.int64), NO_TOKENS, (), 0))
         for own in questions
     ]
-    of_questions = asked.assembled(each, [[] for _ in each], [0] * len(each)).inputs
-    pieces = [piece.fact for own in segments for piece in own]
-    return ReadArticle(network.encoded(inputs), pieces, of_questions)
+    question_inputs = dataset.assemble_batch(question_documents, [[] for _ in question_documents], [0] * len(question_documents)).inputs
+    sentence_of_unit = [sentence.fact for own in segments for sentence in own]
+    return EncodedArticle(network.encode_segments(inputs), sentence_of_unit, question_inputs)
 
 
 @torch.no_grad()
-def looked(network: Any, read: ReadArticle, article: Article, kind: str, number: int) -> Looked:
+def ask_memory(network: Any, encoded_article: EncodedArticle, article: Article, kind: str, article_number: int) -> RecallResult:
     """Write the memory of one kind, and ask all questions of it."""
-    own = read.encoded
+    own = encoded_article.encoded
     if kind != "network":
-        chosen = set(chosen_by(kind, article, network.memory.slots, number))
-        only = torch.zeros_like(own.seen)
-        real = torch.tensor([piece in chosen for piece in read.pieces], device=only.device)
-        only[own.seen] = real
-        own = own._replace(only=only)
-    state, _, _ = network.carry(network.empty(1, own.units[:, 0]), own)
-    count = len(article.told)
-    many = type(state)(*(part.expand(count, *part.shape[1:]) for part in state))
-    _, reading, _ = network.asked(many, read.inputs)
+        chosen_sentences = set(choose_sentences(kind, article, network.memory.num_slots, article_number))
+        writable = torch.zeros_like(own.mask)
+        is_chosen = torch.tensor([sentence in chosen_sentences for sentence in encoded_article.sentence_of_unit], device=writable.device)
+        writable[own.mask] = is_chosen
+        own = own._replace(writable=writable)
+    state, _, _ = network.write_segments(network.empty_memory(1, own.items[:, 0]), own)
+    num_questions = len(article.questions)
+    expanded_state = type(state)(*(tensor.expand(num_questions, *tensor.shape[1:]) for tensor in state))
+    _, reading, _ = network.read_question(expanded_state, encoded_article.question_inputs)
     weights = reading.weights.mean((1, 2, 3))  # q s
-    held = sentences_of(state, read.pieces)
-    most = min(64, len(held))
-    order = weights.topk(most, dim=1).indices.tolist()
-    best = [list(dict.fromkeys(held[slot] for slot in slots if held[slot] >= 0)) for slots in order]
-    there = set(held)
-    return Looked([bool(own.facts & there) for own in article.told], best)
+    slot_sentences = sentence_of_slots(state, encoded_article.sentence_of_unit)
+    top_k = min(64, len(slot_sentences))
+    top_slots = weights.topk(top_k, dim=1).indices.tolist()
+    ranked_sentences = [list(dict.fromkeys(slot_sentences[slot] for slot in slots if slot_sentences[slot] >= 0)) for slots in top_slots]
+    stored_sentences = set(slot_sentences)
+    return RecallResult([bool(own.facts & stored_sentences) for own in article.questions], ranked_sentences)
 
 
-def sentences_of(state: Any, pieces: Sequence[int]) -> list[int]:
+def sentence_of_slots(state: Any, sentence_of_unit: Sequence[int]) -> list[int]:
     """Which sentence each slot holds; -1 = none."""
     sources, _ = state.origins  # 1 s 1
-    return [pieces[number] if number >= 0 else -1 for number in sources[0, :, 0].tolist()]
+    return [sentence_of_unit[number] if number >= 0 else -1 for number in sources[0, :, 0].tolist()]
 
 
-def chosen_by(kind: str, article: Article, slots: int, number: int) -> list[int]:
+def choose_sentences(kind: str, article: Article, num_slots: int, article_number: int) -> list[int]:
     """The sentences that a memory without a controller keeps."""
-    every = range(len(article.sentences))
+    sentences = range(len(article.sentences))
     if kind == "random":
-        return Random(f"{number}/{slots}").sample(every, min(slots, len(every)))
-    place = {own: article.paragraphs.index(article.paragraphs[own]) for own in every}
-    return sorted(every, key=lambda own: (own - place[own], own))[:slots]
+        return Random(f"{article_number}/{num_slots}").sample(sentences, min(num_slots, len(sentences)))
+    paragraph_start = {sentence: article.paragraphs.index(article.paragraphs[sentence]) for sentence in sentences}
+    return sorted(sentences, key=lambda sentence: (sentence - paragraph_start[sentence], sentence))[:num_slots]
 
 
-def measure(
+def measure_memory(
     network: Any,
     articles: Sequence[Article],
-    read: Sequence[ReadArticle],
+    encoded_articles: Sequence[EncodedArticle],
     kind: str,
-    slots: int,
-    judge: "Judge | None",
+    num_slots: int,
+    judge: "ReaderMetrics | None",
 ) -> dict[str, Any]:
     """All figures of one kind of memory of one size."""
-    network.memory.slots = slots
-    found = [
-        looked(network, own, article, kind, number)
-        for number, (own, article) in enumerate(zip(read, articles))
+    network.memory.num_slots = num_slots
+    results = [
+        ask_memory(network, own, article, kind, number)
+        for number, (own, article) in enumerate(zip(encoded_articles, articles))
     ]
-    told = [own for article in articles for own in article.told]
-    best = [own for one in found for own in one.best]
-    row: dict[str, Any] = {"memory": kind, "slots": slots, "questions": len(told)}
-    row["kept"] = percent([own for one in found for own in one.kept])
-    row["found"] = percent([bool(own.facts & set(b[:1])) for own, b in zip(told, best)])
-    row["found in 5"] = percent([bool(own.facts & set(b[:5])) for own, b in zip(told, best)])
+    questions = [own for article in articles for own in article.questions]
+    ranked_sentences = [own for result in results for own in result.ranked_sentences]
+    row: dict[str, Any] = {"memory": kind, "slots": num_slots, "questions": len(questions)}
+    row["kept"] = compute_percent([own for result in results for own in result.is_stored])
+    row["found"] = compute_percent([bool(own.facts & set(ranked[:1])) for own, ranked in zip(questions, ranked_sentences)])
+    row["found in 5"] = compute_percent([bool(own.facts & set(ranked[:5])) for own, ranked in zip(questions, ranked_sentences)])
     if judge is not None:
-        sentences = [article.sentences for article in articles for _ in article.told]
+        sentences = [article.sentences for article in articles for _ in article.questions]
         row |= judge(
             [
-                tuple(own[place] for place in sorted(b[: judge.told]))
-                for own, b in zip(sentences, best)
+                tuple(own[sentence] for sentence in sorted(ranked[: judge.num_sentences]))
+                for own, ranked in zip(sentences, ranked_sentences)
             ]
         )
     print(row, file=sys.stderr, flush=True)
     return row
 
 
-class Judge:
+class ReaderMetrics:
     """F1 and exact match in percent of what a reader says to every question, given sentences each.
 
     Memories of one article have much in common: what was asked of a text is not asked again.
     """
 
-    def __init__(self, given: argparse.Namespace, articles: Sequence[Article]) -> None:
-        self.reader, self.told = load(given.reader), given.told
-        self.reader.network.to(given.device)
-        self.questions = [own.question for article in articles for own in article.told]
-        self.known: dict[tuple[str, tuple[str, ...]], str] = {}
+    def __init__(self, args: argparse.Namespace, articles: Sequence[Article]) -> None:
+        self.reader, self.num_sentences = load_checkpoint(args.reader), args.told
+        self.reader.network.to(args.device)
+        self.questions = [entry.question for article in articles for entry in article.questions]
+        self.answers: dict[tuple[str, tuple[str, ...]], str] = {}
 
-    def __call__(self, told: Sequence[tuple[str, ...]]) -> dict[str, float]:
-        pairs = [(own.question, stretches) for own, stretches in zip(self.questions, told)]
-        new = [pair for pair in dict.fromkeys(pairs) if pair not in self.known]
-        for pair, (words, _) in zip(new, point_all(self.reader, new)):
-            self.known[pair] = words
-        figures = answer_figures(
-            [self.known[pair] for pair in pairs], [own.answers for own in self.questions]
+    def __call__(self, sentences_per_question: Sequence[tuple[str, ...]]) -> dict[str, float]:
+        pairs = [(own.question, stretches) for own, stretches in zip(self.questions, sentences_per_question)]
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in self.answers]
+        for pair, (words, _) in zip(new, extract_answers(self.reader, new)):
+            self.answers[pair] = words
+        figures = compute_answer_metrics(
+            [self.answers[pair] for pair in pairs], [own.answers for own in self.questions]
         )
         return {name: round(100 * own, 2) for name, own in figures.items()}
 
 
-def percent(flags: Sequence[bool]) -> float:
+def compute_percent(flags: Sequence[bool]) -> float:
     return round(100 * sum(flags) / max(len(flags), 1), 2)
 
 

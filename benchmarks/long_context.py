@@ -32,22 +32,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from long_once import wrong_of_once
+from long_once import find_wrong_with_cache
 from torch import Tensor, nn
 
-from mnemic.checkpoint.folder import load
+from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
-from mnemic.data.long_context.batches import FULL, Batch, LongSet
-from mnemic.data.long_context.hide import Piece
-from mnemic.evaluate.error_rate import by_task
-from mnemic.evaluate.long_context import right, wrong_of_each
+from mnemic.data.long_context.batches import FILL_RATE, LongBatch, LongDataset
+from mnemic.data.long_context.hide import SentenceTokens
+from mnemic.evaluate.error_rate import percent_by_task
+from mnemic.evaluate.long_context import find_correct_answers, find_wrong_answers_per_network
 from mnemic.recipe import build
-from mnemic.respond.classes import mean_of
+from mnemic.respond.classes import masked_mean
 
-LONG = 32_000  # tokens from which on fewer questions are asked
-AT_ONCE = 65_536  # tokens that are encoded together
-ONCE = 48  # segments of each document that are looked up together
-Judge = Callable[..., list[Tensor]]  # networks, documents, rows, segments at once → wrong, of each
+MAX_SHORT_TOKENS = 32_000  # tokens from which on fewer questions are asked
+MAX_TOKENS = 65_536  # tokens that are encoded together
+CACHED_SEGMENTS = 48  # segments of each document that are looked up together
+FindWrong = Callable[..., list[Tensor]]  # networks, documents, rows, segments at once → wrong, of each
 
 
 def main() -> None:
@@ -61,179 +61,179 @@ def main() -> None:
     parser.add_argument("--folder", help="story files, if not those of the recipe")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--matmul", choices=["float32", "bf16"], default="float32")
-    parser.add_argument("--way", choices=list(JUDGES), default="memory")
+    parser.add_argument("--way", choices=list(FIND_WRONG), default="memory")
     parser.add_argument("--once", action="store_true", help="look up what was encoded before")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.once and given.way != "memory":
-        parser.error(f"--once is for --way memory, not {given.way}")
-    if given.processes > 1 and given.part is None and not given.once:
-        parts = in_processes(given.processes)
+    args = parser.parse_args()
+    if args.once and args.way != "memory":
+        parser.error(f"--once is for --way memory, not {args.way}")
+    if args.processes > 1 and args.part is None and not args.once:
+        parts = run_processes(args.processes)
     else:
-        parts = [measured(given)]
-    if given.part is not None:
+        parts = [measure_lengths(args)]
+    if args.part is not None:
         print(json.dumps(parts[0]))
         return
-    for number, run in enumerate(given.runs):
-        measures = zip(*(own["rows"] for own in parts))  # of each length, by process
-        rows = [joined([own[number] for own in each]) for each in measures]
-        found = {"run": str(run), "way": given.way, "weights": parts[0]["weights"], "rows": rows}
-        print(json.dumps(found))
+    for number, run in enumerate(args.runs):
+        rows_by_length = zip(*(own["rows"] for own in parts))  # of each length, by process
+        rows = [join_parts([own[number] for own in length_rows]) for length_rows in rows_by_length]
+        report = {"run": str(run), "way": args.way, "weights": parts[0]["weights"], "rows": rows}
+        print(json.dumps(report))
 
 
-def in_processes(count: int) -> list[dict[str, Any]]:
+def run_processes(count: int) -> list[dict[str, Any]]:
     """Each part of the questions in a process of its own, all at once."""
-    commands = [[sys.executable, *sys.argv, "--part", str(part)] for part in range(count)]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
-    told = [own.communicate()[0] for own in started]
-    if failed := [own.returncode for own in started if own.returncode]:
-        raise SystemExit(f"{len(failed)} of {count} processes failed")
-    return [json.loads(own.splitlines()[-1]) for own in told]
+    commands = [[sys.executable, *sys.argv, "--part", str(part_number)] for part_number in range(count)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+    outputs = [own.communicate()[0] for own in processes]
+    if failed_codes := [own.returncode for own in processes if own.returncode]:
+        raise SystemExit(f"{len(failed_codes)} of {count} processes failed")
+    return [json.loads(own.splitlines()[-1]) for own in outputs]
 
 
-def measured(given: argparse.Namespace) -> dict[str, Any]:
+def measure_lengths(args: argparse.Namespace) -> dict[str, Any]:
     """One part of the questions at every length."""
-    checkpoints = [load(run) for run in given.runs]
+    checkpoints = [load_checkpoint(run) for run in args.runs]
     first = checkpoints[0]
-    named = {"background": given.background, "folder": given.folder}
-    spec = dict(first.recipe["data"]) | {key: own for key, own in named.items() if own}
+    overrides = {"background": args.background, "folder": args.folder}
+    spec = dict(first.recipe["data"]) | {key: own for key, own in overrides.items() if own}
     source: Any = build(DATASETS, spec)
-    if strange := [
-        run for run, own in zip(given.runs, checkpoints) if own.tokenizer != first.tokenizer
+    if mismatched_runs := [
+        run for run, own in zip(args.runs, checkpoints) if own.tokenizer != first.tokenizer
     ]:
-        raise SystemExit(f"{strange[0]} has other tokens than {given.runs[0]}; ask it by itself")
-    asked = source.asked("test", first.tokenizer, given.tasks)
-    networks = [own.network.to(given.device).eval() for own in checkpoints]
-    judge = JUDGES[given.way]
-    if given.once:
-        judge = partial(wrong_of_once, workers=given.processes)
+        raise SystemExit(f"{mismatched_runs[0]} has other tokens than {args.runs[0]}; ask it by itself")
+    dataset = source.dataset("test", first.tokenizer, args.tasks)
+    networks = [own.network.to(args.device).eval() for own in checkpoints]
+    find_wrong = FIND_WRONG[args.way]
+    if args.once:
+        find_wrong = partial(find_wrong_with_cache, num_workers=args.processes)
     else:
-        asked = asked.to(given.device)
+        dataset = dataset.to(args.device)
     weights = sum(weight.numel() for weight in networks[0].parameters())
     return {
         "weights": weights,
-        "rows": [measure(networks, asked, tokens, given, judge) for tokens in given.tokens],
+        "rows": [measure_length(networks, dataset, tokens, args, find_wrong) for tokens in args.tokens],
     }
 
 
-def measure(
-    networks: Sequence[Any], asked: LongSet, tokens: int, given: argparse.Namespace, judge: Judge
+def measure_length(
+    networks: Sequence[Any], dataset: LongDataset, tokens: int, args: argparse.Namespace, find_wrong: FindWrong
 ) -> list[dict[str, Any]]:
     """What each run had wrong at one length, task by task, and what reading cost."""
-    most = given.questions if tokens <= LONG else max(given.questions // 10, 1)
-    every = [
+    max_questions = args.questions if tokens <= MAX_SHORT_TOKENS else max(args.questions // 10, 1)
+    all_rows = [
         row
-        for task in asked.task.unique().tolist()
-        for row in (asked.task == task).nonzero().flatten().tolist()[:most]
+        for task in dataset.task.unique().tolist()
+        for row in (dataset.task == task).nonzero().flatten().tolist()[:max_questions]
     ]
-    chosen = every if given.once else every[given.part or 0 :: given.processes]
-    long = asked.upto(max(round(tokens / (asked.room * FULL)), 0))
-    batch = max(min(given.batch, len(chosen)), 1)
-    at_once = ONCE if given.once else max(AT_ONCE // (batch * asked.length), 1)
-    on_gpu = given.device.startswith("cuda")
-    began, found = time.perf_counter(), [torch.zeros(len(networks), 0, dtype=torch.bool)]
+    rows = all_rows if args.once else all_rows[args.part or 0 :: args.processes]
+    long_dataset = dataset.with_segments(max(round(tokens / (dataset.max_text_tokens * FILL_RATE)), 0))
+    batch_size = max(min(args.batch, len(rows)), 1)
+    segments_per_batch = CACHED_SEGMENTS if args.once else max(MAX_TOKENS // (batch_size * dataset.length), 1)
+    on_gpu = args.device.startswith("cuda")
+    started, wrong_by_batch = time.perf_counter(), [torch.zeros(len(networks), 0, dtype=torch.bool)]
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
-    with torch.autocast(given.device.split(":")[0], torch.bfloat16, enabled=given.matmul == "bf16"):
-        for first in range(0, len(chosen), batch):
-            found.append(torch.stack(judge(networks, long, chosen[first : first + batch], at_once)))
-            if not given.part:
-                done = min(first + batch, len(chosen))
-                print(f"{tokens} tokens: {done} of {len(chosen)}", file=sys.stderr, flush=True)
-    row: dict[str, Any] = {"tokens": tokens, "seconds": time.perf_counter() - began}
-    row["read"] = sum(max(tokens, sum(map(len, asked.examples[row].story))) for row in chosen)
-    row["tasks"], row["once"] = asked.task[chosen].tolist(), given.once
+    with torch.autocast(args.device.split(":")[0], torch.bfloat16, enabled=args.matmul == "bf16"):
+        for first in range(0, len(rows), batch_size):
+            wrong_by_batch.append(torch.stack(find_wrong(networks, long_dataset, rows[first : first + batch_size], segments_per_batch)))
+            if not args.part:
+                num_done = min(first + batch_size, len(rows))
+                print(f"{tokens} tokens: {num_done} of {len(rows)}", file=sys.stderr, flush=True)
+    row: dict[str, Any] = {"tokens": tokens, "seconds": time.perf_counter() - started}
+    row["read"] = sum(max(tokens, sum(map(len, dataset.examples[row].story))) for row in rows)
+    row["tasks"], row["once"] = dataset.task[rows].tolist(), args.once
     row["peak"] = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else None
-    return [row | {"wrong": own} for own in torch.cat(found, 1).tolist()]
+    return [row | {"wrong": is_wrong} for is_wrong in torch.cat(wrong_by_batch, 1).tolist()]
 
 
 @torch.no_grad()
-def windowed(
-    networks: Sequence[nn.Module], long: LongSet, rows: list[int], at_once: int
+def find_wrong_in_window(
+    networks: Sequence[nn.Module], dataset: LongDataset, rows: list[int], segments_per_batch: int
 ) -> list[Tensor]:
-    """As ``wrong_of_each``, from the last segment: what a memory that never lasts would hold."""
-    batch = last_segments(long, rows)
-    return [~right(own(batch.inputs), batch.answers).cpu() for own in networks]
+    """As ``find_wrong_answers_per_network``, from the last segment: what a memory that never lasts would hold."""
+    batch = make_last_segment_batch(dataset, rows)
+    return [~find_correct_answers(network(batch.inputs), batch.answers).cpu() for network in networks]
 
 
-def last_segments(long: LongSet, rows: list[int]) -> Batch:
+def make_last_segment_batch(dataset: LongDataset, rows: list[int]) -> LongBatch:
     """Of each document the last segment alone."""
-    documents = [long.document(row) for row in rows]
-    lasts = [list(deque(own.segments, maxlen=1)) for own in documents]
-    return long.assembled(documents, lasts, [0] * len(rows))
+    documents = [dataset.draw_document(row) for row in rows]
+    last_segments = [list(deque(document.segments, maxlen=1)) for document in documents]
+    return dataset.assemble_batch(documents, last_segments, [0] * len(rows))
 
 
-def retrieved(
-    networks: Sequence[nn.Module], long: LongSet, rows: list[int], at_once: int
+def find_wrong_by_retrieval(
+    networks: Sequence[nn.Module], dataset: LongDataset, rows: list[int], segments_per_batch: int
 ) -> list[Tensor]:
-    """As ``wrong_of_each``, from one segment of the sentences that are most like the question."""
-    return [retrieved_by(own, long, rows, at_once) for own in networks]
+    """As ``find_wrong_answers_per_network``, from one segment of the sentences that are most like the question."""
+    return [answer_by_retrieval(network, dataset, rows, segments_per_batch) for network in networks]
 
 
 @torch.no_grad()
-def retrieved_by(network: nn.Module, long: LongSet, rows: list[int], at_once: int) -> Tensor:
-    reader: Any = network
-    documents = [long.document(row) for row in rows]
-    best: list[list[tuple[float, int, Piece]]] = [[] for _ in rows]
-    told = 0
-    while any(part := [list(islice(own.segments, at_once)) for own in documents]):
-        inputs = long.assembled(documents, part, [0] * len(rows)).inputs
-        encoded = reader.encoded(inputs)  # units b s p d
-        kinds = {"segments": torch.ones_like(inputs.question)} if reader.tells_apart else {}
-        states = reader.encode(inputs.question, inputs.asked, **kinds)
-        query = nn.functional.normalize(mean_of(states, inputs.asked).float(), dim=-1)  # b d
-        units = nn.functional.normalize(encoded.units.float(), dim=-1)
-        like = torch.einsum("bspd,bd->bsp", units, query).cpu()
-        for row, segments in enumerate(part):
-            for place, pieces in enumerate(segments):
-                scored = zip(like[row, place].tolist(), pieces)
-                new = [(score, told + place, piece) for score, piece in scored]
-                best[row] = fitting(best[row] + new, long.room)
-        told += at_once
-    ordered = [[piece for *_, piece in sorted(own, key=lambda one: one[1])] for own in best]
-    batch = long.assembled(documents, [[own] for own in ordered], [0] * len(rows))
-    return ~right(reader(batch.inputs), batch.answers).cpu()
+def answer_by_retrieval(network: nn.Module, dataset: LongDataset, rows: list[int], segments_per_batch: int) -> Tensor:
+    model: Any = network
+    documents = [dataset.draw_document(row) for row in rows]
+    best: list[list[tuple[float, int, SentenceTokens]]] = [[] for _ in rows]
+    num_read = 0
+    while any(segments_by_document := [list(islice(own.segments, segments_per_batch)) for own in documents]):
+        inputs = dataset.assemble_batch(documents, segments_by_document, [0] * len(rows)).inputs
+        encoded = model.encode_segments(inputs)  # items b s p d
+        kwargs = {"segments": torch.ones_like(inputs.question)} if model.tells_apart else {}
+        states = model.encode(inputs.question, inputs.question_mask, **kwargs)
+        query = nn.functional.normalize(masked_mean(states, inputs.question_mask).float(), dim=-1)  # b d
+        units = nn.functional.normalize(encoded.items.float(), dim=-1)
+        similarities = torch.einsum("bspd,bd->bsp", units, query).cpu()
+        for row, segments in enumerate(segments_by_document):
+            for segment_number, sentences in enumerate(segments):
+                scored_sentences = zip(similarities[row, segment_number].tolist(), sentences)
+                candidates = [(score, num_read + segment_number, sentence) for score, sentence in scored_sentences]
+                best[row] = keep_best_sentences(best[row] + candidates, dataset.max_text_tokens)
+        num_read += segments_per_batch
+    ordered = [[sentence for *_, sentence in sorted(own, key=lambda candidate: candidate[1])] for own in best]
+    batch = dataset.assemble_batch(documents, [[own] for own in ordered], [0] * len(rows))
+    return ~find_correct_answers(model(batch.inputs), batch.answers).cpu()
 
 
-def fitting(
-    found: list[tuple[float, int, Piece]], room: int
-) -> list[tuple[float, int, Piece]]:  # fmt: skip
+def keep_best_sentences(
+    candidates: list[tuple[float, int, SentenceTokens]], max_tokens: int
+) -> list[tuple[float, int, SentenceTokens]]:  # fmt: skip
     """The best ones, as long as there is room for their tokens; in the order they were told."""
-    order = sorted(range(len(found)), key=lambda number: -found[number][0])
-    kept: set[int] = set()
+    order = sorted(range(len(candidates)), key=lambda number: -candidates[number][0])
+    kept_numbers: set[int] = set()
     for number in order:
-        size = len(found[number][2].ids)
-        if size > room:
+        size = len(candidates[number][2].ids)
+        if size > max_tokens:
             break
-        room -= size
-        kept.add(number)
-    return [own for number, own in enumerate(found) if number in kept]
+        max_tokens -= size
+        kept_numbers.add(number)
+    return [candidate for number, candidate in enumerate(candidates) if number in kept_numbers]
 
 
-def joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+def join_parts(parts: list[dict[str, Any]]) -> dict[str, Any]:
     """One length of all processes: accuracies in percent, and tokens a second of them all."""
-    wrongs = torch.tensor([flag for own in parts for flag in own["wrong"]])
-    errors = by_task(wrongs, torch.tensor([task for own in parts for task in own["tasks"]]))
-    seconds = max(own["seconds"] for own in parts)
+    is_wrong = torch.tensor([flag for part in parts for flag in part["wrong"]])
+    errors = percent_by_task(is_wrong, torch.tensor([task for part in parts for task in part["tasks"]]))
+    seconds = max(part["seconds"] for part in parts)
     row: dict[str, Any] = {
         "tokens": parts[0]["tokens"],
-        "questions": len(wrongs),
+        "questions": len(is_wrong),
         "accuracy": {task: round(100 - error, 2) for task, error in errors.items()},
         "mean": round(100 - sum(errors.values()) / len(errors), 2),
         "seconds": round(seconds, 1),
     }
     if not parts[0]["once"]:
-        row["tokens a second"] = round(sum(own["read"] for own in parts) / seconds)
+        row["tokens a second"] = round(sum(part["read"] for part in parts) / seconds)
     if parts[0]["peak"] is not None:
-        row["peak GiB"] = round(sum(own["peak"] for own in parts), 2)
+        row["peak GiB"] = round(sum(part["peak"] for part in parts), 2)
     return row
 
 
-JUDGES: dict[str, Judge] = {
-    "memory": wrong_of_each,
-    "window": windowed,
-    "retrieval": retrieved,
+FIND_WRONG: dict[str, FindWrong] = {
+    "memory": find_wrong_answers_per_network,
+    "window": find_wrong_in_window,
+    "retrieval": find_wrong_by_retrieval,
 }
 
 if __name__ == "__main__":

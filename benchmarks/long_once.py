@@ -20,193 +20,193 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from mnemic.data.long_context.batches import LongSet, sent
-from mnemic.evaluate.long_context import carrier_of, right
-from mnemic.models.inputs import Counted, Segments, counted
-from mnemic.models.segment_model import Carrier, Encoded
+from mnemic.data.long_context.batches import LongDataset, move_batch
+from mnemic.evaluate.long_context import unwrap_segment_model, find_correct_answers
+from mnemic.models.inputs import BatchSizes, SegmentBatch, measure_batch
+from mnemic.models.segment_model import SegmentModel, EncodedSegments
 
-Row = np.ndarray  # of one segment, 3 n: tokens, sentences, mask
-MOST = 16_384  # segments that are encoded together; a GPU's kernel refuses more than 65,535
+SegmentArray = np.ndarray  # of one segment, 3 n: tokens, sentences, mask
+MAX_SEGMENTS = 16_384  # segments that are encoded together; a GPU's kernel refuses more than 65,535
 
 
-class Digests(NamedTuple):
+class SegmentDigests(NamedTuple):
     """Segments by their names, and those nobody has met yet."""
 
-    names: Sequence[Sequence[bytes]]  # of each document, its segments that are not empty
-    new: Mapping[bytes, Row]
+    digests: Sequence[Sequence[bytes]]  # of each document, its segments that are not empty
+    new_segments: Mapping[bytes, SegmentArray]
 
 
-def digests(inputs: Segments, known: Container[bytes] = ()) -> Digests:
+def digest_segments(inputs: SegmentBatch, known: Container[bytes] = ()) -> SegmentDigests:
     """The segments of inputs on the CPU, in which nothing is hidden."""
-    if inputs.hidden is not None:
+    if inputs.prediction_mask is not None:
         raise ValueError("hidden tokens differ each time; use Carrier.encoded")
-    assert inputs.sentences is not None
-    parts = torch.stack([inputs.tokens, inputs.sentences, inputs.mask.long()], 2)  # b s 3 n
-    rows = parts.to(torch.int32).numpy()
-    names: list[list[bytes]] = [[] for _ in rows]
-    new: dict[bytes, Row] = {}
-    for place in counted(inputs).rows.tolist():
-        document, segment = divmod(place, rows.shape[1])
+    assert inputs.sentence_ids is not None
+    arrays = torch.stack([inputs.tokens, inputs.sentence_ids, inputs.mask.long()], 2)  # b s 3 n
+    rows = arrays.to(torch.int32).numpy()
+    digests: list[list[bytes]] = [[] for _ in rows]
+    new_segments: dict[bytes, SegmentArray] = {}
+    for flat_row in measure_batch(inputs).segment_rows.tolist():
+        document, segment = divmod(flat_row, rows.shape[1])
         row = rows[document, segment]
-        name = blake2b(row.tobytes(), digest_size=16).digest()
-        names[document].append(name)
-        if name not in known:
-            new[name] = row
-    return Digests(names, new)
+        digest = blake2b(row.tobytes(), digest_size=16).digest()
+        digests[document].append(digest)
+        if digest not in known:
+            new_segments[digest] = row
+    return SegmentDigests(digests, new_segments)
 
 
-class EncodedOnce:
+class SegmentCache:
     """The units of ``Carrier.encoded``, of each reader; those that are none behind the others.
 
     Where no memory cares how a text is cut, all segments are handed on as one.
     """
 
-    def __init__(self, readers: Sequence[Carrier]) -> None:
-        self.readers = readers
-        self.joins = all(own.memory is not None and not own.memory.cuts for own in readers)
-        self.places: dict[bytes, tuple[int, int]] = {}  # of a segment: its first unit, how many
+    def __init__(self, models: Sequence[SegmentModel]) -> None:
+        self.readers = models
+        self.joins_segments = all(model.memory is not None and not model.memory.is_cut_sensitive for model in models)
+        self.units_of_segment: dict[bytes, tuple[int, int]] = {}  # of a segment: its first unit, how many
         self.units: list[Tensor] = []  # of each reader, u d, where it is; the first unit is none
-        self.filled = 1  # of them
+        self.num_units = 1  # of them
 
-    def __call__(self, inputs: Segments) -> list[Encoded]:
-        return self.find(digests(inputs, self.places))
+    def __call__(self, inputs: SegmentBatch) -> list[EncodedSegments]:
+        return self.look_up(digest_segments(inputs, self.units_of_segment))
 
-    def find(self, given: Digests) -> list[Encoded]:
+    def look_up(self, segments: SegmentDigests) -> list[EncodedSegments]:
         """As the documents were told, however they came here."""
-        new = [own for own in given.new.items() if own[0] not in self.places]
-        for first in range(0, len(new), MOST):
-            names, rows = zip(*new[first : first + MOST])
-            self.learn(names, np.stack(rows))
+        new_segments = [own for own in segments.new_segments.items() if own[0] not in self.units_of_segment]
+        for first in range(0, len(new_segments), MAX_SEGMENTS):
+            digests, rows = zip(*new_segments[first : first + MAX_SEGMENTS])
+            self.encode_new(digests, np.stack(rows))
         if not self.units:
             raise ValueError("all segments are empty, and nothing is known yet")
-        spots = [[self.places[name] for name in own] for own in given.names]
+        unit_ranges = [[self.units_of_segment[digest] for digest in own] for own in segments.digests]
         rows = [
-            [stretches(own)] if self.joins else [stretches([one]) for one in own] for own in spots
+            [list_unit_rows(own)] if self.joins_segments else [list_unit_rows([one]) for one in own] for own in unit_ranges
         ]
-        count = max(map(len, rows))
-        most = max((len(one) for own in rows for one in own), default=0)
-        index = np.zeros((len(rows), count, max(most, 1)), dtype=np.int64)  # b s p
+        max_segments = max(map(len, rows))
+        max_units = max((len(one) for own in rows for one in own), default=0)
+        index = np.zeros((len(rows), max_segments, max(max_units, 1)), dtype=np.int64)  # b s p
         for document, own in enumerate(rows):
             for segment, one in enumerate(own):
                 index[document, segment, : len(one)] = one
-        found = torch.from_numpy(index).to(self.units[0].device)
-        return [Encoded(units[found], found > 0, None, None, None) for units in self.units]
+        unit_rows = torch.from_numpy(index).to(self.units[0].device)
+        return [EncodedSegments(units[unit_rows], unit_rows > 0, None, None, None) for units in self.units]
 
-    def learn(self, names: Sequence[bytes], rows: np.ndarray) -> None:
+    def encode_new(self, digests: Sequence[bytes], rows: np.ndarray) -> None:
         """Encode segments that are new, r 3 n."""
         device = next(self.readers[0].parameters()).device
         tokens, sentences, mask = torch.from_numpy(rows).long().to(device).unsqueeze(2).unbind(1)
-        none = tokens[:, 0, :0]  # r 0
-        which = torch.arange(len(rows), device=device)
-        known = Counted(which, int(rows[:, 1].max()) + 1, int(rows[:, 2].sum()))
-        alone = Segments(tokens, mask > 0, sentences >= 0, none, none > 0, none)
-        alone = alone._replace(sentences=sentences, counted=known)
-        encoded = [reader.encoded(alone) for reader in self.readers]
-        seen = encoded[0].seen[:, 0]  # r p, the same of all
-        begin = self.filled
-        for name, size in zip(names, seen.sum(1).tolist()):
-            self.places[name] = self.filled, size
-            self.filled += size
-        new = [own.units[:, 0][seen] for own in encoded]
-        held = self.units or [units.new_zeros(1, units.shape[-1]) for units in new]
-        self.units = [put(old, own, begin) for old, own in zip(held, new)]
+        no_tokens = tokens[:, 0, :0]  # r 0
+        segment_rows = torch.arange(len(rows), device=device)
+        sizes = BatchSizes(segment_rows, int(rows[:, 1].max()) + 1, int(rows[:, 2].sum()))
+        inputs = SegmentBatch(tokens, mask > 0, sentences >= 0, no_tokens, no_tokens > 0, no_tokens)
+        inputs = inputs._replace(sentence_ids=sentences, sizes=sizes)
+        encoded = [model.encode_segments(inputs) for model in self.readers]
+        unit_mask = encoded[0].mask[:, 0]  # r p, the same of all
+        first_unit = self.num_units
+        for digest, size in zip(digests, unit_mask.sum(1).tolist()):
+            self.units_of_segment[digest] = self.num_units, size
+            self.num_units += size
+        new_units = [own.items[:, 0][unit_mask] for own in encoded]
+        buffers = self.units or [units.new_zeros(1, units.shape[-1]) for units in new_units]
+        self.units = [append_units(buffer, own, first_unit) for buffer, own in zip(buffers, new_units)]
 
 
-def put(held: Tensor, units: Tensor, begin: int) -> Tensor:
+def append_units(buffer: Tensor, units: Tensor, begin: int) -> Tensor:
     """``held`` (u d) with units from ``begin`` on; its room doubles when it is used up."""
     end = begin + len(units)
-    if end > len(held):
-        room = held.new_zeros(max(2 * len(held), end), held.shape[-1])
-        room[: len(held)] = held
-        held = room
-    held[begin:end] = units
-    return held
+    if end > len(buffer):
+        larger_buffer = buffer.new_zeros(max(2 * len(buffer), end), buffer.shape[-1])
+        larger_buffer[: len(buffer)] = buffer
+        buffer = larger_buffer
+    buffer[begin:end] = units
+    return buffer
 
 
-def stretches(spots: Sequence[tuple[int, int]]) -> np.ndarray:
+def list_unit_rows(unit_ranges: Sequence[tuple[int, int]]) -> np.ndarray:
     """The numbers of all units of some segments, one after another."""
-    first, size = np.array(spots, dtype=np.int64).reshape(-1, 2).T
+    first, size = np.array(unit_ranges, dtype=np.int64).reshape(-1, 2).T
     begins = np.repeat(first - (size.cumsum() - size), size)
     return begins + np.arange(len(begins))
 
 
-Told = tuple[int, Digests]  # by which worker
+WorkerDigests = tuple[int, SegmentDigests]  # by which worker
 
 
-class Stretches(IterableDataset[Told]):
+class DigestStream(IterableDataset[WorkerDigests]):
     """Documents, ``at_once`` segments at a time; each worker has some of the ``rows``."""
 
-    def __init__(self, documents: LongSet, rows: Sequence[int], at_once: int) -> None:
-        self.documents, self.rows, self.at_once = documents, rows, at_once
+    def __init__(self, documents: LongDataset, rows: Sequence[int], segments_per_batch: int) -> None:
+        self.documents, self.rows, self.segments_per_batch = documents, rows, segments_per_batch
 
-    def __iter__(self) -> Iterator[Told]:
+    def __iter__(self) -> Iterator[WorkerDigests]:
         worker = get_worker_info()
         number, count = (worker.id, worker.num_workers) if worker else (0, 1)
-        told: set[bytes] = set()
-        for batch in self.documents.stream(self.rows[number::count], self.at_once):
-            found = digests(batch.inputs, told)
-            told |= found.new.keys()
-            yield number, found
+        known_digests: set[bytes] = set()
+        for batch in self.documents.stream(self.rows[number::count], self.segments_per_batch):
+            digests = digest_segments(batch.inputs, known_digests)
+            known_digests |= digests.new_segments.keys()
+            yield number, digests
 
 
-def rounds(told: Iterator[Told], workers: int) -> Iterator[list[Digests | None]]:
+def gather_rounds(worker_digests: Iterator[WorkerDigests], num_workers: int) -> Iterator[list[SegmentDigests | None]]:
     """What all workers tell next; None of one that has ended."""
-    found: list[Digests | None] = [None] * workers
-    last = -1
-    for number, own in told:
-        if number <= last:
-            yield found
-            found = [None] * workers
-        found[number], last = own, number
-    if last >= 0:
-        yield found
+    round_digests: list[SegmentDigests | None] = [None] * num_workers
+    last_worker = -1
+    for worker, digests in worker_digests:
+        if worker <= last_worker:
+            yield round_digests
+            round_digests = [None] * num_workers
+        round_digests[worker], last_worker = digests, worker
+    if last_worker >= 0:
+        yield round_digests
 
 
-def as_it_is(told: Any) -> Any:
+def return_unchanged(batch: Any) -> Any:
     """Else every array would become a tensor, with a file of its own to be sent through."""
-    return told
+    return batch
 
 
 @torch.no_grad()
-def wrong_of_once(
+def find_wrong_with_cache(
     networks: Sequence[nn.Module],
-    documents: LongSet,
+    dataset: LongDataset,
     rows: Sequence[int],
-    at_once: int,
+    segments_per_batch: int,
     *,
-    workers: int = 1,
+    num_workers: int = 1,
 ) -> list[Tensor]:
-    """As ``wrong_of_each``, of documents on the CPU; networks are asked as they are."""
-    readers = [carrier_of(own) for own in networks]
-    once = EncodedOnce(readers)
-    states: list[Any] = [None] * len(readers)
-    workers = min(workers, len(rows))
-    sizes = [len(rows[number::workers]) for number in range(workers)]
+    """As ``find_wrong_answers_per_network``, of documents on the CPU; networks are asked as they are."""
+    models = [unwrap_segment_model(own) for own in networks]
+    cache = SegmentCache(models)
+    states: list[Any] = [None] * len(models)
+    num_workers = min(num_workers, len(rows))
+    num_documents = [len(rows[number::num_workers]) for number in range(num_workers)]
     loader = DataLoader(
-        Stretches(documents, rows, at_once),
+        DigestStream(dataset, rows, segments_per_batch),
         batch_size=None,
-        num_workers=workers,
+        num_workers=num_workers,
         prefetch_factor=4,
-        collate_fn=as_it_is,
+        collate_fn=return_unchanged,
     )
-    due = -(-documents.segments // at_once)
-    for done, told in enumerate(rounds(iter(loader), workers)):
-        if done % max(due // 20, 1) == 0:
-            print(f"stretch {done} of about {due}", file=sys.stderr, flush=True)
-        names: list[Sequence[bytes]] = []
-        new: dict[bytes, Any] = {}
-        for size, own in zip(sizes, told):
-            names += [[]] * size if own is None else own.names
-            new |= {} if own is None else own.new
-        for number, encoded in enumerate(once.find(Digests(names, new))):
-            reader = readers[number]
+    num_rounds = -(-dataset.segments // segments_per_batch)
+    for done, worker_digests in enumerate(gather_rounds(iter(loader), num_workers)):
+        if done % max(num_rounds // 20, 1) == 0:
+            print(f"stretch {done} of about {num_rounds}", file=sys.stderr, flush=True)
+        digests: list[Sequence[bytes]] = []
+        new_segments: dict[bytes, Any] = {}
+        for count, own in zip(num_documents, worker_digests):
+            digests += [[]] * count if own is None else own.digests
+            new_segments |= {} if own is None else own.new_segments
+        for number, encoded in enumerate(cache.look_up(SegmentDigests(digests, new_segments))):
+            model = models[number]
             if states[number] is None:
-                states[number] = reader.empty(len(rows), encoded.units[:, 0])
-            states[number], _, _ = reader.carry(states[number], encoded)
-    order = [place for number in range(workers) for place in range(number, len(rows), workers)]
-    asked = [documents.document(rows[place]) for place in order]
-    batch = documents.assembled(asked, [[] for _ in asked], [0] * len(asked))
-    batch = sent(batch, next(networks[0].parameters()).device)
-    back = torch.tensor(order).argsort()
-    said = [reader.answer(own, batch.inputs) for reader, own in zip(readers, states)]
-    return [~right(own, batch.answers).cpu()[back] for own in said]
+                states[number] = model.empty_memory(len(rows), encoded.items[:, 0])
+            states[number], _, _ = model.write_segments(states[number], encoded)
+    order = [position for number in range(num_workers) for position in range(number, len(rows), num_workers)]
+    documents = [dataset.draw_document(rows[position]) for position in order]
+    batch = dataset.assemble_batch(documents, [[] for _ in documents], [0] * len(documents))
+    batch = move_batch(batch, next(networks[0].parameters()).device)
+    original_order = torch.tensor(order).argsort()
+    outputs = [model.answer_question(own, batch.inputs) for model, own in zip(models, states)]
+    return [~find_correct_answers(own, batch.answers).cpu()[original_order] for own in outputs]

@@ -17,75 +17,75 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
-from packing import MOST, minilm, pack_weights, put, unpack_weights
+from packing import MAX_BYTES, find_minilm, pack_weights, write_atomically, unpack_weights
 
 TASKS = range(1, 6)
 
 
-def stories(data: Path, into: Path, given: argparse.Namespace) -> None:
+def pack_stories(data: Path, target: Path, args: argparse.Namespace) -> None:
     """bAbI's own files stay as they are: their loader reads plain text."""
     for task in TASKS:
         for path in sorted((data / "babi" / "en-10k").glob(f"qa{task}_*.txt")):
-            put(into / "babi" / "en-10k" / path.name, path.read_bytes())
-    put(into / "novels" / "novels.jsonl.xz", (data / "novels" / "novels.jsonl.xz").read_bytes())
+            write_atomically(target / "babi" / "en-10k" / path.name, path.read_bytes())
+    write_atomically(target / "novels" / "novels.jsonl.xz", (data / "novels" / "novels.jsonl.xz").read_bytes())
 
 
-def articles(data: Path, into: Path, given: argparse.Namespace) -> None:
-    repack(data / "squad", into / "squad")
+def pack_articles(data: Path, target: Path, args: argparse.Namespace) -> None:
+    recompress_folder(data / "squad", target / "squad")
 
 
-def reviews(data: Path, into: Path, given: argparse.Namespace) -> None:
-    repack(data / "imdb", into / "imdb")
+def pack_reviews(data: Path, target: Path, args: argparse.Namespace) -> None:
+    recompress_folder(data / "imdb", target / "imdb")
 
 
-def words(data: Path, into: Path, given: argparse.Namespace) -> None:
+def pack_words(data: Path, target: Path, args: argparse.Namespace) -> None:
     """Training articles spread evenly over the file, and the held-out ones in a folder apart."""
     with lzma.open(data / "enwiki" / "train.jsonl.xz", "rb") as file:
-        chosen = b"".join(islice(file, 0, None, max(6612 // given.documents, 1)))
-    put(into / "enwiki" / "train.jsonl.xz", lzma.compress(chosen, preset=9))
-    held = (data / "enwiki" / "valid.jsonl.xz").read_bytes()
-    put(into / "enwiki-held" / "valid.jsonl.xz", held)
+        articles = b"".join(islice(file, 0, None, max(6612 // args.documents, 1)))
+    write_atomically(target / "enwiki" / "train.jsonl.xz", lzma.compress(articles, preset=9))
+    validation_data = (data / "enwiki" / "valid.jsonl.xz").read_bytes()
+    write_atomically(target / "enwiki-held" / "valid.jsonl.xz", validation_data)
 
 
-def start(data: Path, into: Path, given: argparse.Namespace) -> None:
-    pack_weights(given.weights or minilm(), into / "start")
+def pack_start(data: Path, target: Path, args: argparse.Namespace) -> None:
+    pack_weights(args.weights or find_minilm(), target / "start")
 
 
-def repack(folder: Path, into: Path) -> None:
+def recompress_folder(folder: Path, target: Path) -> None:
     """Every .gz of a folder as .xz."""
     for path in sorted(folder.glob("*.gz")):
         raw = gzip.decompress(path.read_bytes())
-        put(into / f"{path.name.removesuffix('.gz')}.xz", lzma.compress(raw, preset=9))
+        write_atomically(target / f"{path.name.removesuffix('.gz')}.xz", lzma.compress(raw, preset=9))
 
 
-PARTS: dict[str, Callable[[Path, Path, argparse.Namespace], None]] = {
-    "stories": stories,
-    "articles": articles,
-    "reviews": reviews,
-    "words": words,
-    "start": start,
+PACKERS: dict[str, Callable[[Path, Path, argparse.Namespace], None]] = {
+    "stories": pack_stories,
+    "articles": pack_articles,
+    "reviews": pack_reviews,
+    "words": pack_words,
+    "start": pack_start,
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    own = commands.add_parser("pack")
-    own.add_argument("data", type=Path)
-    own.add_argument("into", type=Path)
-    own.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    own.add_argument("--documents", type=int, default=1600, help="of enwiki, at least")
-    own.add_argument("--weights", type=Path, help="a Hugging Face folder")
-    own = commands.add_parser("unpack")
-    own.add_argument("into", type=Path)
-    given = parser.parse_args()
-    if given.command == "unpack":
-        print(unpack_weights(given.into / "start", given.into / "encoder"))
+    command = commands.add_parser("pack")
+    command.add_argument("data", type=Path)
+    command.add_argument("into", type=Path)
+    command.add_argument("--parts", nargs="+", choices=list(PACKERS), default=list(PACKERS))
+    command.add_argument("--documents", type=int, default=1600, help="of enwiki, at least")
+    command.add_argument("--weights", type=Path, help="a Hugging Face folder")
+    command = commands.add_parser("unpack")
+    command.add_argument("into", type=Path)
+    args = parser.parse_args()
+    if args.command == "unpack":
+        print(unpack_weights(args.into / "start", args.into / "encoder"))
         return
-    for part in given.parts:
-        PARTS[part](given.data, given.into, given)
-    size = sum(path.stat().st_size for path in given.into.rglob("*") if path.is_file())
-    print(f"{given.into}: {size / 2**20:.1f} MiB of {MOST / 2**20:.0f}")
+    for part in args.parts:
+        PACKERS[part](args.data, args.into, args)
+    size = sum(path.stat().st_size for path in args.into.rglob("*") if path.is_file())
+    print(f"{args.into}: {size / 2**20:.1f} MiB of {MAX_BYTES / 2**20:.0f}")
 
 
 if __name__ == "__main__":

@@ -18,11 +18,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mnemic.checkpoint.folder import load
+from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
-from mnemic.data.text_tasks.dataset import labelled
-from mnemic.data.text_tasks.splits import told
-from mnemic.predict.windows import class_scores
+from mnemic.data.text_tasks.dataset import make_labeled_task
+from mnemic.data.text_tasks.splits import read_split
+from mnemic.predict.windows import compute_class_logits
 from mnemic.recipe import build
 
 
@@ -33,43 +33,43 @@ def main() -> None:
     parser.add_argument("--folder", help="the texts, if not those of the recipe")
     parser.add_argument("--texts", type=int, default=0, help="only so many; 0: all")
     parser.add_argument("--device", default="cpu")
-    given = parser.parse_args()
-    right = {}
-    for named in given.runs:
-        name, _, run = named.partition("=")
-        right[name] = judged(Path(run), given)
-    found: dict[str, Any] = {"texts": len(next(iter(right.values()))), "over": given.over}
-    found["accuracy"] = {
-        name: round(100 * float(own.double().mean()), 2) for name, own in right.items()
+    args = parser.parse_args()
+    correct_by_run = {}
+    for argument in args.runs:
+        name, _, run = argument.partition("=")
+        correct_by_run[name] = find_correct(Path(run), args)
+    report: dict[str, Any] = {"texts": len(next(iter(correct_by_run.values()))), "over": args.over}
+    report["accuracy"] = {
+        name: round(100 * float(is_correct.double().mean()), 2) for name, is_correct in correct_by_run.items()
     }
-    found["pairs"] = [compared(a, b, right[a], right[b]) for a, b in combinations(right, 2)]
-    print(json.dumps(found, indent=1))
+    report["pairs"] = [compare_runs(first, second, correct_by_run[first], correct_by_run[second]) for first, second in combinations(correct_by_run, 2)]
+    print(json.dumps(report, indent=1))
 
 
-def judged(run: Path, given: argparse.Namespace) -> Tensor:
+def find_correct(run: Path, args: argparse.Namespace) -> Tensor:
     """Whether a run is right about each long text, in the order of the file."""
-    checkpoint = load(run)
-    spec = dict(checkpoint.recipe["data"]) | ({"folder": given.folder} if given.folder else {})
+    checkpoint = load_checkpoint(run)
+    spec = dict(checkpoint.recipe["data"]) | ({"folder": args.folder} if args.folder else {})
     files: Any = build(DATASETS, spec)
-    manner = labelled(files, paired=False)
-    words = checkpoint.tokenizer
-    examples = told(files, manner, "test")
-    lengths = map(len, words.encode_all([own.text for own in examples]))
-    long = [own for own, length in zip(examples, lengths) if length > given.over]
-    texts = manner.number(long[: given.texts or None], words, checkpoint.labels)
-    network = checkpoint.network.to(given.device)
-    said = class_scores(network, texts.to(given.device)).argmax(1)
-    return said == texts.targets.cpu()
+    task = make_labeled_task(files, paired=False)
+    tokenizer = checkpoint.tokenizer
+    examples = read_split(files, task, "test")
+    lengths = map(len, tokenizer.encode_batch([example.text for example in examples]))
+    long_examples = [example for example, length in zip(examples, lengths) if length > args.over]
+    texts = task.encode(long_examples[: args.texts or None], tokenizer, checkpoint.labels)
+    network = checkpoint.network.to(args.device)
+    predictions = compute_class_logits(network, texts.to(args.device)).argmax(1)
+    return predictions == texts.targets.cpu()
 
 
-def compared(first: str, second: str, one: Tensor, other: Tensor) -> dict[str, Any]:
+def compare_runs(first_name: str, second_name: str, first: Tensor, second: Tensor) -> dict[str, Any]:
     """How often only one of two is right, and what chance would say to that."""
-    assert len(one) == len(other), "the runs have other tokenizers, so other texts are long"
-    alone, beside = int((one & ~other).sum()), int((other & ~one).sum())
-    return {f"only {first}": alone, f"only {second}": beside, "p": sign_test(alone, beside)}
+    assert len(first) == len(second), "the runs have other tokenizers, so other texts are long"
+    only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
+    return {f"only {first_name}": only_first, f"only {second_name}": only_second, "p": compute_sign_test(only_first, only_second)}
 
 
-def sign_test(wins: int, losses: int) -> float:
+def compute_sign_test(wins: int, losses: int) -> float:
     """The chance of a split as uneven as this one or more, two-sided."""
     count = wins + losses
     tail = sum(comb(count, k) for k in range(min(wins, losses) + 1))

@@ -31,43 +31,43 @@ from typing import Any
 import torch
 
 VOCAB, HEADS = 8000, 4
-OTHERS = ("longformer", "bigbird", "full")
-OURS = ("bert-mass", "keeps")
+TRANSFORMERS_KINDS = ("longformer", "bigbird", "full")
+MNEMIC_KINDS = ("bert-mass", "keeps")
 GROWTH = {"full": 2}  # by which power of the length time grows, if not by the first
-Read = Callable[[int], Iterator[int]]  # a text of so many tokens, piece by piece: their sizes
+ReadText = Callable[[int], Iterator[int]]  # a text of so many tokens, piece by piece: their sizes
 
 
-def ours(kind: str, given: argparse.Namespace) -> Read:
+def make_memory_reader(kind: str, args: argparse.Namespace) -> ReadText:
     """A network of ours that carries a memory; segments are made when they are read."""
-    from mnemic.models import assemble
-    from mnemic.models.inputs import Segments
+    from mnemic.models import build_model
+    from mnemic.models.inputs import SegmentBatch
 
     model = {
-        "width": given.width,
-        "encode": {"kind": "transformer", "stack": {"kind": "encoder", "depth": given.depth}},
+        "width": args.width,
+        "encode": {"kind": "transformer", "stack": {"kind": "encoder", "depth": args.depth}},
         "memory": {"kind": kind, "slots": 128},
         "respond": {"kind": "predictor"},
         "carry": {},
     }
-    network = assemble(model, {"vocab": VOCAB, "longest": given.length}).to(given.device).eval()
+    network = build_model(model, {"vocab": VOCAB, "longest": args.length}).to(args.device).eval()
 
     def read(tokens: int) -> Iterator[int]:
-        state, left = None, -(-tokens // given.length)
-        while left:
-            count = min(left, given.at_once)
-            ids = torch.randint(5, VOCAB, (1, count, given.length), device=given.device)
-            here = torch.ones_like(ids, dtype=torch.bool)
-            inputs = Segments(ids, here, here, ids[:, 0], here[:, 0], ids[:, 0, :0])
-            encoded = network.encoded(inputs)
-            state = network.empty(1, encoded.units[:, 0]) if state is None else state
-            state, _, _ = network.carry(state, encoded)
-            left -= count
-            yield count * given.length
+        state, num_remaining = None, -(-tokens // args.length)
+        while num_remaining:
+            count = min(num_remaining, args.at_once)
+            ids = torch.randint(5, VOCAB, (1, count, args.length), device=args.device)
+            mask = torch.ones_like(ids, dtype=torch.bool)
+            inputs = SegmentBatch(ids, mask, mask, ids[:, 0], mask[:, 0], ids[:, 0, :0])
+            encoded = network.encode_segments(inputs)
+            state = network.empty_memory(1, encoded.items[:, 0]) if state is None else state
+            state, _, _ = network.write_segments(state, encoded)
+            num_remaining -= count
+            yield count * args.length
 
     return read
 
 
-def theirs(kind: str, longest: int, given: argparse.Namespace) -> Read:
+def make_transformers_reader(kind: str, max_tokens: int, args: argparse.Namespace) -> ReadText:
     """An encoder of ``transformers``, with positions for the ``longest`` text."""
     from transformers import (
         BertConfig,
@@ -80,80 +80,80 @@ def theirs(kind: str, longest: int, given: argparse.Namespace) -> Read:
 
     shape: dict[str, Any] = {
         "vocab_size": VOCAB,
-        "hidden_size": given.width,
-        "num_hidden_layers": given.depth,
+        "hidden_size": args.width,
+        "num_hidden_layers": args.depth,
         "num_attention_heads": HEADS,
-        "intermediate_size": 4 * given.width,
-        "max_position_embeddings": longest + 2 * given.length + 2,
+        "intermediate_size": 4 * args.width,
+        "max_position_embeddings": max_tokens + 2 * args.length + 2,
     }
     if kind == "longformer":
-        network: Any = LongformerModel(LongformerConfig(attention_window=given.length, **shape))
+        network: Any = LongformerModel(LongformerConfig(attention_window=args.length, **shape))
     elif kind == "bigbird":
         network = BigBirdModel(BigBirdConfig(attention_type="block_sparse", block_size=64, **shape))
     else:
         network = BertModel(BertConfig(**shape))
-    network = network.to(given.device).eval()
+    network = network.to(args.device).eval()
 
     def read(tokens: int) -> Iterator[int]:
-        network(torch.randint(5, VOCAB, (1, tokens), device=given.device))
+        network(torch.randint(5, VOCAB, (1, tokens), device=args.device))
         yield tokens
 
     return read
 
 
-def prepared(kind: str, lengths: list[int], given: argparse.Namespace) -> tuple[Read, float]:
+def prepare_reader(kind: str, lengths: list[int], args: argparse.Namespace) -> tuple[ReadText, float]:
     """What reads, after a first text, and how much memory the process had before that one."""
-    read = ours(kind, given) if kind in OURS else theirs(kind, max(lengths), given)
-    before = resident()
-    again = 2 * given.at_once * given.length if kind in OURS else 0  # what goes on from a memory
-    sum(read(max(min(given.tokens), again)))
-    return read, before
+    read = make_memory_reader(kind, args) if kind in MNEMIC_KINDS else make_transformers_reader(kind, max(lengths), args)
+    memory_before = measure_peak_memory()
+    warmup_tokens = 2 * args.at_once * args.length if kind in MNEMIC_KINDS else 0  # what goes on from a memory
+    sum(read(max(min(args.tokens), warmup_tokens)))
+    return read, memory_before
 
 
 @torch.no_grad()
-def alone(kind: str, tokens: int, given: argparse.Namespace) -> dict[str, float]:
+def time_alone(kind: str, tokens: int, args: argparse.Namespace) -> dict[str, float]:
     """Microseconds a token, and what reading added to the process's memory, in MiB."""
-    read, before = prepared(kind, [tokens], given)
-    spent: list[float] = []
-    waited(given)
-    while sum(spent) < given.again:
-        began = time.perf_counter()
+    read, memory_before = prepare_reader(kind, [tokens], args)
+    seconds: list[float] = []
+    synchronize(args)
+    while sum(seconds) < args.again:
+        started = time.perf_counter()
         sum(read(tokens))
-        spent.append(waited(given) - began)
-    on_gpu = given.device.startswith("cuda")
-    peak = torch.cuda.max_memory_allocated() / 2**20 if on_gpu else resident() - before
-    return {"seconds": mean(spent), "us a token": 1e6 * mean(spent) / tokens, "peak MiB": peak}
+        seconds.append(synchronize(args) - started)
+    on_gpu = args.device.startswith("cuda")
+    peak = torch.cuda.max_memory_allocated() / 2**20 if on_gpu else measure_peak_memory() - memory_before
+    return {"seconds": mean(seconds), "us a token": 1e6 * mean(seconds) / tokens, "peak MiB": peak}
 
 
 @torch.no_grad()
-def in_turns(kind: str, lengths: list[int], given: argparse.Namespace) -> dict[int, float]:
+def time_in_turns(kind: str, lengths: list[int], args: argparse.Namespace) -> dict[int, float]:
     """Microseconds a token of each length, all read in one process, each for a while in turn."""
-    read, _ = prepared(kind, lengths, given)
-    going = {tokens: read(tokens) for tokens in lengths}
-    spent, done = dict.fromkeys(lengths, 0.0), dict.fromkeys(lengths, 0)
-    last = max(lengths)
-    while done[last] < last:
+    read, _ = prepare_reader(kind, lengths, args)
+    texts = {tokens: read(tokens) for tokens in lengths}
+    seconds, num_read = dict.fromkeys(lengths, 0.0), dict.fromkeys(lengths, 0)
+    longest = max(lengths)
+    while num_read[longest] < longest:
         for tokens in lengths:
-            now = began = waited(given)
-            while now - began < given.turn and done[last] < last:
-                size = next(going[tokens], 0)
-                done[tokens] += size
+            now = started = synchronize(args)
+            while now - started < args.turn and num_read[longest] < longest:
+                size = next(texts[tokens], 0)
+                num_read[tokens] += size
                 if not size:
-                    going[tokens] = read(tokens)
-                    waited(given)  # a text is read when all of it is
+                    texts[tokens] = read(tokens)
+                    synchronize(args)  # a text is read when all of it is
                 now = time.perf_counter()
-            spent[tokens] += waited(given) - began
-    return {tokens: 1e6 * spent[tokens] / done[tokens] for tokens in lengths}
+            seconds[tokens] += synchronize(args) - started
+    return {tokens: 1e6 * seconds[tokens] / num_read[tokens] for tokens in lengths}
 
 
-def waited(given: argparse.Namespace) -> float:
+def synchronize(args: argparse.Namespace) -> float:
     """The time, when all work is done."""
-    if given.device.startswith("cuda"):
+    if args.device.startswith("cuda"):
         torch.cuda.synchronize()
     return time.perf_counter()
 
 
-def resident() -> float:
+def measure_peak_memory() -> float:
     """The most memory that this process ever had, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
@@ -161,7 +161,7 @@ def resident() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokens", type=int, nargs="+", default=[1000, 4000, 16_000])
-    parser.add_argument("--kinds", nargs="+", choices=OURS + OTHERS, default=[*OURS, *OTHERS])
+    parser.add_argument("--kinds", nargs="+", choices=MNEMIC_KINDS + TRANSFORMERS_KINDS, default=[*MNEMIC_KINDS, *TRANSFORMERS_KINDS])
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--depth", type=int, default=4)
     parser.add_argument("--length", type=int, default=128, help="of a segment, or a window")
@@ -171,60 +171,60 @@ def main() -> None:
     parser.add_argument("--turn", type=float, default=1.0, help="seconds of a length's turn")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--one", nargs="+", metavar="KIND", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.one:
-        kind, *told = given.one
-        lengths = [int(own) for own in told]
-        several = len(lengths) > 1
-        found = in_turns(kind, lengths, given) if several else alone(kind, lengths[0], given)
-        print(json.dumps(found))
+    args = parser.parse_args()
+    if args.one:
+        kind, *arguments = args.one
+        lengths = [int(kind_rows) for kind_rows in arguments]
+        is_several = len(lengths) > 1
+        times = time_in_turns(kind, lengths, args) if is_several else time_alone(kind, lengths[0], args)
+        print(json.dumps(times))
         return
-    rows = {kind: every(kind, given) for kind in given.kinds}
-    first = rows.get("bert-mass", {})
-    for own in rows.values():
-        for tokens, row in own.items():
-            if "us a token" in row and "us a token" in first.get(tokens, {}):
-                row["times bert-mass"] = short(row["us a token"] / first[tokens]["us a token"])
-    settings = vars(given) | {"threads": torch.get_num_threads()}
+    rows = {kind: measure_kind(kind, args) for kind in args.kinds}
+    bert_mass_rows = rows.get("bert-mass", {})
+    for kind_rows in rows.values():
+        for tokens, row in kind_rows.items():
+            if "us a token" in row and "us a token" in bert_mass_rows.get(tokens, {}):
+                row["times bert-mass"] = round_value(row["us a token"] / bert_mass_rows[tokens]["us a token"])
+    settings = vars(args) | {"threads": torch.get_num_threads()}
     print(json.dumps({"settings": settings, "rows": rows}, indent=1))
 
 
-def every(kind: str, given: argparse.Namespace) -> dict[int, dict[str, Any]]:
+def measure_kind(kind: str, args: argparse.Namespace) -> dict[int, dict[str, Any]]:
     """One kind at each length, each in a process of its own; ours then also in turns."""
     rows: dict[int, dict[str, Any]] = {}
-    due, before, lengths = 0.0, 0, sorted(given.tokens)
+    expected_s, previous_tokens, lengths = 0.0, 0, sorted(args.tokens)
     for tokens in lengths:
-        due *= (tokens / before) ** GROWTH.get(kind, 1) if before else 1
-        before = tokens
-        if due > given.seconds:
-            rows[tokens] = {"left out": f"about {due:.0f} s"}
+        expected_s *= (tokens / previous_tokens) ** GROWTH.get(kind, 1) if previous_tokens else 1
+        previous_tokens = tokens
+        if expected_s > args.seconds:
+            rows[tokens] = {"left out": f"about {expected_s:.0f} s"}
             continue
-        rows[tokens] = apart(kind, [tokens])
+        rows[tokens] = run_process(kind, [tokens])
         if "failed" in rows[tokens]:
-            rows |= {own: {"left out": "a shorter one failed"} for own in lengths if own > tokens}
+            rows |= {us_per_token: {"left out": "a shorter one failed"} for us_per_token in lengths if us_per_token > tokens}
             break
-        due = rows[tokens]["seconds"]
-    read = [tokens for tokens, row in rows.items() if "seconds" in row]
-    if kind in OURS and len(read) > 1:
-        for tokens, own in apart(kind, read).items():
-            rows[int(tokens)]["us a token in turns"] = own
+        expected_s = rows[tokens]["seconds"]
+    read_lengths = [tokens for tokens, row in rows.items() if "seconds" in row]
+    if kind in MNEMIC_KINDS and len(read_lengths) > 1:
+        for tokens, us_per_token in run_process(kind, read_lengths).items():
+            rows[int(tokens)]["us a token in turns"] = us_per_token
     return rows
 
 
-def apart(kind: str, lengths: list[int]) -> dict[str, Any]:
+def run_process(kind: str, lengths: list[int]) -> dict[str, Any]:
     """One length, or several in turns, in a process of their own."""
     command = [sys.executable, *sys.argv, "--one", kind, *map(str, lengths)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        found: dict[str, Any] = {"failed": done.stderr.strip().splitlines()[-1]}
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        result: dict[str, Any] = {"failed": process.stderr.strip().splitlines()[-1]}
     else:
-        told = json.loads(done.stdout.splitlines()[-1])
-        found = {name: short(value) for name, value in told.items()}
-    print(kind, lengths, found, file=sys.stderr, flush=True)
-    return found
+        values = json.loads(process.stdout.splitlines()[-1])
+        result = {name: round_value(value) for name, value in values.items()}
+    print(kind, lengths, result, file=sys.stderr, flush=True)
+    return result
 
 
-def short(value: Any) -> Any:
+def round_value(value: Any) -> Any:
     return float(f"{value:.3g}") if isinstance(value, float) else value
 
 

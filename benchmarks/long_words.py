@@ -23,15 +23,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mnemic.checkpoint.folder import load
+from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
-from mnemic.data.long_context.background import number, read_novels
-from mnemic.data.long_context.batches import Asked, Batch, Document, LongSet, hash_of
-from mnemic.data.long_context.hide import Piece, cut
+from mnemic.data.long_context.background import encode_novels, read_novels
+from mnemic.data.long_context.batches import LongExample, LongBatch, LongDocument, LongDataset, hash_values
+from mnemic.data.long_context.hide import SentenceTokens, cut_segments
 from mnemic.objectives.bert_mass import BertMassLoss
 from mnemic.recipe import build
 
-NONE = np.zeros(0, dtype=np.int64)
+NO_TOKENS = np.zeros(0, dtype=np.int64)
 
 
 def main() -> None:
@@ -45,73 +45,73 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=0, help="only so many; 0: all")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--device", default="cpu")
-    given = parser.parse_args()
-    checkpoint = load(given.run)
+    args = parser.parse_args()
+    checkpoint = load_checkpoint(args.run)
     source: Any = build(DATASETS, checkpoint.recipe["data"])
-    texts = source.asked("test", checkpoint.tokenizer).to(given.device)
-    if given.folder:
-        every = [own for part in read_novels(given.folder).values() for own in part]
-        texts = replace(texts, background=number(every, checkpoint.tokenizer))
+    dataset = source.dataset("test", checkpoint.tokenizer).to(args.device)
+    if args.folder:
+        novels = [own for part in read_novels(args.folder).values() for own in part]
+        dataset = replace(dataset, background=encode_novels(novels, checkpoint.tokenizer))
     networks = {"with memory": (checkpoint.network, True), "emptied": (checkpoint.network, False)}
-    if given.beside:
-        networks["beside"] = (load(given.beside).network, False)
-    found: dict[str, list[Tensor]] = {name: [] for name in networks}
-    for batch in batches(texts, given):
-        for name, (network, lasts) in networks.items():
-            network.to(given.device).eval().lasts = lasts
-            found[name].append(losses(network, batch))
-        print(f"{sum(map(len, found['emptied']))} documents", file=sys.stderr, flush=True)
-    print(json.dumps(told({n: padded(own, given.segments) for n, own in found.items()}), indent=1))
+    if args.beside:
+        networks["beside"] = (load_checkpoint(args.beside).network, False)
+    losses: dict[str, list[Tensor]] = {name: [] for name in networks}
+    for batch in make_batches(dataset, args):
+        for name, (network, carry_memory) in networks.items():
+            network.to(args.device).eval().carry_memory = carry_memory
+            losses[name].append(compute_losses(network, batch))
+        print(f"{sum(map(len, losses['emptied']))} documents", file=sys.stderr, flush=True)
+    print(json.dumps(summarize_losses({n: pad_segments(own, args.segments) for n, own in losses.items()}), indent=1))
 
 
-def batches(texts: LongSet, given: argparse.Namespace) -> Iterator[Batch]:
+def make_batches(dataset: LongDataset, args: argparse.Namespace) -> Iterator[LongBatch]:
     """Every document of more than one segment, the first ``--segments`` of it, some at a time."""
     documents = []
-    for novel in range(len(texts.background)):
-        pieces = (Piece(own) for own in texts.background.novel(novel))
-        own = [part for part, _ in zip(cut(pieces, texts.room), range(given.segments))]
+    for novel in range(len(dataset.background)):
+        pieces = (SentenceTokens(own) for own in dataset.background.iterate_novel(novel))
+        own = [part for part, _ in zip(cut_segments(pieces, dataset.max_text_tokens), range(args.segments))]
         if len(own) > 1:
             documents.append((novel, own))
-    documents = documents[: given.documents or None]
-    for first in range(0, len(documents), given.batch):
-        part = documents[first : first + given.batch]
-        asked = [Document(iter(()), Asked((), NONE, NONE, (), 0)) for _ in part]
-        keys = [hash_of("long words", number) for number, _ in part]
-        yield texts.assembled(asked, [own for _, own in part], keys)
+    documents = documents[: args.documents or None]
+    for first in range(0, len(documents), args.batch):
+        part = documents[first : first + args.batch]
+        asked = [LongDocument(iter(()), LongExample((), NO_TOKENS, NO_TOKENS, (), 0)) for _ in part]
+        keys = [hash_values("long words", number) for number, _ in part]
+        yield dataset.assemble_batch(asked, [own for _, own in part], keys)
 
 
 @torch.no_grad()
-def losses(network: Any, batch: Batch) -> Tensor:
+def compute_losses(network: Any, batch: LongBatch) -> Tensor:
     """Sum of the losses and number of the masked words of each segment: b s 2."""
-    inputs, words = BertMassLoss(mlm=1.0).hidden(batch)
-    scores = network(inputs).words.float()
-    each = torch.nn.functional.cross_entropy(scores, words, reduction="none")  # p
-    hidden = inputs.hidden
-    assert hidden is not None
-    table = torch.zeros(*hidden.shape, 2, dtype=torch.double, device=each.device)
-    table[hidden] = torch.stack([each.double(), torch.ones_like(each).double()], -1)
+    inputs, targets = BertMassLoss(mlm=1.0).mask_inputs(batch)
+    logits = network(inputs).masked_logits.float()
+    token_losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none")  # p
+    prediction_mask = inputs.prediction_mask
+    assert prediction_mask is not None
+    table = torch.zeros(*prediction_mask.shape, 2, dtype=torch.double, device=token_losses.device)
+    table[prediction_mask] = torch.stack([token_losses.double(), torch.ones_like(token_losses).double()], -1)
     return table.sum(2).cpu()
 
 
-def padded(parts: Sequence[Tensor], most: int) -> Tensor:
-    return torch.cat([torch.cat([p, p.new_zeros(len(p), most - p.shape[1], 2)], 1) for p in parts])
+def pad_segments(batch_losses: Sequence[Tensor], num_segments: int) -> Tensor:
+    return torch.cat([torch.cat([losses, losses.new_zeros(len(losses), num_segments - losses.shape[1], 2)], 1) for losses in batch_losses])
 
 
-def told(found: dict[str, Tensor]) -> dict[str, Any]:
+def summarize_losses(losses: dict[str, Tensor]) -> dict[str, Any]:
     """Means over all words, over the words of each segment, and over documents."""
-    documents = {name: own[:, 1:].sum(1) for name, own in found.items()}  # b 2
-    after = {name: own.sum(0) for name, own in documents.items()}
-    gain = documents["emptied"] - documents["with memory"]
-    gain = gain[:, 0] / documents["emptied"][:, 1].clamp(min=1)
+    document_losses = {name: own[:, 1:].sum(1) for name, own in losses.items()}  # b 2
+    total_losses = {name: own.sum(0) for name, own in document_losses.items()}
+    gain = document_losses["emptied"] - document_losses["with memory"]
+    gain = gain[:, 0] / document_losses["emptied"][:, 1].clamp(min=1)
     return {
         "documents": len(gain),
-        "loss": {name: round(float(own[0] / own[1]), 4) for name, own in after.items()},
-        "difference": [round(float(n), 4) for n in (gain.mean(), gain.std() / len(gain) ** 0.5)],
+        "loss": {name: round(float(own[0] / own[1]), 4) for name, own in total_losses.items()},
+        "difference": [round(float(value), 4) for value in (gain.mean(), gain.std() / len(gain) ** 0.5)],
         "by segment": {
-            name: [round(float(a / max(b, 1)), 4) for a, b in own.sum(0).tolist()]
-            for name, own in found.items()
+            name: [round(float(total / max(b, 1)), 4) for total, b in own.sum(0).tolist()]
+            for name, own in losses.items()
         },
-        "words by segment": [int(count) for count in found["emptied"].sum(0)[:, 1].tolist()],
+        "words by segment": [int(count) for count in losses["emptied"].sum(0)[:, 1].tolist()],
     }
 
 

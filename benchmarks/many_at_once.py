@@ -11,50 +11,50 @@ from collections.abc import Sequence
 import torch
 
 from mnemic.data.contract import Data
-from mnemic.recipe import Recipe, load
-from mnemic.reproduce.train_ensemble import fit_many, new_networks
-from mnemic.train.run import data_of
+from mnemic.recipe import Recipe, load_recipe
+from mnemic.reproduce.train_ensemble import train_ensemble, create_networks
+from mnemic.train.run import load_data
 
-WARM = 50  # steps of each phase that are not timed: a graph is recorded, caches fill
+NUM_WARMUP_STEPS = 50  # steps of each phase that are not timed: a graph is recorded, caches fill
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="folder of the official files; without it, generated ones")
     parser.add_argument("--recipe", default="memn2n-joint")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--runs", type=int, nargs="+", default=[1, 10])
     parser.add_argument("--steps", type=int, default=300, help="timed steps of each phase")
-    given = parser.parse_args(words)
-    kind = f"data.folder={given.data}" if given.data else "data.kind=generated"
-    recipe = load(given.recipe, [kind, f"train.steps={given.steps + WARM}"])
-    data = data_of(recipe)
-    device = torch.device(given.device)
-    seconds = {runs: step_seconds(recipe, data, runs, device) for runs in given.runs}
-    one = seconds[given.runs[0]]
+    args = parser.parse_args(argv)
+    kind = f"data.folder={args.data}" if args.data else "data.kind=generated"
+    recipe = load_recipe(args.recipe, [kind, f"train.steps={args.steps + NUM_WARMUP_STEPS}"])
+    data = load_data(recipe)
+    device = torch.device(args.device)
+    seconds = {runs: time_step(recipe, data, runs, device) for runs in args.runs}
+    first_s = seconds[args.runs[0]]
     rows = [
-        {"runs": runs, "milliseconds a step": round(1000 * took, 3), "ratio": round(took / one, 2)}
-        for runs, took in seconds.items()
+        {"runs": runs, "milliseconds a step": round(1000 * step_s, 3), "ratio": round(step_s / first_s, 2)}
+        for runs, step_s in seconds.items()
     ]
-    print(json.dumps({"recipe": given.recipe, "device": str(device), "rows": rows}, indent=1))
+    print(json.dumps({"recipe": args.recipe, "device": str(device), "rows": rows}, indent=1))
 
 
-def step_seconds(recipe: Recipe, data: Data, runs: int, device: torch.device) -> float:
+def time_step(recipe: Recipe, data: Data, num_runs: int, device: torch.device) -> float:
     """The mean time of a step, over all phases."""
-    seeds = list(range(runs))
-    networks = new_networks(recipe, data, seeds)
-    pools = [torch.arange(len(data.train))] * runs
-    spent, counted, began = 0.0, 0, 0.0
-    for watched in fit_many(recipe, data, networks, seeds=seeds, pools=pools, device=device):
-        number = watched.step.number
-        if number in (WARM, watched.total):
+    seeds = list(range(num_runs))
+    networks = create_networks(recipe, data, seeds)
+    pools = [torch.arange(len(data.train))] * num_runs
+    total_s, num_steps, started = 0.0, 0, 0.0
+    for report in train_ensemble(recipe, data, networks, seeds=seeds, rows_per_run=pools, device=device):
+        number = report.step.number
+        if number in (NUM_WARMUP_STEPS, report.total_steps):
             if device.type == "cuda":
                 torch.cuda.synchronize()
             now = time.perf_counter()
-            if number == watched.total:
-                spent, counted = spent + now - began, counted + number - WARM
-            began = now
-    return spent / counted
+            if number == report.total_steps:
+                total_s, num_steps = total_s + now - started, num_steps + number - NUM_WARMUP_STEPS
+            started = now
+    return total_s / num_steps
 
 
 if __name__ == "__main__":

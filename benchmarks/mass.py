@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from mnemic.encode.attention import FullAttention
 from mnemic.encode.block import AddNorm, EncoderBlock, FeedForward
-from mnemic.encode.masked_layer import MaskedLayer, places_of
+from mnemic.encode.masked_layer import MaskedLayer, find_masked_positions
 
-KEYS = ("others", "masked", "all")
+KEY_KINDS = ("others", "masked", "all")
 
 
 def main() -> None:
@@ -30,52 +30,52 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=[128, 512, 2048])
     parser.add_argument("--rate", type=float, default=0.15)
     parser.add_argument("--repeats", type=int, default=7)
-    given = parser.parse_args()
+    args = parser.parse_args()
     torch.manual_seed(0)
-    rows = [measure(given, length) for length in given.lengths]
-    print(json.dumps({"torch": torch.__version__, **vars(given), "rows": rows}, indent=1))
+    rows = [measure_length(args, length) for length in args.lengths]
+    print(json.dumps({"torch": torch.__version__, **vars(args), "rows": rows}, indent=1))
 
 
-def measure(given: argparse.Namespace, length: int) -> dict[str, float]:
+def measure_length(args: argparse.Namespace, length: int) -> dict[str, float]:
     """Milliseconds of a step of each layer, and how many times faster than the full one."""
-    batch = max(given.tokens // length, 1)
-    states = torch.randn(batch, length, given.width, device=given.device, requires_grad=True)
-    mask = torch.ones(batch, length, dtype=torch.bool, device=given.device)
-    places = places_of(torch.rand(batch, length, device=given.device) < given.rate)
-    full = full_layer(given.width).to(given.device)
-    found = {"length": length, "full": timed(lambda: full(states, mask[:, None, None]), given)}
-    for keys in KEYS:
+    batch = max(args.tokens // length, 1)
+    states = torch.randn(batch, length, args.width, device=args.device, requires_grad=True)
+    mask = torch.ones(batch, length, dtype=torch.bool, device=args.device)
+    masked_positions = find_masked_positions(torch.rand(batch, length, device=args.device) < args.rate)
+    full = make_full_layer(args.width).to(args.device)
+    times = {"length": length, "full": time_step(lambda: full(states, mask[:, None, None]), args)}
+    for keys in KEY_KINDS:
         attention = {"kind": "masked", "heads": 4, "keys": keys}
-        layer = MaskedLayer(given.width, attention=attention).to(given.device)
-        found[keys] = timed(partial(layer, states, mask, places), given)
-        found[f"{keys}, times faster"] = round(found["full"] / found[keys], 2)
-    return found
+        layer = MaskedLayer(args.width, attention=attention).to(args.device)
+        times[keys] = time_step(partial(layer, states, mask, masked_positions), args)
+        times[f"{keys}, times faster"] = round(times["full"] / times[keys], 2)
+    return times
 
 
-def full_layer(width: int) -> nn.Module:
+def make_full_layer(width: int) -> nn.Module:
     """As a layer of an encoder, of the same parts."""
 
-    def around() -> AddNorm:
+    def make_add_norm() -> AddNorm:
         return AddNorm(width, norm="post", epsilon=1e-5, dropout=0.0)
 
-    feed = FeedForward(width, 4 * width, "gelu")
-    return EncoderBlock(FullAttention(width, heads=4), feed, around)
+    feed_forward = FeedForward(width, 4 * width, "gelu")
+    return EncoderBlock(FullAttention(width, heads=4), feed_forward, make_add_norm)
 
 
-def timed(forward: Callable[[], Tensor], given: argparse.Namespace) -> float:
+def time_step(forward: Callable[[], Tensor], args: argparse.Namespace) -> float:
     """The median of some steps, in milliseconds; two before them warm up."""
-    taken = []
-    for number in range(given.repeats + 2):
-        wait(given.device)
+    times_ms = []
+    for number in range(args.repeats + 2):
+        synchronize(args.device)
         start = time.perf_counter()
         forward().sum().backward()
-        wait(given.device)
+        synchronize(args.device)
         if number > 1:
-            taken.append(1000 * (time.perf_counter() - start))
-    return round(statistics.median(taken), 3)
+            times_ms.append(1000 * (time.perf_counter() - start))
+    return round(statistics.median(times_ms), 3)
 
 
-def wait(device: str) -> None:
+def synchronize(device: str) -> None:
     if device.startswith("cuda"):
         torch.cuda.synchronize()
 

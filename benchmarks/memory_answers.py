@@ -26,111 +26,111 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 import squad_memory
-from squad_memory import PARTS, flat
+from squad_memory import SPLITS, normalize_spaces
 
 from mnemic import Memory
-from mnemic.data.text_tasks.examples import Asked
-from mnemic.evaluate.metrics import exact, overlap_f1
-from mnemic.store.answer.confidence import LEAST
+from mnemic.data.text_tasks.examples import QuestionExample
+from mnemic.evaluate.metrics import answer_f1, exact_match
+from mnemic.store.answer.confidence import MIN_CONFIDENCE
 
-HALF = 0.5  # of F1: from here on an answer counts as right
-CURVE = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+MIN_RIGHT_F1 = 0.5  # of F1: from here on an answer counts as right
+CURVE_CONFIDENCES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
-class Judged(NamedTuple):
+class JudgedAnswer(NamedTuple):
     """The best answer to a question."""
 
-    score: float  # its confidence
+    confidence: float  # its confidence
     exact: float
     f1: float
     rank: int  # of the first passage that is part of the question's paragraph; 5: none
-    own: bool  # whether the answer is quoted from such a passage
+    is_from_paragraph: bool  # whether the answer is quoted from such a passage
     seconds: float
 
     @property
-    def right(self) -> bool:
-        return self.f1 >= HALF
+    def is_right(self) -> bool:
+        return self.f1 >= MIN_RIGHT_F1
 
 
-def judged(memory: Memory, one: Asked, lexical: float | None = None) -> Judged:
-    began = time.perf_counter()
-    answer = memory.ask(one.question, lexical=lexical)
-    spent = time.perf_counter() - began
-    weights = {own.passage: own.weights[0] for own in answer.evidence}
+def judge_answer(memory: Memory, question: QuestionExample, lexical: float | None = None) -> JudgedAnswer:
+    started = time.perf_counter()
+    answer = memory.ask(question.question, lexical=lexical)
+    seconds = time.perf_counter() - started
+    weights = {evidence.passage: evidence.weights[0] for evidence in answer.evidence}
     passages = sorted(weights, key=lambda text: -weights[text])
-    inside = [flat(text) in flat(one.text) for text in passages]
-    rank = inside.index(True) if any(inside) else 5
+    is_in_paragraph = [normalize_spaces(text) in normalize_spaces(question.text) for text in passages]
+    rank = is_in_paragraph.index(True) if any(is_in_paragraph) else 5
     if not answer.ranked:
-        return Judged(0.0, 0.0, 0.0, rank, False, spent)
+        return JudgedAnswer(0.0, 0.0, 0.0, rank, False, seconds)
     best = answer.ranked[0]
-    right = (exact(best.text, one.answers), overlap_f1(best.text, one.answers))
-    return Judged(best.score, *right, rank, flat(best.evidence.passage) in flat(one.text), spent)
+    scores = (exact_match(best.text, question.answers), answer_f1(best.text, question.answers))
+    return JudgedAnswer(best.score, *scores, rank, normalize_spaces(best.evidence.passage) in normalize_spaces(question.text), seconds)
 
 
-def told(found: list[Judged]) -> dict[str, float]:
-    times = sorted(one.seconds for one in found)
-    figures = {
-        "recall@1": 100 * mean(one.rank < 1 for one in found),
-        "recall@5": 100 * mean(one.rank < 5 for one in found),
-        "quoted": 100 * mean(one.own for one in found),
-        "exact": 100 * mean(one.exact for one in found),
-        "f1": 100 * mean(one.f1 for one in found),
+def summarize_answers(answers: list[JudgedAnswer]) -> dict[str, float]:
+    times = sorted(answer.seconds for answer in answers)
+    metrics = {
+        "recall@1": 100 * mean(answer.rank < 1 for answer in answers),
+        "recall@5": 100 * mean(answer.rank < 5 for answer in answers),
+        "quoted": 100 * mean(answer.is_from_paragraph for answer in answers),
+        "exact": 100 * mean(answer.exact for answer in answers),
+        "f1": 100 * mean(answer.f1 for answer in answers),
         "p50 ms": 1000 * times[len(times) // 2],
         "p95 ms": 1000 * times[int(len(times) * 0.95)],
     }
-    return {name: round(value, 1) for name, value in figures.items()}
+    return {name: round(value, 1) for name, value in metrics.items()}
 
 
-def curve(there: list[Judged], gone: list[Judged]) -> list[dict[str, float]]:
+def compute_curve(answerable: list[JudgedAnswer], forgotten: list[JudgedAnswer]) -> list[dict[str, float]]:
     """Coverage against accuracy, for several confidences."""
     rows = []
-    for least in sorted({*CURVE, LEAST}):
-        given = [one for one in there if one.score >= least]
+    for min_confidence in sorted({*CURVE_CONFIDENCES, MIN_CONFIDENCE}):
+        answered = [answer for answer in answerable if answer.confidence >= min_confidence]
         row = {
-            "answered": mean(one.score >= least for one in there),
-            "of these right": mean([one.right for one in given] or [0]),
-            "exact": mean([one.exact for one in given] or [0]),
-            "forgotten, answered": mean(one.score >= least for one in gone),
+            "answered": mean(answer.confidence >= min_confidence for answer in answerable),
+            "of these right": mean([answer.is_right for answer in answered] or [0]),
+            "exact": mean([answer.exact for answer in answered] or [0]),
+            "forgotten, answered": mean(answer.confidence >= min_confidence for answer in forgotten),
         }
-        rows.append({"confidence": least} | {name: round(100 * row[name], 1) for name in row})
+        rows.append({"confidence": min_confidence} | {name: round(100 * row[name], 1) for name in row})
     return rows
 
 
-def calibration(there: list[Judged], gone: list[Judged], bins: int = 10) -> list[dict[str, Any]]:
+def compute_calibration(answerable: list[JudgedAnswer], forgotten: list[JudgedAnswer], num_bins: int = 10) -> list[dict[str, Any]]:
     """How many answers are right, by what was said of them."""
-    every = [(one.score, one.right) for one in there] + [(one.score, False) for one in gone]
+    pairs = [(answer.confidence, answer.is_right) for answer in answerable] + [(answer.confidence, False) for answer in forgotten]
     rows = []
-    for place in range(bins):
-        own = [pair for pair in every if min(int(pair[0] * bins), bins - 1) == place]
-        if own:
-            said, right = (round(mean(values), 3) for values in zip(*own))
-            rows.append({"said": said, "right": right, "answers": len(own)})
+    for bin_number in range(num_bins):
+        bin_pairs = [pair for pair in pairs if min(int(pair[0] * num_bins), num_bins - 1) == bin_number]
+        if bin_pairs:
+            confidence, right = (round(mean(values), 3) for values in zip(*bin_pairs))
+            rows.append({"said": confidence, "right": right, "answers": len(bin_pairs)})
     return rows
 
 
 def main() -> None:
-    how = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=how)
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
     parser.add_argument("squad", type=Path)
     parser.add_argument("--memory", type=Path, required=True)
     parser.add_argument("--embedder", default=None)
     parser.add_argument("--questions", type=int, default=1000)
-    parser.add_argument("--part", choices=list(PARTS), default="dev")
-    given = parser.parse_args()
-    squad = squad_memory.read(given.squad)
-    questions = squad.sample(given.part, given.questions)
-    with Memory(given.memory, embedder=given.embedder) as memory:
-        squad_memory.fill(memory, squad)
+    parser.add_argument("--part", choices=list(SPLITS), default="dev")
+    args = parser.parse_args()
+    squad = squad_memory.read_squad(args.squad)
+    questions = squad.sample(args.part, args.questions)
+    with Memory(args.memory, embedder=args.embedder) as memory:
+        squad_memory.fill_memory(memory, squad)
         print(json.dumps({"passages": memory.stats().passages, "questions": len(questions)}))
-        there = [judged(memory, one) for one in questions]
-        print(json.dumps({"memory": told(there)}), flush=True)
-        words = [judged(memory, one, lexical=1.0) for one in questions]
-        print(json.dumps({"bm25": told(words)}), flush=True)
-    with squad_memory.forgetful(given.memory, given.part) as memory:
-        gone = [judged(memory, one) for one in questions]
+        answerable = [judge_answer(memory, question) for question in questions]
+        print(json.dumps({"memory": summarize_answers(answerable)}), flush=True)
+        bm25_answers = [judge_answer(memory, question, lexical=1.0) for question in questions]
+        print(json.dumps({"bm25": summarize_answers(bm25_answers)}), flush=True)
+    with squad_memory.copy_without_split(args.memory, args.part) as memory:
+        forgotten = [judge_answer(memory, question) for question in questions]
     for name, rows in (
-        ("curve", curve(there, gone)),
-        ("calibration", calibration(there, gone)),
+        ("curve", compute_curve(answerable, forgotten)),
+        ("calibration", compute_calibration(answerable, forgotten)),
     ):
         print(name)
         for row in rows:

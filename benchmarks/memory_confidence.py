@@ -22,158 +22,179 @@ from typing import Any
 
 import squad_memory
 import torch
-from memory_answers import HALF, Judged, calibration
+from memory_answers import MIN_RIGHT_F1, JudgedAnswer, compute_calibration
 from squad_memory import Squad
 from torch import Tensor
 
 from mnemic import Memory
-from mnemic.data.text_tasks.examples import Asked
-from mnemic.evaluate.metrics import exact, overlap_f1
-from mnemic.store.answer.ask import Asking, in_hops, offered, same_words
-from mnemic.store.answer.confidence import Confidence, Features
+from mnemic.data.text_tasks.examples import QuestionExample
+from mnemic.evaluate.metrics import answer_f1, exact_match
+from mnemic.store.answer.ask import AskOptions, normalize_answer, read_passages, retrieve_in_hops
+from mnemic.store.answer.confidence import ConfidenceModel, SpanFeatures
 
-GRID = [number / 100 for number in range(1, 100)]
-STEPS = 200
+CONFIDENCES = [number / 100 for number in range(1, 100)]
+MAX_ITERATIONS = 200
 Case = dict[str, Any]  # a question: its memory, whether it has an answer, its article, its offers
 
 
-def gather(memory: Memory, questions: list[tuple[int, Asked]], of: str, there: bool) -> list[Case]:
+def gather_cases(
+    memory: Memory, questions: list[tuple[int, QuestionExample]], memory_name: str, has_answer: bool
+) -> list[Case]:
     """What the reader offers for each question, and which of it is right."""
     cases = []
-    for article, one in questions:
-        hops, found = in_hops(memory.store, memory.embedder, one.question, Asking(), choose=False)
+    for article, question in questions:
+        hops, slots = retrieve_in_hops(
+            memory.store, memory.embedder, question.question, AskOptions(), rank_last_hop=False
+        )
         offers = []
-        for own in offered(memory.reader, one.question, found, hops) or []:
-            text = own.slot.passage.text[own.span.start : own.span.end]
-            figures = {"exact": exact(text, one.answers), "f1": overlap_f1(text, one.answers)}
-            offers.append(own.known._asdict() | figures | {"text": same_words(text)})
-        cases.append({"of": of, "there": there, "article": article, "offers": offers})
-    print(f"gathered: {of}, {'with' if there else 'without'} an answer, {len(cases)}", flush=True)
+        for candidate in read_passages(memory.reader, question.question, slots, hops) or []:
+            text = candidate.slot.passage.text[candidate.span.start : candidate.span.end]
+            metrics = {"exact": exact_match(text, question.answers), "f1": answer_f1(text, question.answers)}
+            offers.append(candidate.features._asdict() | metrics | {"text": normalize_answer(text)})
+        cases.append({"of": memory_name, "there": has_answer, "article": article, "offers": offers})
+    print(
+        f"gathered: {memory_name}, {'with' if has_answer else 'without'} an answer, {len(cases)}",
+        flush=True,
+    )
     return cases
 
 
-def gathered(path: Path, squad: Squad, count: int) -> Iterator[Case]:
-    numbered = [(place, one) for place, own in enumerate(squad.parts["held"]) for one in own]
-    drawn = random.Random(0).sample(numbered, min(count, len(numbered)))
+def gather_all_cases(path: Path, squad: Squad, num_questions: int) -> Iterator[Case]:
+    questions = [(article_number, question) for article_number, own in enumerate(squad.splits["held"]) for question in own]
+    sampled = random.Random(0).sample(questions, min(num_questions, len(questions)))
     with Memory(path) as memory:
-        squad_memory.fill(memory, squad)
-        files = sorted(squad_memory.files_of(memory).glob("held-*.jsonl"))
-        model = memory.store.model()
-        yield from gather(memory, drawn, "large", True)
-    with squad_memory.forgetful(path, "held") as memory:
-        yield from gather(memory, drawn, "large", False)
+        squad_memory.fill_memory(memory, squad)
+        files = sorted(squad_memory.article_folder_of(memory).glob("held-*.jsonl"))
+        model = memory.store.get_model()
+        yield from gather_cases(memory, sampled, "large", True)
+    with squad_memory.copy_without_split(path, "held") as memory:
+        yield from gather_cases(memory, sampled, "large", False)
     small = path.with_name(f"{path.stem}-small.db")
     with Memory(small, embedder=model.name if model else None) as memory:
         memory.remember(*files[::2])
-        for rest in (0, 1):
-            own = [pair for pair in drawn if pair[0] % 2 == rest]
-            yield from gather(memory, own, "small", rest == 0)
+        for parity in (0, 1):
+            own = [pair for pair in sampled if pair[0] % 2 == parity]
+            yield from gather_cases(memory, own, "small", parity == 0)
 
 
-def tensors(cases: list[Case]) -> tuple[Tensor, Tensor, Tensor]:
+def make_tensors(cases: list[Case]) -> tuple[Tensor, Tensor, Tensor]:
     """Features (q o f), which are there, and which are right (q o); a question that has none has
     as many as the others, which are not there."""
-    most = max(len(case["offers"]) for case in cases)
-    known = torch.zeros(len(cases), most, len(Features._fields), dtype=torch.float64)
-    seen, right = (torch.zeros(len(cases), most, dtype=torch.bool) for _ in range(2))
+    max_offers = max(len(case["offers"]) for case in cases)
+    features = torch.zeros(len(cases), max_offers, len(SpanFeatures._fields), dtype=torch.float64)
+    mask, is_right = (torch.zeros(len(cases), max_offers, dtype=torch.bool) for _ in range(2))
     for row, case in enumerate(cases):
-        for place, own in enumerate(case["offers"]):
-            known[row, place] = torch.tensor([own[name] for name in Features._fields])
-            seen[row, place] = True
-            right[row, place] = case["there"] and own["f1"] >= HALF
-    return known, seen, right
+        for column, offer in enumerate(case["offers"]):
+            features[row, column] = torch.tensor([offer[name] for name in SpanFeatures._fields])
+            mask[row, column] = True
+            is_right[row, column] = case["there"] and offer["f1"] >= MIN_RIGHT_F1
+    return features, mask, is_right
 
 
-def fit(cases: list[Case]) -> Confidence:
+def fit_confidence(cases: list[Case]) -> ConfidenceModel:
     """The weights under which the right choices are likeliest."""
-    known, seen, right = tensors(cases)
-    weights = torch.zeros(len(Features._fields) + 1, dtype=torch.float64, requires_grad=True)
-    search = torch.optim.LBFGS([weights], max_iter=STEPS, line_search_fn="strong_wolfe")
+    features, mask, is_right = make_tensors(cases)
+    weights = torch.zeros(len(SpanFeatures._fields) + 1, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([weights], max_iter=MAX_ITERATIONS, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
-        search.zero_grad()
-        sums = (known @ weights[:-1] + weights[-1]).masked_fill(~seen, -torch.inf)  # q o
-        every = torch.cat([sums, torch.zeros(len(cases), 1, dtype=torch.float64)], 1).log_softmax(1)
-        none = ~right.any(1, keepdim=True)
-        chosen = torch.cat([right, none], 1)
-        total = -every.masked_fill(~chosen, -torch.inf).logsumexp(1).mean()
+        optimizer.zero_grad()
+        logits = (features @ weights[:-1] + weights[-1]).masked_fill(~mask, -torch.inf)  # q o
+        log_probabilities = torch.cat([logits, torch.zeros(len(cases), 1, dtype=torch.float64)], 1).log_softmax(1)
+        no_answer = ~is_right.any(1, keepdim=True)
+        is_target = torch.cat([is_right, no_answer], 1)
+        total = -log_probabilities.masked_fill(~is_target, -torch.inf).logsumexp(1).mean()
         total.backward()
         return total
 
-    search.step(loss)
-    return Confidence(*weights.tolist())
+    optimizer.step(loss)
+    return ConfidenceModel(*weights.tolist())
 
 
-def best(own: Confidence, case: Case) -> Judged:
+def choose_answer(model: ConfidenceModel, case: Case) -> JudgedAnswer:
     """The answer that would be given."""
     offers = case["offers"]
-    chances = own.of([Features(*(one[name] for name in Features._fields)) for one in offers])
+    probabilities = model.predict_probabilities(
+        [SpanFeatures(*(offer[name] for name in SpanFeatures._fields)) for offer in offers]
+    )
     sums: dict[str, float] = {}
-    for one, chance in zip(offers, chances):
-        sums[one["text"]] = sums.get(one["text"], 0.0) + chance
+    for offer, probability in zip(offers, probabilities):
+        sums[offer["text"]] = sums.get(offer["text"], 0.0) + probability
     if not sums:
-        return Judged(0.0, 0.0, 0.0, 0, False, 0.0)
-    most = max(sums, key=lambda text: sums[text])
-    chosen = next(one for one in offers if one["text"] == most)
-    return Judged(sums[most], chosen["exact"], chosen["f1"], 0, False, 0.0)
+        return JudgedAnswer(0.0, 0.0, 0.0, 0, False, 0.0)
+    best_text = max(sums, key=lambda text: sums[text])
+    best_offer = next(offer for offer in offers if offer["text"] == best_text)
+    return JudgedAnswer(sums[best_text], best_offer["exact"], best_offer["f1"], 0, False, 0.0)
 
 
-def judged(cases: list[Case]) -> list[tuple[Case, Judged]]:
+def judge_cases(cases: list[Case]) -> list[tuple[Case, JudgedAnswer]]:
     """Each question by weights that were fitted on other articles."""
-    halves = [[case for case in cases if case["article"] // 2 % 2 == rest] for rest in (0, 1)]
+    halves = [[case for case in cases if case["article"] // 2 % 2 == parity] for parity in (0, 1)]
     return [
-        (case, best(weights, case))
-        for weights, others in ((fit(halves[1]), halves[0]), (fit(halves[0]), halves[1]))
-        for case in others
+        (case, choose_answer(model, case))
+        for model, held_out_cases in (
+            (fit_confidence(halves[1]), halves[0]),
+            (fit_confidence(halves[0]), halves[1]),
+        )
+        for case in held_out_cases
     ]
 
 
-def share(found: list[tuple[Case, Judged]], least: float, of: str, there: bool) -> float:
+def compute_answer_share(
+    judged_cases: list[tuple[Case, JudgedAnswer]],
+    min_confidence: float,
+    memory_name: str,
+    has_answer: bool,
+) -> float:
     """How many get an answer."""
-    own = [one.score >= least for case, one in found if (case["of"], case["there"]) == (of, there)]
-    return sum(own) / max(len(own), 1)
+    is_answered = [
+        answer.confidence >= min_confidence
+        for case, answer in judged_cases
+        if (case["of"], case["there"]) == (memory_name, has_answer)
+    ]
+    return sum(is_answered) / max(len(is_answered), 1)
 
 
 def main() -> None:
-    how = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=how)
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
     parser.add_argument("squad", type=Path)
     parser.add_argument("--memory", type=Path, required=True)
     parser.add_argument("--questions", type=int, default=800)
     parser.add_argument("--wrong", type=float, default=0.1)
     parser.add_argument("--kept", type=Path, default=None)
-    given = parser.parse_args()
-    if given.kept is not None and given.kept.exists():
-        lines = given.kept.read_text(encoding="utf-8").splitlines()
+    args = parser.parse_args()
+    if args.kept is not None and args.kept.exists():
+        lines = args.kept.read_text(encoding="utf-8").splitlines()
         cases = [json.loads(line) for line in lines]
     else:
-        squad = squad_memory.read(given.squad)
-        cases = list(gathered(given.memory, squad, given.questions))
-        if given.kept is not None:
-            told = "".join(json.dumps(case) + "\n" for case in cases)
-            given.kept.write_text(told, encoding="utf-8")
-    print(fit(cases))
-    found = judged(cases)
-    there, gone = ([own for case, own in found if case["there"] == side] for side in (True, False))
-    for row in calibration(there, gone):
+        squad = squad_memory.read_squad(args.squad)
+        cases = list(gather_all_cases(args.memory, squad, args.questions))
+        if args.kept is not None:
+            case_lines = "".join(json.dumps(case) + "\n" for case in cases)
+            args.kept.write_text(case_lines, encoding="utf-8")
+    print(fit_confidence(cases))
+    judged_cases = judge_cases(cases)
+    answerable, forgotten = ([answer for case, answer in judged_cases if case["there"] == has_answer] for has_answer in (True, False))
+    for row in compute_calibration(answerable, forgotten):
         print(json.dumps(row))
-    enough = [
-        x
-        for x in GRID
-        if max(share(found, x, of, False) for of in ("large", "small")) <= given.wrong
+    sufficient = [
+        confidence
+        for confidence in CONFIDENCES
+        if max(compute_answer_share(judged_cases, confidence, memory_name, False) for memory_name in ("large", "small")) <= args.wrong
     ]
-    least = min(enough)
-    print(f"least confidence {least}")
-    for of in ("large", "small"):
-        right = [
-            own.right
-            for case, own in found
-            if case["there"] and case["of"] == of and own.score >= least
+    min_confidence = min(sufficient)
+    print(f"least confidence {min_confidence}")
+    for memory_name in ("large", "small"):
+        is_right = [
+            answer.is_right
+            for case, answer in judged_cases
+            if case["there"] and case["of"] == memory_name and answer.confidence >= min_confidence
         ]
         print(
-            f"{of}: {share(found, least, of, True):.3f} of those with an answer get one, "
-            f"{sum(right) / max(len(right), 1):.3f} of it right; "
-            f"{share(found, least, of, False):.3f} of those without one"
+            f"{memory_name}: {compute_answer_share(judged_cases, min_confidence, memory_name, True):.3f} of those with an answer get one, "
+            f"{sum(is_right) / max(len(is_right), 1):.3f} of it right; "
+            f"{compute_answer_share(judged_cases, min_confidence, memory_name, False):.3f} of those without one"
         )
 
 

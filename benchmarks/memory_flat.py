@@ -21,30 +21,30 @@ from mnemic import Memory
 MEGABYTE = 1_000_000
 
 
-def lines_of(texts: Path) -> Iterator[str]:
+def repeat_lines(texts: Path) -> Iterator[str]:
     """Lines of all texts, for ever; from the second time on each has a number before it."""
-    for again in count():
-        opened = lzma.open if texts.suffix == ".xz" else open
-        with opened(texts, "rt", encoding="utf-8") as file:
+    for repetition in count():
+        open_file = lzma.open if texts.suffix == ".xz" else open
+        with open_file(texts, "rt", encoding="utf-8") as file:
             for line in file:
-                for own in json.loads(line)["text"].splitlines():
-                    yield f"{again}: {own}\n" if again and own else f"{own}\n"
+                for text_line in json.loads(line)["text"].splitlines():
+                    yield f"{repetition}: {text_line}\n" if repetition and text_line else f"{text_line}\n"
 
 
-def written(texts: Path, folder: Path, total: int, size: int) -> None:
+def write_files(texts: Path, folder: Path, total_bytes: int, file_bytes: int) -> None:
     """Files of ``size`` bytes, ``total`` in all; those that are there are left alone."""
     folder.mkdir(parents=True, exist_ok=True)
-    lines = lines_of(texts)
-    for number in range(-(-total // size)):
-        path, room = folder / f"{number:04}.txt", min(size, total - number * size)
+    lines = repeat_lines(texts)
+    for number in range(-(-total_bytes // file_bytes)):
+        path, num_remaining = folder / f"{number:04}.txt", min(file_bytes, total_bytes - number * file_bytes)
         with path.open("w", encoding="utf-8") as file:
-            while room > 0:
+            while num_remaining > 0:
                 line = next(lines)
                 file.write(line)
-                room -= len(line.encode())
+                num_remaining -= len(line.encode())
 
 
-def resident(process: str | int = "self") -> float:
+def measure_resident_mb(process: str | int = "self") -> float:
     """Megabytes of a process and of its children that are in memory now."""
     kilobytes = 0.0
     for line in Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines():
@@ -52,17 +52,17 @@ def resident(process: str | int = "self") -> float:
             kilobytes = float(line.split()[1])
     tasks = Path(f"/proc/{process}/task").glob("*/children")
     children = " ".join(path.read_text(encoding="utf-8") for path in tasks).split()
-    return kilobytes / 1000 + sum(resident(int(child)) for child in children)
+    return kilobytes / 1000 + sum(measure_resident_mb(int(child)) for child in children)
 
 
-def tell(megabytes: float, seconds: float, most: float) -> None:
-    told = {
+def print_progress(megabytes: float, seconds: float, max_resident_mb: float) -> None:
+    progress = {
         "megabytes": round(megabytes),
         "seconds": round(seconds),
         "megabytes a second": round(megabytes / seconds, 2),
-        "most resident": round(most),
+        "most resident": round(max_resident_mb),
     }
-    print(json.dumps(told), flush=True)
+    print(json.dumps(progress), flush=True)
 
 
 def main() -> None:
@@ -72,22 +72,22 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, default=50)
     parser.add_argument("--file", type=int, default=20)
     parser.add_argument("--embedder", default="none")
-    given = parser.parse_args()
-    texts, memory = given.folder / "texts", given.folder / "memory.db"
-    written(given.texts, texts, given.megabytes * MEGABYTE, given.file * MEGABYTE)
-    for old in given.folder.glob("memory.db*"):
+    args = parser.parse_args()
+    texts, memory_path = args.folder / "texts", args.folder / "memory.db"
+    write_files(args.texts, texts, args.megabytes * MEGABYTE, args.file * MEGABYTE)
+    for old in args.folder.glob("memory.db*"):
         old.unlink()
-    began, looked, most, tenth = time.perf_counter(), 0.0, 0.0, 1
-    with Memory(memory, embedder=given.embedder) as lasting:
+    started, last_measured, max_resident_mb, tenth = time.perf_counter(), 0.0, 0.0, 1
+    with Memory(memory_path, embedder=args.embedder) as lasting:
         for step in lasting.remembering([texts]):
-            if time.perf_counter() - looked > 0.2:
-                looked, most = time.perf_counter(), max(most, resident())
+            if time.perf_counter() - last_measured > 0.2:
+                last_measured, max_resident_mb = time.perf_counter(), max(max_resident_mb, measure_resident_mb())
             if step.done >= step.total * tenth / 10:
-                tell(step.done / MEGABYTE, time.perf_counter() - began, most)
-                most, tenth = 0.0, tenth + 1
-        tell(step.total / MEGABYTE, time.perf_counter() - began, max(most, resident()))
+                print_progress(step.done / MEGABYTE, time.perf_counter() - started, max_resident_mb)
+                max_resident_mb, tenth = 0.0, tenth + 1
+        print_progress(step.total / MEGABYTE, time.perf_counter() - started, max(max_resident_mb, measure_resident_mb()))
         counts = lasting.stats()
-    size = memory.stat().st_size / MEGABYTE
+    size = memory_path.stat().st_size / MEGABYTE
     print(
         json.dumps(
             {"passages": counts.passages, "sentences": counts.sentences, "file": round(size)}

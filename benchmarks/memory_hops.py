@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from mnemic import Memory
 
-SHOWN = 5
-SAID = {
+TOP_K = 5
+SENTENCE_TEMPLATES = {
     "directed_by": "{film} was directed by {other}.",
     "written_by": "{film} was written by {other}.",
     "starred_actors": "{other} starred in {film}.",
@@ -29,12 +29,12 @@ SAID = {
     "in_language": "{film} is in {other}.",
     "has_genre": "{film} is a {other} film.",
 }
-WHICH = {
+FILM_TEMPLATES = {
     "directed_by": "the film that {other} directed",
     "written_by": "the film that {other} wrote",
     "starred_actors": "the film that {other} starred in",
 }
-ASKED = {
+QUESTION_TEMPLATES = {
     "directed_by": "Who directed {which}?",
     "written_by": "Who wrote {which}?",
     "release_year": "In which year was {which} released?",
@@ -42,56 +42,56 @@ ASKED = {
 }
 
 
-class Fact(NamedTuple):
+class FilmFact(NamedTuple):
     film: str
     relation: str
-    other: str
+    entity: str
 
     @property
     def sentence(self) -> str:
-        return SAID[self.relation].format(film=self.film, other=self.other)
+        return SENTENCE_TEMPLATES[self.relation].format(film=self.film, other=self.entity)
 
 
-class Question(NamedTuple):
+class HopQuestion(NamedTuple):
     text: str
     answer: str
     proof: str  # the second fact
 
 
-def facts_of(path: Path, most: int, dice: random.Random) -> list[Fact]:
+def sample_facts(path: Path, max_facts: int, generator: random.Random) -> list[FilmFact]:
     """All facts of films drawn by dice, about ``most`` in all."""
-    films: dict[str, list[Fact]] = defaultdict(list)
+    films: dict[str, list[FilmFact]] = defaultdict(list)
     for line in path.read_text(encoding="utf-8").splitlines():
-        fact = Fact(*line.split("|"))
-        if fact.relation in SAID:
+        fact = FilmFact(*line.split("|"))
+        if fact.relation in SENTENCE_TEMPLATES:
             films[fact.film].append(fact)
-    taken: list[Fact] = []
-    for film in dice.sample(sorted(films), len(films)):
-        if len(taken) >= most:
+    facts: list[FilmFact] = []
+    for film in generator.sample(sorted(films), len(films)):
+        if len(facts) >= max_facts:
             break
-        taken += films[film]
-    return taken
+        facts += films[film]
+    return facts
 
 
-def questions_of(facts: list[Fact], dice: random.Random, most: int) -> list[Question]:
+def sample_questions(facts: list[FilmFact], generator: random.Random, max_questions: int) -> list[HopQuestion]:
     """Questions that two of the facts answer, and only one way."""
-    by_film: dict[tuple[str, str], set[str]] = defaultdict(set)
-    by_other: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for film, relation, other in facts:
-        by_film[film, relation].add(other)
-        by_other[other, relation].add(film)
-    found = []
-    for (other, first), films in sorted(by_other.items()):
+    entities_by_film: dict[tuple[str, str], set[str]] = defaultdict(set)
+    films_by_entity: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for film, relation, entity in facts:
+        entities_by_film[film, relation].add(entity)
+        films_by_entity[entity, relation].add(film)
+    questions = []
+    for (entity, first), films in sorted(films_by_entity.items()):
         film = next(iter(films))
-        for second, asked in ASKED.items():
-            answers = by_film.get((film, second), set())
-            if first not in WHICH or second == first or len(films) > 1 or len(answers) != 1:
+        for second, template in QUESTION_TEMPLATES.items():
+            answers = entities_by_film.get((film, second), set())
+            if first not in FILM_TEMPLATES or second == first or len(films) > 1 or len(answers) != 1:
                 continue
             answer = next(iter(answers))
-            if other != answer:
-                text = asked.format(which=WHICH[first].format(other=other))
-                found.append(Question(text, answer, Fact(film, second, answer).sentence))
-    return dice.sample(found, min(most, len(found)))
+            if entity != answer:
+                text = template.format(which=FILM_TEMPLATES[first].format(other=entity))
+                questions.append(HopQuestion(text, answer, FilmFact(film, second, answer).sentence))
+    return generator.sample(questions, min(max_questions, len(questions)))
 
 
 def main() -> None:
@@ -102,27 +102,27 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=500)
     parser.add_argument("--embedder", default=None, help="for a new memory")
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    dice = random.Random(given.seed)
-    facts = facts_of(given.metaqa / "kb.txt", given.facts, dice)
-    questions = questions_of(facts, dice, given.questions)
-    given.folder.mkdir(parents=True, exist_ok=True)
-    records = given.folder / "facts.jsonl"
+    args = parser.parse_args()
+    generator = random.Random(args.seed)
+    facts = sample_facts(args.metaqa / "kb.txt", args.facts, generator)
+    questions = sample_questions(facts, generator, args.questions)
+    args.folder.mkdir(parents=True, exist_ok=True)
+    records = args.folder / "facts.jsonl"
     lines = (json.dumps({"text": fact.sentence}) + "\n" for fact in dict.fromkeys(facts))
     records.write_text("".join(lines), encoding="utf-8")
-    with Memory(given.folder / "memory.db", embedder=given.embedder) as memory:
+    with Memory(args.folder / "memory.db", embedder=args.embedder) as memory:
         memory.remember(records)
         for hops in (1, 2):
-            proof = right = 0
+            num_proofs = num_right = 0
             for question in questions:
                 answer = memory.ask(question.text, hops=hops)
-                sentences = [one.sentence for one in answer.evidence]
-                proof += question.proof in sentences[:SHOWN]
-                right += question.answer in answer.text
-            told = {"proof": 100 * proof / len(questions), "right": 100 * right / len(questions)}
-            slots = memory.stats().passages
+                sentences = [evidence.sentence for evidence in answer.evidence]
+                num_proofs += question.proof in sentences[:TOP_K]
+                num_right += question.answer in answer.text
+            metrics = {"proof": 100 * num_proofs / len(questions), "right": 100 * num_right / len(questions)}
+            num_slots = memory.stats().passages
             print(
-                json.dumps({"hops": hops, "questions": len(questions), "slots": slots} | told),
+                json.dumps({"hops": hops, "questions": len(questions), "slots": num_slots} | metrics),
                 flush=True,
             )
 

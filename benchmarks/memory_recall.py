@@ -19,82 +19,90 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import squad_memory
-from squad_memory import PARTS, flat
+from squad_memory import SPLITS, normalize_spaces
 
 from mnemic import Memory
-from mnemic.data.text_tasks.examples import Asked
-from mnemic.store.retrieve.hybrid import Sought, seek, share
+from mnemic.data.text_tasks.examples import QuestionExample
+from mnemic.store.retrieve.hybrid import Candidates, choose_bm25_weight, retrieve_candidates
 
-MOST = 5  # passages that are looked at
+TOP_K = 5  # passages that are looked at
 
 
-def by_vectors(memory: Memory, sought: Sought) -> Sought:
+def score_by_passage_vectors(memory: Memory, candidates: Candidates) -> Candidates:
     """The same slots, but the vector of each is its only key."""
     assert memory.embedder is not None
-    assert sought.vectors is not None
-    products = memory.store.vectors(sought.slots) @ memory.embedder.embed([sought.query])[0]
-    scores = dict(zip(sought.slots, products.tolist()))
-    return sought._replace(vectors=sought.vectors._replace(scores=scores))
+    assert candidates.cosine is not None
+    products = (
+        memory.store.get_vectors(candidates.slot_ids) @ memory.embedder.embed([candidates.query])[0]
+    )
+    scores = dict(zip(candidates.slot_ids, products.tolist()))
+    return candidates._replace(cosine=candidates.cosine._replace(scores=scores))
 
 
-def measure(
-    memory: Memory, questions: list[Asked], shares: Sequence[float | None], whole: bool
+def measure_recall(
+    memory: Memory,
+    questions: list[QuestionExample],
+    bm25_weights: Sequence[float | None],
+    passage_vectors_only: bool,
 ) -> dict[float | None, dict[str, float]]:
     """Recall for each share, and how long looking takes, which is the same for all."""
-    ranks: dict[float | None, list[int]] = {lexical: [] for lexical in shares}
+    ranks: dict[float | None, list[int]] = {bm25_weight: [] for bm25_weight in bm25_weights}
     times = []
-    for one in questions:
-        began = time.perf_counter()
-        sought = seek(memory.store, memory.embedder, one.question)
-        times.append(1000 * (time.perf_counter() - began))
-        if whole:
-            sought = by_vectors(memory, sought)
-        for lexical in shares:
-            best = sought.mixed(share(memory.embedder, lexical)).best(MOST)
-            inside = [
-                flat(slot.passage.text) in flat(one.text) for slot in memory.store.slots(best)
+    for question in questions:
+        started = time.perf_counter()
+        candidates = retrieve_candidates(memory.store, memory.embedder, question.question)
+        times.append(1000 * (time.perf_counter() - started))
+        if passage_vectors_only:
+            candidates = score_by_passage_vectors(memory, candidates)
+        for bm25_weight in bm25_weights:
+            best = candidates.fuse(choose_bm25_weight(memory.embedder, bm25_weight)).top_slots(TOP_K)
+            is_in_paragraph = [
+                normalize_spaces(slot.passage.text) in normalize_spaces(question.text)
+                for slot in memory.store.get_slots(best)
             ]
-            ranks[lexical].append(inside.index(True) if any(inside) else MOST)
+            ranks[bm25_weight].append(is_in_paragraph.index(True) if any(is_in_paragraph) else TOP_K)
     times.sort()
     count = len(questions)
-    spent = {"search p50 ms": times[count // 2], "search p95 ms": times[int(count * 0.95)]}
+    latencies = {"search p50 ms": times[count // 2], "search p95 ms": times[int(count * 0.95)]}
     return {
-        lexical: {
-            "recall@1": 100 * sum(rank < 1 for rank in own) / count,
-            "recall@5": 100 * sum(rank < MOST for rank in own) / count,
+        bm25_weight: {
+            "recall@1": 100 * sum(rank < 1 for rank in weight_ranks) / count,
+            "recall@5": 100 * sum(rank < TOP_K for rank in weight_ranks) / count,
         }
-        | spent
-        for lexical, own in ranks.items()
+        | latencies
+        for bm25_weight, weight_ranks in ranks.items()
     }
 
 
-def sentences(memory: Memory, questions: list[Asked], lexical: float | None) -> dict[str, float]:
-    said = ((memory.ask(one.question, lexical=lexical).text, one.answers) for one in questions)
-    quoted = sum(any(text in answer for text in answers) for answer, answers in said)
-    return {"sentence": 100 * quoted / len(questions)}
+def measure_sentences(
+    memory: Memory, questions: list[QuestionExample], lexical: float | None
+) -> dict[str, float]:
+    answers_and_targets = ((memory.ask(question.question, lexical=lexical).text, question.answers) for question in questions)
+    num_right = sum(any(text in answer for text in answers) for answer, answers in answers_and_targets)
+    return {"sentence": 100 * num_right / len(questions)}
 
 
 def main() -> None:
-    how = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=how)
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
     parser.add_argument("squad", type=Path)
     parser.add_argument("--memory", required=True)
     parser.add_argument("--embedder", default=None)
     parser.add_argument("--questions", type=int, default=1000)
     parser.add_argument("--lexical", type=float, nargs="+", default=[None])
-    parser.add_argument("--part", choices=list(PARTS), default="dev")
-    parser.add_argument("--remember", choices=list(PARTS), nargs="+", default=list(PARTS))
+    parser.add_argument("--part", choices=list(SPLITS), default="dev")
+    parser.add_argument("--remember", choices=list(SPLITS), nargs="+", default=list(SPLITS))
     parser.add_argument("--whole", action="store_true")
-    given = parser.parse_args()
-    squad = squad_memory.read(given.squad)
-    questions = squad.sample(given.part, given.questions)
-    with Memory(given.memory, embedder=given.embedder, reader=None) as memory:
-        squad_memory.fill(memory, squad, given.remember)
-        for lexical, found in measure(memory, questions, given.lexical, given.whole).items():
-            if len(given.lexical) == 1:
-                found |= sentences(memory, questions, lexical)
-            print(f"\n{len(questions)} questions of {given.part}, lexical {lexical}")
-            for name, value in found.items():
+    args = parser.parse_args()
+    squad = squad_memory.read_squad(args.squad)
+    questions = squad.sample(args.part, args.questions)
+    with Memory(args.memory, embedder=args.embedder, reader=None) as memory:
+        squad_memory.fill_memory(memory, squad, args.remember)
+        for bm25_weight, metrics in measure_recall(memory, questions, args.lexical, args.whole).items():
+            if len(args.lexical) == 1:
+                metrics |= measure_sentences(memory, questions, bm25_weight)
+            print(f"\n{len(questions)} questions of {args.part}, lexical {bm25_weight}")
+            for name, value in metrics.items():
                 print(f"{name:14} {value:6.1f}", flush=True)
 
 

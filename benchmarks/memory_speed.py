@@ -8,7 +8,7 @@ with ``text``), else sentences of made-up words, as frequent as words are (Zipf)
 drawn: a thousand clusters, so that there is something to find; each sentence of several has a key.
 A query is a few words of one slot,
 and a vector near that of another. ``recall`` is the share of what sorting all vectors finds that
-``nearest`` finds, too. ``answer`` is the whole way from a question to a span: the question is
+``search_vectors`` finds, too. ``answer`` is the whole way from a question to a span: the question is
 embedded by the shipped reader's network (and then given its drawn vector), five passages are read.
 ``remember`` is the whole way of a text file into a new memory, ``cold`` a whole ``mnemic ask`` of
 it, in a process of its own, the best of three and the worst. One line of JSON each.
@@ -31,22 +31,22 @@ from typing import Any, NamedTuple
 import numpy
 
 from mnemic import Memory
-from mnemic.store import Asking, Embedder, SQLiteStore
-from mnemic.store.answer.ask import ask
-from mnemic.store.answer.reader import reader_of
-from mnemic.store.contract import Draft, Marks, Model, Vectors
-from mnemic.store.retrieve.embedders import embedder
-from mnemic.store.retrieve.hybrid import CANDIDATES, read
-from mnemic.store.retrieve.sentence_keys import without_keys
-from mnemic.store.sqlite.quantized import vector_blocks
+from mnemic.store import AskOptions, Embedder, SQLiteStore
+from mnemic.store.answer.ask import answer_question
+from mnemic.store.answer.reader import resolve_reader
+from mnemic.store.contract import Draft, EmbeddingModel, PassageEmbedding, Vectors
+from mnemic.store.retrieve.embedders import load_embedder
+from mnemic.store.retrieve.hybrid import NUM_CANDIDATES, read_hop
+from mnemic.store.retrieve.sentence_keys import without_sentence_vectors
+from mnemic.store.sqlite.quantized import read_vector_blocks
 from mnemic.text.documents import Passage, Sentence
-from mnemic.text.sentences import sentences as split
+from mnemic.text.sentences import split_sentences as split
 
-DOCUMENT = 1000  # slots
-CLUSTERS = 1000
-WORDS, LENGTH = 50_000, 20  # how many made-up words there are, and in a sentence
-ASKED = 6  # words of a query
-REMEMBERED = 2_000_000  # characters
+SLOTS_PER_DOCUMENT = 1000  # slots
+NUM_CLUSTERS = 1000
+NUM_WORDS, SENTENCE_WORDS = 50_000, 20  # how many made-up words there are, and in a sentence
+QUERY_WORDS = 6  # words of a query
+NUM_CHARACTERS = 2_000_000  # characters
 
 
 class Query(NamedTuple):
@@ -54,203 +54,224 @@ class Query(NamedTuple):
     vector: Vectors
 
 
-class Drawn:
+class FixedEmbedder:
     """An embedder for queries whose vectors are known: only the memory itself is timed."""
 
-    lexical = 0.3
+    bm25_weight = 0.3
 
-    def __init__(self, model: Model, vector: Vectors) -> None:
+    def __init__(self, model: EmbeddingModel, vector: Vectors) -> None:
         self.model = model
         self.vector = vector
 
-    def measure(self, texts: Any) -> list[int]:
+    def count_tokens(self, texts: Any) -> list[int]:
         return [len(text.split()) for text in texts]
 
     def embed(self, texts: Any) -> Vectors:
         return numpy.stack([self.vector for _ in texts])
 
-    def marks(self, texts: Any) -> list[Marks]:
-        return without_keys(self.embed(texts))
+    def embed_passages(self, texts: Any) -> list[PassageEmbedding]:
+        return without_sentence_vectors(self.embed(texts))
 
 
-class Paid(Drawn):
+class TimedEmbedder(FixedEmbedder):
     """The same, but a question takes the time that it takes the shipped reader's network."""
 
-    def __init__(self, real: Embedder, model: Model, vector: Vectors) -> None:
+    def __init__(self, embedder: Embedder, model: EmbeddingModel, vector: Vectors) -> None:
         super().__init__(model, vector)
-        self.real = real
+        self.real = embedder
 
     def embed(self, texts: Any) -> Vectors:
         self.real.embed(texts)
         return super().embed(texts)
 
 
-def sentences(texts: Path | None) -> Iterator[str]:
+def generate_sentences(texts: Path | None) -> Iterator[str]:
     """Sentences without end: those of the file, or made-up ones."""
     if texts is None:
-        dice = numpy.random.default_rng(0)
-        chances = 1 / numpy.arange(1, WORDS + 1)
-        steps = numpy.cumsum(chances / chances.sum())
+        generator = numpy.random.default_rng(0)
+        frequencies = 1 / numpy.arange(1, NUM_WORDS + 1)
+        cumulative = numpy.cumsum(frequencies / frequencies.sum())
         while True:
-            for row in numpy.searchsorted(steps, dice.random((1000, LENGTH))):
+            for row in numpy.searchsorted(cumulative, generator.random((1000, SENTENCE_WORDS))):
                 yield " ".join(f"w{number:x}" for number in row)
     while texts is not None:
-        opened = lzma.open if texts.suffix == ".xz" else open
-        with opened(texts, "rt", encoding="utf-8") as file:
+        open_file = lzma.open if texts.suffix == ".xz" else open
+        with open_file(texts, "rt", encoding="utf-8") as file:
             for line in file:
                 text = json.loads(line)["text"]
-                yield from (text[one.start : one.end] for one in split(text))
+                yield from (text[span.start : span.end] for span in split(text))
 
 
-def drawn_vectors(count: int, width: int, seed: int) -> Vectors:
+def draw_vectors(count: int, width: int, seed: int) -> Vectors:
     """Vectors around a thousand centres, of length 1."""
-    centres = numpy.random.default_rng(0).normal(size=(CLUSTERS, width))
-    dice = numpy.random.default_rng(seed)
-    found = centres[dice.integers(CLUSTERS, size=count)] + dice.normal(size=(count, width))
-    return (found / numpy.linalg.norm(found, axis=1, keepdims=True)).astype(numpy.float32)
+    centers = numpy.random.default_rng(0).normal(size=(NUM_CLUSTERS, width))
+    generator = numpy.random.default_rng(seed)
+    vectors = centers[generator.integers(NUM_CLUSTERS, size=count)] + generator.normal(size=(count, width))
+    return (vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True)).astype(numpy.float32)
 
 
-def drawn_marks(count: int, width: int, seed: int, keys: int) -> list[Marks]:
+def draw_passage_embeddings(
+    count: int, width: int, seed: int, num_keys: int
+) -> list[PassageEmbedding]:
     """Such vectors, and keys around each of them."""
-    vectors = drawn_vectors(count, width, seed)
-    dice = numpy.random.default_rng(seed)
-    rows = vectors[:, None] + dice.normal(size=(count, keys, width)) / width**0.5
-    rows /= numpy.linalg.norm(rows, axis=2, keepdims=True)
-    return [Marks(*own) for own in zip(vectors, rows.astype(numpy.float32))]
+    vectors = draw_vectors(count, width, seed)
+    generator = numpy.random.default_rng(seed)
+    keys = vectors[:, None] + generator.normal(size=(count, num_keys, width)) / width**0.5
+    keys /= numpy.linalg.norm(keys, axis=2, keepdims=True)
+    return [PassageEmbedding(*vector_and_keys) for vector_and_keys in zip(vectors, keys.astype(numpy.float32))]
 
 
-def fill(store: SQLiteStore, model: Model, count: int, texts: Path | None, length: int = 1) -> None:
-    source = sentences(texts)
-    with store.writing():
-        with store.change():
+def fill_store(
+    store: SQLiteStore, model: EmbeddingModel, count: int, texts: Path | None, length: int = 1
+) -> None:
+    source = generate_sentences(texts)
+    with store.write_session():
+        with store.transaction():
             store.set_model(model)
-        for number in range(0, count, DOCUMENT):
-            size = min(DOCUMENT, count - number)
-            marks = drawn_marks(size, model.width, 1 + number, length)
-            own = [" ".join(islice(source, length)) for _ in range(size)]
+        for number in range(0, count, SLOTS_PER_DOCUMENT):
+            size = min(SLOTS_PER_DOCUMENT, count - number)
+            embeddings = draw_passage_embeddings(size, model.width, 1 + number, length)
+            texts_of_slots = [" ".join(islice(source, length)) for _ in range(size)]
             passages = [
-                Passage(text, None, (Sentence(0, len(text), 1, 0, len(text)),)) for text in own
+                Passage(text, None, (Sentence(0, len(text), 1, 0, len(text)),)) for text in texts_of_slots
             ]
-            with store.change():
-                store.add(Draft(f"{number}", "text", f"{number}"), zip(passages, marks))
+            with store.transaction():
+                store.add_document(Draft(f"{number}", "text", f"{number}"), zip(passages, embeddings))
 
 
-def queries_of(store: SQLiteStore, model: Model, count: int, size: int) -> list[Query]:
-    dice = random.Random(1)
-    rolls = numpy.random.default_rng(1)
-    found = []
+def draw_queries(store: SQLiteStore, model: EmbeddingModel, count: int, size: int) -> list[Query]:
+    word_generator = random.Random(1)
+    vector_generator = numpy.random.default_rng(1)
+    queries = []
     for _ in range(count):
-        text, near = dice.randint(1, size), dice.randint(1, size)
-        words = store.slots([text])[0].passage.text.split()
-        asked = " ".join(
-            words[place] for place in sorted(dice.sample(range(len(words)), min(ASKED, len(words))))
+        text_slot, vector_slot = word_generator.randint(1, size), word_generator.randint(1, size)
+        words = store.get_slots([text_slot])[0].passage.text.split()
+        query_text = " ".join(
+            words[position]
+            for position in sorted(word_generator.sample(range(len(words)), min(QUERY_WORDS, len(words))))
         )
-        vector = store.vectors([near])[0] + rolls.normal(size=model.width) * 0.7 / model.width**0.5
-        found.append(Query(asked, (vector / numpy.linalg.norm(vector)).astype(numpy.float32)))
-    return found
+        vector = (
+            store.get_vectors([vector_slot])[0] + vector_generator.normal(size=model.width) * 0.7 / model.width**0.5
+        )
+        queries.append(Query(query_text, (vector / numpy.linalg.norm(vector)).astype(numpy.float32)))
+    return queries
 
 
-def exact(store: SQLiteStore, width: int, queries: list[Query], most: int) -> list[list[int]]:
+def search_exactly(
+    store: SQLiteStore, width: int, queries: list[Query], top_k: int
+) -> list[list[int]]:
     """The nearest slots of each query, best first, by sorting all; all vectors pass once."""
-    wanted = numpy.stack([query.vector for query in queries], axis=1)  # d q
-    every = numpy.zeros((len(queries), 0), numpy.int64)
-    best = numpy.zeros((len(queries), 0), numpy.float32)
-    for block in vector_blocks(store.connection, width):
-        scores = (block.vectors @ wanted).T  # q n
-        slots = numpy.broadcast_to(block.slots, scores.shape)
-        best, every = numpy.hstack([best, scores]), numpy.hstack([every, slots])
-        order = numpy.argsort(-best, axis=1)[:, :most]
-        best = numpy.take_along_axis(best, order, 1)
-        every = numpy.take_along_axis(every, order, 1)
-    return every.tolist()
+    query_vectors = numpy.stack([query.vector for query in queries], axis=1)  # d q
+    slot_ids = numpy.zeros((len(queries), 0), numpy.int64)
+    best_scores = numpy.zeros((len(queries), 0), numpy.float32)
+    for block in read_vector_blocks(store.connection, width):
+        scores = (block.vectors @ query_vectors).T  # q n
+        slots = numpy.broadcast_to(block.slot_ids, scores.shape)
+        best_scores, slot_ids = numpy.hstack([best_scores, scores]), numpy.hstack([slot_ids, slots])
+        order = numpy.argsort(-best_scores, axis=1)[:, :top_k]
+        best_scores = numpy.take_along_axis(best_scores, order, 1)
+        slot_ids = numpy.take_along_axis(slot_ids, order, 1)
+    return slot_ids.tolist()
 
 
-def timed(act: Callable[[Query], Any], queries: list[Query]) -> tuple[dict[str, float], list[Any]]:
+def time_queries(
+    act: Callable[[Query], Any], queries: list[Query]
+) -> tuple[dict[str, float], list[Any]]:
     """How long each took by the clock, and on average on the processor; and what was found."""
-    times, found = [], []
-    spent = time.process_time()
+    times, results = [], []
+    processor_ms = time.process_time()
     for query in queries:
-        began = time.perf_counter()
-        found.append(act(query))
-        times.append(1000 * (time.perf_counter() - began))
-    spent = 1000 * (time.process_time() - spent) / len(queries)
+        started = time.perf_counter()
+        results.append(act(query))
+        times.append(1000 * (time.perf_counter() - started))
+    processor_ms = 1000 * (time.process_time() - processor_ms) / len(queries)
     times.sort()
-    middle, high = times[len(times) // 2], times[int(len(times) * 0.95)]
-    told = {"p50_ms": middle, "p95_ms": high, "processor_ms": spent}
-    return {name: round(value, 2) for name, value in told.items()}, found
+    median_ms, p95_ms = times[len(times) // 2], times[int(len(times) * 0.95)]
+    latencies = {"p50_ms": median_ms, "p95_ms": p95_ms, "processor_ms": processor_ms}
+    return {name: round(value, 2) for name, value in latencies.items()}, results
 
 
-def measure(path: Path, model: Model, size: int, given: argparse.Namespace) -> dict[str, Any]:
-    told: dict[str, Any] = {"slots": size, "length": given.length, "width": model.width}
+def measure_store(
+    path: Path, model: EmbeddingModel, size: int, args: argparse.Namespace
+) -> dict[str, Any]:
+    report: dict[str, Any] = {"slots": size, "length": args.length, "width": model.width}
     if not path.exists():
-        began = time.perf_counter()
+        started = time.perf_counter()
         store = SQLiteStore(path)
-        fill(store, model, size, given.texts, given.length)
-        told["stored_per_s"] = round(size / (time.perf_counter() - began))
+        fill_store(store, model, size, args.texts, args.length)
+        report["stored_per_s"] = round(size / (time.perf_counter() - started))
         store.close()
     store = SQLiteStore(path, create=False)
-    queries = queries_of(store, model, given.queries, size)
+    queries = draw_queries(store, model, args.queries, size)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for name in ("first_s", "first_again_s"):  # the second time a cache may be there
         store.close()
         store = SQLiteStore(path, create=False)
-        began = time.perf_counter()
-        store.nearest(queries[0].vector, CANDIDATES)
-        told[name] = round(time.perf_counter() - began, 3)
+        started = time.perf_counter()
+        store.search_vectors(queries[0].vector, NUM_CANDIDATES)
+        report[name] = round(time.perf_counter() - started, 3)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    told["memory_mb"] = round((after - before) / 1024)
-    told["dense"], near = timed(lambda one: store.nearest(one.vector, CANDIDATES), queries)
-    truth = exact(store, model.width, queries, CANDIDATES)
-    for most in (10, CANDIDATES):
-        found = [{one.slot for one in got.best[:most]} for got in near]
-        same = [len(got.intersection(own[:most])) for own, got in zip(truth, found)]
-        told["dense"][f"recall@{most}"] = round(sum(same) / (len(queries) * most), 4)
-    told["bm25"], _ = timed(lambda one: store.match(one.text, CANDIDATES), queries)
-    told["hybrid"], _ = timed(lambda one: read(store, Drawn(model, one.vector), one.text), queries)
-    network, reader = embedder("reader"), reader_of("reader")
+    report["memory_mb"] = round((after - before) / 1024)
+    report["dense"], search_results = time_queries(
+        lambda query: store.search_vectors(query.vector, NUM_CANDIDATES), queries
+    )
+    exact_slots = search_exactly(store, model.width, queries, NUM_CANDIDATES)
+    for top_k in (10, NUM_CANDIDATES):
+        slot_sets = [{query.slot_id for query in got.best[:top_k]} for got in search_results]
+        num_shared = [len(got.intersection(own[:top_k])) for own, got in zip(exact_slots, slot_sets)]
+        report["dense"][f"recall@{top_k}"] = round(sum(num_shared) / (len(queries) * top_k), 4)
+    report["bm25"], _ = time_queries(lambda query: store.search_bm25(query.text, NUM_CANDIDATES), queries)
+    report["hybrid"], _ = time_queries(
+        lambda query: read_hop(store, FixedEmbedder(model, query.vector), query.text), queries
+    )
+    network, reader = load_embedder("reader"), resolve_reader("reader")
     assert network is not None
 
-    def answer(one: Query) -> Any:
-        return ask(store, Paid(network, model, one.vector), reader, one.text, Asking())
+    def answer(query: Query) -> Any:
+        return answer_question(
+            store, TimedEmbedder(network, model, query.vector), reader, query.text, AskOptions()
+        )
 
     answer(queries[0])  # which loads it
-    told["answer"], _ = timed(answer, queries)
+    report["answer"], _ = time_queries(answer, queries)
     store.close()
-    return told
+    return report
 
 
-def remember(texts: Path | None, name: str) -> dict[str, Any]:
+def time_remember(texts: Path | None, embedder_name: str) -> dict[str, Any]:
     """Sentences remembered a second: parsed, split, embedded, stored, indexed."""
     with tempfile.TemporaryDirectory() as folder:
-        own, size = [], 0
-        for text in sentences(texts):
-            own.append(text if texts else f"{text.capitalize()}.")
-            if (size := size + len(text)) > REMEMBERED:
+        lines, size = [], 0
+        for text in generate_sentences(texts):
+            lines.append(text if texts else f"{text.capitalize()}.")
+            if (size := size + len(text)) > NUM_CHARACTERS:
                 break
         file = Path(folder, "texts.txt")
-        file.write_text("\n".join(own), encoding="utf-8")
-        with Memory(Path(folder, "memory.db"), embedder=name) as memory:
-            began = time.perf_counter()
+        file.write_text("\n".join(lines), encoding="utf-8")
+        with Memory(Path(folder, "memory.db"), embedder=embedder_name) as memory:
+            started = time.perf_counter()
             memory.remember(file)
-            spent = time.perf_counter() - began
+            seconds = time.perf_counter() - started
             counts = memory.stats()
-        times = sorted(cold(memory.path, " ".join(own[-1].split()[:ASKED])) for _ in range(3))
-    rate = round(counts.sentences / spent)
-    told = {"remember": name, "sentences": counts.sentences, "sentences_per_s": rate}
-    return told | {"passages": counts.passages, "cold": {"best_s": times[0], "worst_s": times[-1]}}
+        times = sorted(
+            time_cold_ask(memory.path, " ".join(lines[-1].split()[:QUERY_WORDS])) for _ in range(3)
+        )
+    rate = round(counts.sentences / seconds)
+    report = {"remember": embedder_name, "sentences": counts.sentences, "sentences_per_s": rate}
+    return report | {"passages": counts.passages, "cold": {"best_s": times[0], "worst_s": times[-1]}}
 
 
-def cold(memory: object, question: str) -> float:
+def time_cold_ask(memory: object, question: str) -> float:
     """How long ``mnemic ask`` takes, with all that is to be loaded."""
-    began = time.perf_counter()
-    words = [sys.executable, "-m", "mnemic", "ask", "--json", "--memory", str(memory), question]
-    subprocess.run(words, check=True, capture_output=True)
-    return round(time.perf_counter() - began, 2)
+    started = time.perf_counter()
+    command = [sys.executable, "-m", "mnemic", "ask", "--json", "--memory", str(memory), question]
+    subprocess.run(command, check=True, capture_output=True)
+    return round(time.perf_counter() - started, 2)
 
 
 def main() -> None:
-    how = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=how)
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--slots", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--texts", type=Path, default=None)
@@ -258,13 +279,13 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=384)
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--embedder", default="hashed-ngrams")
-    given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    print(json.dumps(remember(given.texts, given.embedder)), flush=True)
-    for size in given.slots:
-        model = Model("drawn", "0", given.width)
-        path = given.folder / f"{size}-{given.length}-{given.width}.db"
-        print(json.dumps(measure(path, model, size, given)), flush=True)
+    args = parser.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    print(json.dumps(time_remember(args.texts, args.embedder)), flush=True)
+    for size in args.slots:
+        model = EmbeddingModel("drawn", "0", args.width)
+        path = args.folder / f"{size}-{args.length}-{args.width}.db"
+        print(json.dumps(measure_store(path, model, size, args)), flush=True)
 
 
 if __name__ == "__main__":

@@ -14,61 +14,66 @@ from collections.abc import Iterator
 import numpy
 
 from mnemic.store import PostgresStore
-from mnemic.store.contract import Draft, Model, Nearest, Vectors
-from mnemic.store.postgres import vectors as postgres_dense
-from mnemic.store.retrieve.sentence_keys import without_keys
+from mnemic.store.contract import Draft, EmbeddingModel, NearestSlots, Vectors
+from mnemic.store.postgres import vectors as postgres_vectors
+from mnemic.store.retrieve.sentence_keys import without_sentence_vectors
 from mnemic.text.documents import Passage, Sentence
 
-MOST, CENTRES, QUERIES = 200, 500, 30
+TOP_K, NUM_CENTERS, NUM_QUERIES = 200, 500, 30
 
 
-def around(centres: Vectors, count: int, dice: numpy.random.Generator) -> Iterator[Vectors]:
+def draw_vectors(
+    centers: Vectors, count: int, generator: numpy.random.Generator
+) -> Iterator[Vectors]:
     for number in range(count):
-        one = centres[number % CENTRES] + dice.normal(size=centres.shape[1])
-        yield (one / numpy.linalg.norm(one)).astype(numpy.float32)
+        vector = centers[number % NUM_CENTERS] + generator.normal(size=centers.shape[1])
+        yield (vector / numpy.linalg.norm(vector)).astype(numpy.float32)
 
 
-def ask(store: PostgresStore, queries: list[Vectors]) -> tuple[float, list[Nearest]]:
+def time_searches(store: PostgresStore, queries: list[Vectors]) -> tuple[float, list[NearestSlots]]:
     """The median time of a search, in milliseconds, and what was found."""
-    store.nearest(queries[0], MOST)
-    times, found = [], []
+    store.search_vectors(queries[0], TOP_K)
+    times, results = [], []
     for query in queries:
-        began = time.perf_counter()
-        found.append(store.nearest(query, MOST))
-        times.append(1000 * (time.perf_counter() - began))
-    return statistics.median(times), found
+        started = time.perf_counter()
+        results.append(store.search_vectors(query, TOP_K))
+        times.append(1000 * (time.perf_counter() - started))
+    return statistics.median(times), results
 
 
 def main() -> None:
-    how = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=how)
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=formatter)
     parser.add_argument("memory")
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--width", type=int, default=384)
-    given = parser.parse_args()
-    dice = numpy.random.default_rng(0)
-    centres = dice.normal(size=(CENTRES, given.width)).astype(numpy.float32)
-    texts = (f"Number {number}." for number in range(given.count))
+    args = parser.parse_args()
+    generator = numpy.random.default_rng(0)
+    centers = generator.normal(size=(NUM_CENTERS, args.width)).astype(numpy.float32)
+    texts = (f"Number {number}." for number in range(args.count))
     passages = (Passage(text, None, (Sentence(0, len(text), 1, 0, len(text)),)) for text in texts)
-    store = PostgresStore(given.memory)
-    postgres_dense.INDEXED = given.count + 1
-    with store.writing(), store.change():
-        store.set_model(Model("trial", "", given.width))
-        store.add(
-            Draft("", "text", ""), zip(passages, without_keys(around(centres, given.count, dice)))
+    store = PostgresStore(args.memory)
+    postgres_vectors.MIN_INDEXED_VECTORS = args.count + 1
+    with store.write_session(), store.transaction():
+        store.set_model(EmbeddingModel("trial", "", args.width))
+        store.add_document(
+            Draft("", "text", ""),
+            zip(passages, without_sentence_vectors(draw_vectors(centers, args.count, generator))),
         )
-    queries = list(around(centres, QUERIES, dice))
-    exact, truth = ask(store, queries)
-    postgres_dense.INDEXED = 1
-    began = time.perf_counter()
-    with store.writing():
+    queries = list(draw_vectors(centers, NUM_QUERIES, generator))
+    exact_ms, exact_results = time_searches(store, queries)
+    postgres_vectors.MIN_INDEXED_VECTORS = 1
+    started = time.perf_counter()
+    with store.write_session():
         pass
-    making = time.perf_counter() - began
-    indexed, found = ask(store, queries)
-    pairs = [({s.slot for s in a.best}, {s.slot for s in b.best}) for a, b in zip(truth, found)]
-    shared = statistics.mean(len(a & b) / len(a) for a, b in pairs)
-    print(f"{given.count} vectors of width {given.width}: every one {exact:.0f} ms, by the index")
-    print(f"{indexed:.1f} ms with recall {shared:.3f}; making it took {making:.0f} s")
+    indexing_s = time.perf_counter() - started
+    indexed_ms, indexed_results = time_searches(store, queries)
+    pairs = [
+        ({s.slot_id for s in a.best}, {s.slot_id for s in b.best}) for a, b in zip(exact_results, indexed_results)
+    ]
+    recall = statistics.mean(len(a & b) / len(a) for a, b in pairs)
+    print(f"{args.count} vectors of width {args.width}: every one {exact_ms:.0f} ms, by the index")
+    print(f"{indexed_ms:.1f} ms with recall {recall:.3f}; making it took {indexing_s:.0f} s")
     store.close()
 
 

@@ -18,16 +18,16 @@ from typing import Any
 
 import torch
 
-from mnemic.checkpoint.folder import Checkpoint, load
+from mnemic.checkpoint.folder import Checkpoint, load_checkpoint
 from mnemic.data import DATASETS
-from mnemic.data.text_tasks.retrieval import ArticleFiles, judged_set
-from mnemic.data.text_tasks.splits import room_of
-from mnemic.encode import for_inference
-from mnemic.evaluate.text_metrics import figures
+from mnemic.data.text_tasks.retrieval import ArticleFiles, make_evaluation_dataset
+from mnemic.data.text_tasks.splits import make_window_options
+from mnemic.encode import prepare_for_inference
+from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.recipe import build
-from mnemic.train.distributed import start_processes
+from mnemic.train.distributed import init_distributed
 
-BARS = {"exact": 71.5, "f1": 82.0, "no answer": 85.0, "recall@1": 70.0, "recall@5": 88.0}
+TARGETS = {"exact": 71.5, "f1": 82.0, "no answer": 85.0, "recall@1": 70.0, "recall@5": 88.0}
 
 
 def main() -> int:
@@ -39,36 +39,36 @@ def main() -> int:
     parser.add_argument("--articles", type=int, default=0, help="only so many; 0: all")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--precision", choices=["float32", "bfloat16", "auto"], default="float32")
-    given = parser.parse_args()
-    device = start_processes(given.device)
-    whole: dict[str, Any] = {"part": given.part, "precision": given.precision}
+    args = parser.parse_args()
+    device = init_distributed(args.device)
+    report: dict[str, Any] = {"part": args.part, "precision": args.precision}
     for role in ("model", "against"):
-        if name := getattr(given, role):
-            whole[role] = {"name": name} | measured(load(name), given, device)
-    if given.against:
-        own, other = whole["model"]["figures"], whole["against"]["figures"]
-        whole["gain"] = {name: own[name] - other[name] for name in own}
-    whole["bars"] = BARS
-    print(json.dumps(whole, indent=1))
+        if name := getattr(args, role):
+            report[role] = {"name": name} | measure_checkpoint(load_checkpoint(name), args, device)
+    if args.against:
+        model_metrics, other_metrics = report["model"]["figures"], report["against"]["figures"]
+        report["gain"] = {name: model_metrics[name] - other_metrics[name] for name in model_metrics}
+    report["bars"] = TARGETS
+    print(json.dumps(report, indent=1))
     return 0
 
 
-def measured(checkpoint: Checkpoint, given: argparse.Namespace, device: torch.device) -> Any:
+def measure_checkpoint(checkpoint: Checkpoint, args: argparse.Namespace, device: torch.device) -> Any:
     """All figures of one network."""
-    files = build(DATASETS, checkpoint.recipe["data"] | {"folder": given.data})
+    files = build(DATASETS, checkpoint.recipe["data"] | {"folder": args.data})
     if not isinstance(files, ArticleFiles):
         sys.exit(f"error: data of kind {checkpoint.recipe['data']['kind']!r}; expected a reader")
-    articles = files.told(given.part)[: given.articles or None]
-    more = files.told("train") + files.told("validation") if given.part == "test" else []
-    texts = judged_set(articles, checkpoint.tokenizer, room_of(files), more)
-    network = for_inference(checkpoint.network.to(device), given.precision)
-    began = time.monotonic()
-    found = figures(network, texts.to(device))
+    articles = files.read_split(args.part)[: args.articles or None]
+    extra_articles = files.read_split("train") + files.read_split("validation") if args.part == "test" else []
+    texts = make_evaluation_dataset(articles, checkpoint.tokenizer, make_window_options(files), extra_articles)
+    network = prepare_for_inference(checkpoint.network.to(device), args.precision)
+    started = time.monotonic()
+    metrics = compute_metrics(network, texts.to(device))
     return {
-        "figures": found,
-        "questions": len(texts.search.right) if texts.search else 0,
-        "paragraphs": len(texts.search.texts) if texts.search else 0,
-        "seconds": round(time.monotonic() - began, 1),
+        "figures": metrics,
+        "questions": len(texts.retrieval.gold_texts) if texts.retrieval else 0,
+        "paragraphs": len(texts.retrieval.texts) if texts.retrieval else 0,
+        "seconds": round(time.monotonic() - started, 1),
     }
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 Work = Callable[[], list[Tensor]]  # what it gives must be detached, or recording fails
 
 
-def seconds(work: Work, repeat: int) -> float:
+def time_replay(work: Work, repeat: int) -> float:
     """Of one replay, the mean of ``repeat``."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
@@ -28,18 +28,18 @@ def seconds(work: Work, repeat: int) -> float:
     return start.elapsed_time(end) / 1000 / repeat
 
 
-def launches(work: Work) -> int:
+def count_launches(work: Work) -> int:
     """How many kernels it starts."""
     work()
     torch.cuda.synchronize()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         work()
         torch.cuda.synchronize()
-    return sum(event.count for event in seen.key_averages() if event.self_device_time_total > 0)
+    return sum(event.count for event in profile.key_averages() if event.self_device_time_total > 0)
 
 
-def far(found: list[Tensor], wanted: list[Tensor]) -> float:
+def relative_difference(tensors: list[Tensor], expected: list[Tensor]) -> float:
     """The largest difference, as a share of the largest number of its tensor."""
     return max(
-        ((one - other).abs().max() / other.abs().max()).item() for one, other in zip(found, wanted)
+        ((tensor - reference).abs().max() / reference.abs().max()).item() for tensor, reference in zip(tensors, expected)
     )

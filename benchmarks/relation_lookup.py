@@ -17,91 +17,91 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.data.knowledge.dataset import KnowledgeFolder
-from mnemic.data.knowledge.format import Fact, Question
-from mnemic.text import Words
-from mnemic.text.tokenizers.words import fold
+from mnemic.data.knowledge.format import Fact, KnowledgeQuestion
+from mnemic.text import WordTokenizer
+from mnemic.text.tokenizers.words import normalize_word
 
-STEPS, RATE = 300, 0.05
+NUM_STEPS, LEARNING_RATE = 300, 0.05
 
 Index = dict[str, dict[str, list[str]]]  # entity → relation → what it leads to, in order
 
 
-def index_of(facts: Sequence[Fact]) -> Index:
+def index_facts(facts: Sequence[Fact]) -> Index:
     """Every fact from both ends; entities are spelled in lower case, as the vocabulary does."""
     index: Index = {}
     for fact in facts:
-        subject, end = fold(fact.subject), fold(fact.object)
+        subject, end = normalize_word(fact.subject), normalize_word(fact.object)
         index.setdefault(subject, {}).setdefault(fact.relation, []).append(end)
         index.setdefault(end, {}).setdefault(f"!{fact.relation}", []).append(subject)
     return index
 
 
-def parted(question: Question) -> tuple[str, str]:
+def split_question(question: KnowledgeQuestion) -> tuple[str, str]:
     """The entity, and the question without it."""
     start, end = question.text.index("["), question.text.rindex("]")
-    return fold(question.text[start + 1 : end]), question.text[:start] + question.text[end + 1 :]
+    return normalize_word(question.text[start + 1 : end]), question.text[:start] + question.text[end + 1 :]
 
 
-def agreement(found: Sequence[str], right: Sequence[str]) -> float:
+def compute_jaccard(entities: Sequence[str], answers: Sequence[str]) -> float:
     """How much two sets of answers share (Jaccard)."""
-    one, other = set(found), {fold(answer) for answer in right}
-    return len(one & other) / len(one | other)
+    entity_set, answer_set = set(entities), {normalize_word(answer) for answer in answers}
+    return len(entity_set & answer_set) / len(entity_set | answer_set)
 
 
-def best_relation(index: Index, question: Question) -> str | None:
+def find_best_relation(index: Index, question: KnowledgeQuestion) -> str | None:
     """The relation that gives the right answers best; None where none gives any."""
-    known = index.get(parted(question)[0], {})
-    agreed = {relation: agreement(ends, question.answers) for relation, ends in known.items()}
-    return max(agreed, key=lambda r: agreed[r]) if agreed and max(agreed.values()) else None
+    facts_of_entity = index.get(split_question(question)[0], {})
+    jaccard = {relation: compute_jaccard(ends, question.answers) for relation, ends in facts_of_entity.items()}
+    return max(jaccard, key=lambda r: jaccard[r]) if jaccard and max(jaccard.values()) else None
 
 
-def counts_of(questions: Sequence[Question], words: Words) -> Tensor:
+def count_words(questions: Sequence[KnowledgeQuestion], tokenizer: WordTokenizer) -> Tensor:
     """q v: how often each word stands in each question."""
-    counts = torch.zeros(len(questions), len(words))
+    counts = torch.zeros(len(questions), len(tokenizer))
     for row, question in enumerate(questions):
-        for number in words.encode(parted(question)[1]).ids:
-            counts[row, number] += 1
+        for word_id in tokenizer.encode(split_question(question)[1]).ids:
+            counts[row, word_id] += 1
     return counts
 
 
-def learn(counts: Tensor, targets: Tensor, relations: int) -> nn.Linear:
+def train_classifier(counts: Tensor, targets: Tensor, num_relations: int) -> nn.Linear:
     torch.manual_seed(0)
-    model = nn.Linear(counts.shape[1], relations)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=RATE)
-    for _ in range(STEPS):
-        optimiser.zero_grad()
+    model = nn.Linear(counts.shape[1], num_relations)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
+    for _ in range(NUM_STEPS):
+        optimizer.zero_grad()
         nn.functional.cross_entropy(model(counts), targets).backward()
-        optimiser.step()
+        optimizer.step()
     return model
 
 
-def look_up(index: Index, question: Question, ranked: Sequence[str]) -> str | None:
-    known = index.get(parted(question)[0], {})
-    return next((known[relation][0] for relation in ranked if relation in known), None)
+def look_up_answer(index: Index, question: KnowledgeQuestion, ranked_relations: Sequence[str]) -> str | None:
+    facts_of_entity = index.get(split_question(question)[0], {})
+    return next((facts_of_entity[relation][0] for relation in ranked_relations if relation in facts_of_entity), None)
 
 
-def measure(folder: str, split: str) -> dict[str, float]:
+def measure_hits(folder: str, split: str) -> dict[str, float]:
     """hits@1 in percent, beside the best that any choice of relation could reach."""
-    source, began = KnowledgeFolder(folder=folder), time.monotonic()
-    train, asked = source.told("train"), source.told("test" if split == "test" else "validation")
-    index = index_of(source.facts())
+    source, started = KnowledgeFolder(folder=folder), time.monotonic()
+    train, test_questions = source.read_split("train"), source.read_split("test" if split == "test" else "validation")
+    index = index_facts(source.load_facts())
     relations = sorted({relation for known in index.values() for relation in known})
-    labelled = [(own, best) for own in train if (best := best_relation(index, own)) is not None]
-    words = Words.of(parted(question)[1] for question in train)
+    labelled = [(train_question, best) for train_question in train if (best := find_best_relation(index, train_question)) is not None]
+    tokenizer = WordTokenizer.from_texts(split_question(question)[1] for question in train)
     targets = torch.tensor([relations.index(best) for _, best in labelled])
-    model = learn(counts_of([own for own, _ in labelled], words), targets, len(relations))
-    order = model(counts_of(asked, words)).argsort(1, descending=True).tolist()
-    hits = possible = 0
-    for question, ranks in zip(asked, order):
-        right = {fold(answer) for answer in question.answers}
-        hits += look_up(index, question, [relations[number] for number in ranks]) in right
-        best = best_relation(index, question)
-        possible += best is not None and look_up(index, question, [best]) in right
+    model = train_classifier(count_words([train_question for train_question, _ in labelled], tokenizer), targets, len(relations))
+    order = model(count_words(test_questions, tokenizer)).argsort(1, descending=True).tolist()
+    num_hits = num_possible = 0
+    for question, ranks in zip(test_questions, order):
+        right_answers = {normalize_word(answer) for answer in question.answers}
+        num_hits += look_up_answer(index, question, [relations[number] for number in ranks]) in right_answers
+        best = find_best_relation(index, question)
+        num_possible += best is not None and look_up_answer(index, question, [best]) in right_answers
     return {
-        "questions": len(asked),
-        "hits@1": round(100 * hits / len(asked), 2),
-        "hits@1 if every relation were right": round(100 * possible / len(asked), 2),
-        "seconds": round(time.monotonic() - began, 1),
+        "questions": len(test_questions),
+        "hits@1": round(100 * num_hits / len(test_questions), 2),
+        "hits@1 if every relation were right": round(100 * num_possible / len(test_questions), 2),
+        "seconds": round(time.monotonic() - started, 1),
     }
 
 
@@ -110,9 +110,9 @@ def main() -> None:
     parser.add_argument("--data", required=True, help="folder with kb.txt, dev.txt and test.txt")
     parser.add_argument("--split", choices=["validation", "test"], default="validation")
     parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    found = measure(given.data, given.split)
-    print(json.dumps(found) if given.json else "\n".join(f"{k}: {v}" for k, v in found.items()))
+    args = parser.parse_args()
+    metrics = measure_hits(args.data, args.split)
+    print(json.dumps(metrics) if args.json else "\n".join(f"{k}: {v}" for k, v in metrics.items()))
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from mnemic.encode.gated_gru import has_triton, relay
-from mnemic.encode.recurrence import run_fused, run_plain
-from mnemic.encode.recurrent import scan_real
+from mnemic.encode.gated_gru import has_triton, relay_gru
+from mnemic.encode.recurrence import run_fused, run_loop
+from mnemic.encode.recurrent import scan_with_mask
 
 
 def main() -> None:
@@ -24,42 +24,42 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--steps", type=int, default=1024)
     parser.add_argument("--repeat", type=int, default=20)
-    given = parser.parse_args()
+    args = parser.parse_args()
     if not torch.cuda.is_available() or not has_triton():
         raise SystemExit("this needs a GPU, and triton")
-    for width in given.widths:
-        for rows in given.rows:
-            print(compared(width, rows, given), flush=True)
+    for width in args.widths:
+        for rows in args.rows:
+            print(compare_kernels(width, rows, args), flush=True)
 
 
 @torch.no_grad()
-def compared(width: int, rows: int, given: argparse.Namespace) -> str:
+def compare_kernels(width: int, num_rows: int, args: argparse.Namespace) -> str:
     torch.manual_seed(0)
     network = nn.GRU(width, width, batch_first=True).cuda()
-    x = torch.randn(rows, given.steps, width, device="cuda")
-    mask, state = torch.ones_like(x[..., 0], dtype=torch.bool), (x.new_zeros(rows, width),)
+    x = torch.randn(num_rows, args.steps, width, device="cuda")
+    mask, state = torch.ones_like(x[..., 0], dtype=torch.bool), (x.new_zeros(num_rows, width),)
 
-    def relayed(*taken):  # type: ignore[no-untyped-def]
-        return scan_real(relay, *taken)
+    def relayed(*inputs):  # type: ignore[no-untyped-def]
+        return scan_with_mask(relay_gru, *inputs)
 
-    ways: dict[str, Callable[[], torch.Tensor]] = {
+    kernels: dict[str, Callable[[], torch.Tensor]] = {
         "torch": lambda: run_fused(network, x, mask, state, False)[0],
-        "relay": lambda: run_plain(network, relayed, x, mask, state, False)[0],
+        "relay": lambda: run_loop(network, relayed, x, mask, state, False)[0],
     }
-    states = [way() for way in ways.values()]
-    spent = dict.fromkeys(ways, 0.0)
-    for _ in range(given.repeat):
-        for name, way in ways.items():
+    states = [run_kernel() for run_kernel in kernels.values()]
+    spent = dict.fromkeys(kernels, 0.0)
+    for _ in range(args.repeat):
+        for name, run_kernel in kernels.items():
             torch.cuda.synchronize()
-            began = time.perf_counter()
-            way()
+            started = time.perf_counter()
+            run_kernel()
             torch.cuda.synchronize()
-            spent[name] += time.perf_counter() - began
-    each = {name: 1e6 * own / given.repeat / given.steps for name, own in spent.items()}
-    off = (states[0] - states[1]).abs().max().item()
+            spent[name] += time.perf_counter() - started
+    us_per_step = {name: 1e6 * seconds / args.repeat / args.steps for name, seconds in spent.items()}
+    difference = (states[0] - states[1]).abs().max().item()
     return (
-        f"width {width}, {rows} rows: torch {each['torch']:.2f}, relay {each['relay']:.2f} µs a "
-        f"step, {each['torch'] / each['relay']:.2f} times as fast, at most {off:.0e} apart"
+        f"width {width}, {num_rows} rows: torch {us_per_step['torch']:.2f}, relay {us_per_step['relay']:.2f} µs a "
+        f"step, {us_per_step['torch'] / us_per_step['relay']:.2f} times as fast, at most {difference:.0e} apart"
     )
 
 

@@ -8,48 +8,48 @@ from typing import Any
 # one network a task: mean accuracy of tasks 1-5 by tokens.
 ARMT = {0: 99.3, 4000: 98.1, 32_000: 98.0, 128_000: 96.9, 1_000_000: 93.4, 10_000_000: 76.6}
 RMT = {0: 99.4, 4000: 92.3, 32_000: 77.9, 128_000: 58.5, 1_000_000: 42.8, 10_000_000: 33.8}
-FROM = {"memory": "memory", "window": "the last window", "retrieval": "sentences most like it"}
+ANSWER_SOURCES = {"memory": "memory", "window": "the last window", "retrieval": "sentences most like it"}
 
 
-def long_rows(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
+def format_long_table(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
     """One line a length, and before them what was answered from: the mean over all seeds."""
     yield (
         "| answered from | tokens | 1 | 2 | 3 | 4 | 5 | mean ± deviation | ARMT | RMT | seeds "
         "| questions a task | tokens a second |"
     )
     yield "| --- |" + " ---: |" * 12
-    for (way, tokens), rows in sorted(by_length(runs).items(), key=order):
-        said, tasks = [row["mean"] for row in rows], list(rows[0]["accuracy"])
-        spread = f" ± {stdev(said):.1f}" if len(said) > 1 else ""
+    for (way, tokens), rows in sorted(group_by_length(runs).items(), key=sort_key_of):
+        means, tasks = [row["mean"] for row in rows], list(rows[0]["accuracy"])
+        spread = f" ± {stdev(means):.1f}" if len(means) > 1 else ""
         published = (ARMT, RMT) if way == "memory" else ({}, {})
         cells = [
-            FROM[way],
+            ANSWER_SOURCES[way],
             f"{tokens:,}",
             *(f"{mean(row['accuracy'][task] for row in rows):.1f}" for task in tasks),
-            f"**{mean(said):.1f}**{spread}",
-            *(str(own.get(tokens, "–")) for own in published),
+            f"**{mean(means):.1f}**{spread}",
+            *(str(accuracies.get(tokens, "–")) for accuracies in published),
             str(len(rows)),
             str(rows[0]["questions"] // len(tasks)),
-            pace(rows) if tokens and way != "window" else "–",
+            format_pace(rows) if tokens and way != "window" else "–",
         ]
         yield "| " + " | ".join(cells) + " |"
 
 
-def pace(rows: Sequence[dict[str, Any]]) -> str:
+def format_pace(rows: Sequence[dict[str, Any]]) -> str:
     """Tokens a second, where all of them were read."""
-    read = [row["tokens a second"] for row in rows if "tokens a second" in row]
-    return f"{mean(read):,.0f}" if len(read) == len(rows) else "–"
+    paces = [row["tokens a second"] for row in rows if "tokens a second" in row]
+    return f"{mean(paces):,.0f}" if len(paces) == len(rows) else "–"
 
 
-def by_length(runs: Sequence[dict[str, Any]]) -> dict[tuple[str, int], list[dict[str, Any]]]:
+def group_by_length(runs: Sequence[dict[str, Any]]) -> dict[tuple[str, int], list[dict[str, Any]]]:
     """What all runs had, by what they answered from and the tokens they had read."""
-    found: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    rows_by_length: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for run in runs:
         for row in run["rows"]:
-            found.setdefault((run["way"], row["tokens"]), []).append(row)
-    return found
+            rows_by_length.setdefault((run["way"], row["tokens"]), []).append(row)
+    return rows_by_length
 
 
-def order(one: tuple[tuple[str, int], Any]) -> tuple[int, int]:
-    (way, tokens), _ = one
-    return list(FROM).index(way), tokens
+def sort_key_of(group: tuple[tuple[str, int], Any]) -> tuple[int, int]:
+    (way, tokens), _ = group
+    return list(ANSWER_SOURCES).index(way), tokens

@@ -22,45 +22,45 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from results_long import long_rows
+from results_long import format_long_table
 
-from mnemic.reproduce.statistics import evidence_line, summary_of
+from mnemic.reproduce.statistics import format_evidence, summarize_table
 
-READ = (  # the head of the columns that say what was read, tasks 1 / 2 / 3
+EVIDENCE_COLUMNS = (  # the head of the columns that say what was read, tasks 1 / 2 / 3
     "reads a proof, tasks 1 / 2 / 3, % | answer changes without it; without another, % | ",
     "---: | ---: | ",
 )
 DOCS = Path(__file__).parents[1] / "docs"
-ALL = 20  # tasks of bAbI
+NUM_TASKS = 20  # tasks of bAbI
 KINDS = "rows|networks|tasks|tuned|words|long"
 BLOCK = re.compile(rf"(<!-- ({KINDS}):\s(.*?)\s-->)\n.*?<!-- end -->", re.DOTALL)
 
 
 def main() -> None:
     page = DOCS / "results.md"
-    page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+    page.write_text(fill_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
-def filled(page: str) -> str:
+def fill_tables(page: str) -> str:
     """The page with every table written anew."""
 
-    def block(found: re.Match[str]) -> str:
-        head, kind, named = found[1], found[2], labelled(found[3])
+    def replace_block(found: re.Match[str]) -> str:
+        head, kind, labels_by_name = found[1], found[2], parse_names(found[3])
         if kind == "tuned":
-            lines = tuned([runs_of(name) for name in named], list(named.values()))
+            lines = format_tuned_table([read_runs(name) for name in labels_by_name], list(labels_by_name.values()))
             return "\n".join([head, "", *lines, "", "<!-- end -->"])
         if kind == "long":
-            lines = long_rows([measured(f"long-context/{name}") for name in named])
+            lines = format_long_table([read_table(f"long-context/{name}") for name in labels_by_name])
             return "\n".join([head, "", *lines, "", "<!-- end -->"])
-        tables, labels = [measured(name) for name in named], list(named.values())
-        kinds = {"rows": rows, "networks": networks, "tasks": task_rows, "words": word_rows}
+        tables, labels = [read_table(name) for name in labels_by_name], list(labels_by_name.values())
+        kinds = {"rows": format_settings_table, "networks": format_networks_table, "tasks": format_tasks_table, "words": format_words_table}
         lines = kinds[kind](tables, labels)
         return "\n".join([head, "", *lines, "", "<!-- end -->"])
 
-    return BLOCK.sub(block, page)
+    return BLOCK.sub(replace_block, page)
 
 
-def labelled(text: str) -> dict[str, str]:
+def parse_names(text: str) -> dict[str, str]:
     """The names in a table's first line, each with its label or nothing."""
     if "=" not in text:
         return dict.fromkeys(text.split(), "")
@@ -68,20 +68,20 @@ def labelled(text: str) -> dict[str, str]:
     return {name.strip(): label.strip() for name, _, label in pairs}
 
 
-def measured(name: str) -> dict[str, Any]:
+def read_table(name: str) -> dict[str, Any]:
     return json.loads((DOCS / "results" / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def runs_of(task: str) -> list[dict[str, Any]]:
+def read_runs(task: str) -> list[dict[str, Any]]:
     """What fine-tuning measured, seed by seed."""
     paths = sorted((DOCS / "results" / "fine-tuning").glob(f"{task}-[0-9]*.json"))
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-    if not found:
+    runs = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    if not runs:
         raise SystemExit(f"docs/results/fine-tuning has no {task}-SEED.json")
-    return sorted(found, key=lambda run: run["seed"])
+    return sorted(runs, key=lambda run: run["seed"])
 
 
-def tuned(groups: Sequence[list[dict[str, Any]]], labels: Sequence[str]) -> Iterator[str]:
+def format_tuned_table(groups: Sequence[list[dict[str, Any]]], labels: Sequence[str]) -> Iterator[str]:
     """One line a task: the mean of all seeds; a label is what was published for a larger BERT."""
     yield (
         "| task | BERT base, published | ours: mean ± deviation | seeds | validation | begun with "
@@ -89,95 +89,95 @@ def tuned(groups: Sequence[list[dict[str, Any]]], labels: Sequence[str]) -> Iter
     )
     yield "| --- | ---: | ---: | --- | ---: | --- | --- | ---: | --- |"
     for runs, label in zip(groups, labels):
-        test, held = ([next(iter(run[k].values())) for run in runs] for k in ("test", "validation"))
-        spread = f" ± {stdev(test):.1f}" if len(test) > 1 else ""
-        own = runs[0]
-        sets = {one.partition("=")[0]: one for one in own["sets"]}  # of one name the last counts
+        test_scores, validation_scores = ([next(iter(run[k].values())) for run in runs] for k in ("test", "validation"))
+        spread = f" ± {stdev(test_scores):.1f}" if len(test_scores) > 1 else ""
+        first_run = runs[0]
+        sets = {setting.partition("=")[0]: setting for setting in first_run["sets"]}  # of one name the last counts
         cells = [
-            own["title"],
+            first_run["title"],
             label or "–",
-            f"**{mean(test):.1f}**{spread}",
+            f"**{mean(test_scores):.1f}**{spread}",
             ", ".join(str(run["seed"]) for run in runs),
-            f"{mean(held):.1f}",
-            ", then ".join(filter(None, ["MiniLM" if own["started"] else "dice", own["before"]])),
-            f"`{' '.join([own['recipe'], *sets.values()])}`",
+            f"{mean(validation_scores):.1f}",
+            ", then ".join(filter(None, ["MiniLM" if first_run["started"] else "dice", first_run["before"]])),
+            f"`{' '.join([first_run['recipe'], *sets.values()])}`",
             f"{mean(run['seconds'] for run in runs):.0f}",
             "; ".join(dict.fromkeys(run["hardware"] for run in runs)),
         ]
         yield "| " + " | ".join(cells) + " |"
 
 
-def rows(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
+def format_settings_table(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
     """One line a measured table: published beside ours."""
-    read = any(table["ours"].get("evidence") for table in tables)
+    has_evidence = any(table["ours"].get("evidence") for table in tables)
     yield (
         "| setting | published | ours: best | mean ± deviation | median | failed, published / ours "
-        f"| seeds | {READ[0] * read}command | hardware |"
+        f"| seeds | {EVIDENCE_COLUMNS[0] * has_evidence}command | hardware |"
     )
-    yield f"| --- | ---: | ---: | ---: | ---: | ---: | --- | {READ[1] * read}--- | --- |"
+    yield f"| --- | ---: | ---: | ---: | ---: | ---: | --- | {EVIDENCE_COLUMNS[1] * has_evidence}--- | --- |"
     for table, label in zip(tables, labels):
-        ours, paper = table["ours"], table["published"]
+        measured, paper = table["ours"], table["published"]
         same = not table["overrides"]
-        published, theirs = (paper["mean_error"], paper["failed"]) if paper and same else ("–", "–")
+        published, published_failed = (paper["mean_error"], paper["failed"]) if paper and same else ("–", "–")
         cells = [
             label or f"{table['size']} {table['setting']}",
             str(published),
-            f"**{ours['best']:.1f}**",
-            spread(ours, len(table["seeds"])),
-            f"{ours['median']:.1f}",
-            f"{theirs} / {ours['failed']}",
+            f"**{measured['best']:.1f}**",
+            format_spread(measured, len(table["seeds"])),
+            f"{measured['median']:.1f}",
+            f"{published_failed} / {measured['failed']}",
             f"0–{len(table['seeds']) - 1}",
-            *(reads(ours.get("evidence", {})) if read else ()),
-            f"`{command(table)}`",
+            *(format_evidence_cells(measured.get("evidence", {})) if has_evidence else ()),
+            f"`{format_command(table)}`",
             table["hardware"],
         ]
         yield "| " + " | ".join(cells) + " |"
 
 
-def spread(ours: dict[str, Any], seeds: int) -> str:
+def format_spread(statistics: dict[str, Any], seeds: int) -> str:
     """The mean with its deviation, which one run does not have."""
-    return f"{ours['mean_error']:.1f}" + (f" ± {ours['std']:.1f}" if seeds > 1 else "")
+    return f"{statistics['mean_error']:.1f}" + (f" ± {statistics['std']:.1f}" if seeds > 1 else "")
 
 
-def networks(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
+def format_networks_table(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
     """One line a network: published beside ours, what it read, and what it cost."""
     yield (
         "| network | published: error / failed | ours: best / failed | mean ± deviation | seeds "
-        f"| best chosen by | {READ[0]}minutes | hardware |"
+        f"| best chosen by | {EVIDENCE_COLUMNS[0]}minutes | hardware |"
     )
-    yield f"| --- | ---: | ---: | ---: | ---: | --- | {READ[1]}---: | --- |"
+    yield f"| --- | ---: | ---: | ---: | ---: | --- | {EVIDENCE_COLUMNS[1]}---: | --- |"
     for table, label in zip(tables, labels):
-        row = summary_of(table)
+        row = summarize_table(table)
         goal, failed = row["published"], row["published_failed"]
         cells = [
             label or f"{row['recipe']}, {row['size']} {row['setting']}",
             "–" if goal is None else f"{goal} / {failed}",
             f"**{row['best']:.1f} / {row['failed']}**",
-            spread(row, row["seeds"]),
+            format_spread(row, row["seeds"]),
             str(row["seeds"]),
             row["selection"],
-            *reads(row["evidence"]),
+            *format_evidence_cells(row["evidence"]),
             f"{row['minutes']:.0f}",
             row["hardware"],
         ]
         yield "| " + " | ".join(cells) + " |"
 
 
-def reads(evidence: dict[str, dict[str, float]]) -> list[str]:
+def format_evidence_cells(evidence: dict[str, dict[str, float]]) -> list[str]:
     """Two cells: how often a proof is read; how often the answer needs it, and another one."""
     if not evidence:
         return ["–", "–"]
-    found, needed, other = (
-        evidence_line(evidence, k) for k in ("supporting", "most_read", "other")
+    supporting, needed, unrelated = (
+        format_evidence(evidence, k) for k in ("supporting", "most_read", "other")
     )
-    return [found, f"{needed}; {other}"]
+    return [supporting, f"{needed}; {unrelated}"]
 
 
-def task_rows(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
+def format_tasks_table(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
     """One line a task, two columns a measured table."""
-    own = [f"{table['size']} {table['setting']}" for table in tables]
-    titles = [f"{label or name}: {{}}" for label, name in zip(labels, own)]
-    names = [title.format(what) for title in titles for what in ("published", "best", "mean")]
+    default_labels = [f"{table['size']} {table['setting']}" for table in tables]
+    titles = [f"{label or name}: {{}}" for label, name in zip(labels, default_labels)]
+    names = [title.format(statistic) for title in titles for statistic in ("published", "best", "mean")]
     yield "| task | " + " | ".join(names) + " |"
     yield "| --- |" + " ---: |" * len(names)
     for task in tables[0]["ours"]["per_task"]:
@@ -189,15 +189,15 @@ def task_rows(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterat
         yield f"| {task} | " + " | ".join(cells) + " |"
 
 
-def word_rows(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
+def format_words_table(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
     """One line a language model; above them what guessing by frequency would give."""
     heads = "network | perplexity | of known words | weights | words read | seconds | seeds"
     yield f"| {heads} | hardware |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | --- | --- |"
     for table in tables:
-        guess, seeds = table["unigram"], len(table["seeds"])
+        unigram, seeds = table["unigram"], len(table["seeds"])
         yield (
-            f"| word frequencies | {guess['perplexity']:.1f} | {guess['known words']:.1f} | | "
+            f"| word frequencies | {unigram['perplexity']:.1f} | {unigram['known words']:.1f} | | "
             f"{table['words']['train']:,} | | | |"
         )
         for row in table["rows"]:
@@ -215,31 +215,31 @@ def word_rows(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterat
             yield "| " + " | ".join(cells) + " |"
         yield ""
         yield (
-            f"A vocabulary of {table['vocab']:,}; {guess['unknown %']:.1f} % of the "
+            f"A vocabulary of {table['vocab']:,}; {unigram['unknown %']:.1f} % of the "
             f"{table['words']['test']:,} words asked for are not in it. "
-            f"`{words_command(table)}`"
+            f"`{format_words_command(table)}`"
         )
 
 
-def words_command(table: dict[str, Any]) -> str:
+def format_words_command(table: dict[str, Any]) -> str:
     """What was typed to measure it."""
-    words = ["mnemic", "table", "words", "--data", "DIR"]
-    words += ["--seeds", str(len(table["seeds"]))] if len(table["seeds"]) > 1 else []
+    command = ["mnemic", "table", "words", "--data", "DIR"]
+    command += ["--seeds", str(len(table["seeds"]))] if len(table["seeds"]) > 1 else []
     for text in table["overrides"]:
-        words += ["--set", text]
-    return shlex.join(words)
+        command += ["--set", text]
+    return shlex.join(command)
 
 
-def command(table: dict[str, Any]) -> str:
+def format_command(table: dict[str, Any]) -> str:
     """What was typed to measure it."""
-    words = ["mnemic", "table", "babi", "--recipe", table["recipe"], "--size", table["size"]]
-    words += ["--joint"] if table["setting"] == "joint" else []
-    words += ["--seeds", str(len(table["seeds"])), "--data", "DIR"]
-    if len(tasks := table["ours"]["per_task"]) < ALL:
-        words += ["--tasks", ",".join(tasks)]
+    command = ["mnemic", "table", "babi", "--recipe", table["recipe"], "--size", table["size"]]
+    command += ["--joint"] if table["setting"] == "joint" else []
+    command += ["--seeds", str(len(table["seeds"])), "--data", "DIR"]
+    if len(tasks := table["ours"]["per_task"]) < NUM_TASKS:
+        command += ["--tasks", ",".join(tasks)]
     for text in table["overrides"]:
-        words += ["--set", text]
-    return shlex.join(words)
+        command += ["--set", text]
+    return shlex.join(command)
 
 
 if __name__ == "__main__":

@@ -13,19 +13,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
-from recorded import far, launches, seconds
+from recorded import relative_difference, count_launches, time_replay
 from torch import Tensor
 from torch.func import vmap
 
-from mnemic.encode.gated_gru import scan_at_once, scan_plainly
+from mnemic.encode.gated_gru import scan_with_kernel, scan_stepwise
 
 try:
     from mnemic.kernels import gru_scan as kernel
 except ImportError as error:
     raise SystemExit(f"this needs a GPU, and triton: {error}") from None
 
-Scanning = Callable[..., tuple[Tensor, Tensor]]
-TRIED: list[dict[str, int | str]] = [  # each alone; the first stays as the kernels have it
+ScanFunction = Callable[..., tuple[Tensor, Tensor]]
+CONFIGURATIONS: list[dict[str, int | str]] = [  # each alone; the first stays as the kernels have it
     {},
     {"STAGES": 1},
     {"STAGES": 2},
@@ -44,56 +44,56 @@ TRIED: list[dict[str, int | str]] = [  # each alone; the first stays as the kern
 ]
 
 
-def sequences(asked: argparse.Namespace) -> list[Tensor]:
+def make_inputs(args: argparse.Namespace) -> list[Tensor]:
     """Given, gates, weight, bias and start; one step in five is padding."""
     torch.manual_seed(0)
-    b, n, g, d = asked.rows, asked.steps, asked.parts, asked.width
+    b, n, g, d = args.rows, args.steps, args.parts, args.width
     shapes = [(b, n, g, d), (b, n), (g * d, d), (g * d,), (b, d)]
-    made = [torch.randn(asked.runs, *shape, device="cuda") for shape in shapes]
-    made[1] = (torch.rand_like(made[1]) > 0.2).float()
-    made[2] *= d**-0.5
-    return [part.requires_grad_() for part in made]
+    tensors = [torch.randn(args.runs, *shape, device="cuda") for shape in shapes]
+    tensors[1] = (torch.rand_like(tensors[1]) > 0.2).float()
+    tensors[2] *= d**-0.5
+    return [tensor.requires_grad_() for tensor in tensors]
 
 
-def both_ways(function: Scanning, taken: list[Tensor]) -> list[Tensor]:
+def run_forward_backward(scan: ScanFunction, inputs: list[Tensor]) -> list[Tensor]:
     """States, last state and all gradients."""
-    states, last = vmap(function)(*taken)
-    loss = states.square().sum() + (last * taken[4].detach()).sum()
-    return [states.detach(), last.detach(), *torch.autograd.grad(loss, taken)]
+    states, last = vmap(scan)(*inputs)
+    loss = states.square().sum() + (last * inputs[4].detach()).sum()
+    return [states.detach(), last.detach(), *torch.autograd.grad(loss, inputs)]
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     sizes = {"runs": 10, "rows": 100, "steps": 130, "width": 80, "parts": 3, "repeat": 20}
     for name, size in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=size)
     parser.add_argument("--once", action="store_true", help="try no other sizes")
-    asked = parser.parse_args(words)
-    taken = sequences(asked)
-    wanted, found = both_ways(scan_plainly, taken), both_ways(scan_at_once, taken)
-    took = {}
-    for name, function in {"plain": scan_plainly, "kernels": scan_at_once}.items():
-        work = partial(both_ways, function, taken)
-        took[name] = seconds(work, asked.repeat)
+    args = parser.parse_args(argv)
+    inputs = make_inputs(args)
+    expected, kernel_outputs = run_forward_backward(scan_stepwise, inputs), run_forward_backward(scan_with_kernel, inputs)
+    replay_s = {}
+    for name, function in {"plain": scan_stepwise, "kernels": scan_with_kernel}.items():
+        work = partial(run_forward_backward, function, inputs)
+        replay_s[name] = time_replay(work, args.repeat)
         print(
-            f"{name}: {launches(work)} launches, {took[name] * 1e3:.3f} ms forward and "
-            f"backward, {took[name] / asked.steps * 1e6:.1f} µs a step"
+            f"{name}: {count_launches(work)} launches, {replay_s[name] * 1e3:.3f} ms forward and "
+            f"backward, {replay_s[name] / args.steps * 1e6:.1f} µs a step"
         )
-    ratio = took["plain"] / took["kernels"]
-    print(f"kernels are {ratio:.1f} times as fast, off by {far(found, wanted):.1e}")
-    names = {name for changes in TRIED for name in changes}
-    usual = {name: getattr(kernel, name) for name in sorted(names)}
-    for changes in [] if asked.once else TRIED:
-        for name, value in (usual | changes).items():
+    ratio = replay_s["plain"] / replay_s["kernels"]
+    print(f"kernels are {ratio:.1f} times as fast, off by {relative_difference(kernel_outputs, expected):.1e}")
+    names = {name for changes in CONFIGURATIONS for name in changes}
+    default_values = {name: getattr(kernel, name) for name in sorted(names)}
+    for changes in [] if args.once else CONFIGURATIONS:
+        for name, value in (default_values | changes).items():
             setattr(kernel, name, value)
-        where = " ".join(f"{name} {value}" for name, value in (usual | changes).items())
+        configuration = " ".join(f"{name} {value}" for name, value in (default_values | changes).items())
         try:
-            off = far(both_ways(scan_at_once, taken), wanted)
-            again = seconds(partial(both_ways, scan_at_once, taken), asked.repeat)
+            difference = relative_difference(run_forward_backward(scan_with_kernel, inputs), expected)
+            configuration_s = time_replay(partial(run_forward_backward, scan_with_kernel, inputs), args.repeat)
         except Exception as error:  # too large for the chip: triton has several kinds of it
-            print(f"{where}: {type(error).__name__}")
+            print(f"{configuration}: {type(error).__name__}")
             continue
-        print(f"{where}: {again / asked.steps * 1e6:.1f} µs a step, off by {off:.1e}", flush=True)
+        print(f"{configuration}: {configuration_s / args.steps * 1e6:.1f} µs a step, off by {difference:.1e}", flush=True)
 
 
 if __name__ == "__main__":

@@ -17,69 +17,69 @@ from mnemic import Memory
 from mnemic.checkpoint.atomic_files import read_json
 from mnemic.checkpoint.shipped import WEIGHTS
 from mnemic.data import DATASETS
-from mnemic.data.contract import Part
-from mnemic.data.text_tasks.examples import Asked
+from mnemic.data.contract import Split
+from mnemic.data.text_tasks.examples import QuestionExample
 from mnemic.data.text_tasks.retrieval import ArticleFiles
 from mnemic.recipe import build
 
-PARTS: dict[str, Part] = {"train": "train", "held": "validation", "dev": "test"}
+SPLITS: dict[str, Split] = {"train": "train", "held": "validation", "dev": "test"}
 
 
 class Squad(NamedTuple):
     """The articles of each part; an article is its questions with their paragraphs."""
 
-    parts: dict[str, list[list[Asked]]]
+    splits: dict[str, list[list[QuestionExample]]]
 
-    def sample(self, part: str, count: int) -> list[Asked]:
+    def sample(self, split: str, count: int) -> list[QuestionExample]:
         """That many questions of a part, by dice that always fall alike."""
-        every = [one for article in self.parts[part] for one in article]
-        return random.Random(0).sample(every, min(count, len(every)))
+        questions = [question for article in self.splits[split] for question in article]
+        return random.Random(0).sample(questions, min(count, len(questions)))
 
 
-def read(folder: Path) -> Squad:
+def read_squad(folder: Path) -> Squad:
     """train-v1.1.json.gz and dev-v1.1.json.gz of a folder, parted as for the shipped reader."""
     recipe = read_json(WEIGHTS / "reader" / "recipe.json")["recipe"]
     files = build(DATASETS, recipe["data"] | {"folder": str(folder)})
     assert isinstance(files, ArticleFiles)
-    return Squad({name: files.told(part) for name, part in PARTS.items()})
+    return Squad({name: files.read_split(split) for name, split in SPLITS.items()})
 
 
-def fill(memory: Memory, squad: Squad, parts: Iterable[str] = PARTS) -> None:
+def fill_memory(memory: Memory, squad: Squad, splits: Iterable[str] = SPLITS) -> None:
     """Remember every paragraph, a record each, of one file an article beside the memory."""
-    folder = files_of(memory)
+    folder = article_folder_of(memory)
     if not folder.is_dir():
         folder.mkdir(parents=True)
-        for part, articles in squad.parts.items():
+        for split, articles in squad.splits.items():
             for number, article in enumerate(articles):
-                texts = dict.fromkeys(one.text for one in article)
+                texts = dict.fromkeys(question.text for question in article)
                 lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
-                (folder / f"{part}-{number:03}.jsonl").write_text(lines, encoding="utf-8")
-    began = time.perf_counter()
-    files = [path for part in parts for path in sorted(folder.glob(f"{part}-*.jsonl"))]
-    added = sum(step.passages for step in memory.remember(*files))
-    spent = time.perf_counter() - began
-    if added:
-        rate = memory.stats().sentences / spent
-        print(f"remembered: {added} passages in {spent:.0f} s, {rate:.0f} sentences/s", flush=True)
+                (folder / f"{split}-{number:03}.jsonl").write_text(lines, encoding="utf-8")
+    started = time.perf_counter()
+    files = [path for split in splits for path in sorted(folder.glob(f"{split}-*.jsonl"))]
+    num_passages = sum(step.passages for step in memory.remember(*files))
+    seconds = time.perf_counter() - started
+    if num_passages:
+        rate = memory.stats().sentences / seconds
+        print(f"remembered: {num_passages} passages in {seconds:.0f} s, {rate:.0f} sentences/s", flush=True)
 
 
-def files_of(memory: Memory) -> Path:
+def article_folder_of(memory: Memory) -> Path:
     """Where the files of a memory's articles are: beside it, or here if it lies on a server."""
-    own = memory.path if isinstance(memory.path, Path) else Path("squad")
-    return own.with_suffix(".articles")
+    path = memory.path if isinstance(memory.path, Path) else Path("squad")
+    return path.with_suffix(".articles")
 
 
-def flat(text: str) -> str:
+def normalize_spaces(text: str) -> str:
     return " ".join(text.split())
 
 
-def forgetful(path: Path, part: str) -> Memory:
+def copy_without_split(path: Path, split: str) -> Memory:
     """A copy of a memory that has forgotten all articles of a part; made once, beside it."""
-    copy = path.with_name(f"{path.stem}-without-{part}.db")
+    copy = path.with_name(f"{path.stem}-without-{split}.db")
     if not copy.exists():
-        beside = path.with_name(f".{copy.name}")
-        shutil.copy(path, beside)
-        with Memory(beside) as memory:
-            memory.forget(*sorted(files_of(Memory(path)).glob(f"{part}-*.jsonl")))
-        beside.replace(copy)
+        temporary = path.with_name(f".{copy.name}")
+        shutil.copy(path, temporary)
+        with Memory(temporary) as memory:
+            memory.forget(*sorted(article_folder_of(Memory(path)).glob(f"{split}-*.jsonl")))
+        temporary.replace(copy)
     return Memory(copy)

@@ -8,21 +8,21 @@ well: nearly all are parts of what was trained on.
 from random import Random
 
 
-def held_back(raw: bytes, share: float = 0.1, seed: int = 0) -> tuple[bytes, bytes]:
+def split_whole_sentences(raw: bytes, share: float = 0.1, seed: int = 0) -> tuple[bytes, bytes]:
     """The file (a header, then phrase, tab, label) as what is trained on, and whole sentences."""
     header, *lines = raw.decode("utf-8").splitlines(keepends=True)
     words = {line: tuple(line.split("\t")[0].split()) for line in lines}
-    within: dict[tuple[str, ...], set[str]] = {}  # phrase -> whole sentences it is a part of
-    whole = []
+    sentences_with_phrase: dict[tuple[str, ...], set[str]] = {}  # phrase -> whole sentences it is a part of
+    sentence_lines = []
     for line in sorted(words, key=lambda line: -len(words[line])):
-        own = words[line]
-        if own in within:
+        sentence_words = words[line]
+        if sentence_words in sentences_with_phrase:
             continue
-        whole.append(line)
-        for first in range(len(own)):
-            for end in range(first + 1, len(own) + 1):
-                within.setdefault(own[first:end], set()).add(line)
-    held = set(Random(seed).sample(sorted(whole), round(share * len(whole))))
-    kept = [line for line in lines if not within[words[line]] <= held]
-    whole = [line for line in words if line in held]
-    return "".join([header, *kept]).encode(), "".join([header, *whole]).encode()
+        sentence_lines.append(line)
+        for first in range(len(sentence_words)):
+            for end in range(first + 1, len(sentence_words) + 1):
+                sentences_with_phrase.setdefault(sentence_words[first:end], set()).add(line)
+    held_out = set(Random(seed).sample(sorted(sentence_lines), round(share * len(sentence_lines))))
+    train_lines = [line for line in lines if not sentences_with_phrase[words[line]] <= held_out]
+    sentence_lines = [line for line in words if line in held_out]
+    return "".join([header, *train_lines]).encode(), "".join([header, *sentence_lines]).encode()

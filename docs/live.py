@@ -40,10 +40,10 @@ TABLES = {  # what a recipe calls it: where its kinds are listed
 
 def recipes() -> Iterator[str]:
     """Every shipped recipe with its text."""
-    from mnemic.recipe import find, names
+    from mnemic.recipe import find_recipe, recipe_names
 
-    for name in names():
-        yield f"### {name}\n\n```toml\n{find(name).read_text(encoding='utf-8')}```\n"
+    for name in recipe_names():
+        yield f"### {name}\n\n```toml\n{find_recipe(name).read_text(encoding='utf-8')}```\n"
 
 
 def kinds() -> Iterator[str]:

@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
     from mnemic.data.babi.format import read_story
     from mnemic.memory import Reading, Written
-    from mnemic.models import Network, assemble
-    from mnemic.predict import Answer, Evidence, ask_story
+    from mnemic.models import MemoryNetwork as Network
+    from mnemic.models import build_model as assemble
+    from mnemic.predict import SentenceEvidence as Evidence
+    from mnemic.predict import StoryAnswer as Answer
+    from mnemic.predict import ask_story
     from mnemic.predict.memory_state import State
     from mnemic.predict.model import Model, load
-    from mnemic.recipe import ConfigError
-    from mnemic.recipe import load as load_recipe
+    from mnemic.recipe import ConfigError, load_recipe
     from mnemic.store import Memory
     from mnemic.train.run import fit
     from mnemic.train.sklearn import TextClassifier
@@ -56,5 +58,11 @@ _HOMES = {
     "mnemic.recipe": ["ConfigError", "load_recipe"],
     "mnemic.store": ["Memory"],
 }
+_ALIASES = {
+    "Answer": "StoryAnswer",
+    "Evidence": "SentenceEvidence",
+    "Network": "MemoryNetwork",
+    "assemble": "build_model",
+}
 if not TYPE_CHECKING:  # a type checker would take every name for known
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES, {"load_recipe": "load"})
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES, _ALIASES)

@@ -3,7 +3,9 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,12 +20,9 @@ ROOMS = (
     "data", "models", "respond", "memory", "encode", "kernels", "text", "recipe",
 )  # fmt: skip
 SCREEN = {"typer", "click", "rich", "matplotlib"}  # only a command may need these
-KERNELS = {
-    path for path in (ROOT / "kernels").glob("*.py") if path.stem != "__init__"
-}  # need triton
+KERNELS = {path for path in (ROOT / "kernels").glob("*.py") if path.stem != "__init__"}  # need triton
 ALLOWED = {"torch", "numpy", "tokenizers", "safetensors"}  # all that importing the library needs
-LONG: dict[str, str] = {}  # files of more than MOST lines, each with its reason
-MOST = 400
+MAX_LINES, MAX_FILES = 400, 20  # lines per file, Python files per folder
 
 
 class Import(NamedTuple):
@@ -101,9 +100,7 @@ def test_imports_point_down() -> None:
 def test_the_walk_sees_an_arrow_back() -> None:
     """The test above would be empty if it overlooked an import."""
     text = "import mnemic.train\ndef f():\n  from mnemic.predict import x\n  from mnemic import cli"
-    found = [
-        (one.module, one.inside) for one in imports_of(ROOT / "data" / "x.py", ast.parse(text))
-    ]
+    found = [(one.module, one.inside) for one in imports_of(ROOT / "data" / "x.py", ast.parse(text))]
     assert found == [("mnemic.train", False), ("mnemic.predict.x", True), ("mnemic.cli", True)]
     assert [room_of_module(module) for module, _ in found] == ["train", "predict", "cli"]
     assert room_of_module("mnemic.__version__") is None
@@ -112,11 +109,7 @@ def test_the_walk_sees_an_arrow_back() -> None:
 
 
 def test_only_commands_know_a_screen() -> None:
-    assert not [
-        one.place
-        for one in IMPORTS
-        if one.module.split(".")[0] in SCREEN and room_of_file(one.path) != "cli"
-    ]
+    assert not [one.place for one in IMPORTS if one.module.split(".")[0] in SCREEN and room_of_file(one.path) != "cli"]
 
 
 def test_what_is_not_needed_at_import_is_imported_on_use() -> None:
@@ -144,9 +137,7 @@ def test_sentencex_is_imported_only_where_it_is_used() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_nothing_is_pickled(path: Path) -> None:
     pickling = {"pickle", "cPickle", "dill", "joblib", "shelve", "marshal", "cloudpickle"}
-    assert not [
-        one.place for one in imports_of(path, TREES[path]) if one.module.split(".")[0] in pickling
-    ]
+    assert not [one.place for one in imports_of(path, TREES[path]) if one.module.split(".")[0] in pickling]
     for node, _ in walk(TREES[path]):
         if isinstance(node, ast.Attribute):
             assert ast.unparse(node) not in {"torch.save", "torch.load"}, f"{path}:{node.lineno}"
@@ -156,16 +147,38 @@ def test_nothing_is_pickled(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_file_holds_one_idea(path: Path) -> None:
-    """More than 400 lines need a reason, told in LONG."""
     lines = len(path.read_text(encoding="utf-8").splitlines())
-    name = str(path.relative_to(ROOT))
-    assert lines <= MOST or name in LONG, f"{lines} lines: split the idea, not the text"
+    assert lines <= MAX_LINES, f"{lines} lines: split the idea, not the text"
 
 
-def test_every_exception_from_the_length_is_still_needed() -> None:
-    for name, reason in LONG.items():
-        assert reason
-        assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) > MOST
+def test_a_folder_can_be_overlooked() -> None:
+    counts = Counter(path.parent.relative_to(ROOT).as_posix() for path in FILES)
+    assert not {folder: count for folder, count in counts.items() if count > MAX_FILES}
+
+
+def test_no_module_leads_back_to_itself() -> None:
+    """Imports that wait in functions, or are for type checkers alone, count as well.
+
+    The package's own ``__init__`` names everything and is left out.
+    """
+    names = {module_name(path): path for path in FILES}
+    graph: dict[str, set[str]] = {name: set() for name in names}
+    for one in IMPORTS:
+        here, parent = module_name(one.path), one.module.rpartition(".")[0]
+        target = one.module if one.module in names else parent
+        if target in names and target not in (here, "mnemic") and here != "mnemic":
+            graph[here].add(target)
+    with pytest.raises(CycleError):
+        TopologicalSorter({"a": {"b"}, "b": {"a"}}).prepare()
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"imports go round: {' → '.join(error.args[1])}")
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
 
 
 # Every module of the library in one process that has nothing but the four packages.

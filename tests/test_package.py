@@ -80,16 +80,8 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path) -> None
         for path in (ROOT / "mnemic").rglob("*")
         if path.suffix in (".py", ".toml", ".typed")
     }
-    assert {
-        "mnemic/recipes/memn2n.toml",
-        "mnemic/reproduce/published.toml",
-        "mnemic/py.typed",
-    } < source
-    source |= {
-        path.relative_to(ROOT).as_posix()
-        for path in (ROOT / "mnemic" / "weights").rglob("*")
-        if path.is_file()
-    }
+    assert {"mnemic/recipes/memn2n.toml", "mnemic/reproduce/published.toml", "mnemic/py.typed"} < source
+    source |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "mnemic" / "weights").rglob("*") if path.is_file()}
     assert "mnemic/weights/entnet-babi/weights.safetensors" in source
     assert source <= inside
     beside = {name.split("/")[0] for name in inside}
@@ -99,9 +91,7 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path) -> None
 
 def test_the_wheel_works_in_an_empty_environment(installed: Path, tmp_path: Path) -> None:
     """From another folder: recipes, a few steps of training, questions, the demonstration."""
-    where = run(
-        installed / "python", "-c", "import mnemic; print(mnemic.__file__)", folder=tmp_path
-    )
+    where = run(installed / "python", "-c", "import mnemic; print(mnemic.__file__)", folder=tmp_path)
     assert Path(where.strip()).is_relative_to(installed.parent)
     known = json.loads(run(installed / "mnemic", "recipes", "--json", folder=tmp_path))
     assert {"memn2n", "memn2n-joint"} <= {recipe["name"] for recipe in known["recipes"]}
@@ -164,13 +154,7 @@ for module in pkgutil.walk_packages(mnemic.__path__, "mnemic."):
 new = {name.split(".")[0] for name in set(sys.modules) - before}
 print(*sorted(new - set(sys.stdlib_module_names)))
 """
-    assert set(python(program, tmp_path).split()) <= {
-        "mnemic",
-        "numpy",
-        "safetensors",
-        "tokenizers",
-        "torch",
-    }
+    assert set(python(program, tmp_path).split()) <= {"mnemic", "numpy", "safetensors", "tokenizers", "torch"}
 
 
 def test_public_names_are_loaded_when_used_and_known_to_type_checkers() -> None:
@@ -191,9 +175,7 @@ def test_public_names_are_loaded_when_used_and_known_to_type_checkers() -> None:
 
 
 def test_constraints_pin_everything_the_package_asks_for() -> None:
-    pins = re.findall(
-        r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    pins = re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(encoding="utf-8"), re.MULTILINE)
     pinned = {name.lower().replace("_", "-") for name, _ in pins}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [*project["dependencies"]]

@@ -114,7 +114,4 @@ def check_options(command: Any, words: list[str]) -> None:
 
 def test_the_readme_opens_with_the_two_commands_that_do_everything() -> None:
     first = blocks(README)[0]
-    assert [line.split()[1:3] for line in first.text.splitlines()] == [
-        ["make", "demo"],
-        ["make", "test"],
-    ]
+    assert [line.split()[1:3] for line in first.text.splitlines()] == [["make", "demo"], ["make", "test"]]

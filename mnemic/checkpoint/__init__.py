@@ -1,1 +1,1 @@
-"""Trained networks on disk: folders of plain files."""
+"""Save and load trained networks as folders of plain files."""

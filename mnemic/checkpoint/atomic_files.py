@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside, renamed into place, known by their SHA-256."""
+"""Write files and folders atomically: write, flush, rename; and hash them with SHA-256."""
 
 import json
 import os
@@ -9,26 +9,30 @@ from typing import Any
 
 
 class CheckpointError(ValueError):
-    """A checkpoint cannot be read; the message names the file and what is wrong with it."""
+    """Report a checkpoint that cannot be read: which file, and why."""
 
 
-def replace(beside: Path, folder: Path) -> None:
-    """Put a finished folder in another's place; at every moment one of the two is whole."""
-    old = old_of(folder)
+def replace_folder(new_folder: Path, folder: Path) -> None:
+    """Replace ``folder`` by the finished ``new_folder``.
+
+    At every moment either the old or the new folder is complete on disk.
+    """
+    backup = backup_path_of(folder)
     if folder.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        os.rename(folder, old)
-    os.rename(beside, folder)
-    flush(folder.parent)
-    shutil.rmtree(old, ignore_errors=True)
+        shutil.rmtree(backup, ignore_errors=True)
+        os.rename(folder, backup)
+    os.rename(new_folder, folder)
+    flush_to_disk(folder.parent)
+    shutil.rmtree(backup, ignore_errors=True)
 
 
-def old_of(folder: Path) -> Path:
+def backup_path_of(folder: Path) -> Path:
+    """The path of the old folder while ``replace_folder`` replaces it."""
     return folder.with_name(f".{folder.name}.old")
 
 
-def flush(path: Path) -> None:
-    """Make sure that a file or folder has reached the disk."""
+def flush_to_disk(path: Path) -> None:
+    """Flush a file or folder to the disk with ``fsync``."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -36,19 +40,22 @@ def flush(path: Path) -> None:
         os.close(handle)
 
 
-def digest(path: Path) -> str:
+def hash_file(path: Path) -> str:
+    """Return the SHA-256 of a file as hexadecimal digits."""
     with path.open("rb") as file:
-        whole = sha256()
-        while part := file.read(1 << 20):
-            whole.update(part)
-    return whole.hexdigest()
+        hasher = sha256()
+        while chunk := file.read(1 << 20):
+            hasher.update(chunk)
+    return hasher.hexdigest()
 
 
 def write_json(path: Path, value: Any) -> None:
+    """Write a value to a file as indented JSON."""
     path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object from a file, or raise ``CheckpointError``."""
     if not path.is_file():
         raise CheckpointError(f"{path} is missing")
     try:
@@ -56,5 +63,5 @@ def read_json(path: Path) -> dict[str, Any]:
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path} is no valid JSON: {error}") from None
     if not isinstance(value, dict):
-        raise CheckpointError(f"{path} holds no table")
+        raise CheckpointError(f"{path} does not hold a JSON object")
     return value

@@ -1,7 +1,8 @@
-"""One network from several that began alike: the mean of their weights (Wortsman et al. 2022).
+"""Average the weights of several fine-tuned networks into one: model soups (Wortsman et al. 2022).
 
-Runs that start from the same trained encoder, with other seeds or settings, end in one valley; its
-middle often does better than any of them, and costs no more to use than one.
+Runs that start from the same trained encoder, with different seeds or settings, end in the same
+valley of the loss. Its middle often does better than any of them, and costs no more to use than
+one network.
 """
 
 from collections.abc import Sequence
@@ -11,54 +12,74 @@ from typing import Any
 
 import torch
 
-from mnemic.checkpoint.folder import Checkpoint, Progress, fill, load, save, weights_of
+from mnemic.checkpoint.folder import (
+    Checkpoint,
+    TrainingProgress,
+    load_checkpoint,
+    load_weights,
+    save_checkpoint,
+    weights_of,
+)
 from mnemic.recipe import ConfigError
 
-UNMEASURED: dict[str, Any] = {"validation": None, "figures": {}}  # a line of a log without them
+UNMEASURED: dict[str, Any] = {"validation": None, "figures": {}}  # set in each row of the log
 
 
-def average(runs: Sequence[Path], out: Path) -> Checkpoint:
-    """Write the mean of finished ``runs`` to the folder ``out``; recipe and seed are the first's.
+def average_checkpoints(runs: Sequence[Path], out: Path) -> Checkpoint:
+    """Average the weights of finished ``runs`` and save them to the folder ``out``.
 
-    Its log has the lines of all of them, so that their time adds up, without what was measured on
-    the way: that is not said of the mean.
+    Recipe and seed are those of the first run. The log has the rows of all runs, so that their
+    times add up, but without their validation metrics, which do not hold for the mean.
     """
     if len(runs) < 2:
-        raise ConfigError(f"an average is of two runs or more, not of {len(runs)}")
+        raise ConfigError(f"an average needs at least two runs, not {len(runs)}")
     if out.exists():
-        raise ConfigError(f"{out} is there already; give the average a folder of its own")
-    found = [load(run) for run in runs]
-    for run, own in zip(runs, found):
-        check_alike(runs[0], found[0], run, own)
-    each = [weights_of(own.network) for own in found]
-    mean = {name: mean_of([own[name] for own in each]) for name in each[0]}
-    fill(found[0].network, mean, out)
-    history = [row | UNMEASURED for own in found for row in own.progress.history]
-    progress = Progress(phase=found[0].progress.phase, done=True, history=history)
-    whole = replace(found[0], progress=progress, state={})
-    save(out, whole)
-    return whole
+        raise ConfigError(f"{out} exists already; give a new folder for the average")
+    checkpoints = [load_checkpoint(run) for run in runs]
+    for run, checkpoint in zip(runs, checkpoints):
+        check_compatible(runs[0], checkpoints[0], run, checkpoint)
+    weights_by_run = [weights_of(checkpoint.network) for checkpoint in checkpoints]
+    mean = {
+        name: average_tensors([weights[name] for weights in weights_by_run])
+        for name in weights_by_run[0]
+    }
+    load_weights(checkpoints[0].network, mean, out)
+    history = [
+        row | UNMEASURED for checkpoint in checkpoints for row in checkpoint.progress.history
+    ]
+    progress = TrainingProgress(phase=checkpoints[0].progress.phase, done=True, history=history)
+    averaged = replace(checkpoints[0], progress=progress, state={})
+    save_checkpoint(out, averaged)
+    return averaged
 
 
-def check_alike(first: Path, one: Checkpoint, second: Path, other: Checkpoint) -> None:
-    """Only weights that mean the same thing can be averaged."""
-    if not other.progress.done:
-        raise ConfigError(f"{second} is not trained to the end; finish it first")
-    for what, mine, yours in (
-        ("models", *(own.recipe["model"] | {"start": None} for own in (one, other))),
-        ("sizes", one.sizes, other.sizes),
-        ("labels", one.labels, other.labels),
+def check_compatible(
+    first_path: Path, first: Checkpoint, second_path: Path, second: Checkpoint
+) -> None:
+    """Raise an error if two runs have different models, sizes, labels or tokenizers."""
+    if not second.progress.done:
+        raise ConfigError(f"{second_path} is not trained to the end; finish it first")
+    for aspect, first_value, second_value in (
+        (
+            "models",
+            *(checkpoint.recipe["model"] | {"start": None} for checkpoint in (first, second)),
+        ),
+        ("sizes", first.sizes, second.sizes),
+        ("labels", first.labels, second.labels),
     ):
-        if mine != yours:
-            raise ConfigError(f"{first} and {second} differ in their {what}: {mine}, {yours}")
-    if one.tokenizer != other.tokenizer:
-        raise ConfigError(f"{first} and {second} have different tokenizers")
+        if first_value != second_value:
+            raise ConfigError(
+                f"{first_path} and {second_path} differ in their {aspect}: "
+                f"{first_value}, {second_value}"
+            )
+    if first.tokenizer != second.tokenizer:
+        raise ConfigError(f"{first_path} and {second_path} have different tokenizers")
 
 
-def mean_of(weights: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The mean of one weight in all runs; counts and the like have to be equal."""
+def average_tensors(weights: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Average one weight over all runs; integer tensors must be equal in all of them."""
     if weights[0].is_floating_point():
-        return torch.stack([own.double() for own in weights]).mean(0).to(weights[0].dtype)
-    if any(not torch.equal(weights[0], own) for own in weights[1:]):
-        raise ConfigError("the runs differ in a weight of whole numbers, which has no mean")
+        return torch.stack([weight.double() for weight in weights]).mean(0).to(weights[0].dtype)
+    if any(not torch.equal(weights[0], weight) for weight in weights[1:]):
+        raise ConfigError("the runs differ in an integer tensor, which cannot be averaged")
     return weights[0]

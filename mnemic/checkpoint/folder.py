@@ -1,13 +1,14 @@
-"""A checkpoint is a folder of plain files, written beside and renamed into place.
+"""Save, find, verify and load checkpoints. A checkpoint is a folder of plain files:
 
     recipe.json            the recipe, the seed, the sizes the network was built from, the labels
-    weights.safetensors    every weight once, but those of a shipped network that it shares
+    weights.safetensors    every weight once, except those it shares with a shipped network
     tokenizer.json         the vocabulary
     progress.json          where training stands: phase, step, history
-    progress.safetensors   the optimiser's state, carried state and dropout's random state
-    manifest.json          format, version and the SHA-256 of all the others
+    progress.safetensors   the state of the optimizer, carried state and dropout's random state
+    manifest.json          format, version and the SHA-256 of all other files
 
-Nothing is pickled. A file that is missing, cut short or changed is an error that names it.
+The folder is written under another name and renamed when it is complete. Nothing is pickled.
+Loading raises an error that names any file that is missing, truncated or changed.
 """
 
 import shutil
@@ -19,24 +20,23 @@ from typing import Any
 from torch import Tensor, nn
 
 from mnemic import __version__
-from mnemic.checkpoint import shared_weights as share
-from mnemic.checkpoint import shipped
+from mnemic.checkpoint import shared_weights, shipped
 from mnemic.checkpoint.atomic_files import (
     CheckpointError,
-    digest,
-    flush,
-    old_of,
+    backup_path_of,
+    flush_to_disk,
+    hash_file,
     read_json,
-    replace,
+    replace_folder,
     write_json,
 )
-from mnemic.checkpoint.quantize import quantised
+from mnemic.checkpoint.quantize import quantize_weights
 from mnemic.checkpoint.tensors import read_tensors, write_tensors
-from mnemic.encode.precision import Precision, for_inference
-from mnemic.models import assemble
-from mnemic.recipe import Recipe, listed
+from mnemic.encode.precision import Precision, prepare_for_inference
+from mnemic.models import build_model
+from mnemic.recipe import Recipe, join_words
 from mnemic.text import Tokenizer
-from mnemic.text import load as load_tokenizer
+from mnemic.text import load_tokenizer as load_tokenizer
 
 FORMAT = 1
 RECIPE, WEIGHTS, TOKENIZER = "recipe.json", "weights.safetensors", "tokenizer.json"
@@ -44,158 +44,174 @@ PROGRESS, STATE, MANIFEST = "progress.json", "progress.safetensors", "manifest.j
 
 
 @dataclass(frozen=True, kw_only=True)
-class Progress:
-    """Where training stands."""
+class TrainingProgress:
+    """How far a run has been trained, and its log so far."""
 
     phase: int = 0  # counted from 0; equal to the number of phases when training is over
     step: int = 0  # steps taken in this phase
     done: bool = False
-    history: list[dict[str, Any]] = field(default_factory=list)  # one row a logged epoch
+    history: list[dict[str, Any]] = field(default_factory=list)  # one row per logged epoch
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint:
-    """A trained, or half trained, network and all that is needed to use it or to go on."""
+    """A network, fully trained or not, with everything to use it or resume training."""
 
     recipe: Recipe
     seed: int
     sizes: Mapping[str, Any]
     tokenizer: Tokenizer
-    network: Any  # a Network or a Reader
-    progress: Progress
-    state: Mapping[str, Tensor]  # of the optimiser, of dropout's dice, carried
-    labels: tuple[str, ...] = ()  # what answers are called, in the order of their scores
-    origin: str = field(default="", compare=False)  # where it was loaded from, to be found again
+    network: Any  # one of the model classes of mnemic.models
+    progress: TrainingProgress
+    state: Mapping[str, Tensor]  # optimizer, random generator, carried state
+    labels: tuple[str, ...] = ()  # names of the answers, in the order of their logits
+    origin: str = field(default="", compare=False)  # the path or name it was loaded from
 
 
-def save(folder: Path, checkpoint: Checkpoint, *, small: bool = False, shares: str = "") -> None:
-    """Write the whole folder beside its place, then put it there; ``small``: with 8-bit weights.
+def save_checkpoint(
+    folder: Path, checkpoint: Checkpoint, *, quantize: bool = False, share_with: str = ""
+) -> None:
+    """Save a checkpoint to ``folder``, which it replaces atomically.
 
-    ``shares`` names a shipped network: weights that are its own, too, are left out.
+    ``quantize`` stores weights in 8 bits. ``share_with`` names a shipped network: weights that are
+    equal to its weights are left out.
     """
     weights = weights_of(checkpoint.network)
-    beside = folder.with_name(f".{folder.name}.new")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
-    described = {"recipe": checkpoint.recipe, "seed": checkpoint.seed, "sizes": checkpoint.sizes}
+    new_folder = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(new_folder, ignore_errors=True)
+    new_folder.mkdir(parents=True)
+    metadata = {"recipe": checkpoint.recipe, "seed": checkpoint.seed, "sizes": checkpoint.sizes}
     if checkpoint.labels:
-        described["labels"] = checkpoint.labels
-    if shares:
-        place = share.place_of(shares, WEIGHTS)
-        weights = share.own_weights(weights, read_tensors(place))
-        described["shared"] = share.described(place)
-    write_json(beside / RECIPE, described)
-    write_tensors(beside / WEIGHTS, (quantised if small else dict)(weights))
-    checkpoint.tokenizer.save(beside)
-    write_json(beside / PROGRESS, asdict(checkpoint.progress))
-    write_tensors(beside / STATE, checkpoint.state)
-    files = {path.name: digest(path) for path in sorted(beside.iterdir())}
-    write_json(beside / MANIFEST, {"format": FORMAT, "mnemic": __version__, "files": files})
-    for path in [*beside.iterdir(), beside]:
-        flush(path)
-    replace(beside, folder)
+        metadata["labels"] = checkpoint.labels
+    if share_with:
+        shared_path = shared_weights.find_shipped_file(share_with, WEIGHTS)
+        weights = shared_weights.drop_shared_weights(weights, read_tensors(shared_path))
+        metadata["shared"] = shared_weights.describe_shared(shared_path)
+    write_json(new_folder / RECIPE, metadata)
+    write_tensors(new_folder / WEIGHTS, (quantize_weights if quantize else dict)(weights))
+    checkpoint.tokenizer.save(new_folder)
+    write_json(new_folder / PROGRESS, asdict(checkpoint.progress))
+    write_tensors(new_folder / STATE, checkpoint.state)
+    files = {path.name: hash_file(path) for path in sorted(new_folder.iterdir())}
+    write_json(new_folder / MANIFEST, {"format": FORMAT, "mnemic": __version__, "files": files})
+    for path in [*new_folder.iterdir(), new_folder]:
+        flush_to_disk(path)
+    replace_folder(new_folder, folder)
 
 
-def load(folder: str | Path, *, precision: Precision = "float32") -> Checkpoint:
-    """Read a checkpoint, or the one inside a run's folder, and check every file.
+def load_checkpoint(folder: str | Path, *, precision: Precision = "float32") -> Checkpoint:
+    """Load a checkpoint from its folder, or from a run's folder, and verify every file.
 
-    With another ``precision`` than float32 (see ``for_inference``) it is only to be read with.
+    With a ``precision`` other than float32 (see ``for_inference``) it is for inference only.
     """
-    given, folder = Path(folder), locate(Path(folder))
-    check(folder)
-    described = read_described(folder / RECIPE)
-    network = assemble(described["recipe"]["model"], described["sizes"])
-    fill(network, read_weights(folder, described, weights_of(network)), folder / WEIGHTS)
+    path, folder = Path(folder), find_checkpoint(Path(folder))
+    verify_files(folder)
+    metadata = read_metadata(folder / RECIPE)
+    network = build_model(metadata["recipe"]["model"], metadata["sizes"])
+    load_weights(network, read_weights(folder, metadata, weights_of(network)), folder / WEIGHTS)
     return Checkpoint(
-        recipe=described["recipe"],
-        seed=described["seed"],
-        sizes=described["sizes"],
+        recipe=metadata["recipe"],
+        seed=metadata["seed"],
+        sizes=metadata["sizes"],
         tokenizer=load_tokenizer(folder / TOKENIZER),
-        network=network.eval() if precision == "float32" else for_inference(network, precision),
+        network=network.eval() if precision == "float32" else prepare_for_inference(network, precision),
         progress=read_progress(folder / PROGRESS),
         state=read_tensors(folder / STATE),
-        labels=tuple(described.get("labels", ())),
-        origin=str(given if folder == shipped.WEIGHTS / given else given.absolute()),
+        labels=tuple(metadata.get("labels", ())),
+        origin=str(path if folder == shipped.WEIGHTS / path else path.absolute()),
     )
 
 
-def read_described(path: Path) -> dict[str, Any]:
-    """The recipe, the seed and the sizes, as ``save`` wrote them."""
-    described = read_json(path)
-    recipe, sizes = described.get("recipe"), described.get("sizes")
-    whole = isinstance(recipe, dict) and isinstance(recipe.get("model"), dict)
-    labels = described.get("labels", [])
-    named = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
-    sized = isinstance(sizes, dict) and all(isinstance(x, int | list) for x in sizes.values())
-    if not whole or not sized or not named or not isinstance(described.get("seed"), int):
+def read_metadata(path: Path) -> dict[str, Any]:
+    """Read the recipe, seed, sizes and labels that ``save_checkpoint`` wrote."""
+    metadata = read_json(path)
+    recipe, sizes = metadata.get("recipe"), metadata.get("sizes")
+    has_model = isinstance(recipe, dict) and isinstance(recipe.get("model"), dict)
+    labels = metadata.get("labels", [])
+    has_valid_labels = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
+    has_sizes = isinstance(sizes, dict) and all(
+        isinstance(size, int | list) for size in sizes.values()
+    )
+    if (
+        not has_model
+        or not has_sizes
+        or not has_valid_labels
+        or not isinstance(metadata.get("seed"), int)
+    ):
         raise CheckpointError(f"{path} does not hold a recipe with its model, a seed and sizes")
-    return described
+    return metadata
 
 
 def read_weights(
-    folder: Path, described: Mapping[str, Any], wanted: Iterable[str]
+    folder: Path, metadata: Mapping[str, Any], names: Iterable[str]
 ) -> dict[str, Tensor]:
-    """A checkpoint's weights; of the ``wanted`` those that it shares come from the other one."""
-    own = read_tensors(folder / WEIGHTS)
-    if "shared" not in described:
-        return own
-    theirs = read_tensors(share.check(described["shared"], folder, WEIGHTS))
-    return {name: theirs[name] for name in wanted if name in theirs} | own
+    """Read a checkpoint's weights; take shared ones from a shipped network."""
+    weights = read_tensors(folder / WEIGHTS)
+    if "shared" not in metadata:
+        return weights
+    shared = read_tensors(shared_weights.find_shared_weights(metadata["shared"], folder, WEIGHTS))
+    return {name: shared[name] for name in names if name in shared} | weights
 
 
-def read_progress(path: Path) -> Progress:
-    """Where training stands; what another version added is an error, not a guess."""
-    found = read_json(path)
-    known = {field.name for field in fields(Progress)}
-    rows = found.get("history", [])
-    if found.keys() - known or not all(isinstance(row, dict) for row in rows):
+def read_progress(path: Path) -> TrainingProgress:
+    """Read how far a run has been trained; unknown fields are an error."""
+    values = read_json(path)
+    known = {field.name for field in fields(TrainingProgress)}
+    rows = values.get("history", [])
+    if values.keys() - known or not all(isinstance(row, dict) for row in rows):
         raise CheckpointError(f"{path} was not written by this version; it should hold {known}")
-    return Progress(**found)
+    return TrainingProgress(**values)
 
 
-def locate(folder: Path) -> Path:
-    """Where the checkpoint's files are: ``folder``, its ``checkpoint``, or what a kill left.
+def find_checkpoint(folder: Path) -> Path:
+    """Find the folder that holds a checkpoint's files.
 
-    A name that is no folder here may be that of a network that came with the package.
+    That is ``folder``, its subfolder ``checkpoint``, or the backup of one of them if a process was
+    killed while it saved. Otherwise ``folder`` may be the name of a network shipped with mnemic.
     """
-    places = [folder / "checkpoint", *([folder] if folder.name else [])]
-    for place in [*places, *(old_of(place) for place in places)]:
-        if (place / MANIFEST).is_file() or (place / RECIPE).is_file():
-            return place
-    if str(folder) in shipped.names():
+    candidates = [folder / "checkpoint", *([folder] if folder.name else [])]
+    for candidate in [*candidates, *(backup_path_of(candidate) for candidate in candidates)]:
+        if (candidate / MANIFEST).is_file() or (candidate / RECIPE).is_file():
+            return candidate
+    if str(folder) in shipped.list_networks():
         return shipped.WEIGHTS / folder
-    why = f"no {MANIFEST}" if folder.is_dir() else "there is no such folder"
-    how = f"train one with `mnemic train RECIPE --out {folder if folder.name else 'DIR'}`"
+    reason = f"no {MANIFEST}" if folder.is_dir() else "there is no such folder"
+    advice = f"train one with `mnemic train RECIPE --out {folder if folder.name else 'DIR'}`"
     if (folder / "config.json").is_file():
-        why, how = "a Hugging Face folder", f"`mnemic train RECIPE --start {folder}` begins with it"
-    came = f"one that came with mnemic: {listed(shipped.names())}"
-    raise CheckpointError(f"no checkpoint in {str(folder)!r} ({why}); {how}, or use {came}")
+        reason, advice = (
+            "a Hugging Face folder",
+            f"`mnemic train RECIPE --start {folder}` begins with it",
+        )
+    raise CheckpointError(
+        f"no checkpoint in {str(folder)!r} ({reason}); {advice}, or use one that came with mnemic: "
+        f"{join_words(shipped.list_networks())}"
+    )
 
 
-def check_foreign(run: Path) -> None:
-    """What a run would replace has to be a checkpoint, not something of somebody else's."""
-    for place in places_of(run):
-        ours = (place / MANIFEST).is_file() or (place / RECIPE).is_file()
-        if place.exists() and not ours and (not place.is_dir() or any(place.iterdir())):
+def check_replaceable(run: Path) -> None:
+    """Raise an error if a run would replace something that is not a checkpoint."""
+    for path in checkpoint_paths_of(run):
+        is_checkpoint = (path / MANIFEST).is_file() or (path / RECIPE).is_file()
+        if path.exists() and not is_checkpoint and (not path.is_dir() or any(path.iterdir())):
             raise CheckpointError(
-                f"{place} is no checkpoint of mnemic, and a run would replace it; move it away, or "
+                f"{path} is no checkpoint of mnemic, and a run would replace it; move it away, or "
                 "give another --out"
             )
 
 
-def remove(run: Path) -> None:
-    """The checkpoint of a run that another takes the place of."""
-    for place in places_of(run):
-        shutil.rmtree(place, ignore_errors=True)
+def remove_checkpoint(run: Path) -> None:
+    """Remove a run's checkpoint and the backup that a killed process may have left."""
+    for path in checkpoint_paths_of(run):
+        shutil.rmtree(path, ignore_errors=True)
 
 
-def places_of(run: Path) -> tuple[Path, Path]:
-    """Where a run has its checkpoint, and what a kill may have left of it."""
-    return run / "checkpoint", old_of(run / "checkpoint")
+def checkpoint_paths_of(run: Path) -> tuple[Path, Path]:
+    """The paths of a run's checkpoint and of its backup."""
+    return run / "checkpoint", backup_path_of(run / "checkpoint")
 
 
-def check(folder: Path) -> None:
-    """Compare every file with the manifest."""
+def verify_files(folder: Path) -> None:
+    """Compare the SHA-256 of every file with the manifest."""
     manifest = read_json(folder / MANIFEST)
     if manifest.get("format") != FORMAT:
         raise CheckpointError(
@@ -205,11 +221,11 @@ def check(folder: Path) -> None:
     files = manifest.get("files")
     if not isinstance(files, dict) or not {RECIPE, WEIGHTS, TOKENIZER} <= files.keys():
         raise CheckpointError(f"{folder / MANIFEST} does not list the checkpoint's files")
-    for name, expected in files.items():
+    for name, expected_digest in files.items():
         path = folder / Path(name).name
         if not path.is_file():
             raise CheckpointError(f"{path} is missing")
-        if digest(path) != expected:
+        if hash_file(path) != expected_digest:
             raise CheckpointError(
                 f"{path} was changed or cut short after it was saved (its SHA-256 is not the "
                 "manifest's); restore it from a copy, or train again with --fresh"
@@ -217,22 +233,27 @@ def check(folder: Path) -> None:
 
 
 def weights_of(network: nn.Module) -> dict[str, Tensor]:
-    """Every parameter and stored buffer once, by its first name; tied weights are not repeated."""
-    stored = network.state_dict()
+    """All parameters and saved buffers by name; tied weights once, by their first name."""
+    state_dict = network.state_dict()
     names = [name for name, _ in network.named_parameters()]
-    names += [name for name, _ in network.named_buffers() if name in stored]
-    return {name: stored[name].detach().cpu().contiguous() for name in names}
+    names += [name for name, _ in network.named_buffers() if name in state_dict]
+    return {name: state_dict[name].detach().cpu().contiguous() for name in names}
 
 
-def fill(network: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
-    """Put weights into a network, strictly: every name and shape must agree."""
-    wanted = weights_of(network)
-    for name in [*wanted, *weights]:
+def load_weights(network: nn.Module, weights: Mapping[str, Tensor], path: Path) -> None:
+    """Load weights into a network; every name and shape must agree.
+
+    ``path`` names their file in error messages.
+    """
+    expected = weights_of(network)
+    for name in [*expected, *weights]:
         if name not in weights:
             raise CheckpointError(f"{path} has no weight {name!r}, which its recipe needs")
-        if name not in wanted:
+        if name not in expected:
             raise CheckpointError(f"{path} has a weight {name!r}, which its recipe does not know")
-        if weights[name].shape != wanted[name].shape:
-            came, due = tuple(weights[name].shape), tuple(wanted[name].shape)
-            raise CheckpointError(f"{path}: {name!r} has shape {came}, its recipe wants {due}")
+        if weights[name].shape != expected[name].shape:
+            shape, expected_shape = tuple(weights[name].shape), tuple(expected[name].shape)
+            raise CheckpointError(
+                f"{path}: {name!r} has shape {shape}, its recipe wants {expected_shape}"
+            )
     network.load_state_dict(dict(weights), strict=False)

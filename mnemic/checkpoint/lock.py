@@ -1,4 +1,4 @@
-"""One writer a folder, or a file: a lock that goes with the process, however it ends."""
+"""Lock a folder or file for one writer; the lock ends with its process."""
 
 import os
 from collections.abc import Iterator
@@ -10,57 +10,57 @@ from mnemic.recipe import ConfigError
 
 try:
     import fcntl
-except ImportError:  # Windows has no such locks; there nobody is kept out
+except ImportError:  # Windows has no such locks; there nothing is locked
     fcntl = None  # type: ignore[assignment]
 
 
 @contextmanager
-def lock(folder: Path) -> Iterator[None]:
-    """Have ``folder`` for oneself; an error if another process has it.
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Lock ``folder`` for this process; raise an error if another process holds it.
 
-    Folders that were made for this and stayed empty, since nothing came of it, go again.
+    Folders that were created for this and are still empty at the end are removed again.
     """
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; give a folder that is new or holds a run")
-    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    new_folders = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with held(folder / ".lock", folder, "wait for it or give another --out"):
+        with hold_lock(folder / ".lock", folder, "wait for it or give another --out"):
             yield
     finally:
         with suppress(OSError):  # a folder that is not empty stays
-            for place in made:
-                place.rmdir()
+            for path in new_folders:
+                path.rmdir()
 
 
 @contextmanager
-def lock_file(path: Path, otherwise: str) -> Iterator[None]:
-    """Be the only one who writes the file ``path``; ``otherwise``: what to do if another does.
+def lock_file(path: Path, advice: str) -> Iterator[None]:
+    """Lock the file ``path`` for writing; readers are not locked out.
 
-    Nothing is left behind, and who only reads it is not kept out.
+    ``advice`` ends the error message if another process holds the lock. The lock file is removed.
     """
-    with held(path.with_name(f".{path.name}.lock"), path, otherwise):
+    with hold_lock(path.with_name(f".{path.name}.lock"), path, advice):
         yield
 
 
 @contextmanager
-def held(path: Path, what: Path, otherwise: str) -> Iterator[None]:
-    """Hold the lock ``path`` of ``what``, and remove it in the end."""
+def hold_lock(lock_path: Path, target: Path, advice: str) -> Iterator[None]:
+    """Hold the lock file ``lock_path`` of ``target``, and remove it at the end."""
     try:
-        file = path.open("w", encoding="utf-8")
+        file = lock_path.open("w", encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"{what} cannot be written: {error.strerror}") from None
+        raise ConfigError(f"{target} cannot be written: {error.strerror}") from None
     with file:
-        if not taken(file):
-            raise ConfigError(f"another process is writing into {what}; {otherwise}")
+        if not try_lock(file):
+            raise ConfigError(f"another process is writing into {target}; {advice}")
         try:
             yield
         finally:
-            path.unlink(missing_ok=True)
+            lock_path.unlink(missing_ok=True)
 
 
-def taken(file: TextIO) -> bool:
-    """Take the lock, unless another has it, or had it and has just removed it."""
+def try_lock(file: TextIO) -> bool:
+    """Try to lock a file; return False if another process has or just removed it."""
     if fcntl is None:
         return True
     try:

@@ -1,8 +1,8 @@
-"""Weights in 8 bits on the disk: whole numbers from -127 to 127 and one scale a row.
+"""Quantize weights to int8 for storage: integers up to ±127 and one scale per row.
 
-Only storage is smaller: what is loaded is float32 again, off by at most half a scale. Matrices are
-stored so, each row (of a linear layer: each output; of a table: each entry) with its own scale;
-vectors stay as they are. A weight ``name`` has its scales beside it, as ``name.scale``.
+Only the file is smaller: loaded weights are float32 again, off by at most half a scale. Matrices
+have one scale per row (per output of a linear layer, per entry of an embedding table); vectors are
+not quantized. The scales of a weight ``name`` are stored as ``name.scale``.
 """
 
 from collections.abc import Mapping
@@ -11,29 +11,29 @@ import torch
 from torch import Tensor
 
 SCALE = ".scale"
-MOST = 127
+MAX_LEVEL = 127
 
 
-def quantised(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Every matrix as int8 with its scales; symmetric, so that 0 stays 0."""
-    found: dict[str, Tensor] = {}
+def quantize_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Quantize every matrix to int8, symmetrically so that 0 stays 0, and add its scales."""
+    quantized: dict[str, Tensor] = {}
     for name, weight in weights.items():
         if weight.dim() != 2 or not weight.is_floating_point():
-            found[name] = weight
+            quantized[name] = weight
             continue
-        scale = weight.float().abs().amax(1).clamp(min=torch.finfo(torch.float32).tiny) / MOST
-        found[name] = (weight.float() / scale.unsqueeze(1)).round().to(torch.int8)
-        found[name + SCALE] = scale
-    return found
+        scale = weight.float().abs().amax(1).clamp(min=torch.finfo(torch.float32).tiny) / MAX_LEVEL
+        quantized[name] = (weight.float() / scale.unsqueeze(1)).round().to(torch.int8)
+        quantized[name + SCALE] = scale
+    return quantized
 
 
-def restored(stored: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The inverse, to half a scale; weights that were not quantised come out as they are."""
-    small = {name for name, weight in stored.items() if weight.dtype == torch.int8}
-    found = {}
-    for name, weight in stored.items():
-        if name in small:
-            found[name] = weight.float() * stored[name + SCALE].unsqueeze(1)
-        elif name.removesuffix(SCALE) not in small:
-            found[name] = weight
-    return found
+def dequantize_weights(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Restore float32 weights from int8 and scales; leave other tensors unchanged."""
+    quantized_names = {name for name, weight in tensors.items() if weight.dtype == torch.int8}
+    weights = {}
+    for name, weight in tensors.items():
+        if name in quantized_names:
+            weights[name] = weight.float() * tensors[name + SCALE].unsqueeze(1)
+        elif name.removesuffix(SCALE) not in quantized_names:
+            weights[name] = weight
+    return weights

@@ -1,8 +1,8 @@
-"""Weights that a network has in common with a shipped one are stored once.
+"""Leave weights out of a checkpoint that are equal to those of a shipped network.
 
-A BERT that carries a memory may begin with the shipped reader's encoder and leave it as it is
-(``train.fixed``). Of such a network only the rest is stored, with the name of the other one and
-the SHA-256 of its weights: with other weights it would be another network.
+A BERT with a memory may start from the shipped reader's encoder and freeze it (``train.fixed``).
+Of such a network only the other weights are stored, with the name of the shipped network and the
+SHA-256 of its weights file: with other weights it would be another network.
 """
 
 from collections.abc import Mapping
@@ -13,51 +13,58 @@ import torch
 from torch import Tensor
 
 from mnemic.checkpoint import shipped
-from mnemic.checkpoint.atomic_files import CheckpointError, digest
-from mnemic.recipe import ConfigError, listed
+from mnemic.checkpoint.atomic_files import CheckpointError, hash_file
+from mnemic.recipe import ConfigError, join_words
 
 
-def place_of(name: str, file: str) -> Path:
-    """The file of a shipped network's weights."""
-    if name not in shipped.names():
-        raise ConfigError(f"no network {name!r} came with mnemic: {listed(shipped.names())}")
-    return shipped.WEIGHTS / name / file
+def find_shipped_file(name: str, filename: str) -> Path:
+    """Find a file of a shipped network; an unknown name is an error."""
+    if name not in shipped.list_networks():
+        raise ConfigError(
+            f"no network {name!r} came with mnemic; there are {join_words(shipped.list_networks())}"
+        )
+    return shipped.WEIGHTS / name / filename
 
 
-def described(path: Path) -> dict[str, str]:
-    """What a checkpoint says of the network that it shares weights with."""
-    return {"network": path.parent.name, "weights": digest(path)}
+def describe_shared(path: Path) -> dict[str, str]:
+    """Describe a shipped weights file by its network's name and its SHA-256."""
+    return {"network": path.parent.name, "weights": hash_file(path)}
 
 
-def own_weights(weights: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Those that are not, bit for bit, the other network's of the same name."""
-    own = {
+def drop_shared_weights(
+    weights: Mapping[str, Tensor], shared: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
+    """Drop the weights that equal the ``shared`` weight of the same name bit for bit."""
+    unshared = {
         name: weight
         for name, weight in weights.items()
-        if name not in theirs or not same(weight, theirs[name])
+        if name not in shared or not is_equal(weight, shared[name])
     }
-    if len(own) == len(weights):
+    if len(unshared) == len(weights):
         raise ConfigError(
-            "no weight is the other network's: train with --start and train.fixed to share them"
+            "no weight equals the shipped network's: train with --start and train.fixed to share"
         )
-    return own
+    return unshared
 
 
-def same(one: Tensor, other: Tensor) -> bool:
-    return one.shape == other.shape and torch.equal(one, other.to(one.dtype))
+def is_equal(first: Tensor, second: Tensor) -> bool:
+    return first.shape == second.shape and torch.equal(first, second.to(first.dtype))
 
 
-def check(told: Any, path: Path, file: str) -> Path:
-    """Where the weights are that a checkpoint at ``path`` shares, if they are still those."""
-    if not isinstance(told, dict) or told.keys() != {"network", "weights"}:
-        raise CheckpointError(f"{path} says of shared weights {told!r}: not of this version")
-    name = told["network"]
-    if name not in shipped.names():
-        raise CheckpointError(f"{path} needs the network {name!r}, which did not come with mnemic")
-    place = shipped.WEIGHTS / name / file
-    if digest(place) != told["weights"]:
+def find_shared_weights(reference: Any, path: Path, filename: str) -> Path:
+    """Find the shipped weights that a checkpoint at ``path`` refers to, and verify them."""
+    if not isinstance(reference, dict) or reference.keys() != {"network", "weights"}:
         raise CheckpointError(
-            f"{path} was trained beside other weights of {name!r} than those that are here: "
+            f"{path} refers to shared weights by {reference!r}, not by a network and its SHA-256: "
+            "use the mnemic that wrote it"
+        )
+    name = reference["network"]
+    if name not in shipped.list_networks():
+        raise CheckpointError(f"{path} needs the network {name!r}, which did not come with mnemic")
+    weights_path = shipped.WEIGHTS / name / filename
+    if hash_file(weights_path) != reference["weights"]:
+        raise CheckpointError(
+            f"{path} was trained with other weights of {name!r} than those installed here: "
             "install the mnemic it came with, or train it again"
         )
-    return place
+    return weights_path

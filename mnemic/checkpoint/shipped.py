@@ -1,7 +1,8 @@
-"""The trained networks that come with the package: ``mnemic/weights/NAME``, a checkpoint each.
+"""List and describe the trained networks shipped with the package.
 
-Beside a checkpoint's own files a folder has ``card.json``: what the network was trained on, by
-which command and seed, and how it does. Nothing here needs torch, so that help can list them.
+Each folder ``mnemic/weights/NAME`` is a checkpoint with one more file, ``card.json``: the data it
+was trained on, the command, the seed and the metrics. Nothing here imports torch, so that the help
+of the command line can list them.
 """
 
 import json
@@ -11,42 +12,43 @@ from typing import Any
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
 CARD = "card.json"
-LARGEST = 24_000_000  # bytes of one of them
-MOST = 28_000_000  # bytes of all of them together
+MAX_NETWORK_BYTES = 24_000_000  # per network
+MAX_TOTAL_BYTES = 28_000_000  # of all shipped networks together
 
 
-def names() -> list[str]:
-    """What is there, such as ``entnet-babi``."""
+def list_networks() -> list[str]:
+    """List the names of the shipped networks, such as ``entnet-babi``."""
     return sorted(path.parent.name for path in WEIGHTS.glob(f"[!.]*/{CARD}"))
 
 
-def card(name: str) -> dict[str, Any]:
-    """What a shipped network says of itself."""
+def read_card(name: str) -> dict[str, Any]:
+    """Read the card of a shipped network."""
     return json.loads((WEIGHTS / name / CARD).read_text(encoding="utf-8"))
 
 
-def size_of(folder: Path) -> int:
-    """How many bytes a folder's files have."""
+def size_in_bytes(folder: Path) -> int:
+    """The size of all files in a folder, in bytes."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def brief(own: dict[str, Any]) -> str:
-    """A card in a line: ``entnet, task 1: 0.2 % error``, or ``reading: f1 80.1, exact 70.2``.
+def summarize_card(card: dict[str, Any]) -> str:
+    """Summarize a card in one line.
 
-    Where there are no tasks the kind of data stands in their place.
+    Such as ``entnet, task 1: 0.2 % error`` or ``reading: f1 80.1, exact 70.2``. A card without
+    tasks is named by its kind of data instead.
     """
-    if "figures" in own:
-        told = ", ".join(f"{name} {figure:.1f}" for name, figure in own["figures"].items())
-        return f"{own['data']['kind']}: {told}"
-    learnt = own["data"]["kind"]
-    if "tasks" in own["data"]:
-        many = "tasks" if len(own["per_task"]) > 1 else "task"
-        learnt = f"{many} {stretches([int(task) for task in own['per_task']])}"
-    return f"{own['memory']}, {learnt}: {own['mean_error']:.1f} % error"
+    if "figures" in card:
+        metrics_text = ", ".join(f"{name} {value:.1f}" for name, value in card["figures"].items())
+        return f"{card['data']['kind']}: {metrics_text}"
+    task_text = card["data"]["kind"]
+    if "tasks" in card["data"]:
+        noun = "tasks" if len(card["per_task"]) > 1 else "task"
+        task_text = f"{noun} {format_ranges([int(task) for task in card['per_task']])}"
+    return f"{card['memory']}, {task_text}: {card['mean_error']:.1f} % error"
 
 
-def stretches(numbers: Sequence[int]) -> str:
-    """Rising numbers, those in a row as their ends: 1, 6-9, 12."""
+def format_ranges(numbers: Sequence[int]) -> str:
+    """Format ascending numbers as ranges: ``1, 6-9, 12``."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:

@@ -1,4 +1,4 @@
-"""Tensors in a file, by name: safetensors, which run no code when they are read."""
+"""Read and write named tensors as safetensors files, which run no code when read."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,19 +8,22 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from mnemic.checkpoint.atomic_files import CheckpointError
-from mnemic.checkpoint.quantize import restored
+from mnemic.checkpoint.quantize import dequantize_weights
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Who may read other files here may read this one; by safetensors itself only its owner may."""
-    path.write_bytes(save({name: part.contiguous() for name, part in tensors.items()}))
+    """Write tensors to a safetensors file with the folder's usual permissions.
+
+    ``safetensors.save_file`` would make a file that only its owner can read.
+    """
+    path.write_bytes(save({name: tensor.contiguous() for name, tensor in tensors.items()}))
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Of a file that is not there, none; what was stored in 8 bits comes as it was before."""
+    """Read tensors from a file and dequantize them; a missing file gives an empty dict."""
     if not path.is_file():
         return {}
     try:
-        return restored(load_file(path))
+        return dequantize_weights(load_file(path))
     except SafetensorError as error:
         raise CheckpointError(f"{path} is no valid safetensors file: {error}") from None

@@ -1,4 +1,4 @@
-"""The command line: one small file a command, each command a typed function.
+"""The command line: one small file per command, and each command is a typed function.
 
-Library modules are imported inside the commands, so that help appears without loading torch.
+Commands import library modules inside their bodies, so that help appears without loading torch.
 """

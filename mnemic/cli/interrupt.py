@@ -1,5 +1,8 @@
-"""Ctrl-C in a command that knows better than its own words how to go on."""
+"""The exception of a command that formats its own message after Ctrl-C."""
 
 
-class Stopped(KeyboardInterrupt):
-    """Its message is all that is said: what was done, and the command that goes on, if any."""
+class CommandInterrupted(KeyboardInterrupt):
+    """An interrupt whose message replaces the default one.
+
+    The message reports the work that is done, and the command that resumes, if there is one.
+    """

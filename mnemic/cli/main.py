@@ -1,8 +1,8 @@
-"""``mnemic``: the commands put together, and the one place where errors become words.
+"""The ``mnemic`` program: registers all commands and turns errors into messages.
 
-A user's mistake is one line ``error: …`` on standard error and exit code 2; with ``--json`` also
-``{"error": "…"}`` on standard output. Ctrl-C is exit code 130 and a line that says how to go on.
-Anything else is a fault of ours and keeps its traceback.
+A user's mistake prints one line ``error: …`` on standard error and exits with code 2; with
+``--json`` it also prints ``{"error": "…"}`` on standard output. Ctrl-C exits with code 130 and
+prints how to resume. Any other exception is a bug and keeps its traceback.
 """
 
 import os
@@ -14,39 +14,30 @@ from typing import Annotated, Any
 import typer
 
 from mnemic import __version__
-from mnemic.cli.documents import ask as recall
-from mnemic.cli.documents import demo, forget, mcp, remember
-from mnemic.cli.documents import list as memories
-from mnemic.cli.documents import maintain as upkeep
-from mnemic.cli.interrupt import Stopped
-from mnemic.cli.networks import ask_story as ask
-from mnemic.cli.networks import data, evaluate, export, inspect, recipes, table, train, words
-from mnemic.cli.networks import predict as read
-from mnemic.cli.render.console import print_json, say
+from mnemic.cli.documents import ask, demo, forget, maintain, mcp, remember
+from mnemic.cli.documents.list import history, memories, stats
+from mnemic.cli.interrupt import CommandInterrupted
+from mnemic.cli.networks import ask_story, data, evaluate, export, inspect, predict, recipes, table, train, words
+from mnemic.cli.render.console import print_json, print_status
 
-MISTAKE, STOPPED = 2, 130
-# typer has its own copy of click since 0.20 or so; by this road the class is found in any version.
+EXIT_MISTAKE, EXIT_INTERRUPTED = 2, 130
+# typer bundles its own click since 0.20 or so; the MRO gives the class in any version.
 UsageError: Any = typer.BadParameter.__mro__[1]
 
-app = typer.Typer(
-    name="mnemic",
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(name="mnemic", add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
 DOCUMENTS: tuple[Callable[..., None], ...] = (
     remember.remember,
-    ask.ask,
-    recall.search,
+    ask_story.ask,
+    ask.search,
     forget.forget,
     remember.update,
-    memories.memories,
-    memories.history,
-    memories.stats,
-    upkeep.check,
-    upkeep.reindex,
-    upkeep.export_memory,
-    upkeep.import_memory,
+    memories,
+    history,
+    stats,
+    maintain.check,
+    maintain.reindex,
+    maintain.export_memory,
+    maintain.import_memory,
     mcp.mcp,
     demo.demo,
 )
@@ -54,21 +45,22 @@ NETWORKS: tuple[Callable[..., None], ...] = (
     recipes.recipes,
     train.train,
     evaluate.evaluate,
-    read.read,
+    predict.read,
     inspect.inspect,
     export.export,
 )
 for panel, commands in (("Your documents", DOCUMENTS), ("Networks", NETWORKS)):
     for command in commands:
         app.command(rich_help_panel=panel)(command)
-data.app.command("words")(words.make_words)
+data.app.command("words")(words.prepare_words)
 table.app.command()(words.words)
 app.add_typer(data.app, name="data", rich_help_panel="Networks")
 app.add_typer(table.app, name="table", rich_help_panel="Networks")
 
 
-def show_version(asked: bool) -> None:
-    if asked:
+def print_version(is_set: bool) -> None:
+    """Print the version and exit, if ``--version`` is set."""
+    if is_set:
         print(f"mnemic {__version__}")
         raise typer.Exit
 
@@ -76,15 +68,13 @@ def show_version(asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=show_version, is_eager=True, help="Print the version."),
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[
-        bool,
-        typer.Option("--debug", envvar="MNEMIC_DEBUG", help="Show the traceback of an error, too."),
+        bool, typer.Option("--debug", envvar="MNEMIC_DEBUG", help="Also show the traceback of an error.")
     ] = False,
 ) -> None:
-    """Language models with an explicit memory: train them, ask them, see what they read.
+    """Language models with an explicit memory: train them, ask them, see the evidence.
 
     Your documents: mnemic remember FOLDER, then mnemic ask "…"; mnemic demo shows it
 
@@ -92,61 +82,62 @@ def options(
     """
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    given = list(sys.argv[1:] if words is None else words) or ["--help"]
+    args = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
-        code = run(given)
+        code = run_command(args)
         sys.stdout.flush()
         return code
-    except Stopped as stop:
-        say(str(stop))
-        return STOPPED
-    except KeyboardInterrupt as stop:
-        say(f"{str(stop) or 'stopped'}; to go on: {again(given)}")
-        return STOPPED
-    except BrokenPipeError:  # the reader of a pipe, such as `head`, has seen enough
+    except CommandInterrupted as interrupt:
+        print_status(str(interrupt))
+        return EXIT_INTERRUPTED
+    except KeyboardInterrupt as interrupt:
+        print_status(f"{str(interrupt) or 'stopped'}; to go on: {format_resume_command(args)}")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # the reader of a pipe, such as `head`, closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
 
-def run(words: list[str]) -> int:
-    """Run a command; a mistake of the user is said in one line."""
+def run_command(argv: list[str]) -> int:
+    """Run a command; report a user's mistake in one line."""
     group: Any = typer.main.get_command(app)
     debug = False
     try:
-        with group.make_context("mnemic", list(words)) as context:
+        with group.make_context("mnemic", list(argv)) as context:
             debug = context.params["debug"]
             group.invoke(context)
-    except typer.Exit as done:
-        return done.exit_code
+    except typer.Exit as exit_request:
+        return exit_request.exit_code
     except UsageError as error:
         path = error.ctx.command_path if error.ctx else "mnemic"
-        return fail(f"{error.format_message()} (see: {path} --help)", words)
+        return report_mistake(f"{error.format_message()} (see: {path} --help)", argv)
     except BrokenPipeError:
         raise
     except (ValueError, OSError) as error:
         if debug:
             raise
-        return fail(worded(error), words)
+        return report_mistake(format_error(error), argv)
     return 0
 
 
-def fail(message: str, words: Sequence[str]) -> int:
+def report_mistake(message: str, argv: Sequence[str]) -> int:
+    """Print an error message and return the exit code."""
     line = " ".join(message.split("\n"))
-    say(f"error: {line}")
-    if "--json" in words:
+    print_status(f"error: {line}")
+    if "--json" in argv:
         print_json({"error": line})
-    return MISTAKE
+    return EXIT_MISTAKE
 
 
-def worded(error: Exception) -> str:
-    """An error in words; the system's own ones without their number."""
+def format_error(error: Exception) -> str:
+    """Format an error message, without the errno of system errors."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     return str(error) or type(error).__name__
 
 
-def again(words: Sequence[str]) -> str:
-    """The command that goes on with the work of this one."""
-    return shlex.join(["mnemic", *(word for word in words if word != "--fresh")])
+def format_resume_command(argv: Sequence[str]) -> str:
+    """Format the command that resumes an interrupted one."""
+    return shlex.join(["mnemic", *(word for word in argv if word != "--fresh")])

@@ -1,4 +1,4 @@
-"""The options that several commands share."""
+"""Options that several commands share, and the checks of their values."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,90 +8,82 @@ import typer
 
 from mnemic.checkpoint import shipped
 
-AsJson: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print JSON and nothing else; a mistake is {error: …}.")
-]
-MODEL = (
-    "A run's folder, a checkpoint, or a network that came with the package: "
-    f"{', '.join(shipped.names())}."
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print only JSON; an error is {error: …}.")]
+MODEL_HELP = (
+    f"A run's folder, a checkpoint, or a network that ships with the package: {', '.join(shipped.list_networks())}."
 )
-Model: TypeAlias = Annotated[Path, typer.Option("--model", metavar="DIR", help=MODEL)]
-Data: TypeAlias = Annotated[
+ModelOption: TypeAlias = Annotated[Path, typer.Option("--model", metavar="DIR", help=MODEL_HELP)]
+DataOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--data",
-        metavar="DIR",
-        help="Folder of the data's files; of bAbI the one with en and en-10k.",
+        "--data", metavar="DIR", help="Folder of the data files; for bAbI the one that contains en and en-10k."
     ),
 ]
-Sets: TypeAlias = Annotated[
+SetOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Change any key of the recipe, such as train.rate=0.01; may be repeated.",
+        "--set", metavar="KEY=VALUE", help="Change a key of the recipe, such as train.rate=0.01; may be repeated."
     ),
 ]
-Seed: TypeAlias = Annotated[int, typer.Option("--seed", help="Of every random choice.")]
-Device: TypeAlias = Annotated[
-    str, typer.Option("--device", help="cpu, cuda, cuda:1 … or auto: a GPU where there is one.")
+SeedOption: TypeAlias = Annotated[int, typer.Option("--seed", help="Seed of the random generators.")]
+DeviceOption: TypeAlias = Annotated[
+    str, typer.Option("--device", help="cpu, cuda, cuda:1 … or auto: a GPU if there is one.")
 ]
-Fresh: TypeAlias = Annotated[
-    bool, typer.Option("--fresh", help="Start anew, even if a run stands there.")
-]
-Tasks: TypeAlias = Annotated[
+FreshOption: TypeAlias = Annotated[bool, typer.Option("--fresh", help="Start again, even if a run exists there.")]
+TasksOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--tasks", metavar="TASKS", help="Only these, such as 1,2,15-17.", show_default="all"
-    ),
+    typer.Option("--tasks", metavar="TASKS", help="Only these, such as 1,2,15-17.", show_default="all"),
 ]
 
 
-def refuse(context: typer.Context, names: Iterable[str], why: str) -> None:
-    """An error if one of these options was typed; one that the environment gives is left alone."""
-    spelled = {own.name: own.opts[0] for own in context.command.params}
+def refuse_options(context: typer.Context, names: Iterable[str], reason: str) -> None:
+    """Raise if one of these options is on the command line.
+
+    ``names`` are parameter names. Options set by environment variables are ignored.
+    """
+    option_strings = {parameter.name: parameter.opts[0] for parameter in context.command.params}
     sources = {name: context.get_parameter_source(name) for name in names}
-    typed = [spelled[name] for name, own in sources.items() if own and own.name == "COMMANDLINE"]
-    if typed:
-        raise ValueError(f"{why}: leave out {', '.join(typed)}")
+    options = [option_strings[name] for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+    if options:
+        raise ValueError(f"{reason}: leave out {', '.join(options)}")
 
 
-def task_numbers(texts: list[str], known: list[int]) -> list[int]:
-    """``["1,2", "15-17"]`` → task numbers in order; ``all`` is every known one."""
-    from mnemic.recipe import ConfigError, listed
+def parse_task_numbers(terms: list[str], known: list[int]) -> list[int]:
+    """Parse ``["1,2", "15-17"]`` into sorted task numbers; ``all`` means every known task."""
+    from mnemic.recipe import ConfigError, join_words
 
-    chosen: set[int] = set()
-    for part in ",".join(texts).replace(" ", "").split(","):
-        first, _, last = part.partition("-")
-        if part == "all":
-            chosen.update(known)
+    tasks: set[int] = set()
+    for term in ",".join(terms).replace(" ", "").split(","):
+        first, _, last = term.partition("-")
+        if term == "all":
+            tasks.update(known)
         elif first.isdecimal() and (last or first).isdecimal():
             ends = int(first), int(last or first)
-            if strange := [end for end in ends if end not in known] or sorted({*ends} - {*known}):
-                known_ones = listed(map(str, known))
-                raise ConfigError(f"there is no task {strange[0]} here; tasks: {known_ones}")
+            if unknown := [end for end in ends if end not in known] or sorted({*ends} - {*known}):
+                known_tasks = join_words(map(str, known))
+                raise ConfigError(f"there is no task {unknown[0]} here; tasks: {known_tasks}")
             if ends[1] < ends[0]:
-                raise ConfigError(f"the tasks {part} run backwards; write {ends[1]}-{ends[0]}")
-            chosen.update(range(ends[0], ends[1] + 1))
+                raise ConfigError(f"the tasks {term} run backwards; write {ends[1]}-{ends[0]}")
+            tasks.update(range(ends[0], ends[1] + 1))
         else:
-            raise ConfigError(f"tasks are numbers such as 1,2,15-17 or all, not {part!r}")
-    if strange := sorted(chosen - set(known)):
-        raise ConfigError(f"there is no task {strange[0]} here; tasks: {listed(map(str, known))}")
-    return sorted(chosen)
+            raise ConfigError(f"tasks are numbers such as 1,2,15-17 or all, not {term!r}")
+    if unknown := sorted(tasks - set(known)):
+        raise ConfigError(f"there is no task {unknown[0]} here; tasks: {join_words(map(str, known))}")
+    return sorted(tasks)
 
 
-def device_of(text: str) -> str:
-    """A device that is really there."""
+def resolve_device(name: str) -> str:
+    """Resolve ``auto`` and check that the device exists."""
     import torch
 
     from mnemic.recipe import ConfigError
 
-    if text == "auto":
+    if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
-    kind, _, number = text.partition(":")
+    kind, _, number = name.partition(":")
     if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
-        raise ConfigError(f"--device is cpu, cuda, cuda:NUMBER or auto, not {text!r}")
+        raise ConfigError(f"--device is cpu, cuda, cuda:NUMBER or auto, not {name!r}")
     if kind == "cuda" and int(number or 0) >= torch.cuda.device_count():
         count = torch.cuda.device_count()
-        raise ConfigError(f"no device {text!r}: PyTorch finds {count} CUDA devices; try cpu")
-    return text
+        raise ConfigError(f"no device {name!r}: PyTorch finds {count} CUDA devices; try cpu")
+    return name

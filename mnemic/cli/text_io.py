@@ -1,33 +1,33 @@
-"""Plain texts as they are: UTF-8, with the line ends that they have, so that offsets count."""
+"""Read UTF-8 texts without changing a character, so that offsets stay valid."""
 
 import sys
 from pathlib import Path
 
-TYPED = "-"  # standard input
-SPOKEN = "standard input"  # its name for a person
-ROWS = (".jsonl", ".tsv", ".csv")  # endings of files whose lines are texts with more beside them
+STDIN = "-"  # standard input
+STDIN_NAME = "standard input"  # its name for a person
+TABLE_SUFFIXES = (".jsonl", ".tsv", ".csv")  # files with one text per line, beside other fields
 
 
-def text_of(name: str) -> str:
-    """A file, or standard input; what is no text is an error that names it."""
-    if name == TYPED:
-        return decoded(sys.stdin.buffer.read(), SPOKEN)
+def read_text(name: str) -> str:
+    """Read a UTF-8 file, or standard input for ``-``; errors name the file."""
+    if name == STDIN:
+        return decode_utf8(sys.stdin.buffer.read(), STDIN_NAME)
     path = Path(name)
     if path.is_dir():
-        raise ValueError(f"{name} is a folder; give the path of a text")
+        raise ValueError(f"{name} is a folder; give the path of a text file")
     if not path.is_file():
-        raise ValueError(f"there is no file {name}; give the path of a text")
-    return decoded(path.read_bytes(), name)
+        raise ValueError(f"there is no file {name}; give the path of a text file")
+    return decode_utf8(path.read_bytes(), name)
 
 
-def decoded(raw: bytes, name: str) -> str:
-    """The characters of a text, none left out or changed."""
+def decode_utf8(raw: bytes, name: str) -> str:
+    """Decode UTF-8 bytes without dropping or changing a character."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        file = "FILE" if name == SPOKEN else name
+        file = "FILE" if name == STDIN_NAME else name
         raise ValueError(
-            f"{name} is no UTF-8 text: {error.reason} at byte {error.start}; a text in latin1 is "
-            f"made one by iconv -f latin1 -t utf-8 {file} > NEW_FILE, and PDF and other documents "
-            "are for mnemic remember"
+            f"{name} is no UTF-8 text: {error.reason} at byte {error.start}; convert a latin1 text "
+            f"with iconv -f latin1 -t utf-8 {file} > NEW_FILE; for PDF and other documents use "
+            "mnemic remember"
         ) from None

@@ -1,4 +1,4 @@
-"""Loaders and generators of what networks learn from, one literal table of data sets."""
+"""Data sources: loaders and generators of training data, and the table of their kinds."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 from mnemic.data.babi.dataset import GeneratedStories, StoryFolder
 from mnemic.data.corpora.dataset import CorpusFiles
 from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeFolder
-from mnemic.data.language_modeling.dataset import WordFiles
+from mnemic.data.language_modeling.dataset import LanguageModelFiles
 from mnemic.data.long_context.articles import LongArticles
-from mnemic.data.long_context.dataset import Documents, LongRecall, LongStories
-from mnemic.data.seq2seq.dataset import GeneratedDates, SequenceFiles
+from mnemic.data.long_context.dataset import LongDocuments, LongRecall, LongStories
+from mnemic.data.seq2seq.dataset import GeneratedDates, Seq2SeqFiles
 from mnemic.data.text_tasks.dataset import ClassFiles, PairFiles, SpanFiles, TagFiles
 from mnemic.data.text_tasks.retrieval import ArticleFiles
 
@@ -24,25 +24,25 @@ DATASETS: dict[str, Callable[..., Any]] = {
     "tags": TagFiles,
     "reading": ArticleFiles,
     "corpus": CorpusFiles,
-    "words": WordFiles,
-    "sequences": SequenceFiles,
+    "words": LanguageModelFiles,
+    "sequences": Seq2SeqFiles,
     "dates": GeneratedDates,
     "long-stories": LongStories,
     "long-recall": LongRecall,
     "long-articles": LongArticles,
-    "documents": Documents,
+    "documents": LongDocuments,
 }
 
-# Kinds that are read in segments.
-LONG = ("long-stories", "long-recall", "long-articles", "documents")
+# Kinds whose texts are read in segments, with a memory.
+SEGMENT_KINDS = ("long-stories", "long-recall", "long-articles", "documents")
 
-# Kinds that are read in windows, without a memory.
-TEXTS = ("classes", "pairs", "spans", "tags", "reading", "corpus")
+# Kinds whose texts are read in windows, without a memory.
+WINDOW_KINDS = ("classes", "pairs", "spans", "tags", "reading", "corpus")
 
-# Those whose windows can also be read in turn, with a memory: model.carry.
-IN_TURN = ("classes", "spans", "tags")
+# Those whose windows can also be read one after the other, with a memory: model.carry.
+SEQUENTIAL_WINDOW_KINDS = ("classes", "spans", "tags")
 
-# All kinds that can be read without a memory, each with the kind of response that it needs.
+# The kind of response that each kind needs, of all that can be read without a memory.
 RESPONSE_OF = {
     "classes": "classes",
     "pairs": "classes",

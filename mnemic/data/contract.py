@@ -1,10 +1,11 @@
-"""What training and testing ask of a data set, whatever it holds.
+"""Protocols of data sources and datasets: everything that training and evaluation use of them.
 
-Training draws ``Examples``. Those that are answered with a word are ``Questions``, and are tested
-by how many are wrong; texts that are read in windows (``texts.tensors``) are judged by figures of
-their own kind.
+A ``DataSource`` is one kind of the table ``DATASETS``: it reads files or generates examples, and
+``load`` returns ``Data``: a tokenizer and one ``Dataset`` per split. Training draws batches from a
+``Dataset``. A ``QuestionDataset`` is answered with one word and measured by its error rate; texts
+that are read in windows (``text_tasks.batches``) have metrics of their own.
 
-Shapes: q examples of the set, b batch, v vocabulary; with many runs a runs axis in front.
+Shapes: q examples of the dataset, b batch, v vocabulary; with several runs a runs axis in front.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,84 +14,86 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
-from mnemic.text import Tokenizer, Words
+from mnemic.text import Tokenizer, WordTokenizer
 
-Part = Literal["train", "validation", "test"]
-PARTS: tuple[Part, ...] = ("train", "validation", "test")
-Sizes = dict[str, Any]  # facts a network is built from: whole numbers, or lists of them
+Split = Literal["train", "validation", "test"]
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+Sizes = dict[str, Any]  # sizes a model is built from (vocab, longest, …): integers, or lists
 
 
-class Examples(Protocol):
-    """A set of examples on one device, ready to be drawn from."""
+class Dataset(Protocol):
+    """A set of examples on one device that batches are drawn from."""
 
     @property
     def device(self) -> torch.device: ...
 
     @property
-    def rolls(self) -> int: ...  # uniform random numbers an example takes, beside the network's
+    def num_uniforms(self) -> int: ...  # random numbers that one example of a batch needs
 
     @property
-    def lengths(self) -> Tensor: ...  # q, by which examples of like length can be put together
+    def lengths(self) -> Tensor: ...  # q, to bucket examples of similar length
 
     @property
-    def unknown(self) -> int: ...  # examples whose answer the training set never had
+    def num_unknown(self) -> int: ...  # examples whose answer does not occur in training
 
     def __len__(self) -> int: ...
 
-    def to(self, device: torch.device | str) -> "Examples": ...
+    def to(self, device: torch.device | str) -> "Dataset": ...
 
     def batch(
         self,
         rows: Tensor,
-        rolls: Tensor | None = None,
+        uniforms: Tensor | None = None,
         *,
         compact: bool = True,
-        most: int | None = None,
+        max_length: int | None = None,
     ) -> Any:
-        """What a network reads (``inputs``) and what an objective compares it with.
+        """Return the examples ``rows`` (b): the model's ``inputs`` and the objective's targets.
 
-        ``most``: none of these is longer, so nothing need have room for more.
+        ``uniforms`` (b num_uniforms) are random numbers from [0, 1) that decide what is drawn.
+        ``compact`` cuts padding to these examples; without it all batches of a bucket have one
+        shape. ``max_length``: no example of the bucket is longer.
         """
         ...
 
 
-class Questions(Examples, Protocol):
-    """Examples that are answered with a word, or an entity."""
+class QuestionDataset(Dataset, Protocol):
+    """A dataset of questions that are answered with one word or entity."""
 
     @property
-    def task(self) -> Tensor: ...  # q, which task each question belongs to
+    def task(self) -> Tensor: ...  # q, the task of each question
 
-    def to(self, device: torch.device | str) -> "Questions": ...
+    def to(self, device: torch.device | str) -> "QuestionDataset": ...
 
-    def wrong(self, scores: Tensor, rows: Tensor) -> Tensor:
-        """True where the best answer is not right: ``scores`` b v of the questions ``rows`` b."""
+    def is_wrong(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """Mark where the best answer is wrong: ``logits`` b v of the questions ``rows`` b."""
         ...
 
 
 class Data(Protocol):
-    """What training knows of a data set: its words, the facts a network is built from, two sets."""
+    """Loaded data: tokenizer, labels, the model's sizes, training and validation datasets."""
 
     @property
-    def words(self) -> Tokenizer: ...
+    def tokenizer(self) -> Tokenizer: ...
 
     @property
-    def labels(self) -> tuple[str, ...]: ...  # what answers are called; none where they are words
+    def labels(self) -> tuple[str, ...]: ...  # class names; empty where answers are words
 
     @property
     def sizes(self) -> Sizes: ...
 
     @property
-    def train(self) -> Examples: ...
+    def train(self) -> Dataset: ...
 
     @property
-    def validation(self) -> Examples: ...
+    def validation(self) -> Dataset: ...
 
     @property
-    def made(self) -> tuple[int, ...]: ...  # tasks whose training set came from a generator
+    def generated_tasks(self) -> tuple[int, ...]: ...  # tasks whose training set was generated
 
 
-class Source(Protocol):
-    """Where questions come from; its fields are what a recipe's ``[data]`` may say."""
+class DataSource(Protocol):
+    """A source of questions; its fields are the keys of a recipe's ``[data]`` table."""
 
     @property
     def tasks(self) -> Sequence[int]: ...
@@ -98,20 +101,22 @@ class Source(Protocol):
     @property
     def names(self) -> Mapping[int, str]: ...  # of its tasks
 
-    def data(self) -> Data:
-        """Read everything, and number the words of what may be learnt from."""
+    def load(self) -> Data:
+        """Read all splits and build the tokenizer from what may be learned from."""
         ...
 
-    def asked(self, part: Part, words: Words, tasks: Sequence[int] | None = None) -> Questions:
-        """The questions of a part, of all tasks or some, in words that are already numbered."""
+    def dataset(
+        self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None
+    ) -> QuestionDataset:
+        """Read one split, of all tasks or some, and encode it with an existing tokenizer."""
         ...
 
 
-class TextSource(Protocol):
-    """Where texts come from, as ``Source``; answers have names instead of tasks."""
+class TextDataSource(Protocol):
+    """A source of texts, like ``DataSource``, with labels instead of tasks."""
 
-    def data(self) -> Data: ...
+    def load(self) -> Data: ...
 
-    def asked(self, part: Part, words: Tokenizer, labels: Sequence[str]) -> Examples:
-        """The texts of a part, in words and labels that are already numbered."""
+    def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str]) -> Dataset:
+        """Read one split and encode it with an existing tokenizer and labels."""
         ...

@@ -1,39 +1,32 @@
-"""I of the frame: tokens to states.
+"""Encoders: from token ids to hidden states (I of the memory-network frame).
 
-``load_encoder`` reads a Transformer from a Hugging Face folder, ``encode_ragged`` gives it texts of
-different lengths without padding, ``for_inference`` makes it as fast as the machine allows.
+``load_encoder`` reads a Transformer from a Hugging Face folder, ``encode_ragged`` runs it on texts
+of different lengths without padding, ``prepare_for_inference`` makes it as fast as the machine
+allows.
 
 Contract: ``encode(tokens, mask, context=None) → states``; ids b n and bool b n → b n d, zeros at
-padding, ``width`` d. ``context`` is what the kind can look back at; each kind says what that is.
-``bag``, ``context``, ``exact``, ``masked-bag``, ``ngrams`` and ``sentence`` give each text as a
-whole instead: one state a table, u w → u t d; their ``words`` are the word vectors (v d), which
+padding, ``width`` d. ``context`` is what the kind can look back at; each kind documents it.
+``bag``, ``context``, ``exact``, ``masked-bag``, ``ngrams`` and ``sentence`` encode each text as a
+whole instead: one state per table, u w → u t d; their ``words`` are the word vectors (v d), which
 other parts may share.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from mnemic.encode.attention import ATTENTIONS, FullAttention, Heads, Kept
+from mnemic.encode.attention import ATTENTIONS, FullAttention, HeadProjection, KeyValues
 from mnemic.encode.causal import CausalEncoder
 from mnemic.encode.embeddings import EMBEDDINGS, Embeddings
 from mnemic.encode.fusion import FUSIONS
 from mnemic.encode.huggingface import Pretrained, load_encoder, save_encoder
-from mnemic.encode.packed import Packed
+from mnemic.encode.packed import PackedMask
 from mnemic.encode.pooler import Pooler
 from mnemic.encode.positions import POSITIONS
-from mnemic.encode.precision import for_inference
+from mnemic.encode.precision import prepare_for_inference
 from mnemic.encode.ragged import encode_ragged
-from mnemic.encode.recurrence import Recurrent
+from mnemic.encode.recurrence import RecurrentOutput
 from mnemic.encode.recurrent import RECURRENTS, RecurrentEncoder
-from mnemic.encode.stack import (
-    DECODERS,
-    STACKS,
-    Cache,
-    Context,
-    Decoded,
-    DecoderStack,
-    EncoderStack,
-)
+from mnemic.encode.stack import DECODERS, STACKS, DecoderOutput, DecoderStack, EncoderStack, KeyValueCache, StackContext
 from mnemic.encode.texts.bag import Bag
 from mnemic.encode.texts.context_bag import ContextBag
 from mnemic.encode.texts.exact_match import ExactMatch
@@ -56,8 +49,8 @@ ENCODERS: dict[str, Callable[..., Any]] = {
     "words": WordVectors,
 }
 
-# Kinds that a memory of texts can use: each text by itself, as a whole or word by word.
-WHOLE = ("bag", "context", "exact", "masked-bag", "ngrams", "sentence", "words")
+# Kinds that encode each text by itself, as a whole or word by word, for memories of texts.
+TEXT_KINDS = ("bag", "context", "exact", "masked-bag", "ngrams", "sentence", "words")
 
 __all__ = [
     "ATTENTIONS",
@@ -68,32 +61,32 @@ __all__ = [
     "POSITIONS",
     "RECURRENTS",
     "STACKS",
-    "WHOLE",
+    "TEXT_KINDS",
     "Bag",
-    "Cache",
     "CausalEncoder",
-    "Context",
     "ContextBag",
-    "Decoded",
+    "DecoderOutput",
     "DecoderStack",
     "Embeddings",
     "EncoderStack",
     "ExactMatch",
     "FullAttention",
-    "Heads",
-    "Kept",
+    "HeadProjection",
+    "KeyValueCache",
+    "KeyValues",
     "MaskedBag",
     "Ngrams",
-    "Packed",
+    "PackedMask",
     "Pooler",
     "Pretrained",
-    "Recurrent",
     "RecurrentEncoder",
+    "RecurrentOutput",
     "RecurrentSentence",
+    "StackContext",
     "TransformerEncoder",
     "WordVectors",
     "encode_ragged",
-    "for_inference",
     "load_encoder",
+    "prepare_for_inference",
     "save_encoder",
 ]

@@ -1,4 +1,4 @@
-"""One layer of a Transformer, as the paper draws it (Vaswani et al. 2017, figure 1).
+"""One layer of a Transformer encoder or decoder (Vaswani et al. 2017, figure 1).
 
 Shapes: b batch, n tokens, m context positions, d width, h heads.
 """
@@ -10,8 +10,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.attention import Kept
-from mnemic.encode.packed import Packed
+from mnemic.encode.attention import KeyValues
+from mnemic.encode.packed import PackedMask
 
 Norm = Literal["pre", "post"]
 Activation = Literal["gelu", "gelu_tanh", "relu"]
@@ -24,24 +24,29 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class AddNorm(nn.Module):
-    """The way around a sub-layer: norm(x + change) ("post"), or x + change(norm x) ("pre")."""
+    """A residual connection with layer norm after ("post") or before ("pre") the sub-layer.
+
+    "post" is norm(x + sublayer(x)), "pre" is x + sublayer(norm(x)).
+    """
 
     def __init__(self, width: int, *, norm: Norm, epsilon: float, dropout: float) -> None:
         super().__init__()
-        self.pre = norm == "pre"
+        self.is_pre_norm = norm == "pre"
         self.norm = nn.LayerNorm(width, eps=epsilon)
         self.dropout = nn.Dropout(dropout)
 
-    def before(self, x: Tensor) -> Tensor:
-        return self.norm(x) if self.pre else x
+    def pre_norm(self, x: Tensor) -> Tensor:
+        """Normalize the sub-layer's input if the norm comes first."""
+        return self.norm(x) if self.is_pre_norm else x
 
-    def after(self, x: Tensor, change: Tensor) -> Tensor:
-        x = x + self.dropout(change)
-        return x if self.pre else self.norm(x)
+    def add_and_norm(self, x: Tensor, update: Tensor) -> Tensor:
+        """Add the sub-layer's output to ``x`` and normalize if the norm comes last."""
+        x = x + self.dropout(update)
+        return x if self.is_pre_norm else self.norm(x)
 
 
 class FeedForward(nn.Module):
-    """W₂ activation(W₁ x), at every position alike (equation 2)."""
+    """The feed-forward network W₂ activation(W₁ x), at every position alike (equation 2)."""
 
     def __init__(self, width: int, inner: int, activation: Activation) -> None:
         super().__init__()
@@ -54,46 +59,53 @@ class FeedForward(nn.Module):
 
 
 class EncoderBlock(nn.Module):
-    """Self-attention, then a feed-forward network, each inside its add-and-norm."""
+    """Self-attention, then a feed-forward network, each with residual and layer norm."""
 
-    def __init__(
-        self, attention: nn.Module, feed: nn.Module, around: Callable[[], AddNorm]
-    ) -> None:
+    def __init__(self, attention: nn.Module, feed_forward: nn.Module, make_add_norm: Callable[[], AddNorm]) -> None:
         super().__init__()
-        self.attention, self.around_attention = attention, around()
-        self.feed, self.around_feed = feed, around()
+        self.attention, self.around_attention = attention, make_add_norm()
+        self.feed, self.around_feed = feed_forward, make_add_norm()
 
-    def forward(self, x: Tensor, mask: Tensor | Packed, before: Tensor | None = None) -> Tensor:
-        """``x`` b n d; ``before`` b m d are states to look at beside it; ``mask`` to b h n m+n."""
-        context = x if before is None else torch.cat([before, x], 1)  # b m+n d
-        context = self.around_attention.before(context)
-        x = self.around_attention.after(x, self.attention(context[:, -x.shape[1] :], context, mask))
-        return self.around_feed.after(x, self.feed(self.around_feed.before(x)))
+    def forward(self, x: Tensor, mask: Tensor | PackedMask, prefix: Tensor | None = None) -> Tensor:
+        """Run the layer on ``x`` b n d.
+
+        ``prefix`` b m d are states before ``x`` that it may attend to; ``mask`` is broadcastable to
+        b h n m+n.
+        """
+        context = x if prefix is None else torch.cat([prefix, x], 1)  # b m+n d
+        context = self.around_attention.pre_norm(context)
+        x = self.around_attention.add_and_norm(x, self.attention(context[:, -x.shape[1] :], context, mask))
+        return self.around_feed.add_and_norm(x, self.feed(self.around_feed.pre_norm(x)))
 
 
 class DecoderBlock(nn.Module):
-    """Self-attention, attention over a source (if ``cross`` is there), feed-forward network."""
+    """Self-attention, cross-attention over a source (optional), feed-forward network."""
 
     def __init__(
-        self, attention: Any, cross: Any, feed: nn.Module, around: Callable[[], AddNorm]
+        self, attention: Any, cross: Any, feed_forward: nn.Module, make_add_norm: Callable[[], AddNorm]
     ) -> None:
         super().__init__()
-        self.attention, self.around_attention = attention, around()
-        self.cross, self.around_cross = cross, None if cross is None else around()
-        self.feed, self.around_feed = feed, around()
+        self.attention, self.around_attention = attention, make_add_norm()
+        self.cross, self.around_cross = cross, None if cross is None else make_add_norm()
+        self.feed, self.around_feed = feed_forward, make_add_norm()
 
     def forward(
-        self, x: Tensor, mask: Tensor, past: Kept, source: Kept | None, source_mask: Tensor
-    ) -> tuple[Tensor, Kept]:
-        """``x`` b n d after ``past``; masks to b h n m → b n d and the past with ``x`` in it."""
-        query = self.around_attention.before(x)
-        kept = extend(past, self.attention.keep(query))
-        x = self.around_attention.after(x, self.attention.mix(query, kept, mask))
+        self, x: Tensor, mask: Tensor, past: KeyValues, source: KeyValues | None, source_mask: Tensor
+    ) -> tuple[Tensor, KeyValues]:
+        """Run the layer on new tokens and extend the key/value cache.
+
+        ``x`` b n d follows the tokens of ``past``; masks are broadcastable to b h n m → b n d and
+        the keys and values of the past with those of ``x``.
+        """
+        query = self.around_attention.pre_norm(x)
+        key_values = append_key_values(past, self.attention.project_key_values(query))
+        x = self.around_attention.add_and_norm(x, self.attention.attend(query, key_values, mask))
         if self.around_cross is not None:
-            query = self.around_cross.before(x)
-            x = self.around_cross.after(x, self.cross.mix(query, source, source_mask))
-        return self.around_feed.after(x, self.feed(self.around_feed.before(x))), kept
+            query = self.around_cross.pre_norm(x)
+            x = self.around_cross.add_and_norm(x, self.cross.attend(query, source, source_mask))
+        return self.around_feed.add_and_norm(x, self.feed(self.around_feed.pre_norm(x))), key_values
 
 
-def extend(past: Kept, new: Kept) -> Kept:
-    return Kept(*(torch.cat(pair, -2) for pair in zip(past, new)))  # b h m+n c
+def append_key_values(past: KeyValues, new: KeyValues) -> KeyValues:
+    """Append the keys and values of new tokens to those of the past."""
+    return KeyValues(*(torch.cat(pair, -2) for pair in zip(past, new)))  # b h m+n c

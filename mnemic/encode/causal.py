@@ -1,4 +1,4 @@
-"""The causal Transformer: each token sees itself and the tokens before it.
+"""The causal Transformer encoder: each token sees itself and the tokens before it.
 
 Shapes: b batch, n tokens, d width.
 """
@@ -9,44 +9,43 @@ from typing import Any
 from torch import Tensor, nn
 
 from mnemic.encode.embeddings import EMBEDDINGS
-from mnemic.encode.stack import DECODERS, Cache, Decoded
+from mnemic.encode.stack import DECODERS, DecoderOutput, KeyValueCache
 from mnemic.recipe import build
 
-SUM: Mapping[str, Any] = {"kind": "sum"}
-DECODER: Mapping[str, Any] = {"kind": "transformer"}
+DEFAULT_EMBEDDINGS: Mapping[str, Any] = {"kind": "sum"}
+DEFAULT_STACK: Mapping[str, Any] = {"kind": "transformer"}
 
 
 class CausalEncoder(nn.Module):
-    """The body of a language model (Radford et al. 2018): as ``transformer``, but never ahead."""
+    """The body of a causal language model (Radford et al. 2018)."""
 
     def __init__(
         self,
         width: int,
         vocab: int,
         *,
-        embeddings: Mapping[str, Any] = SUM,
-        stack: Mapping[str, Any] = DECODER,
+        embeddings: Mapping[str, Any] = DEFAULT_EMBEDDINGS,
+        stack: Mapping[str, Any] = DEFAULT_STACK,
     ) -> None:
         super().__init__()
         self.width = width
         self.embeddings = build(EMBEDDINGS, embeddings, width=width, vocab=vocab)
         self.stack = build(DECODERS, stack, width=width, cross=False)
 
-    def forward(self, tokens: Tensor, mask: Tensor, context: Cache | None = None) -> Tensor:
-        """``tokens``, ``mask``: b n → b n d; ``context`` is the cache of what came before."""
-        return self.carry(tokens, mask, context).states
+    def forward(self, tokens: Tensor, mask: Tensor, context: KeyValueCache | None = None) -> Tensor:
+        """Encode tokens causally; ``context`` is the key/value cache of earlier tokens.
 
-    def carry(
-        self,
-        tokens: Tensor,
-        mask: Tensor,
-        cache: Cache | None = None,
-        *,
-        positions: Tensor | None = None,
-    ) -> Decoded:
-        """As ``forward``, with the cache to go on with.
+        ``tokens``, ``mask``: b n → b n d.
+        """
+        return self.encode_with_state(tokens, mask, context).states
 
-        Tokens are counted on from the cache's; rows padded in between want their ``positions``.
+    def encode_with_state(
+        self, tokens: Tensor, mask: Tensor, cache: KeyValueCache | None = None, *, positions: Tensor | None = None
+    ) -> DecoderOutput:
+        """Encode tokens and return their states with the extended key/value cache.
+
+        Positions continue after the tokens of the cache; rows with padding in between need their
+        own ``positions``.
         """
         start = 0 if cache is None else cache.mask.shape[1]
         x = self.embeddings(tokens, mask, positions=positions, start=start)

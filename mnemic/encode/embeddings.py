@@ -1,4 +1,4 @@
-"""Tokens to vectors: what the word is, which segment it is in, where it stands.
+"""Embeddings: the sum of token, segment and position vectors.
 
 Shapes: b batch, n tokens, d width.
 """
@@ -12,17 +12,18 @@ from torch import Tensor, nn
 from mnemic.encode.positions import POSITIONS
 from mnemic.recipe import ConfigError, build
 
-LEARNED: Mapping[str, Any] = {"kind": "learned"}
-SUM: Mapping[str, Any] = {"kind": "sum"}
+DEFAULT_POSITIONS: Mapping[str, Any] = {"kind": "learned"}
+DEFAULT_EMBEDDINGS: Mapping[str, Any] = {"kind": "sum"}
 
 
 class Embeddings(nn.Module):
-    """Token + segment + position, then layer norm, then dropout (Devlin et al. 2019, figure 2).
+    """Token + segment + position embeddings, layer norm, dropout (Devlin et al. 2019, figure 2).
 
-    ``segments`` 0 means none, and so does ``norm`` false; with 1, all texts are in it (RoBERTa).
-    ``scaled`` multiplies the token vectors by √d (Vaswani et al. 2017, section 3.4), for sinusoidal
-    positions. Padding comes out as zeros.
-    Where we differ: tables begin with a deviation of 1/√d, BERT's with 0.02 at any width.
+    ``segments`` 0 means none, and ``norm`` false no layer norm; with 1 segment, all texts are in it
+    (RoBERTa). ``scaled`` multiplies the token vectors by √d (Vaswani et al. 2017, section 3.4), for
+    sinusoidal positions. Padding comes out as zeros.
+
+    Where we differ: tables start with a standard deviation of 1/√d, BERT's with 0.02 at any width.
     """
 
     def __init__(
@@ -31,7 +32,7 @@ class Embeddings(nn.Module):
         vocab: int,
         *,
         segments: int = 0,
-        positions: Mapping[str, Any] = LEARNED,
+        positions: Mapping[str, Any] = DEFAULT_POSITIONS,
         scaled: bool = False,
         norm: bool = True,
         epsilon: float = 1e-5,
@@ -46,9 +47,7 @@ class Embeddings(nn.Module):
         self.width = width
         self.scale = width**0.5 if scaled else 1.0
         self.tokens = nn.Parameter(torch.randn(vocab, width) * width**-0.5)
-        self.segments = (
-            nn.Parameter(torch.randn(segments, width) * width**-0.5) if segments else None
-        )
+        self.segments = nn.Parameter(torch.randn(segments, width) * width**-0.5) if segments else None
         self.positions = build(POSITIONS, positions, width=width)
         self.norm = nn.LayerNorm(width, eps=epsilon) if norm else nn.Identity()
         self.dropout = nn.Dropout(dropout)
@@ -62,7 +61,10 @@ class Embeddings(nn.Module):
         positions: Tensor | None = None,
         start: int = 0,
     ) -> Tensor:
-        """``tokens``, ``mask``, ``segments``, ``positions``: b n → b n d; no segments: all in 0."""
+        """Embed tokens; without ``segments`` all tokens are in segment 0.
+
+        ``tokens``, ``mask``, ``segments``, ``positions``: b n → b n d.
+        """
         x = nn.functional.embedding(tokens, self.tokens) * self.scale  # b n d
         x = x + self.positions(tokens, start=start, positions=positions).to(x.dtype)
         if self.segments is not None:
@@ -75,14 +77,15 @@ class Embeddings(nn.Module):
         return self.dropout(self.norm(x)) * mask.unsqueeze(-1)
 
 
-class FactorisedEmbeddings(nn.Module):
-    """Embeddings of ``narrow`` channels, widened by a matrix (ALBERT; Lan et al. 2020, 3.1).
+class FactorizedEmbeddings(nn.Module):
+    """Narrow embeddings with a linear map to the full width (ALBERT).
 
-    ``embeddings`` are those that are widened. ELECTRA's small models do the same.
+    Lan et al. 2020, section 3.1. ``narrow`` is the narrow width, ``embeddings`` the spec of the
+    narrow embeddings. ELECTRA's small models do the same.
     """
 
     def __init__(
-        self, width: int, vocab: int, *, narrow: int = 128, embeddings: Mapping[str, Any] = SUM
+        self, width: int, vocab: int, *, narrow: int = 128, embeddings: Mapping[str, Any] = DEFAULT_EMBEDDINGS
     ) -> None:
         super().__init__()
         self.width = width
@@ -110,12 +113,9 @@ class FactorisedEmbeddings(nn.Module):
         positions: Tensor | None = None,
         start: int = 0,
     ) -> Tensor:
-        """As ``sum``: b n → b n d."""
+        """Embed tokens as the kind ``sum`` does: b n → b n d."""
         x = self.narrow(tokens, mask, segments=segments, positions=positions, start=start)
         return self.widen(x).to(x.dtype) * mask.unsqueeze(-1)
 
 
-EMBEDDINGS: dict[str, Callable[..., nn.Module]] = {
-    "sum": Embeddings,
-    "factorised": FactorisedEmbeddings,
-}
+EMBEDDINGS: dict[str, Callable[..., nn.Module]] = {"sum": Embeddings, "factorised": FactorizedEmbeddings}

@@ -1,4 +1,4 @@
-"""Many texts through an encoder, whatever their lengths, without padding.
+"""Run an encoder on texts of different lengths, without padding.
 
 Shapes: n tokens of a text, d width.
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from mnemic.encode.packed import ELSEWHERE, ON_CPU, Packed, plan
+from mnemic.encode.packed import MAX_TOKENS_CPU, MAX_TOKENS_GPU, PackedMask, group_by_length
 from mnemic.encode.transformer import TransformerEncoder
 
 
@@ -18,39 +18,44 @@ def encode_ragged(
     texts: Sequence[Sequence[int]],
     *,
     segments: Sequence[Sequence[int]] | None = None,
-    together: int = 0,
+    max_tokens: int = 0,
 ) -> list[Tensor]:
-    """The states of each text (ids), n d, in the order given; gradients flow as usual.
+    """Encode texts of different lengths; return the states of each, n d, in order.
 
-    Texts are sorted by length and packed into rows of at most ``together`` tokens (0: what suits
-    the device), in which each sees itself alone: the states are those it would have by itself.
-    A padded batch costs a row as long as its longest text for each of them.
+    Texts are lists of ids. They are sorted by length and packed into rows of at most ``max_tokens``
+    tokens (0: a default for the device), in which each attends only to itself: the states are those
+    it would have alone. Gradients flow as usual. A padded batch would cost a row as long as its
+    longest text for each of them.
     """
     lengths = [len(text) for text in texts]
-    check_lengths(lengths, encoder.longest)
+    check_lengths(lengths, encoder.max_length)
     device = encoder.device
-    found = dict.fromkeys(range(len(texts)), torch.zeros(0, encoder.width, device=device))
-    for rows in plan(lengths, together or (ON_CPU if device.type == "cpu" else ELSEWHERE)):
-        packed = Packed.of([lengths[row] for row in rows], device)
-        ids = joined(texts, rows, device)
-        own = None if segments is None else joined(segments, rows, device)
-        states = encoder(ids, packed, positions=packed.positions(), segments=own)  # 1 t d
-        found.update(zip(rows, states[0].split(packed.lengths)))
-    return [found[number] for number in range(len(texts))]
+    states_by_text = dict.fromkeys(range(len(texts)), torch.zeros(0, encoder.width, device=device))
+    for rows in group_by_length(lengths, max_tokens or (MAX_TOKENS_CPU if device.type == "cpu" else MAX_TOKENS_GPU)):
+        packed = PackedMask.from_lengths([lengths[row] for row in rows], device)
+        ids = concatenate_ids(texts, rows, device)
+        row_segments = None if segments is None else concatenate_ids(segments, rows, device)
+        states = encoder(ids, packed, positions=packed.token_positions(), segments=row_segments)  # 1 t d
+        states_by_text.update(zip(rows, states[0].split(packed.lengths)))
+    return [states_by_text[number] for number in range(len(texts))]
 
 
-def joined(texts: Sequence[Sequence[int]], rows: Sequence[int], device: torch.device) -> Tensor:
-    ids = array("q")  # a list of them all would take four times as long
+def concatenate_ids(texts: Sequence[Sequence[int]], rows: Sequence[int], device: torch.device) -> Tensor:
+    """Concatenate the ids of some texts into one row on a device."""
+    ids = array("q")  # a list would take four times as long
     for row in rows:
         ids.extend(texts[row])
     return torch.frombuffer(ids, dtype=torch.long)[None].to(device)
 
 
-def check_lengths(lengths: Sequence[int], longest: int | None) -> None:
-    """Here, where lengths are known: past its table a GPU would stop with an error of its own."""
+def check_lengths(lengths: Sequence[int], max_length: int | None) -> None:
+    """Raise ``ValueError`` if a text has more tokens than the encoder has positions.
+
+    Checked here, where lengths are known: on a GPU an index beyond the table is a device error.
+    """
     for number, length in enumerate(lengths):
-        if longest is not None and length > longest:
+        if max_length is not None and length > max_length:
             raise ValueError(
-                f"text {number} has {length} tokens, but this encoder has positions for {longest}; "
-                "cut it into windows"
+                f"text {number} has {length} tokens, but this encoder has positions for "
+                f"{max_length}; cut it into windows"
             )

@@ -1,9 +1,10 @@
-"""Recurrent networks: Elman, GRU and LSTM, and the encoder made of embeddings and one of them.
+"""Recurrent networks (Elman, GRU, LSTM) and the encoder built on them.
 
-Contract: ``forward(x, mask, state=None) → Recurrent(states, last, state)``; ``Layers`` says what
-``depth``, ``directions`` and ``dropout`` mean. Reading forward in two pieces, the second from the
-state after the first, is reading at once. ``fused=False`` gives the same numbers with the same
-weights in operations that `torch.func.vmap` knows: plain matmuls, and on a GPU a GRU's `scan`.
+Contract: ``forward(x, mask, state=None) → RecurrentOutput(states, last, state)``;
+``RecurrentLayers`` documents ``depth``, ``directions`` and ``dropout``. Running forward over two
+pieces, the second from the state after the first, equals running over both at once. ``fused=False``
+gives the same numbers with the same weights in operations that `torch.func.vmap` supports: plain
+matmuls, and on a GPU a GRU's `scan_gru`.
 
 Shapes: b batch, n steps, d width, l layers times directions, c channels of one direction.
 """
@@ -15,29 +16,29 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from mnemic.encode.embeddings import EMBEDDINGS
-from mnemic.encode.gated_gru import relay, scan
-from mnemic.encode.recurrence import Directions, Layers, Recurrent, State, step_by_step
+from mnemic.encode.gated_gru import relay_gru, scan_gru
+from mnemic.encode.recurrence import Directions, LayerState, RecurrentLayers, RecurrentOutput, loop_steps
 from mnemic.recipe import build
 
-UNPLACED: Mapping[str, Any] = {"kind": "sum", "positions": {"kind": "none"}, "norm": False}
-GATED: Mapping[str, Any] = {"kind": "gru"}
+DEFAULT_EMBEDDINGS: Mapping[str, Any] = {"kind": "sum", "positions": {"kind": "none"}, "norm": False}
+DEFAULT_RECURRENT: Mapping[str, Any] = {"kind": "gru"}
 
 
-class Hidden(NamedTuple):
-    """What an Elman network or a GRU carries on."""
+class HiddenState(NamedTuple):
+    """The state of an Elman network or a GRU."""
 
     hidden: Tensor  # b l c
 
 
-class HiddenAndCell(NamedTuple):
-    """What an LSTM carries on."""
+class LSTMState(NamedTuple):
+    """The state of an LSTM."""
 
     hidden: Tensor  # b l c
     cell: Tensor  # b l c
 
 
 class Elman(nn.Module):
-    """h' = tanh(W x + U h), the simple recurrent network (Elman 1990; he used the sigmoid)."""
+    """The simple recurrent network, h' = tanh(W x + U h) (Elman 1990; he used the sigmoid)."""
 
     def __init__(
         self,
@@ -49,21 +50,23 @@ class Elman(nn.Module):
         fused: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = Layers(
-            nn.RNN, partial(step_by_step, elman_step), width,
+        self.layers = RecurrentLayers(
+            nn.RNN, partial(loop_steps, elman_step), width,
             depth=depth, directions=directions, dropout=dropout, fused=fused,
         )  # fmt: skip
 
-    def forward(self, x: Tensor, mask: Tensor, state: Hidden | None = None) -> Recurrent:
-        begin = Hidden(self.layers.empty(x)) if state is None else state
-        states, last, end = self.layers(x, mask, begin)
-        return Recurrent(states, last, Hidden(*end))
+    def forward(self, x: Tensor, mask: Tensor, state: HiddenState | None = None) -> RecurrentOutput:
+        """Run the network over ``x`` b n d from ``state``, zeros by default."""
+        initial_state = HiddenState(self.layers.zero_state(x)) if state is None else state
+        states, last, final_state = self.layers(x, mask, initial_state)
+        return RecurrentOutput(states, last, HiddenState(*final_state))
 
 
 class GRU(nn.Module):
-    """Gated recurrent unit (Cho et al. 2014).
+    """The gated recurrent unit (Cho et al. 2014).
 
     r = σ(W_r x + U_r h), z = σ(W_z x + U_z h), h̃ = tanh(W x + r ⊙ U h), h' = (1−z) ⊙ h̃ + z ⊙ h.
+
     Where we differ: r gates U h, as in torch's kernels; the paper gates h before U.
     """
 
@@ -77,16 +80,17 @@ class GRU(nn.Module):
         fused: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = Layers(
-            nn.GRU, partial(scan_real, scan), width,
+        self.layers = RecurrentLayers(
+            nn.GRU, partial(scan_with_mask, scan_gru), width,
             depth=depth, directions=directions, dropout=dropout, fused=fused,
-            relay=partial(scan_real, relay),
+            relay=partial(scan_with_mask, relay_gru),
         )  # fmt: skip
 
-    def forward(self, x: Tensor, mask: Tensor, state: Hidden | None = None) -> Recurrent:
-        begin = Hidden(self.layers.empty(x)) if state is None else state
-        states, last, end = self.layers(x, mask, begin)
-        return Recurrent(states, last, Hidden(*end))
+    def forward(self, x: Tensor, mask: Tensor, state: HiddenState | None = None) -> RecurrentOutput:
+        """Run the network over ``x`` b n d from ``state``, zeros by default."""
+        initial_state = HiddenState(self.layers.zero_state(x)) if state is None else state
+        states, last, final_state = self.layers(x, mask, initial_state)
+        return RecurrentOutput(states, last, HiddenState(*final_state))
 
 
 class LSTM(nn.Module):
@@ -105,50 +109,57 @@ class LSTM(nn.Module):
         fused: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = Layers(
-            nn.LSTM, partial(step_by_step, lstm_step), width,
+        self.layers = RecurrentLayers(
+            nn.LSTM, partial(loop_steps, lstm_step), width,
             depth=depth, directions=directions, dropout=dropout, fused=fused,
         )  # fmt: skip
 
-    def forward(self, x: Tensor, mask: Tensor, state: HiddenAndCell | None = None) -> Recurrent:
-        empty = self.layers.empty(x)
-        begin = HiddenAndCell(empty, empty) if state is None else state
-        states, last, end = self.layers(x, mask, begin)
-        return Recurrent(states, last, HiddenAndCell(*end))
+    def forward(self, x: Tensor, mask: Tensor, state: LSTMState | None = None) -> RecurrentOutput:
+        """Run the network over ``x`` b n d from ``state``, zeros by default."""
+        zeros = self.layers.zero_state(x)
+        initial_state = LSTMState(zeros, zeros) if state is None else state
+        states, last, final_state = self.layers(x, mask, initial_state)
+        return RecurrentOutput(states, last, LSTMState(*final_state))
 
 
-def elman_step(given: Tensor, back: Tensor, state: State) -> State:
-    return ((given + back).tanh().squeeze(-2),)
+def elman_step(projected_input: Tensor, projected_hidden: Tensor, state: LayerState) -> LayerState:
+    """Compute one step of an Elman network."""
+    return ((projected_input + projected_hidden).tanh().squeeze(-2),)
 
 
-def scan_real(
-    by: Callable[..., tuple[Tensor, Tensor]],
-    given: Tensor,
+def scan_with_mask(
+    scan: Callable[..., tuple[Tensor, Tensor]],
+    projected_input: Tensor,
     mask: Tensor,
     weights: tuple[Tensor, Tensor],
-    state: State,
+    state: LayerState,
     backward: bool,
-) -> tuple[Tensor, State]:
-    """A GRU's loop: the gate is open at real steps and shut at padding."""
-    states, last = by(given, mask.to(given.dtype), *weights, *state, backward=backward)
+) -> tuple[Tensor, LayerState]:
+    """Run a GRU scan with the mask as its gate.
+
+    The gate is open at real steps and shut at padding.
+    """
+    states, last = scan(projected_input, mask.to(projected_input.dtype), *weights, *state, backward=backward)
     return states, (last,)
 
 
-def lstm_step(given: Tensor, back: Tensor, state: State) -> State:
-    enter, forget, new, show = (given + back).unbind(-2)
-    cell = forget.sigmoid() * state[1] + enter.sigmoid() * new.tanh()
-    return show.sigmoid() * cell.tanh(), cell
+def lstm_step(projected_input: Tensor, projected_hidden: Tensor, state: LayerState) -> LayerState:
+    """Compute one step of an LSTM."""
+    input_gate, forget_gate, candidate, output_gate = (projected_input + projected_hidden).unbind(-2)
+    cell = forget_gate.sigmoid() * state[1] + input_gate.sigmoid() * candidate.tanh()
+    return output_gate.sigmoid() * cell.tanh(), cell
 
 
 RECURRENTS: dict[str, Callable[..., nn.Module]] = {"elman": Elman, "gru": GRU, "lstm": LSTM}
 
 
 class RecurrentEncoder(nn.Module):
-    """Embeddings read by a recurrent network: one state a token, zeros at padding.
+    """Embeddings followed by a recurrent network: one state per token, zeros at padding.
 
-    With ``norm`` a layer norm follows (Ba et al. 2016), as the last one of a pre-norm Transformer
-    does, so that all kinds hand on states of the same size. Without it an LSTM's begin some seven
-    times smaller than an Elman network's, and so do its scores, where word vectors are tied.
+    With ``norm`` a layer norm follows (Ba et al. 2016), like the last one of a pre-norm
+    Transformer, so that all kinds return states of the same size. Without it an LSTM's states start
+    some seven times smaller than an Elman network's, and so do its logits, where word vectors are
+    tied.
     """
 
     def __init__(
@@ -156,8 +167,8 @@ class RecurrentEncoder(nn.Module):
         width: int,
         vocab: int,
         *,
-        embeddings: Mapping[str, Any] = UNPLACED,
-        recurrent: Mapping[str, Any] = GATED,
+        embeddings: Mapping[str, Any] = DEFAULT_EMBEDDINGS,
+        recurrent: Mapping[str, Any] = DEFAULT_RECURRENT,
         norm: bool = False,
     ) -> None:
         super().__init__()
@@ -167,17 +178,23 @@ class RecurrentEncoder(nn.Module):
         self.norm = nn.LayerNorm(width) if norm else nn.Identity()
 
     @property
-    def longest(self) -> int | None:
-        """How many tokens a text may have; None: any number."""
+    def max_length(self) -> int | None:
+        """The maximum number of tokens of a text; None if unlimited."""
         positions: Any = self.embeddings.positions
-        return positions.longest
+        return positions.max_length
 
     def forward(self, tokens: Tensor, mask: Tensor, context: Any = None) -> Tensor:
-        """``tokens``, ``mask``: b n → b n d; ``context`` is the state after what came before."""
-        return self.carry(tokens, mask, context).states
+        """Encode tokens; ``context`` is the state after the tokens before them.
 
-    def carry(self, tokens: Tensor, mask: Tensor, state: Any = None) -> Recurrent:
-        """As ``forward``, with the last state and what to carry on, which no norm touches."""
-        read = self.recurrent(self.embeddings(tokens, mask), mask, state)
-        states = self.norm(read.states) * mask.unsqueeze(-1)
-        return Recurrent(states, self.norm(read.last), read.state)
+        ``tokens``, ``mask``: b n → b n d.
+        """
+        return self.encode_with_state(tokens, mask, context).states
+
+    def encode_with_state(self, tokens: Tensor, mask: Tensor, state: Any = None) -> RecurrentOutput:
+        """Encode tokens and return their states, the last one, and the state to continue from.
+
+        The latter is never normalized.
+        """
+        output = self.recurrent(self.embeddings(tokens, mask), mask, state)
+        states = self.norm(output.states) * mask.unsqueeze(-1)
+        return RecurrentOutput(states, self.norm(output.last), output.state)

@@ -1,4 +1,4 @@
-"""The Transformer encoder: embeddings, then a stack in which every token sees every token.
+"""The Transformer encoder: embeddings and a stack of bidirectional layers.
 
 Shapes: b batch, n tokens, m context positions, t real tokens, d width.
 """
@@ -10,20 +10,20 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.embeddings import EMBEDDINGS
-from mnemic.encode.packed import ON_CPU, Packed, has_kernel, places_of, plan
-from mnemic.encode.stack import STACKS, Context, real
+from mnemic.encode.packed import MAX_TOKENS_CPU, PackedMask, find_true_positions, group_by_length, has_varlen_kernel
+from mnemic.encode.stack import STACKS, StackContext, real_token_mask
 from mnemic.recipe import build
 
-SUM: Mapping[str, Any] = {"kind": "sum"}
-ENCODER: Mapping[str, Any] = {"kind": "encoder"}
+DEFAULT_EMBEDDINGS: Mapping[str, Any] = {"kind": "sum"}
+DEFAULT_STACK: Mapping[str, Any] = {"kind": "encoder"}
 
 
 class TransformerEncoder(nn.Module):
-    """Tokens read in both directions at once (Vaswani et al. 2017; as a model, BERT).
+    """A bidirectional Transformer encoder (Vaswani et al. 2017), as in BERT.
 
-    On a CPU a padded batch is packed inside, so that nothing is computed on padding. A GPU would
-    have to stop and tell how long the texts are: there ``encode_ragged`` packs them beforehand, or
-    whoever makes the batch says how much ``room`` its tokens need.
+    On a CPU a padded batch is packed internally, so that nothing is computed on padding. A GPU
+    would have to synchronize to learn the lengths: there ``encode_ragged`` packs the texts
+    beforehand, or the caller states with ``max_tokens`` how many tokens are real.
     """
 
     def __init__(
@@ -31,8 +31,8 @@ class TransformerEncoder(nn.Module):
         width: int,
         vocab: int,
         *,
-        embeddings: Mapping[str, Any] = SUM,
-        stack: Mapping[str, Any] = ENCODER,
+        embeddings: Mapping[str, Any] = DEFAULT_EMBEDDINGS,
+        stack: Mapping[str, Any] = DEFAULT_STACK,
     ) -> None:
         super().__init__()
         self.width = width
@@ -40,13 +40,13 @@ class TransformerEncoder(nn.Module):
         self.stack: Any = build(STACKS, stack, width=width)
 
     @property
-    def longest(self) -> int | None:
-        """How many tokens a text may have; None: any number."""
-        return self.embeddings.positions.longest
+    def max_length(self) -> int | None:
+        """The maximum number of tokens of a text; None if unlimited."""
+        return self.embeddings.positions.max_length
 
     @property
     def segments(self) -> int:
-        """How many segments it tells apart; with 0 it takes none, with 1 all are the same."""
+        """The number of segment embeddings; 0 means that it takes no segments."""
         table = self.embeddings.segments
         return 0 if table is None else len(table)
 
@@ -57,98 +57,102 @@ class TransformerEncoder(nn.Module):
     def forward(
         self,
         tokens: Tensor,
-        mask: Tensor | Packed,
-        context: Context | None = None,
+        mask: Tensor | PackedMask,
+        context: StackContext | None = None,
         *,
         segments: Tensor | None = None,
         positions: Tensor | None = None,
-        room: int = 0,
+        max_tokens: int = 0,
     ) -> Tensor:
-        """``tokens`` b n → b n d, zeros at padding.
+        """Encode tokens b n → b n d, zeros at padding.
 
-        ``mask`` is b n, or b n n where not every token may see the same, or ``Packed`` where
-        ``tokens`` is one row of texts, which want their own ``positions``. ``context`` is seen by
-        every token. At most ``room`` tokens are no padding; 0: nobody has counted them.
+        ``mask`` is b n, or b n n where it depends on the query, or a ``PackedMask`` where
+        ``tokens`` is one row of packed texts, which need their own ``positions``. Every token sees
+        ``context``. At most ``max_tokens`` tokens are not padding; 0 if unknown.
         """
-        if isinstance(mask, Tensor) and context is None and self.packs(mask):
-            return self.read_packed(tokens, mask, segments, positions)
-        if isinstance(mask, Tensor) and context is None and room and self.fits(mask):
-            return self.read_within(tokens, mask, segments, positions, room)
-        return self.read(tokens, mask, segments, positions, context)
+        if isinstance(mask, Tensor) and context is None and self.can_pack_on_cpu(mask):
+            return self.encode_packed(tokens, mask, segments, positions)
+        if isinstance(mask, Tensor) and context is None and max_tokens and self.can_pack_on_gpu(mask):
+            return self.encode_within_capacity(tokens, mask, segments, positions, max_tokens)
+        return self.encode_batch(tokens, mask, segments, positions, context)
 
-    def read(
+    def encode_batch(
         self,
         tokens: Tensor,
-        mask: Tensor | Packed,
+        mask: Tensor | PackedMask,
         segments: Tensor | None,
         positions: Tensor | None,
-        context: Context | None = None,
+        context: StackContext | None = None,
     ) -> Tensor:
-        """The batch as it is, padding and all; on a CPU a row of texts gets a few tokens more."""
-        spare = 0
-        if isinstance(mask, Packed) and (spare := mask.spare()):
-            mask = Packed.of([*mask.lengths, spare], tokens.device)
-            tokens = nn.functional.pad(tokens, (0, spare))
-            segments = None if segments is None else nn.functional.pad(segments, (0, spare))
-            positions = None if positions is None else nn.functional.pad(positions, (0, spare))
-        x = self.embeddings(tokens, real(mask), segments=segments, positions=positions)
+        """Encode a batch as it is, padding included.
+
+        On a CPU a packed row gets a few filler tokens.
+        """
+        num_filler = 0
+        if isinstance(mask, PackedMask) and (num_filler := mask.count_filler_tokens()):
+            mask = PackedMask.from_lengths([*mask.lengths, num_filler], tokens.device)
+            tokens = nn.functional.pad(tokens, (0, num_filler))
+            segments = None if segments is None else nn.functional.pad(segments, (0, num_filler))
+            positions = None if positions is None else nn.functional.pad(positions, (0, num_filler))
+        x = self.embeddings(tokens, real_token_mask(mask), segments=segments, positions=positions)
         states = self.stack(x, mask, context)
-        return states[:, : states.shape[1] - spare]
+        return states[:, : states.shape[1] - num_filler]
 
-    def packs(self, mask: Tensor) -> bool:
-        """Whether a batch with this mask is packed; vmap, which cannot, has no such attention."""
-        able = self.stack.packs and mask.dim() == 2 and mask.device.type == "cpu"
-        return able and bool(mask.any())
+    def can_pack_on_cpu(self, mask: Tensor) -> bool:
+        """Check whether a batch with this mask is packed on the CPU.
 
-    def read_packed(
-        self, tokens: Tensor, mask: Tensor, segments: Tensor | None, positions: Tensor | None
-    ) -> Tensor:
-        """The real tokens of a padded batch, in rows without padding, and back to their places."""
+        vmap, which cannot pack, uses an attention that does not support it.
+        """
+        is_supported = self.stack.supports_packing and mask.dim() == 2 and mask.device.type == "cpu"
+        return is_supported and bool(mask.any())
+
+    def encode_packed(self, tokens: Tensor, mask: Tensor, segments: Tensor | None, positions: Tensor | None) -> Tensor:
+        """Encode the real tokens of a padded batch in packed rows, then restore the padding."""
         lengths = mask.sum(1).tolist()
-        rows, columns, read = [], [], []
-        for group in plan(lengths, ON_CPU):
-            numbers = torch.tensor(group)
-            row, column = mask[numbers].nonzero(as_tuple=True)  # t
-            row = numbers[row]
-            packed = Packed.of([lengths[number] for number in group], tokens.device)
-            own = None if segments is None else segments[row, column].unsqueeze(0)
-            places = column if positions is None else positions[row, column]
-            taken = tokens[row, column].unsqueeze(0)  # 1 t
+        rows, columns, outputs = [], [], []
+        for group in group_by_length(lengths, MAX_TOKENS_CPU):
+            text_ids = torch.tensor(group)
+            row, column = mask[text_ids].nonzero(as_tuple=True)  # t
+            row = text_ids[row]
+            packed = PackedMask.from_lengths([lengths[number] for number in group], tokens.device)
+            packed_segments = None if segments is None else segments[row, column].unsqueeze(0)
+            packed_positions = column if positions is None else positions[row, column]
+            packed_tokens = tokens[row, column].unsqueeze(0)  # 1 t
             rows.append(row)
             columns.append(column)
-            read.append(self.read(taken, packed, own, places.unsqueeze(0))[0])
-        states = torch.cat(read)  # t d
+            outputs.append(self.encode_batch(packed_tokens, packed, packed_segments, packed_positions.unsqueeze(0))[0])
+        states = torch.cat(outputs)  # t d
         padded = states.new_zeros(*tokens.shape, self.width)
         return padded.index_put((torch.cat(rows), torch.cat(columns)), states)
 
-    def fits(self, mask: Tensor) -> bool:
-        """Whether a GPU's batch with this mask is packed into its room."""
-        return self.stack.packs and mask.dim() == 2 and has_kernel(mask.device, self.stack.drops)
+    def can_pack_on_gpu(self, mask: Tensor) -> bool:
+        """Check whether a batch with this mask is packed on the GPU."""
+        return (
+            self.stack.supports_packing
+            and mask.dim() == 2
+            and has_varlen_kernel(mask.device, self.stack.max_attention_dropout)
+        )
 
-    def read_within(
-        self,
-        tokens: Tensor,
-        mask: Tensor,
-        segments: Tensor | None,
-        positions: Tensor | None,
-        room: int,
+    def encode_within_capacity(
+        self, tokens: Tensor, mask: Tensor, segments: Tensor | None, positions: Tensor | None, capacity: int
     ) -> Tensor:
-        """As ``read_packed``, in one row of ``room`` tokens, of which nobody waits for the number.
+        """Encode the real tokens of a padded batch in one packed row of ``capacity`` tokens.
 
-        Tokens beyond the room would be left out.
+        As ``encode_packed``, but without a GPU synchronization. Tokens beyond the capacity would be
+        lost.
         """
-        places = places_of(mask, room)  # t
-        inside = places.clamp(max=mask.numel() - 1)
+        token_indices = find_true_positions(mask, capacity)  # t
+        valid_indices = token_indices.clamp(max=mask.numel() - 1)
         column = torch.arange(mask.shape[1], device=mask.device).expand_as(mask)
 
-        def row(part: Tensor) -> Tensor:
-            return part.flatten().index_select(0, inside).unsqueeze(0)  # 1 t
+        def pack_row(values: Tensor) -> Tensor:
+            return values.flatten().index_select(0, valid_indices).unsqueeze(0)  # 1 t
 
-        states = self.read(
-            row(tokens),
-            Packed.within(mask, room),
-            None if segments is None else row(segments),
-            row(column if positions is None else positions),
+        states = self.encode_batch(
+            pack_row(tokens),
+            PackedMask.from_mask(mask, capacity),
+            None if segments is None else pack_row(segments),
+            pack_row(column if positions is None else positions),
         )
-        padded = states.new_zeros(mask.numel() + 1, self.width)  # the last is for what is spare
-        return padded.index_copy(0, places, states[0])[:-1].unflatten(0, mask.shape)
+        padded = states.new_zeros(mask.numel() + 1, self.width)  # the last row takes unused capacity
+        return padded.index_copy(0, token_indices, states[0])[:-1].unflatten(0, mask.shape)

@@ -1,1 +1,1 @@
-"""Metrics: how good a trained network is."""
+"""Metrics, calibration and evidence analysis of trained networks."""

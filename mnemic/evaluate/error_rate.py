@@ -1,6 +1,6 @@
-"""How often a network answers wrongly, task by task; and by what weights are chosen.
+"""Compute error rates per task, and the validation error that selects the best weights.
 
-Shapes: q questions; with many runs a runs axis in front.
+Shapes: q questions; stacked networks have a leading axis of runs.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,80 +9,88 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from mnemic.data.contract import Examples, Questions
-from mnemic.data.corpora import CorpusSet
-from mnemic.data.language_modeling.batches import WordSet
-from mnemic.data.long_context.batches import LongSet
-from mnemic.data.seq2seq.batches import SequenceSet
-from mnemic.data.text_tasks.batches import TextSet
-from mnemic.evaluate.text_metrics import figures
-from mnemic.predict.perplexity import language_figures
+from mnemic.data.contract import Dataset, QuestionDataset
+from mnemic.data.corpora import CorpusDataset
+from mnemic.data.language_modeling.batches import TokenDataset
+from mnemic.data.long_context.batches import LongDataset
+from mnemic.data.seq2seq.batches import Seq2SeqDataset
+from mnemic.data.text_tasks.batches import TextDataset
+from mnemic.evaluate.text_metrics import compute_metrics
+from mnemic.predict.perplexity import compute_perplexity
 
-AT_ONCE = 500  # questions a batch: memory, not results, depends on it
-
-
-def predict(network: nn.Module, questions: Questions, rows: Tensor) -> Tensor:
-    """The answer's word id for each question in ``rows`` (q, or runs q for many runs)."""
-    return judged(network, questions, rows, lambda scores, part: scores.argmax(-1))
+QUESTIONS_PER_BATCH = 500  # changes memory use, not results
 
 
-def wrong(network: nn.Module, questions: Questions, rows: Tensor) -> Tensor:
-    """True where the answer is not a right one."""
-    return judged(network, questions, rows, questions.wrong).bool()
+def predict_answers(network: nn.Module, dataset: QuestionDataset, rows: Tensor) -> Tensor:
+    """Predict the word id of each answer: ``rows`` is q, or runs q."""
+    return map_questions(network, dataset, rows, lambda logits, _: logits.argmax(-1))
+
+
+def find_wrong_answers(network: nn.Module, dataset: QuestionDataset, rows: Tensor) -> Tensor:
+    """Return a mask of the questions in ``rows`` that are answered wrongly."""
+    return map_questions(network, dataset, rows, dataset.is_wrong).bool()
 
 
 @torch.no_grad()
-def judged(
+def map_questions(
     network: nn.Module,
-    questions: Questions,
+    dataset: QuestionDataset,
     rows: Tensor,
-    judge: Callable[[Tensor, Tensor], Tensor],
+    map_logits: Callable[[Tensor, Tensor], Tensor],
 ) -> Tensor:
-    """What ``judge(scores, rows)`` says of every question, asked some at a time."""
+    """Apply ``map_logits(logits, rows)`` to all questions in ``rows``, batch by batch."""
     if not rows.numel():
         return rows
-    was = network.training
+    was_training = network.training
     network.eval()
-    compact = questions.device.type != "cuda"
-    parts = [
-        judge(network(questions.batch(part, compact=compact).inputs).scores.squeeze(-2), part)
-        for part in rows.split(AT_ONCE, -1)
+    compact = dataset.device.type != "cuda"
+    batch_results = [
+        map_logits(
+            network(dataset.batch(batch_rows, compact=compact).inputs).logits.squeeze(-2),
+            batch_rows,
+        )
+        for batch_rows in rows.split(QUESTIONS_PER_BATCH, -1)
     ]
-    network.train(was)
-    return torch.cat(parts, -1)
+    network.train(was_training)
+    return torch.cat(batch_results, -1)
 
 
-def look(network: nn.Module, examples: Examples) -> tuple[float, dict[str, float]]:
-    """The error in percent that tells which weights are best, and the figures behind it.
+def evaluate_network(network: nn.Module, dataset: Dataset) -> tuple[float, dict[str, float]]:
+    """Evaluate a network: return the error that selects the best weights, and all metrics.
 
-    Of questions their mean error; of texts what their own first figure lacks to 100; of running
-    text the perplexity, which is no percentage.
+    The error is the mean over tasks for questions, 100 minus the main metric for texts, and the
+    perplexity (no percentage) for running text.
     """
-    if isinstance(examples, WordSet):
-        found = language_figures(network, examples)
-        return found["perplexity"], found
-    if isinstance(examples, TextSet | CorpusSet | SequenceSet):
-        found = figures(network, examples)
-        return 100 - next(iter(found.values())), found
-    return mean(list(task_errors(network, cast(Questions, examples)).values())), {}
+    if isinstance(dataset, TokenDataset):
+        metrics = compute_perplexity(network, dataset)
+        return metrics["perplexity"], metrics
+    if isinstance(dataset, TextDataset | CorpusDataset | Seq2SeqDataset):
+        metrics = compute_metrics(network, dataset)
+        return 100 - next(iter(metrics.values())), metrics
+    return mean_error(
+        list(compute_task_errors(network, cast(QuestionDataset, dataset)).values())
+    ), {}
 
 
-def task_errors(network: nn.Module, questions: Questions) -> dict[int, float]:
-    """The error of each task in percent, for one network."""
-    if isinstance(questions, LongSet):
-        from mnemic.evaluate.long_context import recall_errors
+def compute_task_errors(network: nn.Module, dataset: QuestionDataset) -> dict[int, float]:
+    """Compute the error of each task in percent, for one network."""
+    if isinstance(dataset, LongDataset):
+        from mnemic.evaluate.long_context import compute_recall_errors
 
-        return recall_errors(network, questions)
-    rows = torch.arange(len(questions), device=questions.device)
-    return by_task(wrong(network, questions, rows), questions.task)
-
-
-def by_task(wrong: Tensor, tasks: Tensor) -> dict[int, float]:
-    """Percent wrong, task by task."""
-    found = {task: wrong[tasks == task] for task in tasks.unique().tolist()}
-    return {task: 100 * int(own.sum()) / len(own) for task, own in found.items()}
+        return compute_recall_errors(network, dataset)
+    rows = torch.arange(len(dataset), device=dataset.device)
+    return percent_by_task(find_wrong_answers(network, dataset, rows), dataset.task)
 
 
-def mean(errors: Sequence[float]) -> float:
-    """The unweighted mean over tasks, as the papers print it."""
-    return sum(errors) / len(errors)
+def percent_by_task(flags: Tensor, tasks: Tensor) -> dict[int, float]:
+    """Compute the percentage of true ``flags`` (q) for each task."""
+    flags_by_task = {task: flags[tasks == task] for task in tasks.unique().tolist()}
+    return {
+        task: 100 * int(task_flags.sum()) / len(task_flags)
+        for task, task_flags in flags_by_task.items()
+    }
+
+
+def mean_error(task_errors: Sequence[float]) -> float:
+    """Compute the unweighted mean error over tasks, as the papers report it."""
+    return sum(task_errors) / len(task_errors)

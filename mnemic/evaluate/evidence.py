@@ -1,8 +1,11 @@
-"""Does a network read what proves the answer, and does the answer hang on what it read?
+"""Evaluate evidence: supporting facts among the most-read sentences, and faithfulness.
 
-Both questions need the weights of writing and reading alone, so they can be put to any memory.
+Supporting facts: is the sentence with the largest read weight one that proves the answer?
+Faithfulness: does the answer depend on that sentence? Both measures use only write and read
+weights, so they apply to any memory. Faithfulness is measured by ablation: a sentence is removed,
+and the answer compared.
 
-Shapes: b batch, n sentences, m questions of a story (1), s slots, k hops, h heads.
+Shapes: b batch, n sentences, m questions per story (1), s slots, k hops, h heads.
 """
 
 from collections.abc import Iterator
@@ -11,131 +14,148 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mnemic.data.babi.batches import Stories
-from mnemic.evaluate.error_rate import AT_ONCE, by_task
-from mnemic.models import Inputs, Output
-from mnemic.models.ensemble import Many
+from mnemic.data.babi.batches import StoryDataset
+from mnemic.evaluate.error_rate import QUESTIONS_PER_BATCH, percent_by_task
+from mnemic.models import ModelOutput, StoryInputs
+from mnemic.models.ensemble import StackedNetworks
 
-LEAST = -1e30  # below everything that can be read or rolled
+MASKED = -1e30  # below every read weight and every uniform number
 
 
 class Faithfulness(NamedTuple):
-    """How often the answer changes when a sentence is taken out, in percent, task by task."""
+    """How often the answer changes if a sentence is removed, in percent per task."""
 
     most_read: dict[int, float]
-    other: dict[int, float]  # one of the other sentences, as the dice fall
+    random_other: dict[int, float]  # a random one of the other sentences
 
 
-class Trial(NamedTuple):
-    """What became of each question (b): with all sentences, and with one of them taken out."""
+class AblationResult(NamedTuple):
+    """Masks (b) of questions that compare the answer with and without a sentence."""
 
-    proves: Tensor  # the most-read sentence proves the answer
-    most_read: Tensor  # the answer changes without it
-    other: Tensor  # the answer changes without another one
-    asked: Tensor  # there was another one
-
-
-class Look(NamedTuple):
-    """A batch of questions and what a network made of them."""
-
-    rows: Tensor  # b, which questions of the set
-    inputs: Inputs
-    output: Output
+    is_supporting: Tensor  # the most-read sentence is a supporting fact
+    changes_without_most_read: Tensor  # the answer changes without the most-read sentence
+    changes_without_random: Tensor  # the answer changes without a random other sentence
+    has_other: Tensor  # the memory holds another sentence
 
 
-def supporting(network: nn.Module, stories: Stories) -> dict[int, float]:
-    """How often the most-read sentence is one of those that prove the answer, in percent a task.
+class StoryPrediction(NamedTuple):
+    """A batch of questions with a network's output."""
 
-    A question counts even if nothing that proves its answer is still in memory.
+    rows: Tensor  # b, indices of the questions in the dataset
+    inputs: StoryInputs
+    output: ModelOutput
+
+
+def measure_supporting_facts(network: nn.Module, dataset: StoryDataset) -> dict[int, float]:
+    """Measure how often the most-read sentence is a supporting fact, in percent per task.
+
+    A question counts even if no supporting fact is left in memory.
     """
     hits = []
-    for rows, inputs, output in looks(network, stories):
-        chosen = most_read(output, inputs.story)  # b 1
-        hits.append(stories.facts[rows].gather(1, chosen).squeeze(1))
-    return by_task(torch.cat(hits), stories.task)
+    for rows, inputs, output in predict_batches(network, dataset):
+        sentence_ids = find_most_read(output, inputs.story)  # b 1
+        hits.append(dataset.facts[rows].gather(1, sentence_ids).squeeze(1))
+    return percent_by_task(torch.cat(hits), dataset.task)
 
 
-def faithfulness(network: nn.Module, stories: Stories, dice: torch.Generator) -> Faithfulness:
-    """How often the answer changes without the most-read sentence, and without a random other one.
+def measure_faithfulness(
+    network: nn.Module, dataset: StoryDataset, generator: torch.Generator
+) -> Faithfulness:
+    """Measure how often the answer changes without the most-read, or a random other, sentence.
 
-    A sentence is taken out as if it had never been said. A question with a single sentence in
-    memory has no other one and is left out. ``dice`` are on the CPU, whatever the stories are on.
+    The sentence is removed from the story before it is written. Questions with a single sentence
+    in memory are skipped. ``generator`` is on the CPU, whatever the device of the stories.
     """
-    tried = trials(network, stories, dice)
-    task = stories.task[tried.asked]
-    changed = (by_task(own[tried.asked], task) for own in (tried.most_read, tried.other))
-    return Faithfulness(*changed)
+    ablations = run_ablations(network, dataset, generator)
+    task = dataset.task[ablations.has_other]
+    percentages = (
+        percent_by_task(is_changed[ablations.has_other], task)
+        for is_changed in (ablations.changes_without_most_read, ablations.changes_without_random)
+    )
+    return Faithfulness(*percentages)
 
 
 @torch.no_grad()
-def trials(network: nn.Module, stories: Stories, dice: torch.Generator) -> Trial:
-    """Every question of a set, tried; of many runs (`Many`) each for itself: runs q."""
-    was, found = network.training, []
+def run_ablations(
+    network: nn.Module, dataset: StoryDataset, generator: torch.Generator
+) -> AblationResult:
+    """Ablate the sentences of all questions; with ``StackedNetworks`` per run: runs q."""
+    was_training, batches = network.training, []
     network.eval()
-    for rows in torch.arange(len(stories), device=stories.device).split(AT_ONCE):
-        each = rows.expand(network.runs, -1) if isinstance(network, Many) else rows
-        inputs = stories.batch(each, compact=stories.device.type != "cuda").inputs
-        rolled = torch.rand(inputs.story.shape[-2:], generator=dice).to(stories.device)
-        given = (inputs, stories.facts[each], rolled.expand(inputs.story.shape))
-        if isinstance(network, Many):
-            found.append(network.each(tried, *given))
+    for rows in torch.arange(len(dataset), device=dataset.device).split(QUESTIONS_PER_BATCH):
+        run_rows = (
+            rows.expand(network.num_runs, -1) if isinstance(network, StackedNetworks) else rows
+        )
+        inputs = dataset.batch(run_rows, compact=dataset.device.type != "cuda").inputs
+        uniforms = torch.rand(inputs.story.shape[-2:], generator=generator).to(dataset.device)
+        arguments = (inputs, dataset.facts[run_rows], uniforms.expand(inputs.story.shape))
+        if isinstance(network, StackedNetworks):
+            batches.append(network.map_networks(ablate_batch, *arguments))
         else:
-            found.append(tried(network, *given))
-    network.train(was)
-    return Trial(*(torch.cat(parts, -1) for parts in zip(*found)))
+            batches.append(ablate_batch(network, *arguments))
+    network.train(was_training)
+    return AblationResult(*(torch.cat(tensors, -1) for tensors in zip(*batches)))
 
 
-def tried(network: Any, inputs: Inputs, facts: Tensor, rolled: Tensor) -> Trial:
-    """A batch with all its sentences, without the most-read one, and without a random other one.
+def ablate_batch(
+    network: Any, inputs: StoryInputs, facts: Tensor, uniforms: Tensor
+) -> AblationResult:
+    """Compare a batch's answers with those without the most-read and a random other sentence.
 
-    ``facts`` (b n) are the sentences that prove the answer, ``rolled`` (b n) the dice.
+    ``facts`` (b n) is a mask of supporting facts; ``uniforms`` (b n) select the random sentence.
     """
     output = network(inputs)
-    chosen = most_read(output, inputs.story)  # b 1
-    rest = held(output, inputs.story).scatter(1, chosen, False)  # b n
-    random = rolled.masked_fill(~rest, LEAST).argmax(1)  # b
-    most, other = (
-        answers(output) != answers(network(without(inputs, sentence)))
-        for sentence in (chosen.squeeze(1), random)
+    most_read_ids = find_most_read(output, inputs.story)  # b 1
+    is_other = find_stored_mask(output, inputs.story).scatter(1, most_read_ids, False)  # b n
+    random_ids = uniforms.masked_fill(~is_other, MASKED).argmax(1)  # b
+    is_changed, is_changed_by_random = (
+        predict_answer_ids(output) != predict_answer_ids(network(remove_sentence(inputs, sentence)))
+        for sentence in (most_read_ids.squeeze(1), random_ids)
     )
-    return Trial(facts.gather(1, chosen).squeeze(1), most, other, rest.any(1))
+    return AblationResult(
+        facts.gather(1, most_read_ids).squeeze(1), is_changed, is_changed_by_random, is_other.any(1)
+    )
 
 
-def read_shares(output: Output) -> Tensor:
-    """How much was read of each sentence, at the hop that read most of it: b m n.
+def compute_read_weights(output: ModelOutput) -> Tensor:
+    """Compute the read weight of each sentence, maximized over hops: b m n.
 
-    Where a hop looked, its heads taken together, times what was written there.
+    Per hop it is the mean over heads of the read weights, times the write weights.
     """
-    read = output.reading.weights.mean(2)  # b k m s
-    return (read @ output.written.weights.unsqueeze(1).mT).amax(1)
+    slot_weights = output.reading.weights.mean(2)  # b k m s
+    return (slot_weights @ output.written.weights.unsqueeze(1).mT).amax(1)
 
 
-def most_read(output: Output, story: Tensor) -> Tensor:
-    """The sentence that was read most (b m), of those of ``story`` (b n) that are in memory."""
-    return read_shares(output).masked_fill(~held(output, story).unsqueeze(1), LEAST).argmax(2)
+def find_most_read(output: ModelOutput, story: Tensor) -> Tensor:
+    """Find the sentence in memory with the largest read weight (b m)."""
+    return (
+        compute_read_weights(output)
+        .masked_fill(~find_stored_mask(output, story).unsqueeze(1), MASKED)
+        .argmax(2)
+    )
 
 
-def held(output: Output, story: Tensor) -> Tensor:
-    """Which sentences of the story something is left of in memory (b n)."""
-    return (story >= 0) & (output.written.entered != 0).any(2)
+def find_stored_mask(output: ModelOutput, story: Tensor) -> Tensor:
+    """Return a mask of the sentences that are still in memory (b n)."""
+    return (story >= 0) & (output.written.slot_writes != 0).any(2)
 
 
-def without(inputs: Inputs, sentence: Tensor) -> Inputs:
-    """The same stories, each without one of its sentences (b)."""
+def remove_sentence(inputs: StoryInputs, sentence: Tensor) -> StoryInputs:
+    """Remove one sentence (b) from each story."""
     return inputs._replace(story=inputs.story.scatter(1, sentence.unsqueeze(1), -1))
 
 
-def answers(output: Output) -> Tensor:
-    """The answers' word ids (b)."""
-    return output.scores.squeeze(1).argmax(1)
+def predict_answer_ids(output: ModelOutput) -> Tensor:
+    """Return the word ids of the most probable answers (b)."""
+    return output.logits.squeeze(1).argmax(1)
 
 
 @torch.no_grad()
-def looks(network: nn.Module, stories: Stories) -> Iterator[Look]:
-    """All questions of a set, batch by batch; the network's mode is put back at the end."""
-    was = network.training
+def predict_batches(network: nn.Module, dataset: StoryDataset) -> Iterator[StoryPrediction]:
+    """Run a network on all questions, batch by batch, in evaluation mode."""
+    was_training = network.training
     network.eval()
-    for rows in torch.arange(len(stories), device=stories.device).split(AT_ONCE):
-        inputs = stories.batch(rows, compact=stories.device.type != "cuda").inputs
-        yield Look(rows, inputs, network(inputs))
-    network.train(was)
+    for rows in torch.arange(len(dataset), device=dataset.device).split(QUESTIONS_PER_BATCH):
+        inputs = dataset.batch(rows, compact=dataset.device.type != "cuda").inputs
+        yield StoryPrediction(rows, inputs, network(inputs))
+    network.train(was_training)

@@ -1,8 +1,10 @@
-"""How often a network that carries a memory is wrong about long documents.
+"""Compute error rates on long documents, which a network reads segment by segment.
 
-An answer is right if all its words are, said one after another: then each was right after the right
-ones before it, so that scoring them all at once tells. A sentence is found if the slot that is read
-most holds it.
+An answer is correct if greedy decoding gives all its words. That is so if each word is the most
+probable after the correct previous words, so all words are scored in one pass. A supporting
+sentence is found if it fills at least half of the slot with the largest read weight.
+
+Shapes: b documents, w words of an answer, a slots.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,101 +13,123 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.data.long_context.batches import WORDS, Batch, LongSet
-from mnemic.evaluate.error_rate import by_task
-from mnemic.models.inputs import IGNORE, Recalled, Segments
-from mnemic.models.segment_model import Carrier
-from mnemic.objectives.bert_mass import BertMassLoss, fact_units, gold_slots, next_words
+from mnemic.data.long_context.batches import TOKEN_TARGETS, LongBatch, LongDataset
+from mnemic.evaluate.error_rate import percent_by_task
+from mnemic.models.inputs import IGNORE, SegmentBatch, SegmentOutput
+from mnemic.models.segment_model import SegmentModel
+from mnemic.objectives.bert_mass import (
+    BertMassLoss,
+    compute_fact_shares,
+    number_unit_facts,
+    select_next_tokens,
+)
 
-TOKENS = 65_536  # of a batch: memory, not results, depends on it
+TOKENS_PER_BATCH = 65_536  # changes memory use, not results
 
 
-def recall_errors(network: nn.Module, documents: LongSet) -> dict[int, float]:
-    """The error of each task in percent; of documents, of their masked or next words (task 0)."""
-    rows = range(len(documents))
-    at_once = max(TOKENS // (documents.length * (documents.segments + 1)), 1)
-    if documents.asks in WORDS:
-        return {0: word_error(network, documents, at_once)}
-    judge = wrong if documents.asks == "question" else missed
-    found = [
-        judge(network, documents, rows[first : first + at_once])
-        for first in range(0, len(rows), at_once)
+def compute_recall_errors(network: nn.Module, dataset: LongDataset) -> dict[int, float]:
+    """Compute the error of each task in percent; task 0 is masked or next words."""
+    rows = range(len(dataset))
+    batch_size = max(TOKENS_PER_BATCH // (dataset.length * (dataset.segments + 1)), 1)
+    if dataset.asks in TOKEN_TARGETS:
+        return {0: compute_word_error(network, dataset, batch_size)}
+    find_wrong = find_wrong_answers if dataset.asks == "question" else find_missed_facts
+    wrong_batches = [
+        find_wrong(network, dataset, rows[first : first + batch_size])
+        for first in range(0, len(rows), batch_size)
     ]
-    return by_task(torch.cat(found), documents.task)
+    return percent_by_task(torch.cat(wrong_batches), dataset.task)
 
 
-def wrong(network: nn.Module, documents: LongSet, rows: Sequence[int], at_once: int = 64) -> Tensor:
-    """True where an answer is not right, for documents of any length, read piece by piece."""
-    return wrong_of_each([network], documents, rows, at_once)[0]
+def find_wrong_answers(
+    network: nn.Module, dataset: LongDataset, rows: Sequence[int], segments_per_batch: int = 64
+) -> Tensor:
+    """Return a mask of documents (b) answered wrongly; documents may have any length."""
+    return find_wrong_answers_per_network([network], dataset, rows, segments_per_batch)[0]
 
 
 @torch.no_grad()
-def wrong_of_each(
-    networks: Sequence[nn.Module], documents: LongSet, rows: Sequence[int], at_once: int = 64
+def find_wrong_answers_per_network(
+    networks: Sequence[nn.Module],
+    dataset: LongDataset,
+    rows: Sequence[int],
+    segments_per_batch: int = 64,
 ) -> list[Tensor]:
-    """``wrong`` of several networks that read the same documents, which are made only once."""
-    readers, was = [carrier_of(own) for own in networks], [own.training for own in networks]
-    states: list[Any] = [None] * len(readers)
-    for reader in readers:
-        reader.eval()
-    for batch in documents.stream(rows, at_once):
-        for number, reader in enumerate(readers):
-            encoded = reader.encoded(batch.inputs)
-            if states[number] is None:
-                states[number] = reader.empty(len(rows), encoded.units[:, 0])
-            states[number], _, _ = reader.carry(states[number], encoded)
-    said = [reader.answer(own, batch.inputs) for reader, own in zip(readers, states)]
-    for own, training in zip(networks, was):
-        own.train(training)
-    return [~right(own, batch.answers).cpu() for own in said]
+    """Apply ``find_wrong_answers`` to several networks; documents are generated only once."""
+    models, training_modes = (
+        [unwrap_segment_model(network) for network in networks],
+        [network.training for network in networks],
+    )
+    states: list[Any] = [None] * len(models)
+    for model in models:
+        model.eval()
+    for batch in dataset.stream(rows, segments_per_batch):
+        for index, model in enumerate(models):
+            encoded = model.encode_segments(batch.inputs)
+            if states[index] is None:
+                states[index] = model.empty_memory(len(rows), encoded.items[:, 0])
+            states[index], _, _ = model.write_segments(states[index], encoded)
+    outputs = [model.answer_question(state, batch.inputs) for model, state in zip(models, states)]
+    for network, was_training in zip(networks, training_modes):
+        network.train(was_training)
+    return [~find_correct_answers(output, batch.answers).cpu() for output in outputs]
 
 
 @torch.no_grad()
-def missed(network: nn.Module, documents: LongSet, rows: Sequence[int]) -> Tensor:
-    """True where the slot that a question read most is not of the sentence that answers it."""
-    was = network.training
+def find_missed_facts(network: nn.Module, dataset: LongDataset, rows: Sequence[int]) -> Tensor:
+    """Return a mask of questions (b) whose most-read slot misses the supporting sentence."""
+    was_training = network.training
     network.eval()
-    batch = documents.batch(torch.tensor(rows))
-    output = network(batch.inputs, lessons="written")
-    facts = fact_units(output.lessons, batch.facts, batch.inputs)
-    seen = torch.cat([lesson.seen for lesson in output.lessons], 1)
-    gold = gold_slots(output, facts, seen, batch.chain).sum(-1)  # b a
+    batch = dataset.batch(torch.tensor(rows))
+    output = network(batch.inputs, probes="written")
+    facts = number_unit_facts(output.write_probes, batch.facts, batch.inputs)
+    mask = torch.cat([probe.mask for probe in output.write_probes], 1)
+    gold = compute_fact_shares(output, facts, mask, batch.max_facts).sum(-1)  # b a
     best = output.reading.weights.mean((1, 2, 3)).argmax(-1, keepdim=True)  # b 1
-    network.train(was)
+    network.train(was_training)
     return (gold.gather(1, best) < 0.5).squeeze(1).cpu()
 
 
-def right(said: Recalled, answers: Tensor) -> Tensor:
-    """Whether all words of each answer are the likeliest, b."""
-    best = torch.cat([said.scores, said.rest], 1).argmax(-1)  # b w
-    return ((best == answers) | (answers == IGNORE)).all(1)
+def find_correct_answers(output: SegmentOutput, answers: Tensor) -> Tensor:
+    """Return a mask of answers (b) whose words are all the most probable ones."""
+    predictions = torch.cat([output.logits, output.rest_logits], 1).argmax(-1)  # b w
+    return ((predictions == answers) | (answers == IGNORE)).all(1)
 
 
 @torch.no_grad()
-def word_error(network: nn.Module, documents: LongSet, at_once: int) -> float:
-    """Percent of the asked words of documents that are not the likeliest."""
-    was = network.training
+def compute_word_error(network: nn.Module, dataset: LongDataset, batch_size: int) -> float:
+    """Compute the percentage of target words that are not the most probable ones."""
+    was_training = network.training
     network.eval()
-    missed = asked = 0
-    for batch in in_batches(documents, at_once):
-        inputs, words = asked_words(batch, documents)
-        said = network(inputs).words.argmax(-1)
-        missed, asked = missed + int((said != words).sum()), asked + len(words)
-    network.train(was)
-    return 100 * missed / max(asked, 1)
+    num_wrong = num_words = 0
+    for batch in iterate_batches(dataset, batch_size):
+        inputs, targets = select_target_words(batch, dataset)
+        predictions = network(inputs).masked_logits.argmax(-1)
+        num_wrong, num_words = (
+            num_wrong + int((predictions != targets).sum()),
+            num_words + len(targets),
+        )
+    network.train(was_training)
+    return 100 * num_wrong / max(num_words, 1)
 
 
-def asked_words(batch: Batch, documents: LongSet) -> tuple[Segments, Tensor]:
-    """What a network reads where words of documents are asked for, and these words."""
-    return next_words(batch) if documents.asks == "next" else BertMassLoss(mlm=1.0).hidden(batch)
+def select_target_words(batch: LongBatch, dataset: LongDataset) -> tuple[SegmentBatch, Tensor]:
+    """Return a network's inputs and their target words: next words, or masked ones."""
+    return (
+        select_next_tokens(batch)
+        if dataset.asks == "next"
+        else BertMassLoss(mlm=1.0).mask_inputs(batch)
+    )
 
 
-def in_batches(documents: LongSet, at_once: int) -> Iterator[Batch]:
-    for rows in torch.arange(len(documents)).split(at_once):
-        yield documents.batch(rows)
+def iterate_batches(dataset: LongDataset, batch_size: int) -> Iterator[LongBatch]:
+    """Iterate over a dataset in batches of ``batch_size`` documents."""
+    for rows in torch.arange(len(dataset)).split(batch_size):
+        yield dataset.batch(rows)
 
 
-def carrier_of(network: nn.Module) -> Carrier:
+def unwrap_segment_model(network: nn.Module) -> SegmentModel:
+    """Return the segment model inside a DistributedDataParallel wrapper, or the model itself."""
     bare = network.module if isinstance(network, nn.parallel.DistributedDataParallel) else network
-    assert isinstance(bare, Carrier)
+    assert isinstance(bare, SegmentModel)
     return bare

@@ -1,7 +1,7 @@
-"""How good answers are, as each task's own community counts it: shares from 0 to 1.
+"""Metrics of classification, regression, tagging and question answering, from 0 to 1.
 
-Classes are whole numbers. Entities are counted as seqeval does by default, answers in a text as
-SQuAD's official script.
+Classes are integers. Entities are counted like seqeval's default, answers like SQuAD's official
+script.
 """
 
 import re
@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from math import sqrt
 from typing import NamedTuple
 
-from mnemic.text.bio import entities
+from mnemic.text.bio import decode_bio_tags
 from mnemic.text.chinese import HAN
 
 Number = float | int
@@ -20,121 +20,181 @@ _HAN = re.compile(f"([{HAN}])")
 _PUNCTUATION = set(string.punctuation)
 
 
-class Counted(NamedTuple):
-    """Precision, recall and their harmonic mean."""
+class PrecisionRecallF1(NamedTuple):
+    """Precision, recall and their harmonic mean, F1."""
 
     precision: float
     recall: float
     f1: float
 
 
-def accuracy(said: Sequence[Hashable], true: Sequence[Hashable]) -> float:
-    """The share that is right."""
-    return sum(a == b for a, b in zip(said, true)) / max(len(true), 1)
+def accuracy(predictions: Sequence[Hashable], targets: Sequence[Hashable]) -> float:
+    """Compute the fraction of predictions that equal their targets."""
+    return sum(prediction == target for prediction, target in zip(predictions, targets)) / max(
+        len(targets), 1
+    )
 
 
-def counted(right: int, said: int, true: int) -> Counted:
-    """From how many were right, said and true; 0 where nothing was said or nothing is true."""
-    precision, recall = right / said if said else 0.0, right / true if true else 0.0
-    both = precision + recall
-    return Counted(precision, recall, 2 * precision * recall / both if both else 0.0)
+def precision_recall_f1(
+    num_correct: int, num_predicted: int, num_targets: int
+) -> PrecisionRecallF1:
+    """Compute precision, recall and F1 from counts; 0 where a count is 0."""
+    precision, recall = (
+        num_correct / num_predicted if num_predicted else 0.0,
+        num_correct / num_targets if num_targets else 0.0,
+    )
+    total = precision + recall
+    return PrecisionRecallF1(precision, recall, 2 * precision * recall / total if total else 0.0)
 
 
-def f1(said: Sequence[int], true: Sequence[int], positive: int = 1) -> float:
-    """F1 of one class."""
-    right = sum(a == b == positive for a, b in zip(said, true))
-    return counted(right, list(said).count(positive), list(true).count(positive)).f1
+def f1(predictions: Sequence[int], targets: Sequence[int], positive: int = 1) -> float:
+    """Compute the F1 of one class."""
+    num_correct = sum(
+        prediction == target == positive for prediction, target in zip(predictions, targets)
+    )
+    return precision_recall_f1(
+        num_correct, list(predictions).count(positive), list(targets).count(positive)
+    ).f1
 
 
-def macro_f1(said: Sequence[int], true: Sequence[int]) -> float:
-    """The unweighted mean of the F1 of all classes that are said or true."""
-    classes = sorted({*said, *true})
-    return sum(f1(said, true, own) for own in classes) / max(len(classes), 1)
+def macro_f1(predictions: Sequence[int], targets: Sequence[int]) -> float:
+    """Compute the unweighted mean F1 of all classes among predictions and targets."""
+    classes = sorted({*predictions, *targets})
+    return sum(f1(predictions, targets, label) for label in classes) / max(len(classes), 1)
 
 
-def matthews(said: Sequence[int], true: Sequence[int]) -> float:
-    """Matthews' correlation, for two classes or more (Gorodkin 2004); 0 where one is constant."""
-    total, right = len(true), sum(a == b for a, b in zip(said, true))
-    by_said, by_true = Counter(said), Counter(true)
-    cross = sum(by_said[own] * by_true[own] for own in by_true)
-    spread = [total**2 - sum(n**2 for n in counts.values()) for counts in (by_said, by_true)]
-    return (right * total - cross) / sqrt(spread[0] * spread[1]) if all(spread) else 0.0
+def matthews_correlation(predictions: Sequence[int], targets: Sequence[int]) -> float:
+    """Compute Matthews' correlation of two or more classes (Gorodkin 2004); 0 if constant."""
+    total, num_correct = (
+        len(targets),
+        sum(prediction == target for prediction, target in zip(predictions, targets)),
+    )
+    prediction_counts, target_counts = Counter(predictions), Counter(targets)
+    cross = sum(prediction_counts[label] * target_counts[label] for label in target_counts)
+    variances = [
+        total**2 - sum(count**2 for count in counts.values())
+        for counts in (prediction_counts, target_counts)
+    ]
+    return (
+        (num_correct * total - cross) / sqrt(variances[0] * variances[1]) if all(variances) else 0.0
+    )
 
 
-def balanced(said: Sequence[bool], true: Sequence[bool]) -> float:
-    """The mean of the accuracies where it is true and where it is not; of one alone, that one."""
-    parts = [[a == b for a, b in zip(said, true) if b == kind] for kind in (True, False)]
-    shares = [sum(part) / len(part) for part in parts if part]
-    return sum(shares) / max(len(shares), 1)
+def balanced_accuracy(predictions: Sequence[bool], targets: Sequence[bool]) -> float:
+    """Compute the mean of the accuracies on true and on false targets.
 
-
-def calibration_error(chances: Sequence[float], true: Sequence[bool], bins: int = 10) -> float:
-    """How far probabilities are from frequencies, on average over ``bins`` of equal width.
-
-    Both classes count alike, however many examples they have (Guo et al. 2017, equation 3).
+    If all targets are equal, it is the accuracy.
     """
-    count = Counter(true)
-    weights = [1 / (len(count) * count[own]) for own in true]
-    total = [0.0] * bins
-    for chance, own, weight in zip(chances, true, weights):
-        total[min(int(chance * bins), bins - 1)] += weight * (chance - own)
-    return sum(map(abs, total))
+    hits_by_label = [
+        [
+            prediction == target
+            for prediction, target in zip(predictions, targets)
+            if target == label
+        ]
+        for label in (True, False)
+    ]
+    accuracies = [sum(hits) / len(hits) for hits in hits_by_label if hits]
+    return sum(accuracies) / max(len(accuracies), 1)
 
 
-def pearson(said: Sequence[Number], true: Sequence[Number]) -> float:
-    """The linear correlation; 0 where one side is constant."""
-    centred = [[value - sum(own) / len(own) for value in own] for own in (said, true) if own]
-    if len(centred) < 2:
+def expected_calibration_error(
+    probabilities: Sequence[float], targets: Sequence[bool], num_bins: int = 10
+) -> float:
+    """Compute the expected calibration error over ``num_bins`` bins of equal width.
+
+    Guo et al. 2017, equation 3, but both classes have the same total weight, however many examples
+    they have.
+    """
+    label_counts = Counter(targets)
+    weights = [1 / (len(label_counts) * label_counts[target]) for target in targets]
+    gaps = [0.0] * num_bins
+    for probability, target, weight in zip(probabilities, targets, weights):
+        gaps[min(int(probability * num_bins), num_bins - 1)] += weight * (probability - target)
+    return sum(map(abs, gaps))
+
+
+def pearson_correlation(predictions: Sequence[Number], targets: Sequence[Number]) -> float:
+    """Compute Pearson's linear correlation; 0 if one side is constant."""
+    centered = [
+        [value - sum(values) / len(values) for value in values]
+        for values in (predictions, targets)
+        if values
+    ]
+    if len(centered) < 2:
         return 0.0
-    size = sqrt(sum(a * a for a in centred[0]) * sum(b * b for b in centred[1]))
-    return sum(a * b for a, b in zip(*centred)) / size if size else 0.0
+    norm = sqrt(
+        sum(deviation * deviation for deviation in centered[0])
+        * sum(deviation * deviation for deviation in centered[1])
+    )
+    return sum(first * second for first, second in zip(*centered)) / norm if norm else 0.0
 
 
-def spearman(said: Sequence[Number], true: Sequence[Number]) -> float:
-    """The correlation of ranks; equal numbers share their mean rank."""
-    return pearson(ranks(said), ranks(true))
+def spearman_correlation(predictions: Sequence[Number], targets: Sequence[Number]) -> float:
+    """Compute Spearman's rank correlation; equal numbers share their mean rank."""
+    return pearson_correlation(rank_values(predictions), rank_values(targets))
 
 
-def ranks(values: Sequence[Number]) -> list[float]:
-    order = sorted(range(len(values)), key=lambda place: values[place])
-    found, start = [0.0] * len(values), 0
+def rank_values(values: Sequence[Number]) -> list[float]:
+    """Return the rank of each value, from 0; equal values share their mean rank."""
+    order = sorted(range(len(values)), key=lambda index: values[index])
+    ranks, start = [0.0] * len(values), 0
     while start < len(order):
         end = start
         while end < len(order) and values[order[end]] == values[order[start]]:
             end += 1
-        for place in order[start:end]:
-            found[place] = (start + end - 1) / 2
+        for index in order[start:end]:
+            ranks[index] = (start + end - 1) / 2
         start = end
-    return found
+    return ranks
 
 
-def normalised(answer: str) -> list[str]:
-    """An answer's words without case, punctuation and articles, as SQuAD's script has them.
+def normalize_answer(answer: str) -> list[str]:
+    """Split an answer into words without case, punctuation and articles, like SQuAD's script.
 
-    Chinese has no blanks between words: each of its characters is one.
+    Chinese has no spaces between words: each Chinese character is a word.
     """
     plain = "".join(letter for letter in answer.lower() if letter not in _PUNCTUATION)
     return _HAN.sub(r" \1 ", _ARTICLES.sub(" ", plain)).split()
 
 
-def exact(said: str, answers: Sequence[str]) -> float:
-    """1 if the answer is one of the right ones; without a right one, if nothing is said."""
-    return float(any(normalised(said) == normalised(own) for own in answers or [""]))
+def exact_match(prediction: str, answers: Sequence[str]) -> float:
+    """Return 1 if a prediction equals one of the answers, else 0, like SQuAD.
+
+    Without answers an empty prediction is correct.
+    """
+    return float(
+        any(normalize_answer(prediction) == normalize_answer(answer) for answer in answers or [""])
+    )
 
 
-def overlap_f1(said: str, answers: Sequence[str]) -> float:
-    """F1 of the words that are shared with the right answer that fits best."""
-    return max(words_f1(normalised(said), normalised(own)) for own in answers or [""])
+def answer_f1(prediction: str, answers: Sequence[str]) -> float:
+    """Compute the token F1 with the answer that fits best, like SQuAD."""
+    return max(
+        token_f1(normalize_answer(prediction), normalize_answer(answer))
+        for answer in answers or [""]
+    )
 
 
-def words_f1(said: Sequence[str], true: Sequence[str]) -> float:
-    if not said or not true:
-        return float(said == true)
-    return counted((Counter(said) & Counter(true)).total(), len(said), len(true)).f1
+def token_f1(predicted: Sequence[str], target: Sequence[str]) -> float:
+    """Compute the F1 of the words that two answers share."""
+    if not predicted or not target:
+        return float(predicted == target)
+    return precision_recall_f1(
+        (Counter(predicted) & Counter(target)).total(), len(predicted), len(target)
+    ).f1
 
 
-def entity_f1(said: Sequence[Sequence[str]], true: Sequence[Sequence[str]]) -> Counted:
-    """Of all entities of all texts; one counts if kind and both ends are right."""
-    both = [(set(entities(a)), set(entities(b))) for a, b in zip(said, true)]
-    right = sum(len(a & b) for a, b in both)
-    return counted(right, sum(len(a) for a, _ in both), sum(len(b) for _, b in both))
+def entity_f1(
+    predictions: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]
+) -> PrecisionRecallF1:
+    """Compute precision, recall and F1 of entities; kind and both ends must match."""
+    entity_pairs = [
+        (set(decode_bio_tags(predicted_tags)), set(decode_bio_tags(target_tags)))
+        for predicted_tags, target_tags in zip(predictions, targets)
+    ]
+    num_correct = sum(len(predicted & expected) for predicted, expected in entity_pairs)
+    return precision_recall_f1(
+        num_correct,
+        sum(len(predicted) for predicted, _ in entity_pairs),
+        sum(len(expected) for _, expected in entity_pairs),
+    )

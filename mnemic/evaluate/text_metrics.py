@@ -1,4 +1,7 @@
-"""The figures of a set of texts, in percent but for losses: the one it is judged by first."""
+"""Compute the metrics of a network on a dataset of texts, main metric first.
+
+All are percentages, except losses.
+"""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -7,175 +10,233 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.data.corpora import CorpusSet
-from mnemic.data.seq2seq.batches import SequenceSet
-from mnemic.data.text_tasks.batches import TextSet
+from mnemic.data.corpora import CorpusDataset
+from mnemic.data.seq2seq.batches import Seq2SeqDataset
+from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
 from mnemic.models import IGNORE
 from mnemic.objectives.masking import TokenMasking
-from mnemic.objectives.pretraining import ask, word_loss
-from mnemic.predict.generate import spoken
-from mnemic.predict.results import DOUBT
-from mnemic.predict.windows import AT_ONCE, class_scores, spans, tags, vectors, vectors_and_keys
+from mnemic.objectives.pretraining import mask_batch, masked_token_loss
+from mnemic.predict.generate import generate_candidates
+from mnemic.predict.results import NO_ANSWER_THRESHOLD
+from mnemic.predict.windows import (
+    TOKENS_PER_BATCH,
+    compute_class_logits,
+    compute_tag_logits,
+    compute_text_and_sentence_vectors,
+    compute_text_vectors,
+    predict_spans,
+)
 from mnemic.recipe import ConfigError
-from mnemic.respond.merge_windows import Span
+from mnemic.respond.merge_windows import TokenSpan
 
-Figures = dict[str, float]
-RECALLS = (1, 5)  # how many of the nearest texts are looked at
-COMPARED = 500  # questions that are compared with all texts at once
-BEAMS = 4  # of the beam search that stands beside the likeliest word each time
-
-
-def figures(network: nn.Module, texts: TextSet | CorpusSet | SequenceSet) -> Figures:
-    """Read all texts and compare what is said with what is right."""
-    if not len(texts):
-        raise ConfigError("there are no texts to judge by")
-    if isinstance(texts, CorpusSet):
-        return of_masked(network, texts)
-    found = JUDGES[texts.kind](network, texts)
-    main = {texts.metric: found[texts.metric]}
-    return {name: 100 * value for name, value in (main | found).items()}
+Metrics = dict[str, float]
+RECALL_RANKS = (1, 5)  # the k of recall@k
+QUESTIONS_PER_BATCH = 500  # compared with all texts at once; changes memory use, not results
+NUM_BEAMS = 4  # of beam search, reported next to greedy search
 
 
-def of_classes(network: nn.Module, texts: TextSet) -> Figures:
-    said, true = class_scores(network, texts).argmax(1).tolist(), texts.targets.tolist()
-    two = len(texts.labels) == 2
+def compute_metrics(
+    network: nn.Module, dataset: TextDataset | CorpusDataset | Seq2SeqDataset
+) -> Metrics:
+    """Compute all metrics of a network on a dataset, by the dataset's kind."""
+    if not len(dataset):
+        raise ConfigError("there are no texts to evaluate on")
+    if isinstance(dataset, CorpusDataset):
+        return compute_masked_token_metrics(network, dataset)
+    values = METRICS_BY_KIND[dataset.kind](network, dataset)
+    main_metric = {dataset.metric: values[dataset.metric]}
+    return {name: 100 * value for name, value in (main_metric | values).items()}
+
+
+def compute_classification_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
+    """Compute accuracy, F1 (macro F1 of more than two classes) and Matthews' correlation."""
+    predictions, targets = (
+        compute_class_logits(network, dataset).argmax(1).tolist(),
+        dataset.targets.tolist(),
+    )
+    is_binary = len(dataset.labels) == 2
     return {
-        "accuracy": metrics.accuracy(said, true),
-        "f1": metrics.f1(said, true) if two else metrics.macro_f1(said, true),
-        "matthews": metrics.matthews(said, true),
+        "accuracy": metrics.accuracy(predictions, targets),
+        "f1": metrics.f1(predictions, targets)
+        if is_binary
+        else metrics.macro_f1(predictions, targets),
+        "matthews": metrics.matthews_correlation(predictions, targets),
     }
 
 
-def of_numbers(network: nn.Module, texts: TextSet) -> Figures:
-    said, true = class_scores(network, texts).squeeze(1).tolist(), texts.targets.tolist()
-    return {"pearson": metrics.pearson(said, true), "spearman": metrics.spearman(said, true)}
+def compute_regression_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
+    """Compute Pearson's and Spearman's correlation of predicted numbers and targets."""
+    predictions, targets = (
+        compute_class_logits(network, dataset).squeeze(1).tolist(),
+        dataset.targets.tolist(),
+    )
+    return {
+        "pearson": metrics.pearson_correlation(predictions, targets),
+        "spearman": metrics.spearman_correlation(predictions, targets),
+    }
 
 
-def of_spans(network: nn.Module, texts: TextSet) -> Figures:
-    """SQuAD's F1 and exact match. Where every question has an answer, as in 1.1, one is given."""
-    unanswerable = [not own.answers for own in texts.examples]
-    said = []
-    for number, own in enumerate(spans(network, texts, longest_of(network))):
-        nothing = any(unanswerable) and own.none >= DOUBT
-        said.append("" if nothing else quoted(texts, number, own))
-    found = answer_figures(said, [own.answers for own in texts.examples])
+def compute_span_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
+    """Compute SQuAD's F1 and exact match, and the accuracy of "no answer".
+
+    If every question has an answer, as in SQuAD 1.1, the best span is always the answer.
+    """
+    unanswerable = [not example.answers for example in dataset.examples]
+    answers = []
+    for index, span in enumerate(predict_spans(network, dataset, max_answer_tokens_of(network))):
+        is_empty = any(unanswerable) and span.no_answer_probability >= NO_ANSWER_THRESHOLD
+        answers.append("" if is_empty else quote_span(dataset, index, span))
+    values = compute_answer_metrics(answers, [example.answers for example in dataset.examples])
     if any(unanswerable):
-        found["no answer"] = metrics.accuracy([not answer for answer in said], unanswerable)
-    return found
+        values["no answer"] = metrics.accuracy([not text for text in answers], unanswerable)
+    return values
 
 
-def of_reading(network: nn.Module, texts: TextSet) -> Figures:
-    """The answer in the right text, no answer in a wrong one, and the right text among all.
+def compute_reading_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
+    """Compute span, no-answer, calibration and retrieval metrics of a retrieve-and-read network.
 
-    F1 and exact match are SQuAD 1.1's: the right text is given, and so is an answer. "No answer"
-    is the mean of two shares: of right texts in which an answer is seen, of wrong ones in which
-    none is. "Calibration error" is how far the probability of no answer is from its frequency.
+    F1 and exact match are SQuAD 1.1's: on texts that hold the answer, which is always predicted.
+    "No answer" is the balanced accuracy over texts with and without the answer. "Calibration error"
+    compares the probability of no answer with its frequency.
     """
-    said = spans(network, texts, longest_of(network))
-    without = [not own.answers for own in texts.examples]
-    given = [number for number, own in enumerate(without) if not own]
-    answers = [quoted(texts, number, said[number]) for number in given]
-    found = answer_figures(answers, [texts.examples[number].answers for number in given])
-    doubts = [own.none for own in said]
-    found["no answer"] = metrics.balanced([own >= DOUBT for own in doubts], without)
-    found["calibration error"] = metrics.calibration_error(doubts, without)
-    return found | recalls(network, texts)
+    spans = predict_spans(network, dataset, max_answer_tokens_of(network))
+    is_unanswerable = [not example.answers for example in dataset.examples]
+    answerable = [index for index, unanswerable in enumerate(is_unanswerable) if not unanswerable]
+    answers = [quote_span(dataset, index, spans[index]) for index in answerable]
+    values = compute_answer_metrics(
+        answers, [dataset.examples[index].answers for index in answerable]
+    )
+    probabilities = [span.no_answer_probability for span in spans]
+    values["no answer"] = metrics.balanced_accuracy(
+        [probability >= NO_ANSWER_THRESHOLD for probability in probabilities], is_unanswerable
+    )
+    values["calibration error"] = metrics.expected_calibration_error(probabilities, is_unanswerable)
+    return values | compute_retrieval_recall(network, dataset)
 
 
-def recalls(network: nn.Module, texts: TextSet) -> Figures:
-    """How often a question's own text is the nearest of all, or one of the nearest five.
+def compute_retrieval_recall(network: nn.Module, dataset: TextDataset) -> Metrics:
+    """Compute how often a question's text is among the 1 or 5 most similar texts.
 
-    A text is as near as its nearest key; "whole" is by one vector a text instead.
+    A text is as similar as its most similar sentence; "whole" uses one vector per text instead.
     """
-    if texts.search is None or not len(texts.search.questions):
+    if dataset.retrieval is None or not len(dataset.retrieval.questions):
         return {}
-    asked = vectors(network, texts.search.questions)
-    among, keys = vectors_and_keys(network, texts.search.texts)
-    counts = torch.tensor([len(own) for own in keys])
-    every, right = torch.cat(keys), torch.tensor(texts.search.right)
+    question_vectors = compute_text_vectors(network, dataset.retrieval.questions)
+    text_vectors, sentence_vectors = compute_text_and_sentence_vectors(
+        network, dataset.retrieval.texts
+    )
+    counts = torch.tensor([len(vectors) for vectors in sentence_vectors])
+    all_sentences, target_ids = (
+        torch.cat(sentence_vectors),
+        torch.tensor(dataset.retrieval.gold_texts),
+    )
     ranks: dict[str, list[Tensor]] = {"": [], ", whole": []}
-    for part, own in zip(asked.split(COMPARED), right.split(COMPARED)):
-        best = torch.segment_reduce(every @ part.mT, "max", lengths=counts, axis=0).mT
-        for way, scores in (("", best), (", whole", part @ among.mT)):
-            ranks[way].append((scores > scores.gather(1, own.unsqueeze(1))).sum(1))
+    for batch, batch_targets in zip(
+        question_vectors.split(QUESTIONS_PER_BATCH), target_ids.split(QUESTIONS_PER_BATCH)
+    ):
+        sentence_scores = torch.segment_reduce(
+            all_sentences @ batch.mT, "max", lengths=counts, axis=0
+        ).mT
+        for variant, scores in (("", sentence_scores), (", whole", batch @ text_vectors.mT)):
+            ranks[variant].append((scores > scores.gather(1, batch_targets.unsqueeze(1))).sum(1))
     return {
-        f"recall@{most}{way}": float((torch.cat(own) < most).double().mean())
-        for way, own in ranks.items()
-        for most in RECALLS
+        f"recall@{top_k}{variant}": float((torch.cat(batch_ranks) < top_k).double().mean())
+        for variant, batch_ranks in ranks.items()
+        for top_k in RECALL_RANKS
     }
 
 
-def longest_of(network: nn.Module) -> int:
-    """How many tokens an answer of this network may have."""
-    return network.respond.longest  # type: ignore[union-attr, return-value]
+def max_answer_tokens_of(network: nn.Module) -> int:
+    """Return the maximum number of tokens of a network's answers."""
+    return network.respond.max_tokens  # type: ignore[union-attr, return-value]
 
 
-def quoted(texts: TextSet, number: int, span: Span) -> str:
-    """What the text says where the answer was found."""
-    offsets, text = texts.offsets(number), texts.examples[number].text
-    return text[offsets[span.first][0] : offsets[span.last][1]] if offsets else ""
+def quote_span(dataset: TextDataset, index: int, span: TokenSpan) -> str:
+    """Return the text of an answer span; empty if the text has no tokens."""
+    offsets, text = dataset.token_offsets(index), dataset.examples[index].text
+    return text[offsets[span.first_token][0] : offsets[span.last_token][1]] if offsets else ""
 
 
-def answer_figures(said: Sequence[str], answers: Sequence[Sequence[str]]) -> Figures:
-    both, count = list(zip(said, answers)), max(len(said), 1)
+def compute_answer_metrics(predictions: Sequence[str], answers: Sequence[Sequence[str]]) -> Metrics:
+    """Compute the mean F1 and exact match of predictions, each with its possible answers."""
+    pairs, count = list(zip(predictions, answers)), max(len(predictions), 1)
     return {
-        "f1": sum(metrics.overlap_f1(*one) for one in both) / count,
-        "exact": sum(metrics.exact(*one) for one in both) / count,
+        "f1": sum(metrics.answer_f1(*pair) for pair in pairs) / count,
+        "exact": sum(metrics.exact_match(*pair) for pair in pairs) / count,
     }
 
 
-def of_tags(network: nn.Module, texts: TextSet) -> Figures:
-    said = [[texts.labels[tag] for tag in own.argmax(1).tolist()] for own in tags(network, texts)]
-    found = metrics.entity_f1(said, [example.tags for example in texts.examples])
-    return {"entity f1": found.f1, "precision": found.precision, "recall": found.recall}
+def compute_entity_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
+    """Compute F1, precision and recall of named entities."""
+    predictions = [
+        [dataset.labels[tag] for tag in logits.argmax(1).tolist()]
+        for logits in compute_tag_logits(network, dataset)
+    ]
+    scores = metrics.entity_f1(predictions, [example.tags for example in dataset.examples])
+    return {"entity f1": scores.f1, "precision": scores.precision, "recall": scores.recall}
 
 
 @torch.no_grad()
-def of_masked(network: nn.Module, corpus: CorpusSet) -> Figures:
-    """How well hidden words are said, and what follows, where the network says it.
+def compute_masked_token_metrics(network: nn.Module, corpus: CorpusDataset) -> Metrics:
+    """Compute accuracy and loss on masked tokens, and the accuracy of next-sentence prediction.
 
-    Whatever a network was trained on, single tokens are hidden here, always the same: recipes can
-    be compared. On a GPU products are in bfloat16.
+    The masks are single tokens and always the same, however the network was trained, so that
+    recipes can be compared. On a GPU matrix products are in bfloat16.
     """
-    was, on_gpu = network.training, corpus.device.type == "cuda"
+    was_training, on_gpu = network.training, corpus.device.type == "cuda"
     network.eval()
     sums = torch.zeros(5, dtype=torch.float64, device=corpus.device)
     rows = torch.arange(len(corpus), device=corpus.device)
-    for part in rows.split(max(AT_ONCE // corpus.longest, 1)):
-        batch = corpus.batch(part, compact=not on_gpu)
-        asked = ask(batch, TokenMasking())
+    for batch_rows in rows.split(max(TOKENS_PER_BATCH // corpus.max_length, 1)):
+        batch = corpus.batch(batch_rows, compact=not on_gpu)
+        masked = mask_batch(batch, TokenMasking())
         with torch.autocast(corpus.device.type, torch.bfloat16, enabled=on_gpu):
-            said = network(asked.inputs).scores
-        loss = word_loss(said, asked)
-        told = [loss.total, loss.targets, (said.words.argmax(-1) == asked.targets).sum()]
-        if said.follows is not None:
-            paired = batch.follows != IGNORE
-            right = (said.follows.argmax(-1) == 1 - batch.follows) & paired
-            told += [right.sum(), paired.sum()]
-        sums[: len(told)] += torch.stack(told).double()
-    network.train(was)
-    total, targets, right, followed, paired = sums.tolist()
-    found = {"accuracy": 100 * right / max(targets, 1), "loss": total / max(targets, 1)}
-    return found | ({"follows": 100 * followed / paired} if paired else {})
+            output = network(masked.inputs).logits
+        loss = masked_token_loss(output, masked)
+        sums_of_batch = [
+            loss.total,
+            loss.num_targets,
+            (output.masked_logits.argmax(-1) == masked.targets).sum(),
+        ]
+        if output.nsp_logits is not None:
+            is_pair = batch.follows != IGNORE
+            is_correct = (output.nsp_logits.argmax(-1) == 1 - batch.follows) & is_pair
+            sums_of_batch += [is_correct.sum(), is_pair.sum()]
+        sums[: len(sums_of_batch)] += torch.stack(sums_of_batch).double()
+    network.train(was_training)
+    total_loss, num_targets, num_correct, num_followed, num_pairs = sums.tolist()
+    values = {
+        "accuracy": 100 * num_correct / max(num_targets, 1),
+        "loss": total_loss / max(num_targets, 1),
+    }
+    return values | ({"follows": 100 * num_followed / num_pairs} if num_pairs else {})
 
 
-def of_sequences(network: nn.Module, texts: SequenceSet) -> Figures:
-    """How many answers are right to the last letter, by two ways of speaking."""
-    ends = texts.answer.begins.tolist()
-    answers = [texts.tokenizer.decode(texts.answer.ids[a:b].tolist()) for a, b in pairwise(ends)]
-    said = {beams: [own[0][0] for own in spoken(network, texts, beams)] for beams in (1, BEAMS)}
+def compute_generation_metrics(network: nn.Module, dataset: Seq2SeqDataset) -> Metrics:
+    """Compute the exact match of generated answers, by greedy and by beam search."""
+    bounds = dataset.answer.offsets.tolist()
+    answers = [
+        dataset.tokenizer.decode(dataset.answer.ids[start:end].tolist())
+        for start, end in pairwise(bounds)
+    ]
+    predictions = {
+        num_beams: [
+            candidates[0][0] for candidates in generate_candidates(network, dataset, num_beams)
+        ]
+        for num_beams in (1, NUM_BEAMS)
+    }
     return {
-        "exact": metrics.accuracy(said[1], answers),
-        f"exact, {BEAMS} beams": metrics.accuracy(said[BEAMS], answers),
+        "exact": metrics.accuracy(predictions[1], answers),
+        f"exact, {NUM_BEAMS} beams": metrics.accuracy(predictions[NUM_BEAMS], answers),
     }
 
 
-JUDGES: dict[str, Callable[[nn.Module, Any], Figures]] = {
-    "classes": of_classes,
-    "numbers": of_numbers,
-    "sequences": of_sequences,
-    "spans": of_spans,
-    "tags": of_tags,
-    "reading": of_reading,
+METRICS_BY_KIND: dict[str, Callable[[nn.Module, Any], Metrics]] = {
+    "classes": compute_classification_metrics,
+    "numbers": compute_regression_metrics,
+    "sequences": compute_generation_metrics,
+    "spans": compute_span_metrics,
+    "tags": compute_entity_metrics,
+    "reading": compute_reading_metrics,
 }

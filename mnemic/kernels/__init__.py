@@ -1,3 +1,3 @@
-"""GPU kernels in Triton, imported where a GPU was found."""
+"""GPU kernels in Triton; import them only where there is a GPU."""
 
-TINY = 1e-30  # EntNet's squared norms are at least this, on any device
+MIN_SQUARED_NORM = 1e-30  # lower bound of EntNet's squared norms, on any device

@@ -1,23 +1,24 @@
-"""A GRU over few sequences on a GPU, its channels shared out among many programs.
+"""A GRU over few sequences on a GPU, its channels split over many programs.
 
-One step of one sequence is too little work for a GPU, and to start it takes longer than to do it.
-So every program stays from the first step to the last, with the weights of a few channels in its
-registers: it reads the whole state, and stores its own channels of the next one. Nobody counts who
-is done: where a state is not stored yet stands ``UNSEEN``, which no arithmetic gives, and is looked
-at again. All programs must therefore run at once: they are launched so, as a cooperative grid, and
-``scan.few`` sees to it that there is room for them.
+One step of one sequence is too little work for a GPU: launching it takes longer than computing it.
+So every program runs from the first step to the last, with the weights of a few channels in its
+registers: it reads the whole state and stores its own channels of the next one. There is no
+barrier: a state that is not stored yet holds ``NOT_STORED``, a value that arithmetic never gives,
+and is loaded again. All programs must therefore run at the same time: they are launched as a
+cooperative grid, and ``encode.gated_gru.can_relay`` checks that all of them fit on the GPU.
 
-Shapes: b batch (rows), n steps, d width, g parts: r, z and h̃.
+Shapes: b batch (rows), n steps, d width, g gates: r, z and h̃.
 """
+# ruff: noqa: N803 (constants of a kernel are upper case, as usual in Triton)
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-UNSEEN = 0x7FEDCBA9  # a NaN; that of arithmetic is another one
-COLUMNS = 4  # channels of a program
-CHANNELS = 256  # of the whole state that a warp reads
+NOT_STORED = 0x7FEDCBA9  # a NaN; arithmetic gives another NaN
+BLOCK_COLUMNS = 4  # channels per program
+CHANNELS_PER_WARP = 256  # channels of the state that a warp reads
 
 
 @triton.jit
@@ -26,68 +27,89 @@ def sigmoid(x):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def fetch(given, gate, n, own, mine, width):  # type: ignore[no-untyped-def]
-    came = given + n.to(tl.int64) * 3 * width + own
-    r, z = tl.load(came, mine, 0.0), tl.load(came + width, mine, 0.0)
-    return tl.load(gate + n), r, z, tl.load(came + 2 * width, mine, 0.0)
+def load_step(inputs_ptr, gate_ptr, n, columns, column_mask, width):  # type: ignore[no-untyped-def]
+    """Load the gate of step ``n`` and its inputs to r, z and h̃."""
+    input_ptrs = inputs_ptr + n.to(tl.int64) * 3 * width + columns
+    r, z = tl.load(input_ptrs, column_mask, 0.0), tl.load(input_ptrs + width, column_mask, 0.0)
+    return tl.load(gate_ptr + n), r, z, tl.load(input_ptrs + 2 * width, column_mask, 0.0)
 
 
 @triton.jit
 def relay_kernel(  # type: ignore[no-untyped-def]
-    given, gate, weight, bias, start,  # in
-    path,  # out, as the integers that its numbers are stored as
-    steps, width,
-    columns: tl.constexpr, padded: tl.constexpr, backward: tl.constexpr, unseen: tl.constexpr,
+    inputs_ptr, gate_ptr, weight_ptr, bias_ptr, start_ptr,  # in
+    states_ptr,  # out, float32 stored as int32
+    num_steps, width,
+    BLOCK_COLUMNS: tl.constexpr, BLOCK_WIDTH: tl.constexpr, BACKWARD: tl.constexpr,
+    NOT_STORED: tl.constexpr,
 ):  # fmt: skip
-    row = tl.program_id(1).to(tl.int64)
-    own, channel = tl.program_id(0) * columns + tl.arange(0, columns), tl.arange(0, padded)
-    mine, inside = own < width, channel < width
-    given, gate = given + row * steps * 3 * width, gate + row * steps
-    path, start = path + row * steps * width, start + row * width
-    square = mine[:, None] & inside[None, :]
-    matrix, lean = weight + own[:, None] * width + channel[None, :], bias + own
-    reset, reset_bias = tl.load(matrix, square, 0.0), tl.load(lean, mine, 0.0)
-    matrix, lean = matrix + width * width, lean + width
-    keep, keep_bias = tl.load(matrix, square, 0.0), tl.load(lean, mine, 0.0)
-    matrix, lean = matrix + width * width, lean + width
-    new, new_bias = tl.load(matrix, square, 0.0), tl.load(lean, mine, 0.0)
-    h = tl.load(start + own, mine, 0.0)
-    h = tl.where(h == h, h, float("nan"))  # of all NaNs the one that is not ``unseen``
-    whole = tl.load(start + channel, inside, 0.0)
-    first = steps * 0 + (steps - 1 if backward else 0)
-    g, r, z, c = fetch(given, gate, first, own, mine, width)
-    for count in range(steps):
-        n = steps - 1 - count if backward else count
-        r = sigmoid(r + reset_bias + tl.sum(reset * whole[None, :], 1))
-        z = sigmoid(z + keep_bias + tl.sum(keep * whole[None, :], 1))
-        p = new_bias + tl.sum(new * whole[None, :], 1)
+    """Compute some channels of one sequence; grid: (blocks of columns, sequences)."""
+    sequence = tl.program_id(1).to(tl.int64)
+    columns, channels = (
+        tl.program_id(0) * BLOCK_COLUMNS + tl.arange(0, BLOCK_COLUMNS), tl.arange(0, BLOCK_WIDTH),
+    )  # fmt: skip
+    column_mask, channel_mask = columns < width, channels < width
+    inputs_ptr, gate_ptr = (
+        inputs_ptr + sequence * num_steps * 3 * width, gate_ptr + sequence * num_steps,
+    )  # fmt: skip
+    states_ptr, start_ptr = states_ptr + sequence * num_steps * width, start_ptr + sequence * width
+    weight_mask = column_mask[:, None] & channel_mask[None, :]
+    weight_ptrs, bias_ptrs = (
+        weight_ptr + columns[:, None] * width + channels[None, :], bias_ptr + columns,
+    )  # fmt: skip
+    reset_weight, reset_bias = (
+        tl.load(weight_ptrs, weight_mask, 0.0), tl.load(bias_ptrs, column_mask, 0.0),
+    )  # fmt: skip
+    weight_ptrs, bias_ptrs = weight_ptrs + width * width, bias_ptrs + width
+    update_weight, update_bias = (
+        tl.load(weight_ptrs, weight_mask, 0.0), tl.load(bias_ptrs, column_mask, 0.0),
+    )  # fmt: skip
+    weight_ptrs, bias_ptrs = weight_ptrs + width * width, bias_ptrs + width
+    new_weight, new_bias = (
+        tl.load(weight_ptrs, weight_mask, 0.0), tl.load(bias_ptrs, column_mask, 0.0),
+    )  # fmt: skip
+    h = tl.load(start_ptr + columns, column_mask, 0.0)
+    h = tl.where(h == h, h, float("nan"))  # every NaN becomes one that is not ``NOT_STORED``
+    state = tl.load(start_ptr + channels, channel_mask, 0.0)
+    first_step = num_steps * 0 + (num_steps - 1 if BACKWARD else 0)
+    g, r, z, c = load_step(inputs_ptr, gate_ptr, first_step, columns, column_mask, width)
+    for step in range(num_steps):
+        n = num_steps - 1 - step if BACKWARD else step
+        r = sigmoid(r + reset_bias + tl.sum(reset_weight * state[None, :], 1))
+        z = sigmoid(z + update_bias + tl.sum(update_weight * state[None, :], 1))
+        p = new_bias + tl.sum(new_weight * state[None, :], 1)
         c = 2.0 * sigmoid(2.0 * (c + r * p)) - 1.0  # tanh
         h = tl.where(g != 0.0, c + z * (h - c), h)
-        here = path + n.to(tl.int64) * width  # type: ignore[union-attr]
-        tl.store(here + own, h.to(tl.int32, bitcast=True), mine)
-        if count + 1 < steps:  # what comes next arrives while the others are waited for
-            g, r, z, c = fetch(given, gate, n - 1 if backward else n + 1, own, mine, width)
-        bits = tl.load(here + channel, inside, 0, volatile=True)
-        while tl.max((bits == unseen).to(tl.int32), 0) > 0:
-            bits = tl.load(here + channel, inside, 0, volatile=True)
-        whole = bits.to(tl.float32, bitcast=True)
+        state_ptr = states_ptr + n.to(tl.int64) * width  # type: ignore[union-attr]
+        tl.store(state_ptr + columns, h.to(tl.int32, bitcast=True), column_mask)
+        if step + 1 < num_steps:  # load the next step's inputs while waiting for the other programs
+            g, r, z, c = load_step(
+                inputs_ptr, gate_ptr, n - 1 if BACKWARD else n + 1, columns, column_mask, width
+            )
+        bits = tl.load(state_ptr + channels, channel_mask, 0, volatile=True)
+        while tl.max((bits == NOT_STORED).to(tl.int32), 0) > 0:
+            bits = tl.load(state_ptr + channels, channel_mask, 0, volatile=True)
+        state = bits.to(tl.float32, bitcast=True)
 
 
-def programs(width: int) -> int:
-    """How many of them a row has."""
-    return triton.cdiv(width, COLUMNS)
+def num_programs(width: int) -> int:
+    """Count the programs that share one sequence."""
+    return triton.cdiv(width, BLOCK_COLUMNS)
 
 
-def relay(
-    given: Tensor, gate: Tensor, weight: Tensor, bias: Tensor, start: Tensor, *, backward: bool
+def scan_relay(
+    inputs: Tensor, gate: Tensor, weight: Tensor, bias: Tensor, start: Tensor, *, backward: bool
 ) -> Tensor:  # fmt: skip
-    """The states after each step, b n d; ``given`` b n g d, the gates b n are 0 or 1."""
-    batch, steps, _, width = given.shape
-    taken = [part.contiguous() for part in (given, gate, weight, bias, start)]
-    path = torch.full((batch, steps, width), UNSEEN, dtype=torch.int32, device=given.device)
-    padded = triton.next_power_of_2(width)
-    relay_kernel[programs(width), batch](
-        *taken, path, steps, width, columns=COLUMNS, padded=padded, backward=backward,
-        unseen=UNSEEN, num_warps=max(1, padded // CHANNELS), launch_cooperative_grid=True,
+    """Compute the GRU's state after each step, b n d.
+
+    ``inputs`` b n g d are the projected inputs, ``gate`` b n is 0 or 1, ``start`` b d.
+    """
+    batch, steps, _, width = inputs.shape
+    tensors = [tensor.contiguous() for tensor in (inputs, gate, weight, bias, start)]
+    states = torch.full((batch, steps, width), NOT_STORED, dtype=torch.int32, device=inputs.device)
+    block_width = triton.next_power_of_2(width)
+    relay_kernel[num_programs(width), batch](
+        *tensors, states, steps, width, BLOCK_COLUMNS=BLOCK_COLUMNS, BLOCK_WIDTH=block_width,
+        BACKWARD=backward, NOT_STORED=NOT_STORED,
+        num_warps=max(1, block_width // CHANNELS_PER_WARP), launch_cooperative_grid=True,
     )  # fmt: skip
-    return path.view(torch.float32)
+    return states.view(torch.float32)

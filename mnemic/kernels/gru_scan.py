@@ -1,12 +1,13 @@
-"""A gated GRU over a sequence on a GPU: one kernel reads it all, one goes back through it.
+"""A gated GRU over a sequence on a GPU: one forward and one backward kernel.
 
-A row never meets another one, so a program takes ``ROWS`` of them from the first step to the
-last. The weights of a step do not fit into registers: products go through them ``DEPTH`` channels
-at a time, the state's read back from where it was just stored. Forward keeps what backward
-needs; the gradients of the weights are matmuls after the loop.
+Rows do not depend on each other, so a program takes ``BLOCK_ROWS`` of them from the first step to
+the last. The weights of a step do not fit into registers: products go through them ``BLOCK_DEPTH``
+channels at a time and read the state back from where it was just stored. The forward kernel saves
+what the backward kernel needs; the gradients of the weights are matmuls after the loop.
 
-Shapes: r runs, b batch (rows), n steps, d width, g parts: r, z and h̃, or r and h̃.
+Shapes: r runs, b batch (rows), n steps, d width, g gates: r, z and h̃, or r and h̃.
 """
+# ruff: noqa: N803 (constants of a kernel are upper case, as usual in Triton)
 
 from typing import Any
 
@@ -15,12 +16,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-ROWS = 16  # a program; the least that a tensor core takes
-COLUMNS, WARPS = 16, 4  # channels a warp; warps at least
-DEPTH = 16  # channels that a product takes in at once
-STAGES = 3  # how far ahead they are fetched
-PRECISION = "tf32x3"  # three products of halves on tensor cores: as exact as float32
-PIECES = 64  # of a sum over all steps of all rows, or few cores would work on it for long
+BLOCK_ROWS = 16  # rows per program; the minimum of a tensor core
+CHANNELS_PER_WARP, MIN_WARPS = 16, 4
+BLOCK_DEPTH = 16  # channels per step of a product
+NUM_STAGES = 3  # of the pipeline that loads them
+PRECISION = "tf32x3"  # three TF32 products on tensor cores: as exact as float32
+NUM_CHUNKS = 64  # of a sum over all steps of all rows; a single sum would keep few cores busy
 
 
 @triton.jit
@@ -30,205 +31,257 @@ def sigmoid(x):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def forward_kernel(  # type: ignore[no-untyped-def]
-    given, gate, weight, bias, start,  # in
-    path, kept,  # out
-    batch, steps, width,
-    rows: tl.constexpr, padded: tl.constexpr, depth: tl.constexpr, parts: tl.constexpr,
-    backward: tl.constexpr, precision: tl.constexpr, keep: tl.constexpr,
+    inputs_ptr, gate_ptr, weight_ptr, bias_ptr, start_ptr,  # in
+    states_ptr, saved_ptr,  # out
+    batch, num_steps, width,
+    BLOCK_ROWS: tl.constexpr, BLOCK_WIDTH: tl.constexpr, BLOCK_DEPTH: tl.constexpr,
+    NUM_GATES: tl.constexpr, BACKWARD: tl.constexpr, DOT_PRECISION: tl.constexpr,
+    SAVE: tl.constexpr,
 ):  # fmt: skip
-    run, row = tl.program_id(1).to(tl.int64), tl.arange(0, rows)
-    channel, some = tl.arange(0, padded), tl.arange(0, depth)
-    real, inside = tl.program_id(0) * rows + row < batch, channel < width
-    both = real[:, None] & inside[None, :]
-    # The program's own rows, from where offsets are small; up to there they may overflow.
-    top = run * batch + tl.program_id(0) * rows
-    given, gate = given + top * steps * parts * width, gate + top * steps
-    path, kept = path + top * (steps + 1) * width, kept + top * steps * (parts + 1) * width
-    start += top * width
-    # U transposed, of which some rows at a time: h Uᵀ
-    matrix = weight + run * parts * width * width + channel[None, :] * width + some[:, None]
-    lean = bias + run * parts * width + channel
-    reset_bias = tl.load(lean, inside, 0.0)[None, :]
-    old_bias = tl.load(lean + width, inside, 0.0)[None, :]  # with two parts not used
-    new_bias = tl.load(lean + (parts - 1) * width, inside, 0.0)[None, :]
-    first = row * (steps + 1) + (steps if backward else 0)
-    h = tl.load(start + row[:, None] * width + channel[None, :], both, 0.0)
-    tl.store(path + first[:, None] * width + channel[None, :], h, both)
-    for count in range(steps):
-        n = steps - 1 - count if backward else count
-        here = row * steps + n
-        before = row * (steps + 1) + (n + 1 if backward else n)
-        after = row * (steps + 1) + (n if backward else n + 1)
-        came = given + (here * parts)[:, None] * width + channel[None, :]
-        g = tl.load(gate + here, real, 0.0)[:, None]
-        r = tl.load(came, both, 0.0) + reset_bias
-        c = tl.load(came + (parts - 1) * width, both, 0.0)
-        if parts == 3:
-            z = tl.load(came + width, both, 0.0) + old_bias
-        p = tl.zeros([rows, padded], tl.float32) + new_bias
+    """Scan some rows of one run step by step; grid: (blocks of rows, runs)."""
+    run, rows = tl.program_id(1).to(tl.int64), tl.arange(0, BLOCK_ROWS)
+    channels, block = tl.arange(0, BLOCK_WIDTH), tl.arange(0, BLOCK_DEPTH)
+    row_mask, channel_mask = tl.program_id(0) * BLOCK_ROWS + rows < batch, channels < width
+    mask = row_mask[:, None] & channel_mask[None, :]
+    # Move every pointer to the program's first row: from there 32-bit offsets are enough.
+    first_row = run * batch + tl.program_id(0) * BLOCK_ROWS
+    inputs_ptr, gate_ptr = (
+        inputs_ptr + first_row * num_steps * NUM_GATES * width, gate_ptr + first_row * num_steps,
+    )  # fmt: skip
+    states_ptr, saved_ptr = (
+        states_ptr + first_row * (num_steps + 1) * width,
+        saved_ptr + first_row * num_steps * (NUM_GATES + 1) * width,
+    )
+    start_ptr += first_row * width
+    # U transposed, some of its rows at a time: h Uᵀ
+    weight_ptrs = (
+        weight_ptr + run * NUM_GATES * width * width + channels[None, :] * width + block[:, None]
+    )
+    bias_ptrs = bias_ptr + run * NUM_GATES * width + channels
+    reset_bias = tl.load(bias_ptrs, channel_mask, 0.0)[None, :]
+    update_bias = tl.load(bias_ptrs + width, channel_mask, 0.0)[None, :]  # not used with two gates
+    new_bias = tl.load(bias_ptrs + (NUM_GATES - 1) * width, channel_mask, 0.0)[None, :]
+    start_rows = rows * (num_steps + 1) + (num_steps if BACKWARD else 0)
+    h = tl.load(start_ptr + rows[:, None] * width + channels[None, :], mask, 0.0)
+    tl.store(states_ptr + start_rows[:, None] * width + channels[None, :], h, mask)
+    for step in range(num_steps):
+        n = num_steps - 1 - step if BACKWARD else step
+        step_rows = rows * num_steps + n
+        previous_rows = rows * (num_steps + 1) + (n + 1 if BACKWARD else n)
+        next_rows = rows * (num_steps + 1) + (n if BACKWARD else n + 1)
+        input_ptrs = inputs_ptr + (step_rows * NUM_GATES)[:, None] * width + channels[None, :]
+        g = tl.load(gate_ptr + step_rows, row_mask, 0.0)[:, None]
+        r = tl.load(input_ptrs, mask, 0.0) + reset_bias
+        c = tl.load(input_ptrs + (NUM_GATES - 1) * width, mask, 0.0)
+        if NUM_GATES == 3:
+            z = tl.load(input_ptrs + width, mask, 0.0) + update_bias
+        p = tl.zeros([BLOCK_ROWS, BLOCK_WIDTH], tl.float32) + new_bias
         tl.debug_barrier()  # the whole state is stored
-        for low in range(0, width, depth):
-            near = low + some < width
-            left = path + before[:, None] * width + (low + some)[None, :]
-            piece = tl.load(left, real[:, None] & near[None, :], 0.0)
-            square = near[:, None] & inside[None, :]
-            u = tl.load(matrix + low, square, 0.0)
-            r = tl.dot(piece, u, r, input_precision=precision)
-            if parts == 3:
-                u = tl.load(matrix + width * width + low, square, 0.0)
-                z = tl.dot(piece, u, z, input_precision=precision)
-            u = tl.load(matrix + (parts - 1) * width * width + low, square, 0.0)
-            p = tl.dot(piece, u, p, input_precision=precision)
+        for low in range(0, width, BLOCK_DEPTH):
+            block_mask = low + block < width
+            state_ptrs = states_ptr + previous_rows[:, None] * width + (low + block)[None, :]
+            state_block = tl.load(state_ptrs, row_mask[:, None] & block_mask[None, :], 0.0)
+            weight_mask = block_mask[:, None] & channel_mask[None, :]
+            weight_block = tl.load(weight_ptrs + low, weight_mask, 0.0)
+            r = tl.dot(state_block, weight_block, r, input_precision=DOT_PRECISION)
+            if NUM_GATES == 3:
+                weight_block = tl.load(weight_ptrs + width * width + low, weight_mask, 0.0)
+                z = tl.dot(state_block, weight_block, z, input_precision=DOT_PRECISION)
+            weight_block = tl.load(
+                weight_ptrs + (NUM_GATES - 1) * width * width + low, weight_mask, 0.0
+            )
+            p = tl.dot(state_block, weight_block, p, input_precision=DOT_PRECISION)
         r = sigmoid(r)
         c = 2.0 * sigmoid(2.0 * (c + r * p)) - 1.0  # tanh
         new = c
-        if parts == 3:
+        if NUM_GATES == 3:
             z = sigmoid(z)
             new = c + z * (h - c)
-        if keep:
-            kept_at = kept + (here * (parts + 1))[:, None] * width + channel[None, :]
-            tl.store(kept_at, r, both)
-            if parts == 3:
-                tl.store(kept_at + width, z, both)
-            tl.store(kept_at + (parts - 1) * width, c, both)
-            tl.store(kept_at + parts * width, p, both)
-        moved = new - h  # from the nearer end, so that gates of 0 and 1 are exact
-        h = tl.where(g < 0.5, h + g * moved, new - (1.0 - g) * moved)
-        tl.store(path + after[:, None] * width + channel[None, :], h, both)
+        if SAVE:
+            saved_ptrs = (
+                saved_ptr + (step_rows * (NUM_GATES + 1))[:, None] * width + channels[None, :]
+            )
+            tl.store(saved_ptrs, r, mask)
+            if NUM_GATES == 3:
+                tl.store(saved_ptrs + width, z, mask)
+            tl.store(saved_ptrs + (NUM_GATES - 1) * width, c, mask)
+            tl.store(saved_ptrs + NUM_GATES * width, p, mask)
+        change = new - h  # from the nearer end, so that gates of 0 and 1 are exact
+        h = tl.where(g < 0.5, h + g * change, new - (1.0 - g) * change)
+        tl.store(states_ptr + next_rows[:, None] * width + channels[None, :], h, mask)
 
 
 @triton.jit
 def backward_kernel(  # type: ignore[no-untyped-def]
-    gate, weight, path, kept, d_path,  # in
-    d_given, d_back, d_gate, d_start,  # out
-    batch, steps, width,
-    rows: tl.constexpr, padded: tl.constexpr, depth: tl.constexpr, parts: tl.constexpr,
-    backward: tl.constexpr, precision: tl.constexpr,
+    gate_ptr, weight_ptr, states_ptr, saved_ptr, d_states_ptr,  # in
+    d_inputs_ptr, d_recurrent_ptr, d_gate_ptr, d_start_ptr,  # out
+    batch, num_steps, width,
+    BLOCK_ROWS: tl.constexpr, BLOCK_WIDTH: tl.constexpr, BLOCK_DEPTH: tl.constexpr,
+    NUM_GATES: tl.constexpr, BACKWARD: tl.constexpr, DOT_PRECISION: tl.constexpr,
 ):  # fmt: skip
-    run, row = tl.program_id(1).to(tl.int64), tl.arange(0, rows)
-    channel, some = tl.arange(0, padded), tl.arange(0, depth)
-    real, inside = tl.program_id(0) * rows + row < batch, channel < width
-    both = real[:, None] & inside[None, :]
-    # The program's own rows, from where offsets are small; up to there they may overflow.
-    top = run * batch + tl.program_id(0) * rows
-    path, kept = path + top * (steps + 1) * width, kept + top * steps * (parts + 1) * width
-    d_path, d_given = d_path + top * (steps + 1) * width, d_given + top * steps * parts * width
-    d_back, d_start = d_back + top * steps * width, d_start + top * width
-    gate, d_gate = gate + top * steps, d_gate + top * steps
-    matrix = weight + run * parts * width * width + some[:, None] * width + channel[None, :]
-    last = row * (steps + 1) + (0 if backward else steps)
-    d_h = tl.load(d_path + last[:, None] * width + channel[None, :], both, 0.0)
-    for count in range(steps):
-        n = count if backward else steps - 1 - count
-        here = row * steps + n
-        before = (row * (steps + 1) + (n + 1 if backward else n))[:, None] * width
-        kept_at = kept + (here * (parts + 1))[:, None] * width + channel[None, :]
-        given_at = d_given + (here * parts)[:, None] * width
-        back_at = d_back + here[:, None] * width
-        g = tl.load(gate + here, real, 0.0)[:, None]
-        h = tl.load(path + before + channel[None, :], both, 0.0)
-        r = tl.load(kept_at, both, 0.0)
-        c = tl.load(kept_at + (parts - 1) * width, both, 0.0)
-        p = tl.load(kept_at + parts * width, both, 0.0)
+    """Propagate gradients back through the steps; grid: (blocks of rows, runs)."""
+    run, rows = tl.program_id(1).to(tl.int64), tl.arange(0, BLOCK_ROWS)
+    channels, block = tl.arange(0, BLOCK_WIDTH), tl.arange(0, BLOCK_DEPTH)
+    row_mask, channel_mask = tl.program_id(0) * BLOCK_ROWS + rows < batch, channels < width
+    mask = row_mask[:, None] & channel_mask[None, :]
+    # Move every pointer to the program's first row: from there 32-bit offsets are enough.
+    first_row = run * batch + tl.program_id(0) * BLOCK_ROWS
+    states_ptr, saved_ptr = (
+        states_ptr + first_row * (num_steps + 1) * width,
+        saved_ptr + first_row * num_steps * (NUM_GATES + 1) * width,
+    )
+    d_states_ptr, d_inputs_ptr = (
+        d_states_ptr + first_row * (num_steps + 1) * width,
+        d_inputs_ptr + first_row * num_steps * NUM_GATES * width,
+    )
+    d_recurrent_ptr, d_start_ptr = (
+        d_recurrent_ptr + first_row * num_steps * width, d_start_ptr + first_row * width,
+    )  # fmt: skip
+    gate_ptr, d_gate_ptr = gate_ptr + first_row * num_steps, d_gate_ptr + first_row * num_steps
+    weight_ptrs = (
+        weight_ptr + run * NUM_GATES * width * width + block[:, None] * width + channels[None, :]
+    )
+    last_rows = rows * (num_steps + 1) + (0 if BACKWARD else num_steps)
+    d_h = tl.load(d_states_ptr + last_rows[:, None] * width + channels[None, :], mask, 0.0)
+    for step in range(num_steps):
+        n = step if BACKWARD else num_steps - 1 - step
+        step_rows = rows * num_steps + n
+        previous_offsets = (rows * (num_steps + 1) + (n + 1 if BACKWARD else n))[:, None] * width
+        saved_ptrs = saved_ptr + (step_rows * (NUM_GATES + 1))[:, None] * width + channels[None, :]
+        d_input_ptrs = d_inputs_ptr + (step_rows * NUM_GATES)[:, None] * width
+        d_recurrent_ptrs = d_recurrent_ptr + step_rows[:, None] * width
+        g = tl.load(gate_ptr + step_rows, row_mask, 0.0)[:, None]
+        h = tl.load(states_ptr + previous_offsets + channels[None, :], mask, 0.0)
+        r = tl.load(saved_ptrs, mask, 0.0)
+        c = tl.load(saved_ptrs + (NUM_GATES - 1) * width, mask, 0.0)
+        p = tl.load(saved_ptrs + NUM_GATES * width, mask, 0.0)
         d_new = g * d_h
         new, d_c, d_old = c, d_new, d_h - d_new
-        if parts == 3:
-            z = tl.load(kept_at + width, both, 0.0)
+        if NUM_GATES == 3:
+            z = tl.load(saved_ptrs + width, mask, 0.0)
             new, d_c = c + z * (h - c), d_new - d_new * z
             d_old += d_new * z
             d_z = d_new * (h - c) * z * (1.0 - z)
-            tl.store(given_at + width + channel[None, :], d_z, both)
-        tl.store(d_gate + here, tl.sum(d_h * (new - h), 1), real)
+            tl.store(d_input_ptrs + width + channels[None, :], d_z, mask)
+        tl.store(d_gate_ptr + step_rows, tl.sum(d_h * (new - h), 1), row_mask)
         d_a = d_c * (1.0 - c * c)
         d_p = d_a * r
         d_r = d_p * p * (1.0 - r)
-        tl.store(given_at + channel[None, :], d_r, both)
-        tl.store(given_at + (parts - 1) * width + channel[None, :], d_a, both)
-        tl.store(back_at + channel[None, :], d_p, both)
-        d_old += tl.load(d_path + before + channel[None, :], both, 0.0)
+        tl.store(d_input_ptrs + channels[None, :], d_r, mask)
+        tl.store(d_input_ptrs + (NUM_GATES - 1) * width + channels[None, :], d_a, mask)
+        tl.store(d_recurrent_ptrs + channels[None, :], d_p, mask)
+        d_old += tl.load(d_states_ptr + previous_offsets + channels[None, :], mask, 0.0)
         tl.debug_barrier()  # all of these are stored
-        for low in range(0, width, depth):
-            near = low + some < width
-            seen, square = real[:, None] & near[None, :], near[:, None] & inside[None, :]
-            piece = tl.load(given_at + (low + some)[None, :], seen, 0.0)
-            u = tl.load(matrix + low * width, square, 0.0)
-            d_old = tl.dot(piece, u, d_old, input_precision=precision)
-            if parts == 3:
-                piece = tl.load(given_at + width + (low + some)[None, :], seen, 0.0)
-                u = tl.load(matrix + (width + low) * width, square, 0.0)
-                d_old = tl.dot(piece, u, d_old, input_precision=precision)
-            piece = tl.load(back_at + (low + some)[None, :], seen, 0.0)
-            u = tl.load(matrix + ((parts - 1) * width + low) * width, square, 0.0)
-            d_old = tl.dot(piece, u, d_old, input_precision=precision)
+        for low in range(0, width, BLOCK_DEPTH):
+            block_mask = low + block < width
+            row_block_mask, weight_mask = (
+                row_mask[:, None] & block_mask[None, :],
+                block_mask[:, None] & channel_mask[None, :],
+            )
+            d_block = tl.load(d_input_ptrs + (low + block)[None, :], row_block_mask, 0.0)
+            weight_block = tl.load(weight_ptrs + low * width, weight_mask, 0.0)
+            d_old = tl.dot(d_block, weight_block, d_old, input_precision=DOT_PRECISION)
+            if NUM_GATES == 3:
+                d_block = tl.load(
+                    d_input_ptrs + width + (low + block)[None, :], row_block_mask, 0.0
+                )
+                weight_block = tl.load(weight_ptrs + (width + low) * width, weight_mask, 0.0)
+                d_old = tl.dot(d_block, weight_block, d_old, input_precision=DOT_PRECISION)
+            d_block = tl.load(d_recurrent_ptrs + (low + block)[None, :], row_block_mask, 0.0)
+            weight_block = tl.load(
+                weight_ptrs + ((NUM_GATES - 1) * width + low) * width, weight_mask, 0.0
+            )
+            d_old = tl.dot(d_block, weight_block, d_old, input_precision=DOT_PRECISION)
         d_h = d_old
-    tl.store(d_start + row[:, None] * width + channel[None, :], d_h, both)
+    tl.store(d_start_ptr + rows[:, None] * width + channels[None, :], d_h, mask)
 
 
-class Scan(torch.autograd.Function):
-    """Both kernels as one differentiable operation; all tensors have a runs axis in front."""
+class GRUScanFunction(torch.autograd.Function):
+    """The gated GRU as an autograd function; every tensor has a leading axis of runs."""
 
     @staticmethod
-    def forward(keep: bool, backward: bool, *taken: Tensor) -> tuple[Tensor, Tensor]:
-        """``taken`` as in `scan` → the start and all states, r b n+1 d, from left to right.
+    def forward(save: bool, backward: bool, *tensors: Tensor) -> tuple[Tensor, Tensor]:
+        """Scan all steps; return the start and all states, r b n+1 d.
 
-        ``keep`` what backward needs: r, z, h̃ and U h + b of h̃.
+        ``tensors``: the arguments of `scan`; states are ordered from left to right.
+        With ``save`` the second result holds what backward needs: r, z, h̃ and U h + b of h̃.
         """
-        given, gate, weight, bias, start = (part.contiguous() for part in taken)
-        runs, batch, steps, parts, width = given.shape
-        path = given.new_empty(runs, batch, steps + 1, width)
-        kept = given.new_empty(runs, batch, steps if keep else 0, parts + 1, width)
-        tensors = (given, gate, weight, bias, start, path, kept)
-        launch(forward_kernel, tensors, given.shape, backward=backward, keep=keep)
-        return path, kept
+        inputs, gate, weight, bias, start = (tensor.contiguous() for tensor in tensors)
+        num_runs, batch, steps, num_gates, width = inputs.shape
+        states = inputs.new_empty(num_runs, batch, steps + 1, width)
+        saved = inputs.new_empty(num_runs, batch, steps if save else 0, num_gates + 1, width)
+        kernel_tensors = (inputs, gate, weight, bias, start, states, saved)
+        launch(forward_kernel, kernel_tensors, inputs.shape, BACKWARD=backward, SAVE=save)
+        return states, saved
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        """Save the tensors that `backward` needs."""
         _, ctx.turned, _, gate, weight, _, start = inputs
         ctx.save_for_backward(gate, weight, start, *output)
         ctx.mark_non_differentiable(output[1])
 
     @staticmethod
-    def backward(ctx: Any, d_path: Tensor, _: Any) -> tuple[Tensor | None, ...]:
-        saved = (part.contiguous() for part in (*ctx.saved_tensors, d_path))
-        gate, weight, start, path, kept, d_path = saved
-        d_given = kept.new_empty(*kept.shape[:3], kept.shape[3] - 1, kept.shape[4])  # r b n g d
-        d_back = kept.new_empty(*kept.shape[:3], kept.shape[4])  # r b n d
+    def backward(ctx: Any, d_states: Tensor, _: Any) -> tuple[Tensor | None, ...]:
+        """Compute the gradient of every argument of `forward`."""
+        contiguous = (tensor.contiguous() for tensor in (*ctx.saved_tensors, d_states))
+        gate, weight, start, states, saved, d_states = contiguous
+        d_inputs = saved.new_empty(
+            *saved.shape[:3], saved.shape[3] - 1, saved.shape[4]
+        )  # r b n g d
+        d_recurrent = saved.new_empty(*saved.shape[:3], saved.shape[4])  # r b n d
         d_gate, d_start = torch.empty_like(gate), torch.empty_like(start)
-        tensors = (gate, weight, path, kept, d_path, d_given, d_back, d_gate, d_start)
-        launch(backward_kernel, tensors, d_given.shape, backward=ctx.turned)
-        before = (path[:, :, 1:] if ctx.turned else path[:, :, :-1]).flatten(1, 2)  # r (b n) d
-        gates, new = d_given[:, :, :, :-1].flatten(1, 2).flatten(2), d_back.flatten(1, 2)
-        d_weight = torch.cat([products(part, before) for part in (gates, new)], 1)
-        d_bias = torch.cat([gates.sum(1), new.sum(1)], 1)
-        return None, None, d_given, d_gate, d_weight, d_bias, d_start
+        tensors = (gate, weight, states, saved, d_states, d_inputs, d_recurrent, d_gate, d_start)
+        launch(backward_kernel, tensors, d_inputs.shape, BACKWARD=ctx.turned)
+        previous_states = (states[:, :, 1:] if ctx.turned else states[:, :, :-1]).flatten(1, 2)
+        d_gates, d_new = d_inputs[:, :, :, :-1].flatten(1, 2).flatten(2), d_recurrent.flatten(1, 2)
+        d_weight = torch.cat(
+            [multiply_in_chunks(tensor, previous_states) for tensor in (d_gates, d_new)], 1
+        )
+        d_bias = torch.cat([d_gates.sum(1), d_new.sum(1)], 1)
+        return None, None, d_inputs, d_gate, d_weight, d_bias, d_start
 
     @staticmethod
     def vmap(
-        info: Any, axes: tuple[int | None, ...], keep: bool, backward: bool, *taken: Tensor
+        info: Any, axes: tuple[int | None, ...], save: bool, backward: bool, *tensors: Tensor
     ) -> Any:
-        """Runs of runs are runs: one call for all of them."""
+        """Merge the mapped axis with the axis of runs, so that one call serves all."""
         size = info.batch_size
-        own = [
-            part.expand(size, *part.shape) if axis is None else part.movedim(axis, 0)
-            for part, axis in zip(taken, axes[2:])
+        batched = [
+            tensor.expand(size, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
+            for tensor, axis in zip(tensors, axes[2:])
         ]
-        found = Scan.apply(keep, backward, *(part.flatten(0, 1) for part in own))
-        return tuple(part.unflatten(0, (size, -1)) for part in found), (0, 0)
+        outputs = GRUScanFunction.apply(
+            save, backward, *(tensor.flatten(0, 1) for tensor in batched)
+        )
+        return tuple(tensor.unflatten(0, (size, -1)) for tensor in outputs), (0, 0)
 
 
-def products(left: Tensor, right: Tensor) -> Tensor:
-    """``leftᵀ right`` over the many rows of both: r l c, r l d → r c d."""
-    size, over = divmod(left.shape[1], PIECES)
-    (first, last), (second, end) = (part.split((PIECES * size, over), 1) for part in (left, right))
-    many = first.unflatten(1, (PIECES, size)).mT @ second.unflatten(1, (PIECES, size))
-    return many.sum(1) + last.mT @ end
+def multiply_in_chunks(first_matrix: Tensor, second_matrix: Tensor) -> Tensor:
+    """Multiply ``first_matrixᵀ second_matrix`` over many rows: r l c, r l d → r c d."""
+    size, remainder = divmod(first_matrix.shape[1], NUM_CHUNKS)
+    (left_chunks, left_rest), (right_chunks, right_rest) = (
+        matrix.split((NUM_CHUNKS * size, remainder), 1) for matrix in (first_matrix, second_matrix)
+    )
+    chunk_products = left_chunks.unflatten(1, (NUM_CHUNKS, size)).mT @ right_chunks.unflatten(
+        1, (NUM_CHUNKS, size)
+    )
+    return chunk_products.sum(1) + left_rest.mT @ right_rest
 
 
-def launch(kernel: Any, tensors: tuple[Tensor, ...], sizes: tuple[int, ...], **fixed: Any) -> None:
-    """``sizes``: r b n g d. Channels are padded to a power of two, which the kernel masks."""
-    runs, batch, steps, parts, width = sizes
-    padded = max(16, triton.next_power_of_2(width))
-    fixed |= {"rows": ROWS, "padded": padded, "depth": DEPTH, "parts": parts}
-    warps = max(WARPS, padded // COLUMNS)
-    fixed |= {"precision": PRECISION, "num_warps": warps, "num_stages": STAGES}
-    kernel[triton.cdiv(batch, ROWS), runs](*tensors, batch, steps, width, **fixed)
+def launch(
+    kernel: Any, tensors: tuple[Tensor, ...], sizes: tuple[int, ...], **constants: Any
+) -> None:
+    """Launch a kernel over all rows and runs; ``sizes``: r b n g d.
+
+    A block of channels is padded to a power of two; the kernel masks the rest.
+    """
+    num_runs, batch, steps, num_gates, width = sizes
+    block_width = max(16, triton.next_power_of_2(width))
+    constants |= {
+        "BLOCK_ROWS": BLOCK_ROWS, "BLOCK_WIDTH": block_width, "BLOCK_DEPTH": BLOCK_DEPTH,
+        "NUM_GATES": num_gates,
+    }  # fmt: skip
+    num_warps = max(MIN_WARPS, block_width // CHANNELS_PER_WARP)
+    constants |= {"DOT_PRECISION": PRECISION, "num_warps": num_warps, "num_stages": NUM_STAGES}
+    kernel[triton.cdiv(batch, BLOCK_ROWS), num_runs](*tensors, batch, steps, width, **constants)

@@ -1,10 +1,10 @@
-"""Whether what a client hands to a tool is what the tool's JSON schema asks for."""
+"""Check the arguments of a tool call against the tool's JSON schema."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-KINDS: Mapping[str, tuple[type, str]] = {
+JSON_TYPES: Mapping[str, tuple[type, str]] = {
     "string": (str, "a string"),
     "integer": (int, "a whole number"),
     "boolean": (bool, "true or false"),
@@ -13,7 +13,7 @@ KINDS: Mapping[str, tuple[type, str]] = {
 
 
 def check_arguments(schema: Mapping[str, Any], arguments: Any) -> None:
-    """Refuse arguments that the schema does not allow, saying what would be right."""
+    """Raise if the arguments do not match the schema, with what was expected."""
     if not isinstance(arguments, dict):
         raise ValueError(f"the arguments are an object with {', '.join(schema['properties'])}")
     for name in schema.get("required", ()):
@@ -27,9 +27,10 @@ def check_arguments(schema: Mapping[str, Any], arguments: Any) -> None:
 
 
 def check_value(name: str, schema: Mapping[str, Any], value: Any) -> None:
-    kind, called = KINDS[schema["type"]]
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise ValueError(f"{name!r} is {called}, not {json.dumps(value)[:80]}")
+    """Raise if a value has the wrong type or size."""
+    expected_type, type_name = JSON_TYPES[schema["type"]]
+    if not isinstance(value, expected_type) or (expected_type is int and isinstance(value, bool)):
+        raise ValueError(f"{name!r} is {type_name}, not {json.dumps(value)[:80]}")
     if isinstance(value, int) and not isinstance(value, bool):
         low, high = schema.get("minimum", value), schema.get("maximum", value)
         if not low <= value <= high:
@@ -37,5 +38,5 @@ def check_value(name: str, schema: Mapping[str, Any], value: Any) -> None:
     if isinstance(value, list):
         if len(value) < schema.get("minItems", 0):
             raise ValueError(f"{name!r} is empty")
-        for one in value:
-            check_value(f"each of {name}", schema["items"], one)
+        for element in value:
+            check_value(f"each of {name}", schema["items"], element)

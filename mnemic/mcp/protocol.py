@@ -1,8 +1,8 @@
-"""The Model Context Protocol for a server that has tools: JSON-RPC 2.0, one message a line.
+"""A Model Context Protocol server with tools: JSON-RPC 2.0, one message per line.
 
-A thread reads, so that a request can be cancelled while another one is at work; the work itself is
-done by the caller's thread, one request after the other, in order. At the end of the input what was
-asked is still answered. See https://modelcontextprotocol.io/specification.
+A thread receives messages, so that a client can cancel a request while another one runs; the
+caller's thread answers the requests one after another, in order. At the end of the input the
+pending requests are still answered. See https://modelcontextprotocol.io/specification.
 """
 
 import json
@@ -13,195 +13,200 @@ from threading import Lock, Thread
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")  # the newest first
-UNREADABLE, INVALID, UNKNOWN, PARAMETERS, INTERNAL = -32700, -32600, -32601, -32602, -32603
-TRACEBACK = 2000  # characters of a fault of ours that are told
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = (
+    -32700,
+    -32600,
+    -32601,
+    -32602,
+    -32603,
+)
+MAX_TRACEBACK_CHARS = 2000  # of an internal error, sent to the client
 
 Message = dict[str, Any]
 
 
-class CancelledError(Exception):
-    """The client no longer wants to know."""
+class CanceledError(Exception):
+    """Raised in a tool whose request the client canceled."""
 
 
 class ProtocolError(Exception):
-    """A request that cannot be answered; the code is one of JSON-RPC's."""
+    """An invalid request, with a JSON-RPC error code."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
 
 
-class Call(NamedTuple):
-    """What a tool may say while it works."""
+class ToolCall(NamedTuple):
+    """A running call of a tool, with its progress callback."""
 
-    progress: Callable[
-        [float, float, str], None
-    ]  # done, of how many, what; may raise ``CancelledError``
+    # done, total, message; may raise ``CanceledError``
+    on_progress: Callable[[float, float, str], None]
 
 
 class Tool(Protocol):
-    """Something that the client may do here."""
+    """A tool that the client may call."""
 
     @property
-    def described(self) -> Message:
-        """Name, description, schema of the arguments: as `tools/list` shows it."""
+    def descriptor(self) -> Message:
+        """The name, description and argument schema that `tools/list` returns."""
 
-    def __call__(self, arguments: Mapping[str, Any], call: Call) -> Message:
-        """The result, as plain values; ``ValueError`` for what the client can set right."""
+    def __call__(self, arguments: Mapping[str, Any], call: ToolCall) -> Message:
+        """Run the tool; return a JSON object, or raise ``ValueError`` on wrong arguments."""
 
 
-class Server:
-    """Answers the messages of one client."""
+class ToolServer:
+    """Answers the requests of one client."""
 
-    def __init__(
-        self, tools: Mapping[str, Tool], about: Message, instructions: str, output: BinaryIO
-    ) -> None:
+    def __init__(self, tools: Mapping[str, Tool], server_info: Message, instructions: str, output: BinaryIO) -> None:
         self.tools = tools
-        self.about = about
+        self.server_info = server_info
         self.instructions = instructions
         self.output = output
         self.lock = Lock()
-        self.cancelled: set[str | int] = set()
-        self.waiting: set[str | int] = set()
+        self.canceled: set[str | int] = set()
+        self.pending: set[str | int] = set()
         self.methods: dict[str, Callable[[Message, str | int], Message]] = {
             "initialize": self.initialize,
             "ping": lambda *_: {},
-            "tools/list": lambda *_: {"tools": [tool.described for tool in tools.values()]},
-            "tools/call": self.call,
+            "tools/list": lambda *_: {"tools": [tool.descriptor for tool in tools.values()]},
+            "tools/call": self.call_tool,
         }
 
     def serve(self, lines: Iterable[bytes]) -> None:
-        """Answer until there are no more lines."""
+        """Answer requests until the input ends."""
         queue: SimpleQueue[Message | None] = SimpleQueue()
-        reader = Thread(target=self.receive, args=(lines, queue), daemon=True)
+        reader = Thread(target=self.receive_messages, args=(lines, queue), daemon=True)
         reader.start()
         while (message := queue.get()) is not None:
-            self.answer(message)
+            self.answer_request(message)
 
-    def receive(self, lines: Iterable[bytes], queue: "SimpleQueue[Message | None]") -> None:
-        """Sort what comes in: cancellations hold at once, all else waits for its turn."""
+    def receive_messages(self, lines: Iterable[bytes], queue: "SimpleQueue[Message | None]") -> None:
+        """Apply cancellations at once and put requests into the queue."""
         try:
-            for message in self.messages(lines):
+            for message in self.parse_messages(lines):
                 params = message.get("params")
                 if message.get("method") == "notifications/cancelled" and isinstance(params, dict):
                     with self.lock:
-                        self.cancelled |= self.waiting & {known(params.get("requestId"))}
-                elif "method" in message and "id" in message:  # others want no answer
+                        self.canceled |= self.pending & {check_request_id(params.get("requestId"))}
+                elif "method" in message and "id" in message:  # notifications have no answer
                     with self.lock:
-                        self.waiting.add(message["id"])
+                        self.pending.add(message["id"])
                     queue.put(message)
         finally:
             queue.put(None)
 
-    def messages(self, lines: Iterable[bytes]) -> Iterator[Message]:
-        """The messages that are well formed; to the others an error is the answer."""
+    def parse_messages(self, lines: Iterable[bytes]) -> Iterator[Message]:
+        """Parse and yield valid messages; answer invalid ones with an error."""
         for line in lines:
             if not line.strip():
                 continue
             try:
-                told = json.loads(line)
+                payload = json.loads(line)
             except (ValueError, RecursionError) as error:
-                self.fail(None, UNREADABLE, f"this line is no JSON: {error}")
+                self.send_error(None, PARSE_ERROR, f"this line is no JSON: {error}")
                 continue
-            for message in told if isinstance(told, list) and told else [told]:
-                if fault := fault_of(message):
-                    own = message.get("id") if isinstance(message, dict) else None
-                    self.fail(known(own), INVALID, fault)
+            for message in payload if isinstance(payload, list) and payload else [payload]:
+                if fault := find_fault(message):
+                    request_id = message.get("id") if isinstance(message, dict) else None
+                    self.send_error(check_request_id(request_id), INVALID_REQUEST, fault)
                 else:
                     yield message
 
-    def answer(self, message: Message) -> None:
-        """Answer a request, unless it was cancelled."""
-        number, method = message["id"], message["method"]
+    def answer_request(self, message: Message) -> None:
+        """Answer a request, unless it is canceled."""
+        request_id, method = message["id"], message["method"]
         try:
             if method not in self.methods:
-                raise ProtocolError(
-                    UNKNOWN, f"no method {method!r}; there are {', '.join(self.methods)}"
-                )
-            self.check(number)
-            result = self.methods[method](message.get("params") or {}, number)
-            self.check(number)
-            self.send({"id": number, "result": result})
-        except CancelledError:
+                raise ProtocolError(METHOD_NOT_FOUND, f"no method {method!r}; there are {', '.join(self.methods)}")
+            self.raise_if_canceled(request_id)
+            result = self.methods[method](message.get("params") or {}, request_id)
+            self.raise_if_canceled(request_id)
+            self.send_message({"id": request_id, "result": result})
+        except CanceledError:
             pass
         except ProtocolError as error:
-            self.fail(number, error.code, str(error))
-        except Exception as error:  # a fault of ours ends the request, not the server
-            told = "".join(traceback.format_exception(error))[-TRACEBACK:]
-            self.fail(number, INTERNAL, f"a fault of mnemic: {error!r}", {"traceback": told})
+            self.send_error(request_id, error.code, str(error))
+        except Exception as error:  # a bug ends the request, not the server
+            trace = "".join(traceback.format_exception(error))[-MAX_TRACEBACK_CHARS:]
+            self.send_error(request_id, INTERNAL_ERROR, f"a fault of mnemic: {error!r}", {"traceback": trace})
         with self.lock:
-            self.waiting.discard(number)
-            self.cancelled.discard(number)
+            self.pending.discard(request_id)
+            self.canceled.discard(request_id)
 
-    def check(self, number: str | int) -> None:
+    def raise_if_canceled(self, request_id: str | int) -> None:
+        """Raise ``CanceledError`` if the client canceled the request."""
         with self.lock:
-            if number in self.cancelled:
-                raise CancelledError
+            if request_id in self.canceled:
+                raise CanceledError
 
-    def initialize(self, params: Message, number: str | int) -> Message:
-        """The client's version of the protocol if it is known, else the newest that is."""
-        wanted = params.get("protocolVersion")
+    def initialize(self, params: Message, request_id: str | int) -> Message:
+        """Answer with the client's protocol version if it is known, else the newest."""
+        version = params.get("protocolVersion")
         return {
-            "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[0],
+            "protocolVersion": version if version in VERSIONS else VERSIONS[0],
             "capabilities": {"tools": {}},
-            "serverInfo": self.about,
+            "serverInfo": self.server_info,
             "instructions": self.instructions,
         }
 
-    def call(self, params: Message, number: str | int) -> Message:
-        """Use a tool; what the client can set right is a result, so that a model gets to see it."""
+    def call_tool(self, params: Message, request_id: str | int) -> Message:
+        """Call a tool and return its result, or its error as a result.
+
+        A result, unlike a protocol error, is visible to the model, which can then correct its call.
+        """
         tool = self.tools.get(str(params.get("name")))
         if tool is None:
-            raise ProtocolError(
-                PARAMETERS, f"no tool {params.get('name')!r}; there are {', '.join(self.tools)}"
-            )
+            raise ProtocolError(INVALID_PARAMS, f"no tool {params.get('name')!r}; there are {', '.join(self.tools)}")
         meta = params.get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
 
-        def progress(done: float, total: float, what: str) -> None:
-            self.check(number)
+        def on_progress(done: float, total: float, step_message: str) -> None:
+            """Raise if the request is canceled; send a progress notification if wanted."""
+            self.raise_if_canceled(request_id)
             if token is not None:
-                told = {"progressToken": token, "progress": done, "total": total, "message": what}
-                self.send({"method": "notifications/progress", "params": told})
+                report = {"progressToken": token, "progress": done, "total": total, "message": step_message}
+                self.send_message({"method": "notifications/progress", "params": report})
 
         try:
-            found = tool(params.get("arguments") or {}, Call(progress))
+            result = tool(params.get("arguments") or {}, ToolCall(on_progress))
         except (ValueError, OSError) as error:
-            return {"content": [text(f"error: {error}")], "isError": True}
-        shown = json.dumps(found, ensure_ascii=False)
-        return {"content": [text(shown)], "structuredContent": found, "isError": False}
+            return {"content": [to_text_content(f"error: {error}")], "isError": True}
+        result_text = json.dumps(result, ensure_ascii=False)
+        return {"content": [to_text_content(result_text)], "structuredContent": result, "isError": False}
 
-    def fail(
-        self, number: str | int | None, code: int, message: str, data: Message | None = None
-    ) -> None:
+    def send_error(self, request_id: str | int | None, code: int, message: str, data: Message | None = None) -> None:
+        """Send a JSON-RPC error."""
         error: Message = {"code": code, "message": message}
-        self.send({"id": number, "error": error | ({} if data is None else {"data": data})})
+        self.send_message({"id": request_id, "error": error | ({} if data is None else {"data": data})})
 
-    def send(self, message: Message) -> None:
+    def send_message(self, message: Message) -> None:
+        """Write a message as one line of JSON."""
         line = json.dumps({"jsonrpc": "2.0"} | message, ensure_ascii=False)
         with self.lock:
             self.output.write(line.encode("utf-8", "backslashreplace") + b"\n")
             self.output.flush()
 
 
-def text(content: str) -> Message:
+def to_text_content(content: str) -> Message:
+    """Wrap a text as MCP content."""
     return {"type": "text", "text": content}
 
 
-def known(number: Any) -> str | int | None:
-    """The id of a request, if it is one."""
-    return number if isinstance(number, str | int) and not isinstance(number, bool) else None
+def check_request_id(request_id: Any) -> str | int | None:
+    """Return the id of a request if it is valid, else None."""
+    return request_id if isinstance(request_id, str | int) and not isinstance(request_id, bool) else None
 
 
-def fault_of(message: Any) -> str:
-    """What is wrong with the shape of a message; nothing, if it is a request or a notification."""
+def find_fault(message: Any) -> str:
+    """Describe what is wrong with a message; empty if it is valid."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return 'a message is an object with "jsonrpc": "2.0"'
     if "method" not in message:
         return "" if "result" in message or "error" in message else "a request has a method"
     if not isinstance(message["method"], str):
         return "a method is named by a string"
-    if "id" in message and known(message["id"]) is None:
+    if "id" in message and check_request_id(message["id"]) is None:
         return "the id of a request is a string or a whole number"
     if not isinstance(message.get("params", {}), dict):
         return "the params of a request are an object"

@@ -1,4 +1,4 @@
-"""What an assistant may do with a lasting memory: search, ask, list, remember, update, forget."""
+"""The MCP tools of a memory: search, ask, list, remember, update, forget."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -8,56 +8,58 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mnemic.mcp.arguments import check_arguments
-from mnemic.mcp.protocol import Call
-from mnemic.store.answers import SHOWN, report
+from mnemic.mcp.protocol import ToolCall
+from mnemic.store.answers import NUM_SHOWN, answer_to_dict
 
 if TYPE_CHECKING:
     from mnemic.store import Memory
 
-MOST = 50  # passages of a search, and documents of a list
+MAX_RESULTS = 50  # passages of a search, or documents of a list
 INSTRUCTIONS = (
-    "A lasting memory of the user's documents and notes, on this machine. Use `ask` for a question "
-    "with a short answer and `search` for passages to read; both quote verbatim and say where the "
-    "words stand: tell the user the file and line or page. Use `remember` for what should be known "
-    "later, `update` when it is no longer true. `forget` is for good: ask the user first."
+    "A persistent memory of the user's documents and notes, on this machine. Use `ask` for a "
+    "question with a short answer and `search` for passages to read; both quote verbatim with a "
+    "citation: tell the user the file and line or page. Use `remember` for facts that are needed "
+    "later, `update` when they change. `forget` is permanent: ask the user first."
 )
 Arguments = Mapping[str, Any]
-Act = Callable[["Memory", Arguments, Call], dict[str, Any]]
+ToolAction = Callable[["Memory", Arguments, ToolCall], dict[str, Any]]
 
 
 class MemoryTool(NamedTuple):
-    """A tool of one memory; see ``mcp_protocol.Tool``."""
+    """A tool that acts on one memory; implements ``mnemic.mcp.protocol.Tool``."""
 
     memory: "Memory"
-    described: dict[str, Any]
-    act: Act
+    descriptor: dict[str, Any]
+    action: ToolAction
 
-    def __call__(self, arguments: Arguments, call: Call) -> dict[str, Any]:
-        check_arguments(self.described["inputSchema"], arguments)
-        return self.act(self.memory, arguments, call)
+    def __call__(self, arguments: Arguments, call: ToolCall) -> dict[str, Any]:
+        """Check the arguments and run the action."""
+        check_arguments(self.descriptor["inputSchema"], arguments)
+        return self.action(self.memory, arguments, call)
 
 
-def words(description: str) -> dict[str, Any]:
+def string_schema(description: str) -> dict[str, Any]:
     return {"type": "string", "description": description}
 
 
-def whole(description: str, usual: int, high: int, low: int = 1) -> dict[str, Any]:
-    told = {"type": "integer", "description": description, "default": usual}
-    return told | {"minimum": low, "maximum": high}
+def integer_schema(description: str, default: int, maximum: int, minimum: int = 1) -> dict[str, Any]:
+    schema = {"type": "integer", "description": description, "default": default}
+    return schema | {"minimum": minimum, "maximum": maximum}
 
 
-NUMBER = {"type": "integer", "description": "The document's number.", "minimum": 1}
-NUMBERS = {"type": "array", "items": NUMBER, "minItems": 1, "description": "Documents' numbers."}
-PATHS = {
+DOCUMENT_SCHEMA = {"type": "integer", "description": "The document's number.", "minimum": 1}
+DOCUMENTS_SCHEMA = {"type": "array", "items": DOCUMENT_SCHEMA, "minItems": 1, "description": "Documents' numbers."}
+PATHS_SCHEMA = {
     "type": "array",
-    "items": words("A path."),
+    "items": string_schema("A path."),
     "minItems": 1,
     "description": "Files or folders to read, instead of a text.",
 }
 
 
-def search(memory: "Memory", given: Arguments, call: Call) -> dict[str, Any]:
-    hits = memory.search(given["query"], given.get("most", SHOWN))
+def search_passages(memory: "Memory", arguments: Arguments, call: ToolCall) -> dict[str, Any]:
+    """Search the memory; return passages with their citations."""
+    hits = memory.search(arguments["query"], arguments.get("most", NUM_SHOWN))
     return {
         "found": [
             {
@@ -73,81 +75,84 @@ def search(memory: "Memory", given: Arguments, call: Call) -> dict[str, Any]:
     }
 
 
-def ask(memory: "Memory", given: Arguments, call: Call) -> dict[str, Any]:
-    how = {name: given[name] for name in ("hops", "passages") if name in given}
-    told = report(memory.ask(given["question"], **how))
-    return told | {"evidence": told["evidence"][:SHOWN]}
+def ask_question(memory: "Memory", arguments: Arguments, call: ToolCall) -> dict[str, Any]:
+    """Answer a question; return the answer with its best evidence."""
+    ask_kwargs = {name: arguments[name] for name in ("hops", "passages") if name in arguments}
+    answer = answer_to_dict(memory.ask(arguments["question"], **ask_kwargs))
+    return answer | {"evidence": answer["evidence"][:NUM_SHOWN]}
 
 
-def listed(memory: "Memory", given: Arguments, call: Call) -> dict[str, Any]:
-    after, most = given.get("after", 0), given.get("most", MOST)
-    fresh = (one for one in memory.store.documents() if one.id > after)
-    found = list(islice(fresh, most))
+def list_documents(memory: "Memory", arguments: Arguments, call: ToolCall) -> dict[str, Any]:
+    """List one page of documents, oldest first."""
+    after, limit = arguments.get("after", 0), arguments.get("most", MAX_RESULTS)
+    newer_documents = (document for document in memory.store.list_documents() if document.id > after)
+    documents = list(islice(newer_documents, limit))
     keys = ("id", "name", "title", "kind", "passages", "remembered", "notes")
-    shown = [{key: getattr(one, key) for key in keys} for one in found]
-    more = {"next_after": found[-1].id} if len(found) == most else {}
-    return {"documents": shown, "total": memory.stats().documents} | more
+    rows = [{key: getattr(document, key) for key in keys} for document in documents]
+    next_page = {"next_after": documents[-1].id} if len(documents) == limit else {}
+    return {"documents": rows, "total": memory.stats().documents} | next_page
 
 
-def update(memory: "Memory", given: Arguments, call: Call) -> dict[str, Any]:
-    before = memory.document(given["document"]).id
-    return {"before": before, "document": memory.update(before, given["text"])}
+def update_document(memory: "Memory", arguments: Arguments, call: ToolCall) -> dict[str, Any]:
+    document_id = memory.document(arguments["document"]).id
+    return {"before": document_id, "document": memory.update(document_id, arguments["text"])}
 
 
-def forget(memory: "Memory", given: Arguments, call: Call) -> dict[str, Any]:
-    done = memory.forget(*given["documents"], verify=given.get("verify", False))
-    if done.remains:
-        raise ValueError(f"forgotten, but {len(done.remains)} traces are left in the files")
-    gone = [{"document": one.id, "name": one.name} for one in done.documents]
-    return {"forgotten": gone, "scrubbed": done.scrubbed, "verified": done.remains is not None}
+def forget_documents(memory: "Memory", arguments: Arguments, call: ToolCall) -> dict[str, Any]:
+    """Erase documents; raise if traces are left in the files."""
+    report = memory.forget(*arguments["documents"], verify=arguments.get("verify", False))
+    if report.traces:
+        raise ValueError(f"forgotten, but {len(report.traces)} traces are left in the files")
+    documents = [{"document": document.id, "name": document.name} for document in report.documents]
+    return {"forgotten": documents, "scrubbed": report.scrubbed, "verified": report.traces is not None}
 
 
 @dataclass(frozen=True)
-class Remember:
-    """Remembers texts, and files of the folders that the person who started the server named."""
+class RememberAction:
+    """The action that remembers texts, and files of the allowed folders."""
 
     folders: tuple[Path, ...]
 
-    def __call__(self, memory: "Memory", given: Arguments, call: Call) -> dict[str, Any]:
-        if ("text" in given) == ("paths" in given):
+    def __call__(self, memory: "Memory", arguments: Arguments, call: ToolCall) -> dict[str, Any]:
+        """Remember a text, or files with progress reports."""
+        if ("text" in arguments) == ("paths" in arguments):
             choice = "'text' or 'paths'" if self.folders else "'text'"
             raise ValueError(f"nothing to remember, or two things at once: give {choice}")
-        if "text" in given:
-            return {"document": memory.note(given["text"], given.get("title", ""))}
-        paths = [self.allowed(path) for path in given["paths"]]
+        if "text" in arguments:
+            return {"document": memory.note(arguments["text"], arguments.get("title", ""))}
+        paths = [self.resolve_allowed_path(path) for path in arguments["paths"]]
         files = []
-        with closing(memory.remembering(paths)) as steps:  # cancelled, it lets go of the memory
+        with closing(memory.remembering(paths)) as steps:  # releases the memory if the request is canceled
             for step in steps:
-                call.progress(step.done, max(step.total, 1), step.path)
+                call.on_progress(step.done, max(step.total, 1), step.path)
                 if step.outcome != "reading":
                     files.append(step)
         keys = ("path", "outcome", "document", "notes")
         changed = [step for step in files if step.outcome != "unchanged" or step.notes]
-        shown = [{key: getattr(step, key) for key in keys} for step in changed]
-        return {"files": shown, "unchanged": len(files) - len(changed)}
+        rows = [{key: getattr(step, key) for key in keys} for step in changed]
+        return {"files": rows, "unchanged": len(files) - len(changed)}
 
-    def allowed(self, path: str) -> Path:
-        real = Path(path).expanduser().resolve()
-        if not any(real.is_relative_to(folder) for folder in self.folders):
-            open_ones = ", ".join(map(str, self.folders))
-            raise ValueError(f"{path} is not in a folder that may be read here: {open_ones}")
-        return real
+    def resolve_allowed_path(self, path: str) -> Path:
+        """Resolve a path; raise if it is outside the allowed folders."""
+        resolved_path = Path(path).expanduser().resolve()
+        if not any(resolved_path.is_relative_to(folder) for folder in self.folders):
+            allowed_folders = ", ".join(map(str, self.folders))
+            raise ValueError(f"{path} is not in a folder that may be read here: {allowed_folders}")
+        return resolved_path
 
 
-def tools_of(
-    memory: "Memory", folders: Sequence[Path], *, read_only: bool
-) -> dict[str, MemoryTool]:
-    """The tools of a memory; without those that write, if it is only to be read."""
-    texts = TEXTS | ({"paths": PATHS} if folders else {})
-    remember = Described("remember", REMEMBER, texts, [], ADDING)
-    chosen: list[tuple[Described, Act]] = (
-        READERS if read_only else [*READERS, (remember, Remember(tuple(folders))), *WRITERS]
+def build_tools(memory: "Memory", folders: Sequence[Path], *, read_only: bool) -> dict[str, MemoryTool]:
+    """Build the tools of a memory by name; ``read_only`` omits those that write."""
+    remember_arguments = REMEMBER_ARGUMENTS | ({"paths": PATHS_SCHEMA} if folders else {})
+    remember_spec = ToolSpec("remember", REMEMBER_DESCRIPTION, remember_arguments, [], WRITE_HINTS)
+    actions: list[tuple[ToolSpec, ToolAction]] = (
+        READ_TOOLS if read_only else [*READ_TOOLS, (remember_spec, RememberAction(tuple(folders))), *WRITE_TOOLS]
     )
-    return {how.name: MemoryTool(memory, how.shown(), act) for how, act in chosen}
+    return {spec.name: MemoryTool(memory, spec.to_descriptor(), act) for spec, act in actions}
 
 
-class Described(NamedTuple):
-    """What a client is told of a tool."""
+class ToolSpec(NamedTuple):
+    """The name, description, arguments and hints of a tool."""
 
     name: str
     description: str
@@ -155,7 +160,8 @@ class Described(NamedTuple):
     required: list[str]
     hints: dict[str, bool]
 
-    def shown(self) -> dict[str, Any]:
+    def to_descriptor(self) -> dict[str, Any]:
+        """Build the descriptor that `tools/list` returns."""
         schema = {"type": "object", "properties": self.properties, "required": self.required}
         return {
             "name": self.name,
@@ -165,45 +171,49 @@ class Described(NamedTuple):
         }
 
 
-SEARCH = "Find passages in the user's memory by their words and their meaning, best first."
-ASK = "Answer a question from the user's memory with a verbatim quotation, and show the evidence."
-LIST = "List the documents in the user's memory with their numbers, oldest first."
-REMEMBER = "Remember something for good. What is there already is not stored twice."
-UPDATE = "Supersede a document by a new text; the old version stays in its history."
-FORGET = "Erase documents with all their versions, for good. Ask the user before."
-READING = {"readOnlyHint": True, "openWorldHint": False}
-ADDING = {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False}
-ERASING = ADDING | {"destructiveHint": True}
-SOUGHT = {
-    "query": words("Words, or a question."),
-    "most": whole("How many passages.", SHOWN, MOST),
+SEARCH_DESCRIPTION = "Find passages in the user's memory by their words and their meaning, best first."
+ASK_DESCRIPTION = "Answer a question from the user's memory with a verbatim quotation, and show the evidence."
+LIST_DESCRIPTION = "List the documents in the user's memory with their numbers, oldest first."
+REMEMBER_DESCRIPTION = "Remember a text or files permanently; known content is not stored twice."
+UPDATE_DESCRIPTION = "Replace a document by a new text; the old version stays in its history."
+FORGET_DESCRIPTION = "Erase documents with all their versions permanently. Ask the user first."
+READ_HINTS = {"readOnlyHint": True, "openWorldHint": False}
+WRITE_HINTS = {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False}
+ERASE_HINTS = WRITE_HINTS | {"destructiveHint": True}
+SEARCH_ARGUMENTS = {
+    "query": string_schema("Words or a question."),
+    "most": integer_schema("Maximum number of passages.", NUM_SHOWN, MAX_RESULTS),
 }
-ASKED = {
-    "question": words("A question."),
-    "hops": whole("How often to read; a second time with what was found.", 1, 4),
-    "passages": whole("How many passages to read closely, each hop.", SHOWN, MOST),
+ASK_ARGUMENTS = {
+    "question": string_schema("A question."),
+    "hops": integer_schema("Number of reads; later ones also use the passages found before.", 1, 4),
+    "passages": integer_schema("Number of passages to read per hop.", NUM_SHOWN, MAX_RESULTS),
 }
-PAGED = {
-    "most": whole("How many documents.", MOST, 1000),
-    "after": whole("Only those with a higher number.", 0, 1 << 53, 0),
+LIST_ARGUMENTS = {
+    "most": integer_schema("Maximum number of documents.", MAX_RESULTS, 1000),
+    "after": integer_schema("Only documents with a higher number.", 0, 1 << 53, 0),
 }
-TEXTS = {
-    "text": words("What to remember, in whole sentences that can be understood alone."),
-    "title": words("A short name for it."),
+REMEMBER_ARGUMENTS = {
+    "text": string_schema("The text to remember, in full sentences that can be understood alone."),
+    "title": string_schema("A short name for it."),
 }
-CHANGED = {"document": NUMBER, "text": words("The new text.")}
-PROOF = {"type": "boolean", "description": "Also look for traces in the raw files."}
-READERS: list[tuple[Described, Act]] = [
-    (Described("search", SEARCH, SOUGHT, ["query"], READING), search),
-    (Described("ask", ASK, ASKED, ["question"], READING), ask),
-    (Described("list", LIST, PAGED, [], READING), listed),
+UPDATE_ARGUMENTS = {"document": DOCUMENT_SCHEMA, "text": string_schema("The new text.")}
+VERIFY_SCHEMA = {"type": "boolean", "description": "Also search the raw files for traces."}
+READ_TOOLS: list[tuple[ToolSpec, ToolAction]] = [
+    (ToolSpec("search", SEARCH_DESCRIPTION, SEARCH_ARGUMENTS, ["query"], READ_HINTS), search_passages),
+    (ToolSpec("ask", ASK_DESCRIPTION, ASK_ARGUMENTS, ["question"], READ_HINTS), ask_question),
+    (ToolSpec("list", LIST_DESCRIPTION, LIST_ARGUMENTS, [], READ_HINTS), list_documents),
 ]
-WRITERS: list[tuple[Described, Act]] = [
-    (Described("update", UPDATE, CHANGED, ["document", "text"], ADDING), update),
+WRITE_TOOLS: list[tuple[ToolSpec, ToolAction]] = [
+    (ToolSpec("update", UPDATE_DESCRIPTION, UPDATE_ARGUMENTS, ["document", "text"], WRITE_HINTS), update_document),
     (
-        Described(
-            "forget", FORGET, {"documents": NUMBERS, "verify": PROOF}, ["documents"], ERASING
+        ToolSpec(
+            "forget",
+            FORGET_DESCRIPTION,
+            {"documents": DOCUMENTS_SCHEMA, "verify": VERIFY_SCHEMA},
+            ["documents"],
+            ERASE_HINTS,
         ),
-        forget,
+        forget_documents,
     ),
 ]

@@ -1,4 +1,4 @@
-"""The state of append-only memories: one slot an input; when it is full, the oldest leave.
+"""Append-only memories: one slot per input; the oldest leave a full memory.
 
 Shapes: b batch, n inputs, s slots; a slot's content may have any shape (here: …).
 """
@@ -13,16 +13,16 @@ from mnemic.memory.contract import Written
 
 
 class Slots(NamedTuple):
-    """One input a slot, oldest first; slots that are not real are masked."""
+    """The state of an append-only memory: one input per slot, oldest first."""
 
     states: Tensor  # b s …
-    mask: Tensor  # b s
-    sources: Tensor  # b s, which input (counted from the first ever written) is in the slot
-    told: Tensor  # b, how many inputs were ever written
+    mask: Tensor  # b s, True = a filled slot
+    sources: Tensor  # b s, the number of the slot's input, counted from the first ever written
+    num_written: Tensor  # b, how many inputs were ever written
 
 
-def no_slots(batch: int, like: Tensor) -> Slots:
-    """No slots yet, for contents shaped like ``like``'s last axes (b n …)."""
+def empty_slots(batch: int, like: Tensor) -> Slots:
+    """Make a memory with no slots, for contents like ``like`` (b n …)."""
     return Slots(
         like.new_zeros(batch, 0, *like.shape[2:]),
         like.new_zeros(batch, 0, dtype=torch.bool),
@@ -31,65 +31,74 @@ def no_slots(batch: int, like: Tensor) -> Slots:
     )
 
 
-def append(
+def append_inputs(
     state: Slots,
     states: Tensor,
     mask: Tensor,
     *,
-    most: int,
-    worth: Callable[[Tensor], Tensor] | None = None,
+    max_slots: int,
+    salience: Callable[[Tensor], Tensor] | None = None,
 ) -> Written:
-    """Add every real input behind the others; keep the newest ``most`` and leave them as they were.
+    """Append every real input; keep the newest ``max_slots``, unchanged.
 
-    With ``worth`` (contents b s … → b s) those of most worth are kept instead, of equals the newer.
-    Shapes never depend on the data, so this runs under ``vmap`` and in a CUDA graph.
+    With ``salience`` (contents b s … → b s) the most salient are kept instead; of equals, the
+    newer. Shapes never depend on the data, so this runs under ``vmap`` and in a CUDA graph.
     """
-    number = state.told.unsqueeze(1) + mask.long().cumsum(1) - 1  # b n
-    slots = Slots(states, mask, torch.where(mask, number, -1), state.told + mask.sum(1))
+    input_numbers = state.num_written.unsqueeze(1) + mask.long().cumsum(1) - 1  # b n
+    slots = Slots(
+        states, mask, torch.where(mask, input_numbers, -1), state.num_written + mask.sum(1)
+    )
     if state.mask.shape[1]:
-        parts = [torch.cat(pair, 1) for pair in zip(state[:3], slots[:3])]
-        slots = Slots(parts[0], parts[1], parts[2], slots.told)
-    if slots.mask.shape[1] > most:
-        slots = newest(slots, most) if worth is None else best(slots, most, worth(slots.states))
-    same = (number.unsqueeze(2) == slots.sources.unsqueeze(1)) & mask.unsqueeze(2)  # b n s
-    return Written(slots, same.to(states.dtype))
+        tensors = [torch.cat(pair, 1) for pair in zip(state[:3], slots[:3])]
+        slots = Slots(tensors[0], tensors[1], tensors[2], slots.num_written)
+    if slots.mask.shape[1] > max_slots:
+        slots = (
+            keep_newest(slots, max_slots)
+            if salience is None
+            else keep_most_salient(slots, max_slots, salience(slots.states))
+        )
+    is_stored = (  # b n s
+        input_numbers.unsqueeze(2) == slots.sources.unsqueeze(1)
+    ) & mask.unsqueeze(2)
+    return Written(slots, is_stored.to(states.dtype))
 
 
-def newest(slots: Slots, most: int) -> Slots:
-    """The last ``most`` real slots of every row, in order, behind padding where there are fewer."""
-    return rows_of(slots, slots.mask.long().argsort(dim=1, stable=True)[:, -most:])  # padding first
+def keep_newest(slots: Slots, max_slots: int) -> Slots:
+    """Keep the last ``max_slots`` filled slots of every row, in order, after padding."""
+    return gather_slots(slots, slots.mask.long().argsort(dim=1, stable=True)[:, -max_slots:])
 
 
-def best(slots: Slots, most: int, worth: Tensor) -> Slots:
-    """The ``most`` real slots of highest ``worth`` (b s) of every row, in the order of writing."""
-    rising = worth.argsort(dim=1, stable=True)  # b s
-    real = slots.mask.gather(1, rising).long().argsort(dim=1, stable=True)[:, -most:]
-    return rows_of(slots, rising.gather(1, real).sort(dim=1).values)
+def keep_most_salient(slots: Slots, max_slots: int, salience: Tensor) -> Slots:
+    """Keep the ``max_slots`` filled slots of highest ``salience`` (b s), in writing order."""
+    ascending = salience.argsort(dim=1, stable=True)  # b s
+    order = slots.mask.gather(1, ascending).long().argsort(dim=1, stable=True)[:, -max_slots:]
+    return gather_slots(slots, ascending.gather(1, order).sort(dim=1).values)
 
 
-def rows_of(slots: Slots, order: Tensor) -> Slots:
-    """Some slots of every row (b most), all that was told staying told."""
-    wide = order.view(*order.shape, *[1] * (slots.states.dim() - 2))
+def gather_slots(slots: Slots, order: Tensor) -> Slots:
+    """Gather some slots of every row by index; ``order`` is b max_slots."""
+    wide_order = order.view(*order.shape, *[1] * (slots.states.dim() - 2))
     return Slots(
-        slots.states.gather(1, wide.expand(*order.shape, *slots.states.shape[2:])),
+        slots.states.gather(1, wide_order.expand(*order.shape, *slots.states.shape[2:])),
         slots.mask.gather(1, order),
         slots.sources.gather(1, order),
-        slots.told,
+        slots.num_written,
     )
 
 
-def slots_of(inputs: Tensor, put: Tensor) -> Tensor:
-    """The slot of every input (b m f, numbers of inputs) from ``Written.weights`` (b n s): b m f.
+def find_slots(input_numbers: Tensor, weights: Tensor) -> Tensor:
+    """Find the slot of each input number (b m f) from ``Written.weights``.
 
-    -1 for a number below 0, and for an input that is in no slot.
+    ``weights`` b n s; the result is b m f, with -1 for a number below 0 and for an input that is in
+    no slot.
     """
-    if not put.shape[1] or not put.shape[2]:
-        return torch.full_like(inputs, -1)
-    slot = torch.where(put.sum(2) > 0, put.argmax(2), -1)  # b n
-    found = slot.gather(1, inputs.clamp(min=0).flatten(1)).view_as(inputs)
-    return torch.where(inputs >= 0, found, -1)
+    if not weights.shape[1] or not weights.shape[2]:
+        return torch.full_like(input_numbers, -1)
+    slots = torch.where(weights.sum(2) > 0, weights.argmax(2), -1)  # b n
+    input_slots = slots.gather(1, input_numbers.clamp(min=0).flatten(1)).view_as(input_numbers)
+    return torch.where(input_numbers >= 0, input_slots, -1)
 
 
-def age(mask: Tensor) -> Tensor:
-    """How many real slots lie behind each one: 0 for the newest (b s)."""
+def slot_ages(mask: Tensor) -> Tensor:
+    """Count the filled slots after each slot (b s): 0 for the newest."""
     return mask.flip(1).long().cumsum(1).flip(1) - 1

@@ -1,6 +1,6 @@
-"""BERT-MASS's own memory: slots that the chosen tokens of each segment are blended into.
+"""BERT-MASS's blended memory: selected inputs of each segment are mixed into slots.
 
-Shapes: b batch, g segments, n inputs, c chosen inputs, s slots, r sources a slot, m queries,
+Shapes: b batch, g segments, n inputs, c selected inputs, s slots, r sources per slot, m queries,
 d width.
 """
 
@@ -11,76 +11,77 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.memory.contract import Reading, Written
-from mnemic.memory.parts.controller import CONTROLLER, CONTROLLERS
-from mnemic.memory.parts.hops import HIDDEN, Hops
-from mnemic.memory.parts.sources import Sources, added, cleared, no_sources
+from mnemic.memory.parts.controller import CONTROLLERS, DEFAULT_CONTROLLER
+from mnemic.memory.parts.hops import MASKED_SCORE, MultiHopAttention
+from mnemic.memory.parts.sources import Sources, add_sources, clear_sources, empty_sources
 from mnemic.recipe import ConfigError, build
 
-LARGEST = 1 - 1e-6  # of a weight: what is left of a slot has a logarithm
+MAX_WEIGHT = 1 - 1e-6  # below 1, so that the rest of a slot has a logarithm
 
 
-class Blended(NamedTuple):
-    """Slots, where each came from, and the controller's view of what was read."""
+class BlendedState(NamedTuple):
+    """Slots with their sources, and the controller's hidden state."""
 
     slots: Tensor  # b s d
-    mask: Tensor  # b s, True = something was written there
-    sources: Tensor  # b s r, numbers of inputs, counted from the first ever written; -1 = none
-    shares: Tensor  # b s r, how much of the slot each of them is
-    lost: Tensor  # b s 2, first and last number of those there was no room to list
+    mask: Tensor  # b s, True = a filled slot
+    sources: Tensor  # b s r, input numbers, counted from the first ever written; -1 = none
+    shares: Tensor  # b s r, how much of the slot each source is
+    lost: Tensor  # b s 2, smallest and largest number of the sources that are not listed
     hidden: Tensor  # b 1 c, the controller's
-    told: Tensor  # b, how many inputs were ever written or passed over
+    told: Tensor  # b, how many inputs were ever read, written or not
 
     @property
     def origins(self) -> tuple[Tensor, Tensor]:
-        """The sources of each slot (-1: none) and their shares of it, b s r each."""
+        """The sources of each slot (-1: none) and their shares, b s r each."""
         return self.sources, self.shares
 
-    def forget(self, first: int, end: int) -> "Blended":
-        """Clear every slot that an input from ``first`` to below ``end`` went into.
+    def forget(self, start: int, end: int) -> "BlendedState":
+        """Clear every slot that inputs ``start`` to ``end`` (exclusive) were written to.
 
-        The controller, whose state has read them too, begins anew. Exact forgetting is reading
-        again without them.
+        The controller is reset, since its state depends on them too. Exact forgetting means
+        reading again without them.
         """
-        kept = Sources(self.sources, self.shares, self.lost)
-        gone = kept.hold(first, end)  # b s
+        sources = Sources(self.sources, self.shares, self.lost)
+        slot_mask = sources.may_hold(start, end)  # b s
         return self._replace(
-            slots=self.slots.masked_fill(gone.unsqueeze(-1), 0.0),
-            mask=self.mask & ~gone,
-            **cleared(kept, gone)._asdict(),
+            slots=self.slots.masked_fill(slot_mask.unsqueeze(-1), 0.0),
+            mask=self.mask & ~slot_mask,
+            **clear_sources(sources, slot_mask)._asdict(),
             hidden=torch.zeros_like(self.hidden),
         )
 
 
-class Choice(NamedTuple):
-    """What of a segment is written. The slots have no say in it: only in where it goes."""
+class WritePlan(NamedTuple):
+    """The inputs of a segment to be written; independent of the slots' contents."""
 
-    odds: Tensor  # b n, of all inputs
-    hidden: Tensor  # b 1 c, the controller's after them
-    told: Tensor  # b, how many of them are real
-    u: Tensor  # b c, how much of each chosen one
-    places: Tensor  # b c, where they stand
-    numbers: Tensor  # b c, the same among the real ones
-    value: Tensor  # b c d, what is written of them
-    leans: Tensor  # b c s, to which addresses they go, whatever the slots hold
+    salience_logits: Tensor  # b n, of all inputs
+    hidden: Tensor  # b 1 c, the controller's, after the segment
+    num_inputs: Tensor  # b, the number of real inputs
+    write_strength: Tensor  # b c, u of each selected input
+    positions: Tensor  # b c, of the selected inputs, among all inputs
+    input_numbers: Tensor  # b c, the same, among the real inputs
+    values: Tensor  # b c d, the vectors to write
+    address_logits: Tensor  # b c s, scores of the slots' addresses
 
 
-class BertMass(nn.Module):
-    """Write what the controller chooses to the slots it resembles; read over several hops.
+class BlendedMemory(nn.Module):
+    """Blend inputs selected by a controller into similar slots; read over several hops.
 
-    Of a segment (one call of ``write``) the ``most`` inputs of highest u are chosen, and none below
-    ``least``. Each goes to its ``spread`` best slots by content, a slot's score being ``a_s · W z +
-    v · m_s`` and ``fresh`` more while it is empty. A slot moves to the mean of what came to it, x,
-    ``m ← m + g (x − m)``, as far as its gate ``g = σ(G [m; x]) (1 − Π (1 − u α))`` opens; *all
-    other slots are copied bit for bit*. An empty slot is zero, so a slot is exactly Σ share · v
-    over its sources.
+    Of a segment (one call of ``write``) the ``most`` inputs of highest u are selected, none below
+    ``least``. Each goes to its ``spread`` best slots by content: a slot's score is ``a_s · W z +
+    v · m_s``, plus ``fresh`` while the slot is empty. A slot moves towards the mean x of its new
+    inputs, ``m ← m + g (x − m)``, by its gate ``g = σ(G [m; x]) (1 − Π (1 − u α))``; *all other
+    slots are copied bit for bit*. An empty slot is zero, so a slot is exactly Σ share · v over its
+    sources.
 
-    The chosen of one segment are written at once: where a text is cut is part of how it is read.
+    The selected inputs of a segment are written at once, so the result depends on where a text is
+    cut.
     """
 
-    tables = 1
-    rolls = 0
-    ties = False
-    cuts = True  # where a text is cut is part of how it is read
+    num_tables = 1
+    num_uniforms = 0
+    ties_answers = False
+    is_cut_sensitive = True
 
     def __init__(
         self,
@@ -94,7 +95,7 @@ class BertMass(nn.Module):
         sources: int = 8,
         hops: int = 2,
         heads: int = 1,
-        controller: Mapping[str, Any] = CONTROLLER,
+        controller: Mapping[str, Any] = DEFAULT_CONTROLLER,
     ) -> None:
         super().__init__()
         if min(slots, most, spread, sources) < 1 or not 0 <= least < 1:
@@ -102,105 +103,144 @@ class BertMass(nn.Module):
                 "bert-mass takes slots, most, spread and sources ≥ 1 and 0 ≤ least < 1, not "
                 f"{slots = }, {most = }, {spread = }, {sources = }, {least = }"
             )
-        self.slots, self.most, self.least = slots, most, least
-        self.spread, self.fresh, self.sources = min(spread, slots), fresh, sources
+        self.num_slots, self.max_writes, self.threshold = slots, most, least
+        self.slots_per_write, self.empty_bonus, self.num_sources = (
+            min(spread, slots),
+            fresh,
+            sources,
+        )
         self.controller = build(CONTROLLERS, controller, width=width)
         self.ask, self.value = (nn.Linear(width, width) for _ in range(2))
         self.addresses = nn.Parameter(torch.randn(slots, width) * width**-0.5)
         self.gate = nn.Linear(2 * width, 1)
         nn.init.constant_(self.gate.bias, 2.0)
-        self.hops = Hops(width, hops=hops, heads=heads)
+        self.hops = MultiHopAttention(width, hops=hops, heads=heads)
 
-    def empty(self, batch: int, like: Tensor) -> Blended:
-        slots = like.new_zeros(batch, self.slots, like.shape[-1])
-        listed = no_sources(batch, self.slots, self.sources, like)
-        return Blended(
+    def empty(self, batch: int, like: Tensor) -> BlendedState:
+        """Make a state of zero slots for inputs like ``like`` (b n 1 d)."""
+        slots = like.new_zeros(batch, self.num_slots, like.shape[-1])
+        sources = empty_sources(batch, self.num_slots, self.num_sources, like)
+        return BlendedState(
             slots,
             torch.zeros_like(slots[..., 0], dtype=torch.bool),
-            *listed,
+            *sources,
             self.controller.empty(batch, like),
             like.new_zeros(batch, dtype=torch.long),
         )
 
-    def ahead(
-        self, state: Blended, states: Tensor, mask: Tensor, only: Tensor | None = None
-    ) -> Iterator[Choice]:
-        """The choices of segments to come, ``states`` b g n d, ``mask`` b g n, ``only`` b g n.
+    def plan_writes(
+        self, state: BlendedState, states: Tensor, mask: Tensor, writable: Tensor | None = None
+    ) -> Iterator[WritePlan]:
+        """Select the inputs to write of many segments at once; yield one plan per segment.
 
-        All at once, which takes a GPU a fraction of the time; written they are one by one.
+        ``states`` b g n d, ``mask`` and ``writable`` b g n. On a GPU this takes a fraction of the
+        time of one segment after another.
         """
-        odds, hidden = self.controller.each(states, mask, state.hidden)
-        u, places = self.chosen(odds, mask if only is None else mask & only)  # b g c
-        z = states.gather(2, places.unsqueeze(-1).expand(*places.shape, states.shape[-1]))
-        numbers = (mask.long().cumsum(2) - 1).gather(2, places)
-        leans = self.ask(z) @ self.addresses.mT  # b g c s
-        every = Choice(odds, hidden, mask.sum(2), u, places, numbers, self.value(z), leans)
-        return map(Choice._make, zip(*(part.unbind(1) for part in every)))
+        salience_logits, hidden = self.controller.score_segments(states, mask, state.hidden)
+        write_strength, positions = self.select_inputs(  # b g c
+            salience_logits, mask if writable is None else mask & writable
+        )
+        selected_states = states.gather(
+            2, positions.unsqueeze(-1).expand(*positions.shape, states.shape[-1])
+        )
+        input_numbers = (mask.long().cumsum(2) - 1).gather(2, positions)
+        address_logits = self.ask(selected_states) @ self.addresses.mT  # b g c s
+        plan = WritePlan(
+            salience_logits,
+            hidden,
+            mask.sum(2),
+            write_strength,
+            positions,
+            input_numbers,
+            self.value(selected_states),
+            address_logits,
+        )
+        return map(WritePlan._make, zip(*(tensor.unbind(1) for tensor in plan)))
 
     def write(
         self,
-        state: Blended,
+        state: BlendedState,
         states: Tensor,
         mask: Tensor,
-        only: Tensor | None = None,
-        choice: Choice | None = None,
+        writable: Tensor | None = None,
+        plan: WritePlan | None = None,
     ) -> Written:
-        """``states`` b n 1 d. ``only`` (b n): these may be written; the controller reads all.
+        """Write one segment (``states`` b n 1 d), by its ``plan`` if there is one.
 
-        ``choice`` is what ``ahead`` has made of them, if it was asked.
+        Only ``writable`` inputs (b n) may be written; the controller reads all.
         """
-        if choice is None:
-            may = None if only is None else only.unsqueeze(1)
-            choice = next(self.ahead(state, states.transpose(1, 2), mask.unsqueeze(1), may))
-        weights = choice.u.unsqueeze(-1) * self.addressed(state, choice)  # b c s
-        slots, gate, touched = self.blended(state.slots, choice.value, weights)
+        if plan is None:
+            segment_writable = None if writable is None else writable.unsqueeze(1)
+            plan = next(
+                self.plan_writes(state, states.transpose(1, 2), mask.unsqueeze(1), segment_writable)
+            )
+        weights = plan.write_strength.unsqueeze(-1) * self.address_slots(state, plan)  # b c s
+        slots, gate, is_written = self.blend_slots(state.slots, plan.values, weights)
         with torch.no_grad():
             total = weights.sum(1, keepdim=True)
             shares = gate.unsqueeze(1) * weights / total.clamp(min=torch.finfo(total.dtype).tiny)
-            kept = Sources(state.sources, state.shares, state.lost)
-            kept = added(kept, state.told.unsqueeze(1) + choice.numbers, shares, 1 - gate)
-        told = state.told + choice.told
-        new = Blended(slots, state.mask | touched, *kept, choice.hidden, told)
-        wide = choice.places.unsqueeze(-1).expand_as(weights)
-        blank = weights.new_zeros(*mask.shape, self.slots)
-        put = blank.scatter(1, wide, shares)
-        return Written(new, put, blank.scatter(1, wide, weights), choice.odds)
+            sources = Sources(state.sources, state.shares, state.lost)
+            sources = add_sources(
+                sources, state.told.unsqueeze(1) + plan.input_numbers, shares, 1 - gate
+            )
+        num_written = state.told + plan.num_inputs
+        new_state = BlendedState(slots, state.mask | is_written, *sources, plan.hidden, num_written)
+        wide_positions = plan.positions.unsqueeze(-1).expand_as(weights)
+        blank = weights.new_zeros(*mask.shape, self.num_slots)
+        input_shares = blank.scatter(1, wide_positions, shares)
+        return Written(
+            new_state, input_shares, blank.scatter(1, wide_positions, weights), plan.salience_logits
+        )
 
-    def chosen(self, odds: Tensor, may: Tensor) -> tuple[Tensor, Tensor]:
-        """The highest u of each row and where they stand (… c); 0 where there are fewer."""
-        u = torch.sigmoid(odds)
-        worth = u.masked_fill(~may | (u < self.least), -1.0)
-        best, places = worth.topk(min(self.most, may.shape[-1]), dim=-1)
-        return best.clamp(min=0.0, max=LARGEST), places
+    def select_inputs(self, salience_logits: Tensor, writable: Tensor) -> tuple[Tensor, Tensor]:
+        """Select the inputs of highest u: their u and positions (… c), 0 for padding."""
+        u = torch.sigmoid(salience_logits)
+        salience = u.masked_fill(~writable | (u < self.threshold), -1.0)
+        strongest, positions = salience.topk(min(self.max_writes, writable.shape[-1]), dim=-1)
+        return strongest.clamp(min=0.0, max=MAX_WEIGHT), positions
 
-    def addressed(self, state: Blended, choice: Choice) -> Tensor:
-        """How each chosen input is spread over the slots, by content: b c s, one in all."""
-        value = choice.value
-        score = (choice.leans + value @ state.slots.mT).float() * value.shape[-1] ** -0.5  # b c s
-        score = score + self.fresh * (~state.mask).unsqueeze(1).to(score.dtype)
-        least = score.topk(self.spread, dim=-1).values[..., -1:]
-        return score.masked_fill(score < least, HIDDEN).softmax(-1).to(choice.u.dtype)
+    def address_slots(self, state: BlendedState, plan: WritePlan) -> Tensor:
+        """Distribute each selected input over its best slots: weights b c s, softmaxed."""
+        values = plan.values
+        scores = (  # b c s
+            plan.address_logits + values @ state.slots.mT
+        ).float() * values.shape[-1] ** -0.5
+        scores = scores + self.empty_bonus * (~state.mask).unsqueeze(1).to(scores.dtype)
+        cutoff = scores.topk(self.slots_per_write, dim=-1).values[..., -1:]
+        return (
+            scores.masked_fill(scores < cutoff, MASKED_SCORE)
+            .softmax(-1)
+            .to(plan.write_strength.dtype)
+        )
 
-    def blended(
-        self, slots: Tensor, value: Tensor, weights: Tensor
+    def blend_slots(
+        self, slots: Tensor, values: Tensor, weights: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The slots after the write (b s d), how far each one's gate opened and whether, b s."""
+        """Move slots towards their new inputs; return slots, gates and a mask.
+
+        ``values`` b c d, ``weights`` b c s. Returns the slots b s d, their gates b s, and which
+        slots were written to, b s.
+        """
         total = weights.sum(1)  # b s
-        touched = total > 0
-        mean = (weights.mT @ value) / total.clamp(min=1e-12).unsqueeze(-1)  # b s d
-        lean = self.gate(torch.cat([slots, mean.to(slots.dtype)], -1)).squeeze(-1)
-        amount = 1 - torch.log1p(-weights.clamp(max=LARGEST)).sum(1).exp()
-        gate = torch.sigmoid(lean) * amount * touched
-        moved = slots + gate.unsqueeze(-1) * (mean - slots)
-        return torch.where(touched.unsqueeze(-1), moved.to(slots.dtype), slots), gate, touched
+        is_written = total > 0
+        mean = (weights.mT @ values) / total.clamp(min=1e-12).unsqueeze(-1)  # b s d
+        gate_logits = self.gate(torch.cat([slots, mean.to(slots.dtype)], -1)).squeeze(-1)
+        amount = 1 - torch.log1p(-weights.clamp(max=MAX_WEIGHT)).sum(1).exp()
+        gate = torch.sigmoid(gate_logits) * amount * is_written
+        new_slots = slots + gate.unsqueeze(-1) * (mean - slots)
+        return (
+            torch.where(is_written.unsqueeze(-1), new_slots.to(slots.dtype), slots),
+            gate,
+            is_written,
+        )
 
     def read(
         self,
-        state: Blended,
+        state: BlendedState,
         query: Tensor,
         *,
-        follow: Tensor | None = None,
-        rolls: Tensor | None = None,
+        teacher_slots: Tensor | None = None,
+        uniforms: Tensor | None = None,
     ) -> Reading:
-        """``query``: b m 1 d. ``follow`` (gold slots) is not used: reads are soft."""
+        """Read with ``query`` (b m 1 d); soft reads do not use ``teacher_slots``."""
         return self.hops(state.slots, state.mask, query[:, :, 0])

@@ -1,4 +1,4 @@
-"""What every memory promises: ``empty``, ``write`` and ``read``, with the weights as evidence.
+"""The interface of all memories: ``empty``, ``write`` and ``read``.
 
 Shapes: b batch, g segments, n inputs, m queries, s slots, k hops, h heads, d width.
 """
@@ -10,80 +10,97 @@ from torch import Tensor
 
 
 class Written(NamedTuple):
-    """A new state, and what went where."""
+    """The result of a write: the new state, and which input went into which slot."""
 
     state: Any  # the memory's own NamedTuple
     weights: Tensor  # b n s, how much of input n is in slot s
-    gates: Tensor | None = None  # b n s, how far slot s opened for input n, where slots have gates
-    stored: Tensor | None = None  # b n, log-odds of being worth storing, where a controller judges
+    gates: Tensor | None = None  # b n s, how far slot s opened for input n, if slots have gates
+    salience_logits: Tensor | None = None  # b n, a controller's logits of storing each input
 
     @property
-    def entered(self) -> Tensor:
-        """b n s: not 0 where input n went into slot s, even if others have written over it."""
+    def slot_writes(self) -> Tensor:
+        """Nonzero where input n was written to slot s (b n s), even if overwritten."""
         return self.weights if self.gates is None else self.gates
 
 
 class Reading(NamedTuple):
-    """What was found, and where each hop looked: the evidence."""
+    """The result of a read: the vectors found, and the attention of each hop (evidence)."""
 
     found: Tensor  # b m d
-    weights: Tensor  # b k h m s
+    weights: Tensor  # b k h m s, attention weights
     scores: Tensor  # b k h m s, before the softmax
-    buffer: Tensor | None = None  # b m k d, what every hop found, where a response relates them
-    nothing: Tensor | None = None  # b k h m, the score of reading nothing, where that is a choice
-    gates: Tensor | None = None  # b k m, how much of what a hop found was taken, where a gate says
-    worth: Tensor | None = None  # b s, what decides which slots stay, where that is learned
+    buffer: Tensor | None = None  # b m k d, the output of every hop, for a relation network
+    nothing: Tensor | None = None  # b k h m, the score of reading nothing, if a hop may
+    gates: Tensor | None = None  # b k m, how much of a hop's output a gate let through
+    salience: Tensor | None = None  # b s, learned scores that decide which slots stay
 
 
-class Memory(Protocol):
-    """G and O of the frame: parts hold weights, what they remember is a value.
+class MemoryProtocol(Protocol):
+    """The interface of a memory: a module with weights, whose state is a value.
 
-    ``tables`` is how many states a text the memory wants from the encoder, ``rolls`` how many
-    uniform random numbers an example needs while training (0: none). They are drawn by whoever
-    holds the dice and handed to ``read``; without them a read is deterministic. ``ties`` says that
-    the last table holds what a read finds, so that R may answer with that table.
+    It is G and O of the frame.
 
-    ``follow`` (b m f) are the slots that the first f hops are to read instead of their own choice,
-    less than 0: none; only hard reads use it. Their ``scores`` are relative to what was read.
+    ``num_tables``: how many states per text the memory expects from the encoder.
+    ``num_uniforms``: how many uniform random numbers an example needs during training (0: none);
+    the caller draws them and passes them to ``read``; without them a read is deterministic.
+    ``ties_answers``: the last table holds the values that a read finds, so that the response may
+    answer with that table.
+
+    ``teacher_slots`` (b m f) are the slots that the first f hops must read instead of their own
+    choice (teacher forcing), below 0: none. Only hard reads use them; the ``scores`` of such reads
+    are relative to the slot that was read.
     """
 
-    tables: int
-    rolls: int
-    ties: bool
+    num_tables: int
+    num_uniforms: int
+    ties_answers: bool
 
-    def empty(self, batch: int, like: Tensor) -> Any: ...
+    def empty(self, batch: int, like: Tensor) -> Any:
+        """Make an empty state for ``batch`` rows and inputs like ``like`` (b n t d)."""
+        ...
 
-    def write(self, state: Any, states: Tensor, mask: Tensor) -> Written: ...
+    def write(self, state: Any, states: Tensor, mask: Tensor) -> Written:
+        """Write inputs (b n t d, with their mask b n) into a state."""
+        ...
 
     def read(
         self,
         state: Any,
         query: Tensor,
         *,
-        follow: Tensor | None = None,
-        rolls: Tensor | None = None,
-    ) -> Reading: ...
+        teacher_slots: Tensor | None = None,
+        uniforms: Tensor | None = None,
+    ) -> Reading:
+        """Read a state with queries (b m t d)."""
+        ...
 
 
-class Controlled(Memory, Protocol):
-    """A memory with a controller that judges what comes: it can go from segment to segment.
+class SegmentMemory(MemoryProtocol, Protocol):
+    """A memory with a controller, to be carried from segment to segment.
 
-    ``cuts`` says that where a text is cut is part of how it is read. ``only`` (b n) may be written;
-    the controller reads all. ``ahead`` makes the choices of segments to come (b g n d, masks b g n)
-    at once; each is handed to the write of its segment, which without one makes its own.
+    ``is_cut_sensitive``: the result depends on where a text is cut into segments. Only inputs that
+    are ``writable`` (b n) may be written; the controller reads all.
     """
 
-    cuts: bool
+    is_cut_sensitive: bool
 
-    def ahead(
-        self, state: Any, states: Tensor, mask: Tensor, only: Tensor | None = None
-    ) -> Iterator[Any]: ...
+    def plan_writes(
+        self, state: Any, states: Tensor, mask: Tensor, writable: Tensor | None = None
+    ) -> Iterator[Any]:
+        """Plan the writes of many segments at once; yield one plan per segment.
+
+        ``states`` b g n d, ``mask`` and ``writable`` b g n. Each plan is passed to the ``write``
+        of its segment, which otherwise makes its own.
+        """
+        ...
 
     def write(
         self,
         state: Any,
         states: Tensor,
         mask: Tensor,
-        only: Tensor | None = None,
-        choice: Any = None,
-    ) -> Written: ...
+        writable: Tensor | None = None,
+        plan: Any = None,
+    ) -> Written:
+        """Write the inputs of one segment (b n 1 d, with their mask b n)."""
+        ...

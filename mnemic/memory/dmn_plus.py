@@ -6,100 +6,106 @@ Shapes: b batch, n inputs, m queries, s slots, k passes, h heads (1), t tables (
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.gru_cell import glorot
-from mnemic.memory.append import Slots, append, no_slots
+from mnemic.encode.gru_cell import init_glorot
+from mnemic.memory.append import Slots, append_inputs, empty_slots
 from mnemic.memory.contract import Reading, Written
 from mnemic.memory.parts.episodes import (
-    HIDDEN,
-    Gate,
-    check_sizes,
-    evidence,
+    MASKED_SCORE,
+    FactGate,
+    check_dmn_sizes,
     facts_of,
-    likeness,
-    read_in_order,
+    scan_facts,
+    similarity_features,
+    stack_passes,
 )
 
 
 class AttentionGRU(nn.Module):
-    """A GRU whose update gate is the attention: ``h ← g h̃ + (1 − g) h`` (equation 11).
+    """A GRU with attention as its update gate (equation 11).
 
-    ``h̃ = tanh(W x + r ∘ U h + b)`` and ``r = σ(W_r x + U_r h + b_r)``.
+    ``h ← g h̃ + (1 − g) h``, ``h̃ = tanh(W x + r ∘ U h + b)`` and ``r = σ(W_r x + U_r h + b_r)``.
     """
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.width = width
-        self.given = glorot(nn.Linear(width, 2 * width), parts=2)
-        self.back = glorot(nn.Linear(width, 2 * width, bias=False), parts=2)
+        self.given = init_glorot(nn.Linear(width, 2 * width), num_blocks=2)
+        self.back = init_glorot(nn.Linear(width, 2 * width, bias=False), num_blocks=2)
 
     def forward(self, facts: Tensor, gates: Tensor) -> Tensor:
-        """``facts`` b m s d, ``gates`` b m s → the last state, b m d."""
-        given = self.given(facts).unflatten(-1, (2, self.width))  # to r and h̃
-        return read_in_order(given, gates, self.back)[1]
+        """Read ``facts`` (b m s d) with ``gates`` (b m s); return the last state."""
+        projections = self.given(facts).unflatten(-1, (2, self.width))  # to r and h̃
+        return scan_facts(projections, gates, self.back)[1]
 
 
 class UntiedPass(nn.Module):
-    """One pass with weights of its own: softmax gates, an episode, ``m ← relu(W [m; e; q] + b)``.
+    """One pass with its own weights: softmax gates, an episode and a memory update.
 
-    The gates' features are ``z = [c∘q, c∘m, |c−q|, |c−m|]`` (equations 8 to 10, 13).
+    ``m ← relu(W [m; e; q] + b)``. The gates' features are ``z = [c∘q, c∘m, |c−q|, |c−m|]``
+    (equations 8 to 10, 13).
     """
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.gate = Gate(4 * width, width, bias=False)
+        self.gate = FactGate(4 * width, width, bias=False)
         self.gru = AttentionGRU(width)
-        self.update = glorot(nn.Linear(3 * width, width))
+        self.update = init_glorot(nn.Linear(3 * width, width))
 
     def forward(
-        self, facts: Tensor, memory: Tensor, query: Tensor, seen: Tensor
+        self, facts: Tensor, memory: Tensor, query: Tensor, mask: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """``facts`` b 1 s d, ``memory``, ``query`` b m d, ``seen`` b 1 s.
+        """Read all facts once; return scores, gates and the new memory.
 
-        Gives scores and gates, b m s, and the new memory, b m d.
+        ``facts`` b 1 s d, ``memory`` and ``query`` b m d, ``mask`` b 1 s. Scores and gates are
+        b m s, the new memory b m d.
         """
-        both = (query.unsqueeze(2), memory.unsqueeze(2))  # b m 1 d
-        features = [part for other in both for part in likeness(facts, other)]
-        score = self.gate(torch.cat(features, -1)).masked_fill(~seen, HIDDEN)
-        gates = score.softmax(-1) * seen  # an empty memory gives zeros
+        references = (query.unsqueeze(2), memory.unsqueeze(2))  # b m 1 d
+        features = [
+            feature for vector in references for feature in similarity_features(facts, vector)
+        ]
+        scores = self.gate(torch.cat(features, -1)).masked_fill(~mask, MASKED_SCORE)
+        gates = scores.softmax(-1) * mask  # an empty memory gives zeros
         episode = self.gru(facts, gates)
         joined = torch.cat([memory, episode, query], -1)
-        return score, gates, self.update(joined).relu()
+        return scores, gates, self.update(joined).relu()
 
 
 class DMNPlus(nn.Module):
-    """As ``DMN``, but every pass has its own weights, gates share one softmax and m is a ReLU.
+    """DMN with untied passes, softmax gates and a ReLU memory update.
 
-    The facts are meant to come from position encoding and a bidirectional GRU over the sentences
-    (``model.fuse``), so that a pass can see what stands around a fact.
+    The facts should come from position encoding and a bidirectional GRU over the sentences
+    (``model.fuse``), so that a pass can see the context of a fact.
     """
 
-    tables, rolls, ties = 1, 0, False
+    num_tables, num_uniforms, ties_answers = 1, 0, False
 
     def __init__(self, width: int, *, passes: int = 3, slots: int = 130) -> None:
         super().__init__()
-        check_sizes(passes, slots)
-        self.slots = slots
+        check_dmn_sizes(passes, slots)
+        self.num_slots = slots
         self.passes = nn.ModuleList(UntiedPass(width) for _ in range(passes))
 
     def empty(self, batch: int, like: Tensor) -> Slots:
-        return no_slots(batch, like)
+        """Make a state with no slots."""
+        return empty_slots(batch, like)
 
     def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
-        return append(state, states, mask, most=self.slots)
+        """Append the inputs as new slots."""
+        return append_inputs(state, states, mask, max_slots=self.num_slots)
 
     def read(
         self,
         state: Slots,
         query: Tensor,
         *,
-        follow: Tensor | None = None,
-        rolls: Tensor | None = None,
+        teacher_slots: Tensor | None = None,
+        uniforms: Tensor | None = None,
     ) -> Reading:
-        """``query``: b m 1 d. ``follow`` (gold slots) is not used: nothing here is supervised."""
+        """Read with ``query`` (b m 1 d); soft reads do not use ``teacher_slots``."""
         facts, question = facts_of(state), query.squeeze(2)
         memory, scores, gates = question, [], []
-        for own in self.passes:
-            score, gate, memory = own(facts, memory, question, state.mask.unsqueeze(1))
+        for episode_pass in self.passes:
+            score, gate, memory = episode_pass(facts, memory, question, state.mask.unsqueeze(1))
             scores.append(score)
             gates.append(gate)
-        return Reading(memory, evidence(gates), evidence(scores))
+        return Reading(memory, stack_passes(gates), stack_passes(scores))

@@ -9,65 +9,73 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.append import Slots, append, no_slots
+from mnemic.memory.append import Slots, append_inputs, empty_slots
 from mnemic.memory.contract import Reading, Written
-from mnemic.memory.memn2n import HIDDEN
+from mnemic.memory.memn2n import MASKED_SCORE
 from mnemic.memory.parts.hop_update import UPDATES
 from mnemic.recipe import build
 
-KEY, VALUE = 0, 1  # which table's state a slot is found by, and which it gives
-ROTATE: Mapping[str, Any] = {"kind": "rotate"}
+KEY, VALUE = 0, 1  # the tables of a slot
+DEFAULT_UPDATE: Mapping[str, Any] = {"kind": "rotate"}
 
 
-class KeyValue(nn.Module):
-    """Find a slot by its key, read its value: ``p = softmax(q·key)``, ``o = Σ p value``.
+class KeyValueMemory(nn.Module):
+    """Address slots by key, read values: ``p = softmax(q·key)``, ``o = Σ p value``.
 
-    Then ``q ← R_j (q + o)``, with an R of its own for every hop (section 3.1; ``update``). An input
-    has two states (b n 2 d), the key's and the value's, which are of different texts where the
-    data has ``values``; a question is told in the words of the keys. The state is that of the other
-    append-only memories, with keys and values as the two tables of each slot.
+    Then ``q ← R_j (q + o)``, with one R per hop (section 3.1; ``update``). An input has two states
+    (b n 2 d), key and value, of different texts if the data has ``values``; questions share the
+    table of the keys. The state is that of the other append-only memories, with keys and values as
+    the two tables of each slot.
 
-    A base of any size is kept outside: ``memory.parts.key_hash`` chooses a question's slots
-    before they are written. As MemN2N with layer-wise tying, but without time: a fact has no age.
-    Where we differ: keys and questions share one table and values and answers another, so that a
-    question's own entity is not an answer; in the paper one table is all of them.
+    A knowledge base of any size stays outside: ``memory.parts.key_hash`` selects a question's
+    slots before they are written. As MemN2N with layer-wise tying, but without time: a fact has no
+    age.
+    Where we differ: keys and questions share one table, values and answers another, so that the
+    question's entity is not an answer; the paper has one table for all.
     """
 
-    tables = 2
-    rolls = 0
-    ties = True
+    num_tables = 2
+    num_uniforms = 0
+    ties_answers = True
 
     def __init__(
-        self, width: int, *, hops: int = 2, slots: int = 200, update: Mapping[str, Any] = ROTATE
+        self,
+        width: int,
+        *,
+        hops: int = 2,
+        slots: int = 200,
+        update: Mapping[str, Any] = DEFAULT_UPDATE,
     ) -> None:
         super().__init__()
         if hops < 1 or slots < 1:
             raise ValueError(f"key-value takes hops and slots ≥ 1, not {hops} and {slots}")
-        self.hops, self.slots = hops, slots
+        self.hops, self.num_slots = hops, slots
         self.update = build(UPDATES, update, width=width, hops=hops)
 
     def empty(self, batch: int, like: Tensor) -> Slots:
-        return no_slots(batch, like)
+        """Make a state with no slots."""
+        return empty_slots(batch, like)
 
     def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
-        return append(state, states, mask, most=self.slots)
+        """Append the inputs as new slots."""
+        return append_inputs(state, states, mask, max_slots=self.num_slots)
 
     def read(
         self,
         state: Slots,
         query: Tensor,
         *,
-        follow: Tensor | None = None,
-        rolls: Tensor | None = None,
+        teacher_slots: Tensor | None = None,
+        uniforms: Tensor | None = None,
     ) -> Reading:
-        """``query``: b m t d. ``follow`` (gold slots) is not used: nothing here is supervised."""
+        """Read with ``query`` (b m t d); soft reads do not use ``teacher_slots``."""
         keys, values = state.states[:, :, KEY], state.states[:, :, VALUE]  # b s d
-        seen = state.mask.unsqueeze(1)  # b 1 s
+        mask = state.mask.unsqueeze(1)  # b 1 s
         u = query[:, :, KEY]  # b m d
         scores, weights = [], []
         for hop in range(self.hops):
-            score = (u @ keys.mT).masked_fill(~seen, HIDDEN)  # b m s
-            weight = score.softmax(-1) * seen  # an empty memory gives zeros
+            score = (u @ keys.mT).masked_fill(~mask, MASKED_SCORE)  # b m s
+            weight = score.softmax(-1) * mask  # an empty memory gives zeros
             u = self.update(u, weight @ values, hop)
             scores.append(score)
             weights.append(weight)

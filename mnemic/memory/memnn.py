@@ -1,4 +1,4 @@
-"""MemNN, the first memory network: hard reads, one fact a hop (Weston et al. 2015a and 2015b).
+"""MemNN, the first memory network, with hard reads (Weston et al. 2015a, 2015b).
 
 a: Memory Networks, arXiv:1410.3916. b: the bAbI tasks, arXiv:1502.05698, with AM, NG and NL.
 
@@ -12,38 +12,44 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.append import Slots, no_slots
+from mnemic.memory.append import Slots, empty_slots
 from mnemic.memory.contract import Reading, Written
-from mnemic.memory.parts.contest import Pairs, Times, against, contest, untimed
+from mnemic.memory.parts.contest import (
+    PairwiseScores,
+    WriteTimeScorer,
+    find_winner,
+    margins_over,
+    pair_without_time,
+)
 from mnemic.memory.parts.forget import FORGETS
 from mnemic.memory.parts.match import MATCHES
 from mnemic.recipe import build
 
-LINEAR: Mapping[str, Any] = {"kind": "linear"}
-OLDEST: Mapping[str, Any] = {"kind": "oldest"}
-ASKED, FACT, CANDIDATE, ASKED_R, FACT_R = range(5)  # the tables: dictionaries of O, then of R
-HIDDEN = -1e30  # the score of a slot that may not be seen
+DEFAULT_MATCH: Mapping[str, Any] = {"kind": "linear"}
+DEFAULT_FORGET: Mapping[str, Any] = {"kind": "oldest"}
+QUESTION, FACT, CANDIDATE, QUESTION_R, FACT_R = range(5)  # the tables: dictionaries of O, then of R
+MASKED_SCORE = -1e30  # the score of a masked slot
 
 
 class MemNN(nn.Module):
-    """Append sentences; at each hop read the one that matches the question and the facts so far.
+    """Append sentences; each hop reads the best match of the question and earlier facts.
 
     ``o₁ = argmax s_O(x, mᵢ)``, ``o₂ = argmax s_O([x, m_o₁], mᵢ)`` … (a, eqs. 2 and 3), and
-    ``found`` is UΦ([x, m_o₁, …]) in the dictionaries of R. Words of the question, of facts found
-    and of candidates have vectors of their own: that is what the encoder's tables are.
-    ``match`` is the embedding E in ``s = E(x)·E(y)``; another than ``linear`` is NL of b.
-    ``time`` decides between two memories by their time of writing, too (``contest``).
-    ``stop`` adds the candidate "nothing": once it is chosen, no hop reads any more (AM of b).
-    ``forget`` is H: which sentences leave when all ``slots`` are full (``memory.parts.forget``).
-    ``order`` gives each hop a gain a channel, 1 ± ``order`` at first, for the fact it found: then
-    [x, m_o₁, m_o₂] is not [x, m_o₂, m_o₁]. The papers have no such thing (0: nor have we).
+    ``found`` is UΦ([x, m_o₁, …]) in the dictionaries of R. Words of the question, of facts read
+    and of candidates have separate vectors: these are the encoder's tables.
+    ``match`` is the embedding E in ``s = E(x)·E(y)``; any other than ``linear`` is NL of b.
+    ``time``: two memories are also compared by their time of writing (``memory.parts.contest``).
+    ``stop`` adds the candidate "nothing": once it is selected, no later hop reads (AM of b).
+    ``forget`` is H: which sentences leave a full memory (``memory.parts.forget``).
+    ``order`` gives each hop a gain per channel, initially 1 ± ``order``, for the fact it reads:
+    then [x, m_o₁, m_o₂] is not [x, m_o₂, m_o₁]. The papers have no such gain (``order=0``).
 
-    Where we differ: time features are added behind E, not before it, and "nothing" has no time.
+    Where we differ: time features are added after E, not before it, and "nothing" has no time.
 
-    ``scores`` are relative to what was read, whose own score is 0; ``nothing`` likewise.
+    ``scores`` are relative to the slot that was read, whose score is 0; ``nothing`` likewise.
     """
 
-    tables, rolls, ties = 5, 0, False
+    num_tables, num_uniforms, ties_answers = 5, 0, False
 
     def __init__(
         self,
@@ -53,100 +59,117 @@ class MemNN(nn.Module):
         slots: int = 50,
         time: bool = True,
         stop: bool = False,
-        match: Mapping[str, Any] = LINEAR,
+        match: Mapping[str, Any] = DEFAULT_MATCH,
         order: float = 0.0,
-        forget: Mapping[str, Any] = OLDEST,
+        forget: Mapping[str, Any] = DEFAULT_FORGET,
     ) -> None:
         super().__init__()
         if hops < 1 or slots < 1:
             raise ValueError(f"memnn takes hops and slots ≥ 1, not {hops = }, {slots = }")
-        self.hops, self.slots = hops, slots
+        self.hops, self.num_slots = hops, slots
         self.match = build(MATCHES, match, width=width)
-        self.times = Times(width) if time else None
+        self.times = WriteTimeScorer(width) if time else None
         self.forget = build(FORGETS, forget, width=width)
         self.gains = nn.Parameter(1 + order * torch.randn(2, hops, width)) if order else None
         self.nothing = nn.Parameter(torch.randn(width) * 0.1) if stop else None
 
     def empty(self, batch: int, like: Tensor) -> Slots:
-        return no_slots(batch, like)
+        """Make a state with no slots."""
+        return empty_slots(batch, like)
 
     def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
-        return self.forget.write(state, states, mask, most=self.slots)
+        """Append the inputs as new slots; ``forget`` decides which slots leave."""
+        return self.forget.write(state, states, mask, max_slots=self.num_slots)
 
     def read(
         self,
         state: Slots,
         query: Tensor,
         *,
-        follow: Tensor | None = None,
-        rolls: Tensor | None = None,
+        teacher_slots: Tensor | None = None,
+        uniforms: Tensor | None = None,
     ) -> Reading:
-        """``query``: b m 5 d. ``follow`` (b m f): the slot each hop is to read instead of its own.
+        """Read one slot per hop with ``query`` (b m 5 d), or read the ``teacher_slots``.
 
-        -1 or less is "nothing" for a memory that can stop; any other reads its last fact again. A
-        followed reading that can stop ends one hop after the longest chain of facts.
+        ``teacher_slots`` are b m f. A slot below 0 is "nothing" for a memory that can stop; any
+        other memory reads its last fact again. A teacher-forced read that can stop ends one hop
+        after the longest chain of facts.
         """
-        candidates, seen = self.candidates(state, query)  # b c d, b m c
-        place = torch.arange(seen.shape[-1] - 1, device=seen.device)  # s
-        known, said = query[:, :, ASKED], query[:, :, ASKED_R]  # b m d
-        none = torch.full(seen.shape[:2], seen.shape[-1] - 1, device=seen.device)  # b m
-        last = none
+        candidates, mask = self.encode_candidates(state, query)  # b c d, b m c
+        slot_indices = torch.arange(mask.shape[-1] - 1, device=mask.device)  # s
+        read_query, response_query = query[:, :, QUESTION], query[:, :, QUESTION_R]  # b m d
+        no_slot = torch.full(mask.shape[:2], mask.shape[-1] - 1, device=mask.device)  # b m
+        last_slot = no_slot
         scores, weights = [], []
-        for hop in range(self.most(follow)):
-            pairs = self.compare(self.match(known), candidates, last)
-            chosen = last if self.nothing is None else none
-            if self.free(follow, hop):
-                chosen = self.choose(pairs, seen)
-            if follow is not None and hop < follow.shape[-1]:
-                chosen = torch.where(follow[..., hop] >= 0, follow[..., hop], chosen)
+        for hop in range(self.max_hops(teacher_slots)):
+            pair_scores = self.score_candidates(self.match(read_query), candidates, last_slot)
+            selected = last_slot if self.nothing is None else no_slot
+            if self.needs_selection(teacher_slots, hop):
+                selected = self.select_candidate(pair_scores, mask)
+            if teacher_slots is not None and hop < teacher_slots.shape[-1]:
+                selected = torch.where(
+                    teacher_slots[..., hop] >= 0, teacher_slots[..., hop], selected
+                )
             if self.nothing is not None and hop:
-                chosen = torch.where(last == none, none, chosen)  # once and for all
-            weight = (chosen.unsqueeze(-1) == place).to(known.dtype)  # b m s
-            known = known + self.gain(0, hop) * (weight @ state.states[:, :, FACT])
-            said = said + self.gain(1, hop) * (weight @ state.states[:, :, FACT_R])
-            scores.append(against(pairs, chosen).masked_fill(~seen.unsqueeze(1), HIDDEN))
+                selected = torch.where(
+                    last_slot == no_slot, no_slot, selected
+                )  # once stopped, always stopped
+            weight = (selected.unsqueeze(-1) == slot_indices).to(read_query.dtype)  # b m s
+            read_query = read_query + self.hop_gain(0, hop) * (weight @ state.states[:, :, FACT])
+            response_query = response_query + self.hop_gain(1, hop) * (
+                weight @ state.states[:, :, FACT_R]
+            )
+            scores.append(
+                margins_over(pair_scores, selected).masked_fill(~mask.unsqueeze(1), MASKED_SCORE)
+            )
             weights.append(weight)
-            last = chosen
+            last_slot = selected
         heads = 1 if self.times is None else 2
         score = torch.stack(scores, 1)[:, :, :heads]  # b k h m c
         weight = torch.stack(weights, 1).unsqueeze(2).expand(-1, -1, heads, -1, -1)
         nothing = None if self.nothing is None else score[..., -1]
-        worth = self.forget.worth(state.states)
-        if worth is not None:
-            worth = worth.masked_fill(~state.mask, HIDDEN)  # b s
-        return Reading(said, weight, score[..., :-1], nothing=nothing, worth=worth)
+        salience = self.forget.score_salience(state.states)
+        if salience is not None:
+            salience = salience.masked_fill(~state.mask, MASKED_SCORE)  # b s
+        return Reading(response_query, weight, score[..., :-1], nothing=nothing, salience=salience)
 
-    def gain(self, response: int, hop: int) -> Tensor | float:
-        """What a fact found at a hop is multiplied with (d), for O (0) or for R (1)."""
-        return 1.0 if self.gains is None else self.gains[response, hop]
+    def hop_gain(self, stage: int, hop: int) -> Tensor | float:
+        """Return the gain (d) of a hop's fact, for stage 0 (O) or 1 (R)."""
+        return 1.0 if self.gains is None else self.gains[stage, hop]
 
-    def candidates(self, state: Slots, query: Tensor) -> tuple[Tensor, Tensor]:
-        """E of every slot and of "nothing" (b c d), and which of them may be chosen (b m c)."""
+    def encode_candidates(self, state: Slots, query: Tensor) -> tuple[Tensor, Tensor]:
+        """Embed all slots and "nothing" (b c d); mask the invalid ones (b m c)."""
         slots = state.states[:, :, CANDIDATE]  # b s d
-        none = slots.new_zeros(slots.shape[-1]) if self.nothing is None else self.nothing
-        whole = torch.cat([slots, none.expand(slots.shape[0], 1, -1)], 1)
-        may = state.mask.new_full((slots.shape[0], 1), self.nothing is not None)
-        seen = torch.cat([state.mask, may], 1).unsqueeze(1)  # b 1 c
-        return self.match(whole), seen.expand(*query.shape[:2], -1)
+        nothing = slots.new_zeros(slots.shape[-1]) if self.nothing is None else self.nothing
+        vectors = torch.cat([slots, nothing.expand(slots.shape[0], 1, -1)], 1)
+        nothing_mask = state.mask.new_full((slots.shape[0], 1), self.nothing is not None)
+        mask = torch.cat([state.mask, nothing_mask], 1).unsqueeze(1)  # b 1 c
+        return self.match(vectors), mask.expand(*query.shape[:2], -1)
 
-    def compare(self, query: Tensor, candidates: Tensor, last: Tensor) -> Pairs:
-        """s_O of the query (b m d) with all candidates, by pairs if writing has times."""
-        score = query @ candidates.mT  # b m c
-        return untimed(score) if self.times is None else self.times(query, score, last)
+    def score_candidates(
+        self, query: Tensor, candidates: Tensor, last_slot: Tensor
+    ) -> PairwiseScores:
+        """Score all candidates against the query (b m d), with write times if used."""
+        scores = query @ candidates.mT  # b m c
+        return (
+            pair_without_time(scores)
+            if self.times is None
+            else self.times(query, scores, last_slot)
+        )
 
-    def choose(self, pairs: Pairs, seen: Tensor) -> Tensor:
-        """The place of the best candidate (b m)."""
+    def select_candidate(self, scores: PairwiseScores, mask: Tensor) -> Tensor:
+        """Select the best candidate: its index (b m)."""
         if self.times is not None:
-            return contest(pairs, seen)
-        best = pairs.first.masked_fill(~seen, HIDDEN).argmax(-1)
-        return torch.where(seen.any(-1), best, seen.shape[-1] - 1)
+            return find_winner(scores, mask)
+        best = scores.as_winner.masked_fill(~mask, MASKED_SCORE).argmax(-1)
+        return torch.where(mask.any(-1), best, mask.shape[-1] - 1)
 
-    def free(self, follow: Tensor | None, hop: int) -> bool:
-        """Whether a hop may need to choose by itself."""
-        return follow is None or (self.nothing is None and not hop)
+    def needs_selection(self, teacher_slots: Tensor | None, hop: int) -> bool:
+        """Tell whether a hop may have to select a slot without a teacher."""
+        return teacher_slots is None or (self.nothing is None and not hop)
 
-    def most(self, follow: Tensor | None) -> int:
-        """How many hops there can be."""
-        if follow is None or self.nothing is None:
+    def max_hops(self, teacher_slots: Tensor | None) -> int:
+        """Return the number of hops to run."""
+        if teacher_slots is None or self.nothing is None:
             return self.hops
-        return min(self.hops, follow.shape[-1] + 1)
+        return min(self.hops, teacher_slots.shape[-1] + 1)

@@ -1,4 +1,4 @@
-"""A memory that keeps what matters: whole inputs, those of highest worth, each with its time.
+"""A selective memory: it keeps the inputs that a controller scores highest, unchanged.
 
 Shapes: b batch, g segments, n inputs, s slots, m queries, d width.
 """
@@ -10,59 +10,59 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.positions import SinusoidalPositions
-from mnemic.memory.append import age
+from mnemic.memory.append import slot_ages
 from mnemic.memory.contract import Reading, Written
-from mnemic.memory.parts.controller import CONTROLLER, CONTROLLERS, Judged
-from mnemic.memory.parts.hops import Hops
+from mnemic.memory.parts.controller import CONTROLLERS, DEFAULT_CONTROLLER, Salience
+from mnemic.memory.parts.hops import MultiHopAttention
 from mnemic.recipe import ConfigError, build
 
 
-class Chosen(NamedTuple):
-    """One input a slot, in the order they were told; behind them slots that are not real."""
+class SelectiveState(NamedTuple):
+    """One input per slot, in the order of writing, then padding; and the controller's state."""
 
     slots: Tensor  # b s d
-    mask: Tensor  # b s
-    odds: Tensor  # b s, log-odds of u: what is kept is decided by it
-    sources: Tensor  # b s, which input, counted from the first ever written: its time
+    mask: Tensor  # b s, True = a filled slot
+    odds: Tensor  # b s, the controller's logits (log-odds of u), which decide what is kept
+    sources: Tensor  # b s, input numbers, counted from the first ever written
     hidden: Tensor  # b 1 c, the controller's
-    told: Tensor  # b
+    told: Tensor  # b, how many inputs were ever read, kept or not
 
     @property
     def origins(self) -> tuple[Tensor, Tensor]:
-        """The one source of each slot (-1: none) and its share of it, which is all: b s 1 each."""
+        """The source of each slot (-1: none) and its share (1), b s 1 each."""
         sources = torch.where(self.mask, self.sources, -1).unsqueeze(-1)
         return sources, (sources >= 0).to(self.slots.dtype)
 
-    def forget(self, first: int, end: int) -> "Chosen":
-        """Clear the slots of the inputs from ``first`` to below ``end``; reset the controller."""
-        gone = (self.sources >= first) & (self.sources < end)
+    def forget(self, start: int, end: int) -> "SelectiveState":
+        """Clear the slots of inputs ``start`` to ``end`` (exclusive); reset the controller."""
+        slot_mask = (self.sources >= start) & (self.sources < end)
         return self._replace(
-            slots=self.slots.masked_fill(gone.unsqueeze(-1), 0.0),
-            mask=self.mask & ~gone,
-            odds=self.odds.masked_fill(gone, 0.0),
-            sources=self.sources.masked_fill(gone, -1),
+            slots=self.slots.masked_fill(slot_mask.unsqueeze(-1), 0.0),
+            mask=self.mask & ~slot_mask,
+            odds=self.odds.masked_fill(slot_mask, 0.0),
+            sources=self.sources.masked_fill(slot_mask, -1),
             hidden=torch.zeros_like(self.hidden),
         )
 
 
-class Keeps(nn.Module):
-    """Keep the ``slots`` inputs of highest u as they are; read them with log u added.
+class SelectiveMemory(nn.Module):
+    """Keep the ``slots`` inputs of highest u unchanged; read with log u added.
 
-    The choice is hard, and nothing is blended: a slot is one input, so its source is exact. The
-    gradient reaches u through the scores, ``q · k + log u``: an input that a read wants is worth
-    more, one that draws attention away from it is worth less. Of equally good ones the newer stay.
-    What was written in two pieces is what was written at once. Below ``least`` nothing is kept,
-    even where there is room.
+    The selection is hard and nothing is blended: a slot is one input, so its source is exact. The
+    gradient reaches u through the scores, ``q · k + log u``: it raises u of inputs that a read
+    needs and lowers u of inputs that draw attention away from them. Of equal inputs the newer
+    stay. Writing in two pieces gives the same state as writing at once. An input below ``least``
+    is not kept even if there is room.
 
-    ``time`` adds where a slot stands among those that are kept, counted back from the newest: once
-    the controller knows what is of no use, the same however much of that was told in between.
-    ``alike``: as for ``Hops``.
+    ``time`` adds a slot's age among the kept slots, counted from the newest: once the controller
+    drops useless inputs, ages do not depend on how many of them came in between.
+    ``alike``: as for ``MultiHopAttention``.
     """
 
-    tables = 1
-    rolls = 0
-    ties = False
-    cuts = False  # segments may be written at once
+    num_tables = 1
+    num_uniforms = 0
+    ties_answers = False
+    is_cut_sensitive = False  # several segments may be written at once
 
     def __init__(
         self,
@@ -74,22 +74,23 @@ class Keeps(nn.Module):
         heads: int = 1,
         time: bool = True,
         alike: bool = False,
-        controller: Mapping[str, Any] = CONTROLLER,
+        controller: Mapping[str, Any] = DEFAULT_CONTROLLER,
     ) -> None:
         super().__init__()
         if slots < 1 or not 0 <= least < 1:
             raise ConfigError(
                 f"keeps takes slots ≥ 1 and 0 ≤ least < 1, not {slots = }, {least = }"
             )
-        self.slots, self.least = slots, least
+        self.num_slots, self.threshold = slots, least
         self.controller = build(CONTROLLERS, controller, width=width)
-        self.hops = Hops(width, hops=hops, heads=heads, alike=alike)
+        self.hops = MultiHopAttention(width, hops=hops, heads=heads, alike=alike)
         self.waves = SinusoidalPositions(width + width % 2) if time else None
         self.time = nn.Linear(width, width, bias=False) if time else None
 
-    def empty(self, batch: int, like: Tensor) -> Chosen:
+    def empty(self, batch: int, like: Tensor) -> SelectiveState:
+        """Make a state with no slots for inputs like ``like`` (b n 1 d)."""
         slots = like.new_zeros(batch, 0, like.shape[-1])
-        return Chosen(
+        return SelectiveState(
             slots,
             slots.new_zeros(slots.shape[:2], dtype=torch.bool),
             slots.new_zeros(slots.shape[:2]),
@@ -98,75 +99,89 @@ class Keeps(nn.Module):
             like.new_zeros(batch, dtype=torch.long),
         )
 
-    def ahead(
-        self, state: Chosen, states: Tensor, mask: Tensor, only: Tensor | None = None
-    ) -> Iterator[Judged]:
-        """What the controller thinks of segments to come, at once: ``states`` b g n d, b g n."""
-        every = self.controller.each(states, mask, state.hidden)
-        return map(Judged._make, zip(*(part.unbind(1) for part in every)))
+    def plan_writes(
+        self, state: SelectiveState, states: Tensor, mask: Tensor, writable: Tensor | None = None
+    ) -> Iterator[Salience]:
+        """Score the inputs of many segments at once; yield one result per segment.
+
+        ``states`` b g n d, ``mask`` b g n.
+        """
+        salience = self.controller.score_segments(states, mask, state.hidden)
+        return map(Salience._make, zip(*(tensor.unbind(1) for tensor in salience)))
 
     def write(
         self,
-        state: Chosen,
+        state: SelectiveState,
         states: Tensor,
         mask: Tensor,
-        only: Tensor | None = None,
-        choice: Judged | None = None,
+        writable: Tensor | None = None,
+        plan: Salience | None = None,
     ) -> Written:
-        """``states`` b n 1 d. ``only`` (b n): these may be kept; the controller reads all.
+        """Write one segment (``states`` b n 1 d), by its ``plan`` if there is one.
 
-        ``choice`` is what ``ahead`` has made of them, if it was asked.
+        Only ``writable`` inputs (b n) may be kept; the controller reads all.
         """
-        told = states[:, :, 0]
-        if choice is None:
-            choice = self.controller(told, mask, state.hidden)
-        odds, hidden = choice
-        may = mask if only is None else mask & only
-        may = may & (torch.sigmoid(odds) >= self.least)
-        number = state.told.unsqueeze(1) + mask.long().cumsum(1) - 1  # b n
-        new = (told, may, odds, torch.where(may, number, -1))
-        parts = [torch.cat(pair, 1) for pair in zip(state[:4], new)]
-        slots, real, worth, sources = rows_of(parts, best(parts[1], parts[2], self.slots))
-        kept = Chosen(slots, real, worth, sources, hidden, state.told + mask.sum(1))
-        same = (number.unsqueeze(2) == kept.sources.unsqueeze(1)) & may.unsqueeze(2)  # b n s
-        return Written(kept, same.to(told.dtype), stored=odds)
+        inputs = states[:, :, 0]
+        if plan is None:
+            plan = self.controller(inputs, mask, state.hidden)
+        salience_logits, hidden = plan
+        is_writable = mask if writable is None else mask & writable
+        is_writable = is_writable & (torch.sigmoid(salience_logits) >= self.threshold)
+        input_numbers = state.told.unsqueeze(1) + mask.long().cumsum(1) - 1  # b n
+        new_slots = (
+            inputs,
+            is_writable,
+            salience_logits,
+            torch.where(is_writable, input_numbers, -1),
+        )
+        tensors = [torch.cat(pair, 1) for pair in zip(state[:4], new_slots)]
+        slots, slot_mask, slot_salience, sources = gather_slots(
+            tensors, select_kept_slots(tensors[1], tensors[2], self.num_slots)
+        )
+        new_state = SelectiveState(
+            slots, slot_mask, slot_salience, sources, hidden, state.told + mask.sum(1)
+        )
+        is_stored = (  # b n s
+            input_numbers.unsqueeze(2) == new_state.sources.unsqueeze(1)
+        ) & is_writable.unsqueeze(2)
+        return Written(new_state, is_stored.to(inputs.dtype), salience_logits=salience_logits)
 
     def read(
         self,
-        state: Chosen,
+        state: SelectiveState,
         query: Tensor,
         *,
-        follow: Tensor | None = None,
-        rolls: Tensor | None = None,
+        teacher_slots: Tensor | None = None,
+        uniforms: Tensor | None = None,
     ) -> Reading:
-        """``query``: b m 1 d. ``follow`` (gold slots) is not used: reads are soft."""
+        """Read with ``query`` (b m 1 d); soft reads do not use ``teacher_slots``."""
         contents = state.slots
         if self.waves is not None and self.time is not None:
-            when = age(state.mask).clamp(min=0)
-            waves = self.waves(when, positions=when)[..., : contents.shape[-1]]
+            ages = slot_ages(state.mask).clamp(min=0)
+            waves = self.waves(ages, positions=ages)[..., : contents.shape[-1]]
             contents = contents + self.time(waves.to(contents.dtype))
-        worth = nn.functional.logsigmoid(state.odds.float())
-        return self.hops(contents, state.mask, query[:, :, 0], worth)
+        salience = nn.functional.logsigmoid(state.odds.float())
+        return self.hops(contents, state.mask, query[:, :, 0], salience)
 
 
-def best(mask: Tensor, odds: Tensor, most: int) -> Tensor:
-    """The ``most`` real slots of highest odds of every row (b most), in their order.
+def select_kept_slots(mask: Tensor, salience_logits: Tensor, max_slots: int) -> Tensor:
+    """Return the indices of the ``max_slots`` filled slots of highest logits, in order.
 
-    Behind them, where there are fewer, come some that are not real.
+    The result is b max_slots; rows with fewer filled slots are padded with empty ones.
     """
-    chosen = mask
-    if mask.shape[1] > most:
-        newest = odds.detach().masked_fill(~mask, -torch.inf).flip(1)
-        rank = newest.argsort(dim=1, descending=True, stable=True).argsort(dim=1).flip(1)
-        chosen = mask & (rank < most)
-    return chosen.long().argsort(dim=1, descending=True, stable=True)[:, :most]
+    is_kept = mask
+    if mask.shape[1] > max_slots:
+        newest_first = salience_logits.detach().masked_fill(~mask, -torch.inf).flip(1)
+        rank = newest_first.argsort(dim=1, descending=True, stable=True).argsort(dim=1).flip(1)
+        is_kept = mask & (rank < max_slots)
+    return is_kept.long().argsort(dim=1, descending=True, stable=True)[:, :max_slots]
 
 
-def rows_of(parts: list[Tensor], order: Tensor) -> list[Tensor]:
-    """Some slots (b most) of every part, b s …."""
+def gather_slots(tensors: list[Tensor], order: Tensor) -> list[Tensor]:
+    """Gather some slots (b max_slots) of every tensor (b s …)."""
     return [
-        part.gather(
-            1, order.view(*order.shape, *[1] * (part.dim() - 2)).expand(-1, -1, *part.shape[2:])
+        tensor.gather(
+            1, order.view(*order.shape, *[1] * (tensor.dim() - 2)).expand(-1, -1, *tensor.shape[2:])
         )
-        for part in parts
+        for tensor in tensors
     ]

@@ -1,20 +1,20 @@
-"""I, G, O and R put together: every network of the library, and the one place that builds them."""
+"""All networks of the library, and the functions that build them."""
 
-from mnemic.models.build import assemble as assemble
-from mnemic.models.build import carrying as carrying
+from mnemic.models.build import build_memory_network as build_memory_network
+from mnemic.models.build import build_model as build_model
+from mnemic.models.build import build_segment_model as build_segment_model
+from mnemic.models.build import build_text_model as build_text_model
 from mnemic.models.build import check_model as check_model
-from mnemic.models.build import check_parts as check_parts
-from mnemic.models.build import looks_ahead as looks_ahead
-from mnemic.models.build import numbered as numbered
-from mnemic.models.build import with_memory as with_memory
-from mnemic.models.build import without_memory as without_memory
+from mnemic.models.build import check_parts_fit as check_parts_fit
+from mnemic.models.build import is_bidirectional as is_bidirectional
+from mnemic.models.build import resolve_tied_words as resolve_tied_words
 from mnemic.models.inputs import IGNORE as IGNORE
-from mnemic.models.inputs import Segments as Segments
-from mnemic.models.memory_network import Inputs as Inputs
-from mnemic.models.memory_network import Network as Network
-from mnemic.models.memory_network import Output as Output
-from mnemic.models.text_model import Read as Read
-from mnemic.models.text_model import Reader as Reader
-from mnemic.models.text_model import Row as Row
-from mnemic.models.text_model import Windows as Windows
-from mnemic.models.text_model import take as take
+from mnemic.models.inputs import SegmentBatch as SegmentBatch
+from mnemic.models.memory_network import MemoryNetwork as MemoryNetwork
+from mnemic.models.memory_network import ModelOutput as ModelOutput
+from mnemic.models.memory_network import StoryInputs as StoryInputs
+from mnemic.models.text_model import PackedBatch as PackedBatch
+from mnemic.models.text_model import TextModel as TextModel
+from mnemic.models.text_model import TextOutput as TextOutput
+from mnemic.models.text_model import WindowBatch as WindowBatch
+from mnemic.models.text_model import gather_rows as gather_rows

@@ -1,6 +1,7 @@
-"""What hidden tokens found in memory: states, and the words that could be copied from there.
+"""Memory reads of masked tokens, with weights to copy tokens from memory.
 
-Shapes: b documents, s segments, n tokens of a segment, m places asked for, a sources, d width.
+Shapes: b documents, s segments, n tokens of a segment, m masked tokens, a sources, r sources of a
+slot, d width.
 """
 
 from collections.abc import Sequence
@@ -10,52 +11,66 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.memory import Reading
-from mnemic.models.inputs import Segments
+from mnemic.models.inputs import SegmentBatch
 
 
-class Copied(NamedTuple):
-    """Tokens that were read in memory, and how much."""
+class CopyWeights(NamedTuple):
+    """Attention weights over the tokens that a memory's slots came from."""
 
-    shares: Tensor  # b m a
-    numbers: Tensor  # b a, which token of the document; -1 = none
+    weights: Tensor  # b m a
+    token_numbers: Tensor  # b a, index of the token in its document; -1 = none
 
-    def padded(self, most: int) -> "Copied":
-        """With ``most`` sources; those that are none were not read."""
-        spare = (0, most - self.numbers.shape[1])
-        wide = nn.functional.pad(self.numbers, spare, value=-1)
-        return Copied(nn.functional.pad(self.shares, spare), wide)
+    def pad_sources(self, num_sources: int) -> "CopyWeights":
+        """Pad to ``num_sources`` sources; padding has weight 0 and number -1."""
+        padding = (0, num_sources - self.token_numbers.shape[1])
+        token_numbers = nn.functional.pad(self.token_numbers, padding, value=-1)
+        return CopyWeights(nn.functional.pad(self.weights, padding), token_numbers)
 
 
-class Found(NamedTuple):
-    """Of one segment, or with s behind b of all."""
+class MaskedReads(NamedTuple):
+    """Memory reads of masked tokens, of one segment or stacked over all (b s …)."""
 
     states: Tensor  # b m d
-    copied: Copied | None  # None: nobody copies
+    copy_weights: CopyWeights | None  # None: the response copies nothing
 
 
-def found_by(reading: Reading, before: Any, *, copies: bool) -> Found:
-    """What the tokens of a segment read in the memory ``before`` it."""
+def collect_reads(reading: Reading, memory_state: Any, *, copies: bool) -> MaskedReads:
+    """Turn a segment's reading into masked reads; ``memory_state`` is what was read.
+
+    With ``copies`` each slot's attention weight is divided among the slot's source tokens.
+    """
     if not copies:
-        return Found(reading.found, None)
-    sources, parts = before.origins  # b a r
-    shares = reading.weights.mean((1, 2)).unsqueeze(-1) * parts.unsqueeze(1)  # b m a r
-    return Found(reading.found, Copied(shares.flatten(2), sources.flatten(1)))
+        return MaskedReads(reading.found, None)
+    sources, shares = memory_state.origins  # b a r
+    weights = reading.weights.mean((1, 2)).unsqueeze(-1) * shares.unsqueeze(1)  # b m a r
+    return MaskedReads(reading.found, CopyWeights(weights.flatten(2), sources.flatten(1)))
 
 
-def together(found: Sequence[Found]) -> Found:
-    """All segments of the documents."""
-    states = torch.stack([own.states for own in found], 1)
-    each = [own.copied for own in found if own.copied is not None]
-    if len(each) < len(found):
-        return Found(states, None)
-    most = max(own.numbers.shape[1] for own in each)
-    return Found(states, Copied(*(torch.stack(p, 1) for p in zip(*(o.padded(most) for o in each)))))
+def stack_reads(reads: Sequence[MaskedReads]) -> MaskedReads:
+    """Stack the reads of all segments along a new axis after the batch."""
+    states = torch.stack([read.states for read in reads], 1)
+    copy_weights = [read.copy_weights for read in reads if read.copy_weights is not None]
+    if len(copy_weights) < len(reads):
+        return MaskedReads(states, None)
+    num_sources = max(read.token_numbers.shape[1] for read in copy_weights)
+    return MaskedReads(
+        states,
+        CopyWeights(
+            *(
+                torch.stack(tensors, 1)
+                for tensors in zip(*(weights.pad_sources(num_sources) for weights in copy_weights))
+            )
+        ),
+    )
 
 
-def words_of(inputs: Segments, numbers: Tensor) -> Tensor:
-    """The tokens of these numbers (b s a), counted through the document; of none, any."""
-    inside = inputs.inside.flatten(1)  # b (s n)
-    order = torch.where(inside, inside.long().cumsum(1) - 1, inside.shape[1])
-    room = order.new_zeros(len(order), inside.shape[1] + 1)
-    by_number = room.scatter(1, order, inputs.tokens.flatten(1))
-    return by_number.gather(1, numbers.flatten(1).clamp(min=0)).view_as(numbers)
+def token_ids_at(inputs: SegmentBatch, token_numbers: Tensor) -> Tensor:
+    """Look up token ids by their numbers in the document (b s a).
+
+    A number of -1 gives any id.
+    """
+    text_mask = inputs.text_mask.flatten(1)  # b (s n)
+    positions = torch.where(text_mask, text_mask.long().cumsum(1) - 1, text_mask.shape[1])
+    blank = positions.new_zeros(len(positions), text_mask.shape[1] + 1)
+    ids_by_number = blank.scatter(1, positions, inputs.tokens.flatten(1))
+    return ids_by_number.gather(1, token_numbers.flatten(1).clamp(min=0)).view_as(token_numbers)

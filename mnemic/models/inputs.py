@@ -1,7 +1,8 @@
-"""What a network that carries a memory reads, and what it tells of it.
+"""Inputs and outputs of networks that carry a memory from segment to segment.
 
-Shapes: b documents, s segments of the longest, n tokens of a segment, p units of a segment,
-q tokens of a question, w words of an answer, l lessons of a segment, d width, v vocabulary.
+Shapes: b documents, s segments of the longest, n tokens of a segment, p items of a segment (its
+tokens or sentences), q tokens of a question, w words of an answer, l probes of a segment, d width,
+v vocabulary.
 """
 
 from typing import Any, NamedTuple
@@ -11,97 +12,103 @@ from torch import Tensor
 
 from mnemic.memory import Reading, Written
 
-IGNORE = -100  # a target that is not asked for
-OTHER, OUTSIDE = -1, -2  # where facts are numbered: a sentence of the story that is none; all else
+IGNORE = -100  # a target that no loss counts
+# In place of a fact's number: a sentence of the story that is no fact; any other token.
+NOT_A_FACT, OUTSIDE_STORY = -1, -2
 
 
-class Counted(NamedTuple):
-    """What of a batch decides shapes."""
+class BatchSizes(NamedTuple):
+    """Facts of a batch that decide the shapes of tensors."""
 
-    rows: Tensor  # r, which of the (b s) segments are not empty
-    sentences: int  # of the segment that has most
-    tokens: int = 0  # of all of them, special ones too; 0: nobody has counted them
+    segment_rows: Tensor  # r, indices of the (b s) segments that are not empty
+    max_sentences: int  # sentences of the longest segment
+    num_tokens: int = 0  # of all segments, special tokens too; 0 = not counted
 
 
-class Segments(NamedTuple):
-    """Documents cut into segments, and a question of each; a shorter one has empty segments behind.
+class SegmentBatch(NamedTuple):
+    """A batch of documents cut into segments, with one question per document.
 
-    Where nothing is asked, ``question`` has no column.
+    Shorter documents are padded with empty segments. Without questions, ``question`` has no column.
     """
 
     tokens: Tensor  # b s n, ids
     mask: Tensor  # b s n, True = a real token
-    inside: Tensor  # b s n, True = a token of the text, none of the special ones
+    text_mask: Tensor  # b s n, True = a token of the text, not a special one
     question: Tensor  # b q, ids
-    asked: Tensor  # b q, True = a real token
-    words: Tensor  # b w, the answer's ids: those before a word are read when it is scored
-    hidden: Tensor | None = None  # b s n, True = the token is asked for; MASS asks no other
-    sentences: Tensor | None = None  # b s n, which sentence of its segment a token is in; -1: none
-    counted: Counted | None = None  # known where the batch was made, so that no GPU is waited for
+    question_mask: Tensor  # b q, True = a real token
+    answer_ids: Tensor  # b w, the answer; each word is scored after the words before it
+    prediction_mask: Tensor | None = None  # b s n, True = a masked token, to be predicted
+    sentence_ids: Tensor | None = None  # b s n, the token's sentence in its segment; -1 = none
+    sizes: BatchSizes | None = None  # counted on the CPU, so that no code waits for the GPU
 
-    def only(self, first: int, end: int) -> "Segments":
-        """Some of the segments, with the whole question."""
-        cut: dict[str, Any] = {
-            name: part[:, first:end]
-            for name, part in self._asdict().items()
-            if isinstance(part, Tensor) and part.dim() == 3
+    def slice_segments(self, start: int, end: int) -> "SegmentBatch":
+        """Keep the segments from ``start`` to below ``end``, with the whole question."""
+        slices: dict[str, Any] = {
+            name: tensor[:, start:end]
+            for name, tensor in self._asdict().items()
+            if isinstance(tensor, Tensor) and tensor.dim() == 3
         }
-        return self._replace(**cut, counted=None)
+        return self._replace(**slices, sizes=None)
 
 
-class Lesson(NamedTuple):
-    """What the write of one segment can be judged by."""
+class WriteProbe(NamedTuple):
+    """One segment's write, and a read of some written items: inputs of the write losses."""
 
-    before: Any  # the memory's state, b …
+    state_before: Any  # the memory's state, b …
     written: Written  # weights b p s
-    seen: Tensor  # b p, which units are real
-    recall: Reading | None = None  # what some written units find in memory, where it was asked
-    slots: Tensor | None = None  # b l, the slot that holds most of each; -1 = none
-    words: Tensor | None = None  # b l v, scores of the words that were found
-    targets: Tensor | None = None  # b l j, the tokens of each; IGNORE behind
+    mask: Tensor  # b p, True = a real item
+    reading: Reading | None = None  # a read with l written items as queries, if requested
+    slots: Tensor | None = None  # b l, the slot with the largest share of each; -1 = none
+    logits: Tensor | None = None  # b l v, of the words that the read gives
+    targets: Tensor | None = None  # b l j, the tokens of each item, padded with IGNORE
 
 
-class Recalled(NamedTuple):
-    """Scores of the answer, and everything that shows how it came about."""
+class SegmentOutput(NamedTuple):
+    """Logits of the answer, with the reading and the memory that they come from."""
 
-    scores: Tensor  # b 1 v, of the first word
-    rest: Tensor  # b w-1 v, of the others, each after those before it
-    follows: Tensor  # b 2, whether the question is how the document goes on
+    logits: Tensor  # b 1 v, of the first word
+    rest_logits: Tensor  # b w-1 v, of the other words, each after the words before it
+    nsp_logits: Tensor  # b 2, next-sentence prediction: does the question continue the document?
     reading: Reading  # of the question
     state: Any  # the memory after the last segment
-    words: Tensor | None  # p v, at the hidden tokens, in their order
-    lessons: tuple[Lesson, ...]  # one a segment, or one for all that were written at once
+    masked_logits: Tensor | None  # p v, at the masked tokens, in their order
+    write_probes: tuple[WriteProbe, ...]  # one per segment, or one for a merged write
 
 
-def units_of(values: Tensor, sentences: Tensor, count: int, *, root: bool = False) -> Tensor:
-    """The mean of ``values`` (b n d) over the tokens of each sentence: b p d, zeros for none.
+def pool_sentences(
+    values: Tensor, sentence_ids: Tensor, num_sentences: int, *, root_scaled: bool = False
+) -> Tensor:
+    """Average ``values`` (b n d) over the tokens of each sentence: b p d.
 
-    With ``root`` their sum by the root of their number, from which that can be told.
+    An empty sentence gives zeros. With ``root_scaled`` the sum is divided by the square root of
+    the number of tokens instead, so that the result still carries that number.
     """
-    here = sentences.clamp(min=0)
-    real = (sentences >= 0).to(values.dtype)
-    size = values.new_zeros(values.shape[0], count).scatter_add(1, here, real)
-    wide = here.unsqueeze(-1).expand_as(values)
-    total = values.new_zeros(values.shape[0], count, values.shape[-1])
-    total = total.scatter_add(1, wide, values * real.unsqueeze(-1))
-    size = size.clamp(min=1).unsqueeze(-1)
-    return total / (size.sqrt() if root else size)
+    index = sentence_ids.clamp(min=0)
+    is_text = (sentence_ids >= 0).to(values.dtype)
+    num_tokens = values.new_zeros(values.shape[0], num_sentences).scatter_add(1, index, is_text)
+    wide_index = index.unsqueeze(-1).expand_as(values)
+    total = values.new_zeros(values.shape[0], num_sentences, values.shape[-1])
+    total = total.scatter_add(1, wide_index, values * is_text.unsqueeze(-1))
+    num_tokens = num_tokens.clamp(min=1).unsqueeze(-1)
+    return total / (num_tokens.sqrt() if root_scaled else num_tokens)
 
 
-def any_of(flags: Tensor, sentences: Tensor, count: int) -> Tensor:
-    """Which sentences (b p) have a token whose flag (b n) is set."""
-    here, real = sentences.clamp(min=0), (sentences >= 0) & flags
+def any_per_sentence(flags: Tensor, sentence_ids: Tensor, num_sentences: int) -> Tensor:
+    """Mark the sentences (b p) that have a token whose flag (b n) is set."""
+    index, is_set = sentence_ids.clamp(min=0), (sentence_ids >= 0) & flags
     return (
-        flags.new_zeros(flags.shape[0], count, dtype=torch.long)
-        .scatter_add(1, here, real.long())
+        flags.new_zeros(flags.shape[0], num_sentences, dtype=torch.long)
+        .scatter_add(1, index, is_set.long())
         .bool()
     )
 
 
-def counted(inputs: Segments) -> Counted:
-    """What decides shapes; on a GPU this waits for it."""
-    if inputs.counted is not None:
-        return inputs.counted
+def measure_batch(inputs: SegmentBatch) -> BatchSizes:
+    """Return the batch's sizes, or count them, which waits for the GPU."""
+    if inputs.sizes is not None:
+        return inputs.sizes
     rows = inputs.mask.flatten(0, 1).any(1).nonzero().squeeze(1)
-    own = inputs.sentences
-    return Counted(rows, 0 if own is None or not own.numel() else int(own.max()) + 1)
+    sentence_ids = inputs.sentence_ids
+    return BatchSizes(
+        rows, 0 if sentence_ids is None or not sentence_ids.numel() else int(sentence_ids.max()) + 1
+    )

@@ -1,4 +1,4 @@
-"""Input → Generalization → Output → Response, joined in one ``forward``.
+"""The memory network: input → generalization → output → response in one ``forward``.
 
 Shapes: u texts, w words, b batch, n inputs, m queries, s slots, d width.
 """
@@ -9,41 +9,43 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.memory import Reading, Written
-from mnemic.memory.append import slots_of
-from mnemic.models.text_model import take
+from mnemic.memory.append import find_slots
+from mnemic.models.text_model import gather_rows
 
 
-class Inputs(NamedTuple):
-    """What a network reads. Each different text stands in ``texts`` once, however often it is used.
+class StoryInputs(NamedTuple):
+    """A batch of stories and questions as rows of one table of distinct texts.
 
-    So nothing is computed for padding, and stories that share sentences share the work.
+    Each distinct text is encoded once: stories that share sentences share the work, and padding
+    costs nothing.
     """
 
     texts: Tensor  # u w, word ids
     mask: Tensor  # u w, True = a real word
-    story: Tensor  # b n, rows of texts in the order they were said; -1 = nothing there
-    question: Tensor  # b m, rows of texts
-    rolls: Tensor | None = None  # b r, uniform random numbers while training
-    values: Tensor | None = None  # b n, rows of texts: what a slot gives, if not what finds it
-    candidates: Tensor | None = None  # c, word ids: the only answers that are scored
+    story: Tensor  # b n, rows of ``texts`` in story order; -1 = padding
+    question: Tensor  # b m, rows of ``texts``
+    uniforms: Tensor | None = None  # b r, uniform random numbers, during training
+    values: Tensor | None = None  # b n, rows of ``texts``: a slot's value, if not its key
+    candidates: Tensor | None = None  # c, word ids: the only answers to score
 
 
-class Output(NamedTuple):
-    """Scores of the answers, and everything that shows how they came about."""
+class ModelOutput(NamedTuple):
+    """Logits of the answers, with the write and the reading that they come from."""
 
-    scores: Tensor  # b m v
+    logits: Tensor  # b m v
     reading: Reading
     written: Written
-    segments: Tensor | None = None  # b n, how badly sentences can be told apart, while learning to
+    segmentation_loss: Tensor | None = None  # b n, of a segmenter, during training
 
 
-class Network(nn.Module):
-    """The four parts. Every memory network of the library is this class with other parts.
+class MemoryNetwork(nn.Module):
+    """A network of four parts: encode (I), write (G), read (O) and respond (R).
 
-    I is ``encode``, text by text; ``ask`` reads questions instead, where a network reads them in
-    another way; ``fuse`` lets the sentences of a story know of each other. With ``segment`` a story
-    is a stream of words outside training, and what is written are the segments it is cut into;
-    ``written.weights`` still tell of sentences.
+    Every memory network of the library is this class with different parts. ``encode`` reads each
+    text by itself; ``ask``, if there is one, reads the questions instead; ``fuse`` lets the
+    sentences of a story see each other. With ``segment``, outside training, a story is a stream of
+    words, and the network writes the segments that it cuts the stream into;
+    ``written.weights`` are still per sentence.
     """
 
     def __init__(
@@ -62,49 +64,59 @@ class Network(nn.Module):
         self.respond = respond
 
     @property
-    def rolls(self) -> int:
-        """How many uniform random numbers an example needs while training."""
-        return self.memory.rolls
+    def num_uniforms(self) -> int:
+        """How many uniform random numbers one example needs during training."""
+        return self.memory.num_uniforms
 
-    def forward(self, inputs: Inputs, follow: Tensor | None = None) -> Output:
-        """``follow`` (b m f): the sentences to be read, hop by hop, where reads are taught."""
-        story, seen, query = self.input(inputs)
-        segments = shares = None
+    def forward(self, inputs: StoryInputs, teacher_slots: Tensor | None = None) -> ModelOutput:
+        """Encode, write, read and respond.
+
+        ``teacher_slots`` (b m f) are sentence numbers that the first f hops must read
+        (teacher forcing of hard reads).
+        """
+        story, mask, query = self.encode_inputs(inputs)
+        segmentation_loss = shares = None
         if self.segment is not None and self.training:
-            segments = take(self.segment.lost(inputs.texts, inputs.mask), inputs.story.clamp(min=0))
-            segments = segments * seen
+            segmentation_loss = gather_rows(
+                self.segment.margin_loss(inputs.texts, inputs.mask), inputs.story.clamp(min=0)
+            )
+            segmentation_loss = segmentation_loss * mask
         elif self.segment is not None:
-            story, seen, shares = self.stream(inputs)
-        empty = self.memory.empty(seen.shape[0], story)
-        written = self.memory.write(empty, story, seen)
+            story, mask, shares = self.encode_stream(inputs)
+        empty = self.memory.empty(mask.shape[0], story)
+        written = self.memory.write(empty, story, mask)
         if shares is not None:
             written = written._replace(weights=shares @ written.weights)
-        slots = None if follow is None else slots_of(follow, written.weights)
-        reading = self.memory.read(written.state, query, follow=slots, rolls=inputs.rolls)
-        ranked = {} if inputs.candidates is None else {"candidates": inputs.candidates}
-        scores = self.respond(query, reading, story, seen, **ranked)
-        return Output(scores, reading, written, segments)
+        slots = None if teacher_slots is None else find_slots(teacher_slots, written.weights)
+        reading = self.memory.read(
+            written.state, query, teacher_slots=slots, uniforms=inputs.uniforms
+        )
+        response_kwargs = {} if inputs.candidates is None else {"candidates": inputs.candidates}
+        logits = self.respond(query, reading, story, mask, **response_kwargs)
+        return ModelOutput(logits, reading, written, segmentation_loss)
 
-    def input(self, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
-        """I: the story's states (b n …), which of them are real (b n), the questions' (b m …)."""
+    def encode_inputs(self, inputs: StoryInputs) -> tuple[Tensor, Tensor, Tensor]:
+        """Encode stories (b n …, with their mask b n) and questions (b m …)."""
         states = self.encode(inputs.texts, inputs.mask)  # u …
-        rows, seen = inputs.story.clamp(min=0), inputs.story >= 0  # b n
-        story = take(states, rows)
-        if inputs.values is not None:  # the first table is of the key, the others of the value
-            given = take(states, inputs.values.clamp(min=0))
-            story = torch.cat([story[:, :, :1], given[:, :, 1:]], 2)
+        rows, mask = inputs.story.clamp(min=0), inputs.story >= 0  # b n
+        story = gather_rows(states, rows)
+        if inputs.values is not None:  # the first table is for keys, the others for values
+            values = gather_rows(states, inputs.values.clamp(min=0))
+            story = torch.cat([story[:, :, :1], values[:, :, 1:]], 2)
         if self.fuse is not None:
-            story = self.fuse(story, seen, take(inputs.mask, rows))
+            story = self.fuse(story, mask, gather_rows(inputs.mask, rows))
         if self.ask is None:
-            return story, seen, take(states, inputs.question)
-        words, mask = (take(part, inputs.question) for part in (inputs.texts, inputs.mask))
-        asked = self.ask(words.flatten(0, 1), mask.flatten(0, 1))  # (b m) …
-        return story, seen, asked.unflatten(0, inputs.question.shape)
+            return story, mask, gather_rows(states, inputs.question)
+        words, word_mask = (
+            gather_rows(tensor, inputs.question) for tensor in (inputs.texts, inputs.mask)
+        )
+        questions = self.ask(words.flatten(0, 1), word_mask.flatten(0, 1))  # (b m) …
+        return story, mask, questions.unflatten(0, inputs.question.shape)
 
-    def stream(self, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
-        """The states of a story's segments, which are real, and their shares of the sentences."""
-        rows, seen = inputs.story.clamp(min=0), inputs.story >= 0  # b n
-        words = take(inputs.mask, rows) & seen.unsqueeze(-1)
-        cut = self.segment(take(inputs.texts, rows), words)
-        states = self.encode(cut.texts.flatten(0, 1), cut.mask.flatten(0, 1))
-        return states.unflatten(0, rows.shape), cut.mask.any(-1), cut.shares
+    def encode_stream(self, inputs: StoryInputs) -> tuple[Tensor, Tensor, Tensor]:
+        """Cut stories into segments; return their states, mask and shares of the sentences."""
+        rows, mask = inputs.story.clamp(min=0), inputs.story >= 0  # b n
+        word_mask = gather_rows(inputs.mask, rows) & mask.unsqueeze(-1)
+        segments = self.segment(gather_rows(inputs.texts, rows), word_mask)
+        states = self.encode(segments.texts.flatten(0, 1), segments.mask.flatten(0, 1))
+        return states.unflatten(0, rows.shape), segments.mask.any(-1), segments.shares

@@ -1,6 +1,6 @@
-"""Through the segments of documents, one after another, with a memory that goes along.
+"""Scan the segments of documents, reading and writing a memory in each.
 
-Shapes: b documents, s segments, p units of a segment, m queries of a segment, d width.
+Shapes: b documents, s segments, p items of a segment, m queries of a segment, d width.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,78 +11,94 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from mnemic.memory import Controlled, Reading, Written
+from mnemic.memory import Reading, SegmentMemory, Written
 
 
-class Step(NamedTuple):
-    """What happened in one segment."""
+class SegmentStep(NamedTuple):
+    """The read and the write of one segment."""
 
-    before: Any  # the memory's state, b …
-    reading: Reading | None  # what the segment's queries found there
+    state_before: Any  # the memory's state, b …
+    reading: Reading | None  # of the segment's queries, from ``state_before``
     written: Written
-    state: Any  # to go on with: as written, gradients cut off where they end
+    state: Any  # for the next segment: as written, detached where gradients are truncated
 
 
-class Told(NamedTuple):
-    """What a walk is told of every segment."""
+class SegmentInputs(NamedTuple):
+    """Items to write and queries to read, for every segment."""
 
-    units: Tensor  # b s p d
-    seen: Tensor  # b s p, which units are real
-    only: Tensor | None = None  # b s p, what may be written, if not all
-    asking: Tensor | None = None  # b s m d, queries that are read before the segment is written
+    items: Tensor  # b s p d
+    mask: Tensor  # b s p, True = a real item
+    writable: Tensor | None = None  # b s p, True = may be written; None: all
+    queries: Tensor | None = None  # b s m d, read before their segment is written
 
 
-def walk(
-    memory: Controlled, state: Any, told: Told, *, truncate: int = 0, lasts: bool = True
-) -> Iterator[Step]:
-    """Read, then write, segment by segment. A document that has ended keeps its memory as it is.
+def scan_segments(
+    memory: SegmentMemory,
+    state: Any,
+    inputs: SegmentInputs,
+    *,
+    truncate: int = 0,
+    carry_memory: bool = True,
+) -> Iterator[SegmentStep]:
+    """Read, then write, segment by segment; yield one step per segment.
 
-    ``truncate``: gradients reach the writes of so many last segments of each document (0: of all).
-    ``lasts=False`` empties the memory before every segment. What is worth writing is chosen for all
-    segments at once, unless memory begins anew in between, or gradients end there.
+    A document that has ended keeps its memory unchanged. Gradients reach the writes of the last
+    ``truncate`` segments of each document (0: of all). ``carry_memory=False`` empties the memory
+    before every segment. The writes of all segments are planned at once, unless the memory is
+    emptied or gradients are truncated between segments.
     """
-    last = told.seen.any(-1).sum(1) - 1  # b
-    choices: Iterator[Any] = repeat(None)
-    if lasts and not (truncate and torch.is_grad_enabled()):
-        choices = memory.ahead(state, told.units, told.seen, told.only)
-    for number in range(told.units.shape[1]):
-        units, seen = told.units[:, number].unsqueeze(2), told.seen[:, number]  # b p 1 d, b p
-        if not lasts:
-            state = chosen(seen.any(1), memory.empty(len(units), units), state)
+    last_segment = inputs.mask.any(-1).sum(1) - 1  # b
+    plans: Iterator[Any] = repeat(None)
+    if carry_memory and not (truncate and torch.is_grad_enabled()):
+        plans = memory.plan_writes(state, inputs.items, inputs.mask, inputs.writable)
+    for segment in range(inputs.items.shape[1]):
+        items, mask = inputs.items[:, segment].unsqueeze(2), inputs.mask[:, segment]  # b p 1 d, b p
+        if not carry_memory:
+            state = merge_rows(mask.any(1), memory.empty(len(items), items), state)
         reading = None
-        if told.asking is not None:
-            reading = memory.read(state, told.asking[:, number].unsqueeze(2))
-        only = None if told.only is None else told.only[:, number]
-        written = memory.write(state, units, seen, only, next(choices))
-        after = written.state
+        if inputs.queries is not None:
+            reading = memory.read(state, inputs.queries[:, segment].unsqueeze(2))
+        writable = None if inputs.writable is None else inputs.writable[:, segment]
+        written = memory.write(state, items, mask, writable, next(plans))
+        next_state = written.state
         if truncate:
-            left = last - number
-            after = cut((left > 0) & (left % truncate == 0), after)
-        yield Step(state, reading, written, after)
-        state = after
+            segments_to_go = last_segment - segment
+            next_state = detach_rows(
+                (segments_to_go > 0) & (segments_to_go % truncate == 0), next_state
+            )
+        yield SegmentStep(state, reading, written, next_state)
+        state = next_state
 
 
-def cut(rows: Tensor, state: Any) -> Any:
-    """The state, from which no gradient goes back in these rows (b)."""
-    return chosen(rows, tree_map(lambda part: part.detach(), state), state)
+def detach_rows(rows: Tensor, state: Any) -> Any:
+    """Detach a memory state in these rows (b) of the batch."""
+    return merge_rows(rows, tree_map(lambda tensor: tensor.detach(), state), state)
 
 
-def chosen(rows: Tensor, first: Any, second: Any) -> Any:
-    """One state in these rows (b), the other elsewhere; both as wide as the wider one."""
+def merge_rows(rows: Tensor, selected_state: Any, other_state: Any) -> Any:
+    """Take one state in these rows (b) and the other elsewhere, padded to equal slots."""
 
-    def pick(one: Tensor, other: Tensor) -> Tensor:
-        one, other = same_slots([one, other])
-        return torch.where(rows.view(-1, *[1] * (one.dim() - 1)), one, other)
+    def merge_tensors(selected: Tensor, unselected: Tensor) -> Tensor:
+        selected, unselected = pad_slots([selected, unselected])
+        return torch.where(rows.view(-1, *[1] * (selected.dim() - 1)), selected, unselected)
 
-    return type(second)(*(pick(one, other) for one, other in zip(first, second)))
+    return type(other_state)(
+        *(
+            merge_tensors(selected, unselected)
+            for selected, unselected in zip(selected_state, other_state)
+        )
+    )
 
 
-def same_slots(parts: Sequence[Tensor]) -> list[Tensor]:
-    """Parts of states with as many slots (axis 1), zeros behind those that had fewer."""
-    if parts[0].dim() < 2 or parts[0].shape[1] == parts[1].shape[1]:
-        return list(parts)
-    most = max(part.shape[1] for part in parts)
+def pad_slots(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Pad tensors with zeros to the same number of slots (axis 1)."""
+    if tensors[0].dim() < 2 or tensors[0].shape[1] == tensors[1].shape[1]:
+        return list(tensors)
+    num_slots = max(tensor.shape[1] for tensor in tensors)
     return [
-        torch.cat([part, part.new_zeros(len(part), most - part.shape[1], *part.shape[2:])], 1)
-        for part in parts
+        torch.cat(
+            [tensor, tensor.new_zeros(len(tensor), num_slots - tensor.shape[1], *tensor.shape[2:])],
+            1,
+        )
+        for tensor in tensors
     ]

@@ -1,10 +1,10 @@
-"""A network that reads a text segment by segment and carries a memory on: BERT-MASS.
+"""BERT-MASS: a network that reads a text in segments and carries a memory along.
 
-Any encoder of tokens can be wrapped: each segment is encoded by itself, all of a batch at once;
-only the memory goes through the segments one after another.
+It wraps any encoder of tokens. All segments of a batch are encoded at once, each by itself; only
+the memory goes through the segments one after another.
 
-Shapes: b documents, s segments, n tokens of a segment, p units of a segment, m places asked for,
-q tokens of a question, l lessons of a segment, d width.
+Shapes: b documents, s segments, n tokens of a segment, p items of a segment (tokens or sentences),
+m masked tokens of a segment, q tokens of a question, l probes of a segment, d width.
 """
 
 from collections.abc import Iterator
@@ -13,54 +13,55 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.masked_layer import MaskedLayer, Places, places_of
+from mnemic.encode.masked_layer import MaskedLayer, MaskedPositions, find_masked_positions
 from mnemic.encode.transformer import TransformerEncoder
 from mnemic.memory import Reading
-from mnemic.models.copy import Found, found_by, together, words_of
+from mnemic.models.copy import MaskedReads, collect_reads, stack_reads, token_ids_at
 from mnemic.models.inputs import (
     IGNORE,
-    Counted,
-    Lesson,
-    Recalled,
-    Segments,
-    any_of,
-    counted,
-    units_of,
+    BatchSizes,
+    SegmentBatch,
+    SegmentOutput,
+    WriteProbe,
+    any_per_sentence,
+    measure_batch,
+    pool_sentences,
 )
-from mnemic.models.scan_segments import Step, Told, walk
+from mnemic.models.scan_segments import SegmentInputs, SegmentStep, scan_segments
 from mnemic.recipe import ConfigError
-from mnemic.respond.classes import mean_of
+from mnemic.respond.classes import masked_mean
 
-Unit = Literal["tokens", "sentences"]
-Pool = Literal["mean", "root"]
-Tokens = Literal["controller", "masked"]
-# Nothing, what was written in each segment, or also what memory says when asked for some of it.
-Lessons = Literal["none", "written", "asked"]
-
-
-class Encoded(NamedTuple):
-    """The segments of a batch after I, ready to be written one after another."""
-
-    units: Tensor  # b s p d
-    seen: Tensor  # b s p
-    only: Tensor | None  # b s p, what may be written, if not all
-    asking: Tensor | None  # b s m d, the states of hidden tokens
-    places: Places | None  # of (b s) m
+ItemUnit = Literal["tokens", "sentences"]
+SentencePooling = Literal["mean", "root"]
+WritableTokens = Literal["controller", "masked"]
+# No probes, one per segment with its write, or also with a read of some written items.
+ProbeDetail = Literal["none", "written", "read"]
 
 
-class Carrier(nn.Module):
-    """Encode, masked attention, write, read, answer, with the memory carried across segments.
+class EncodedSegments(NamedTuple):
+    """The encoded segments of a batch, ready to be written one after another."""
 
-    ``truncate``: the answer's gradient reaches the writes of so many last segments of each
-    document (0: of all). ``lasts=False`` empties the memory before every segment: what the same
-    weights know without it. ``unit`` is what a slot is written from; of sentences, ``pool`` says
-    how: by the mean of their tokens, or their sum by the root of their number, by which a
-    controller can tell long ones, which say more, from short ones; ``tokens`` whether the
-    controller chooses among all tokens or among the masked ones alone. ``query`` is the question's
-    first state or the mean of all. ``lessons`` units of each segment show whether the write worked.
+    items: Tensor  # b s p d
+    mask: Tensor  # b s p, True = a real item
+    writable: Tensor | None  # b s p, True = may be written; None: all
+    queries: Tensor | None  # b s m d, the states of masked tokens
+    masked_positions: MaskedPositions | None  # of (b s) m
+
+
+class SegmentModel(nn.Module):
+    """Encode, masked attention, write, read and answer, with one memory for all segments.
+
+    ``truncate``: the answer's gradient reaches the writes of the last ``truncate`` segments of each
+    document (0: of all). ``lasts=False`` empties the memory before every segment, to measure what
+    the same weights know without it. ``unit``: a slot is written from a token or from a sentence.
+    ``pool``: a sentence is the mean of its tokens, or their sum divided by the root of their
+    number, which lets a controller tell long sentences, which say more, from short ones.
+    ``tokens``: the controller selects among all tokens or among the masked ones only. ``query`` is
+    the question's first state or the mean of all. ``lessons`` items of each segment probe the
+    write.
     """
 
-    rolls = 0  # nothing is drawn while training but dropout
+    num_uniforms = 0  # training draws no random numbers but dropout's
 
     def __init__(
         self,
@@ -71,16 +72,16 @@ class Carrier(nn.Module):
         *,
         truncate: int = 0,
         lasts: bool = True,
-        unit: Unit = "tokens",
-        pool: Pool = "mean",
-        tokens: Tokens = "controller",
+        unit: ItemUnit = "tokens",
+        pool: SentencePooling = "mean",
+        tokens: WritableTokens = "controller",
         query: Literal["first", "mean"] = "mean",
         lessons: int = 4,
     ) -> None:
         super().__init__()
         self.encode, self.memory, self.respond, self.mass = encode, memory, respond, mass
-        self.truncate, self.lasts, self.unit, self.tokens = truncate, lasts, unit, tokens
-        self.query, self.lessons, self.pool = query, lessons, pool
+        self.truncate, self.carry_memory, self.unit, self.tokens = truncate, lasts, unit, tokens
+        self.query, self.num_probes, self.pool = query, lessons, pool
         self.copies = getattr(respond, "copies", None) is not None
         if truncate < 0:
             raise ConfigError(f"carry.truncate is at least 0, which cuts nothing, not {truncate}")
@@ -89,194 +90,262 @@ class Carrier(nn.Module):
         if self.copies and unit != "tokens":
             raise ConfigError("respond.copies takes words from slots: carry.unit is 'tokens'")
 
-    def forward(self, inputs: Segments, *, lessons: Lessons = "none") -> Recalled:
-        """Read whole documents and answer. ``lessons`` adds what the losses of writing need."""
-        encoded = self.encoded(inputs)
-        state = self.empty(len(inputs.tokens), encoded.units[:, 0])
-        state, found, told = self.carry(state, encoded, lessons, inputs)
-        words = None
-        if encoded.asking is not None and encoded.places is not None:
-            rows, real = encoded.asking.flatten(0, 1), encoded.places.real  # (b s) m d
-            read = rows.new_zeros(rows.shape) if found is None else found.states.flatten(0, 1)
-            states = self.respond.known(rows[real], read[real])  # p d
-            words = self.respond.vocabulary(states)  # p v
-            if found is not None and found.copied is not None:
-                shares, numbers = found.copied  # b s m a, b s a
-                held = words_of(inputs, numbers).unsqueeze(2).expand_as(shares)
-                read, held = (part.flatten(0, 1)[real] for part in (shares, held))  # p a
-                words = self.respond.copied(words, states, read.float(), held)
-        return self.answer(state, inputs)._replace(words=words, lessons=tuple(told))
+    def forward(self, inputs: SegmentBatch, *, probes: ProbeDetail = "none") -> SegmentOutput:
+        """Read whole documents and answer; ``probes`` adds the inputs of the write losses."""
+        encoded = self.encode_segments(inputs)
+        state = self.empty_memory(len(inputs.tokens), encoded.items[:, 0])
+        state, reads, write_probes = self.write_segments(state, encoded, probes, inputs)
+        masked_logits = None
+        if encoded.queries is not None and encoded.masked_positions is not None:
+            queries, is_masked = (  # (b s) m d
+                encoded.queries.flatten(0, 1),
+                encoded.masked_positions.is_real,
+            )
+            read_states = (
+                queries.new_zeros(queries.shape) if reads is None else reads.states.flatten(0, 1)
+            )
+            states = self.respond.add_found(queries[is_masked], read_states[is_masked])  # p d
+            masked_logits = self.respond.vocabulary(states)  # p v
+            if reads is not None and reads.copy_weights is not None:
+                copy_weights, token_numbers = reads.copy_weights  # b s m a, b s a
+                copy_ids = token_ids_at(inputs, token_numbers).unsqueeze(2).expand_as(copy_weights)
+                copy_weights, copy_ids = (  # p a
+                    tensor.flatten(0, 1)[is_masked] for tensor in (copy_weights, copy_ids)
+                )
+                masked_logits = self.respond.mix_copies(
+                    masked_logits, states, copy_weights.float(), copy_ids
+                )
+        return self.answer_question(state, inputs)._replace(
+            masked_logits=masked_logits, write_probes=tuple(write_probes)
+        )
 
-    def empty(self, batch: int, like: Tensor) -> Any:
-        """A memory in which nothing was written yet; ``like`` is b p d."""
+    def empty_memory(self, batch: int, like: Tensor) -> Any:
+        """Make an empty memory for items like ``like`` (b p d)."""
         return None if self.memory is None else self.memory.empty(batch, like.unsqueeze(2))
 
-    def encoded(self, inputs: Segments) -> Encoded:
-        """I for all segments of all documents at once; those that are empty cost nothing."""
-        batch, count, length = inputs.tokens.shape
-        known = counted(inputs)
-        mask, rows = inputs.mask.flatten(0, 1), known.rows  # (b s) n, r
-        told = {"room": known.tokens} if isinstance(self.encode, TransformerEncoder) else {}
-        states = self.encode(inputs.tokens.flatten(0, 1)[rows], mask[rows], **told)  # r n d
-        states = states.to(self.encode.embeddings.tokens.dtype)  # what is carried stays exact
-        asking = places = only = None
-        if inputs.hidden is not None:
-            places = places_of(inputs.hidden.flatten(0, 1))
-            whole = spread(states, rows, batch * count)  # (b s) n d
-            asking = self.masked(whole, mask, places).unflatten(0, (batch, count))
-        seen = inputs.inside.flatten(0, 1)
+    def encode_segments(self, inputs: SegmentBatch) -> EncodedSegments:
+        """Encode all segments of all documents at once; empty ones cost nothing."""
+        batch, num_segments, length = inputs.tokens.shape
+        sizes = measure_batch(inputs)
+        mask, rows = inputs.mask.flatten(0, 1), sizes.segment_rows  # (b s) n, r
+        encode_kwargs = (
+            {"max_tokens": sizes.num_tokens} if isinstance(self.encode, TransformerEncoder) else {}
+        )
+        states = self.encode(  # r n d
+            inputs.tokens.flatten(0, 1)[rows], mask[rows], **encode_kwargs
+        )
+        states = states.to(self.encode.embeddings.tokens.dtype)  # the memory stays exact
+        queries = positions = writable = None
+        if inputs.prediction_mask is not None:
+            positions = find_masked_positions(inputs.prediction_mask.flatten(0, 1))
+            all_states = scatter_rows(states, rows, batch * num_segments)  # (b s) n d
+            queries = self.select_masked(all_states, mask, positions).unflatten(
+                0, (batch, num_segments)
+            )
+        item_mask = inputs.text_mask.flatten(0, 1)
         if self.tokens == "masked":
-            only = seen.new_zeros(seen.shape) if inputs.hidden is None else inputs.hidden
-            only = only.view(batch * count, length)
+            writable = (
+                item_mask.new_zeros(item_mask.shape)
+                if inputs.prediction_mask is None
+                else inputs.prediction_mask
+            )
+            writable = writable.view(batch * num_segments, length)
         if self.unit == "sentences":
-            states, seen, only = self.pooled(states, inputs, known, only)
-        whole = spread(states, rows, batch * count)  # (b s) p d
-        shape = (batch, count)
-        units, seen = whole.unflatten(0, shape), seen.unflatten(0, shape)
-        only = None if only is None else only.unflatten(0, shape)
-        return Encoded(units, seen, only, asking, places)
+            states, item_mask, writable = self.pool_items(states, inputs, sizes, writable)
+        all_states = scatter_rows(states, rows, batch * num_segments)  # (b s) p d
+        shape = (batch, num_segments)
+        items, item_mask = all_states.unflatten(0, shape), item_mask.unflatten(0, shape)
+        writable = None if writable is None else writable.unflatten(0, shape)
+        return EncodedSegments(items, item_mask, writable, queries, positions)
 
-    def masked(self, states: Tensor, mask: Tensor, places: Places) -> Tensor:
-        """The states of the hidden tokens, after MASS where there is one: (b s) m d."""
-        return places.take(states) if self.mass is None else self.mass(states, mask, places)
+    def select_masked(self, states: Tensor, mask: Tensor, positions: MaskedPositions) -> Tensor:
+        """Select the states of masked tokens, after MASS if used: (b s) m d."""
+        return (
+            positions.gather_rows(states)
+            if self.mass is None
+            else self.mass(states, mask, positions)
+        )
 
-    def pooled(
-        self, states: Tensor, inputs: Segments, known: Counted, only: Tensor | None
+    def pool_items(
+        self, states: Tensor, inputs: SegmentBatch, sizes: BatchSizes, writable: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The sentences of segments that are not empty (r p d), and of all which are real."""
-        if inputs.sentences is None:
-            raise ValueError("carry.unit = 'sentences' needs to know where sentences are")
-        own, count = inputs.sentences.flatten(0, 1), known.sentences
-        seen = any_of(own >= 0, own, count)
-        only = None if only is None else any_of(only, own, count)
-        return units_of(states, own[known.rows], count, root=self.pool == "root"), seen, only
+        """Pool tokens into sentences; return states (r p d), item mask and writable mask."""
+        if inputs.sentence_ids is None:
+            raise ValueError("carry.unit = 'sentences' needs inputs with sentence_ids")
+        sentence_ids, num_sentences = inputs.sentence_ids.flatten(0, 1), sizes.max_sentences
+        item_mask = any_per_sentence(sentence_ids >= 0, sentence_ids, num_sentences)
+        writable = (
+            None if writable is None else any_per_sentence(writable, sentence_ids, num_sentences)
+        )
+        return (
+            pool_sentences(
+                states,
+                sentence_ids[sizes.segment_rows],
+                num_sentences,
+                root_scaled=self.pool == "root",
+            ),
+            item_mask,
+            writable,
+        )
 
-    def carry(
+    def write_segments(
         self,
         state: Any,
-        encoded: Encoded,
-        lessons: Lessons = "none",
-        inputs: Segments | None = None,
-    ) -> tuple[Any, Found | None, list[Lesson]]:
-        """Go on from ``state``: read for the hidden tokens, then write, segment by segment.
+        encoded: EncodedSegments,
+        probes: ProbeDetail = "none",
+        inputs: SegmentBatch | None = None,
+    ) -> tuple[Any, MaskedReads | None, list[WriteProbe]]:
+        """Continue from ``state``: read for masked tokens, then write, segment by segment.
 
-        The memory after the last one, what was found for the hidden tokens, and lessons; to be
-        ``asked`` for, they need the ``inputs``. A document that has ended leaves its memory as it
-        is. Where nothing lies between two writes that may be one, they are.
+        Returns the memory after the last segment, the reads of the masked tokens, and the probes;
+        ``probes="read"`` needs the ``inputs``. A document that has ended keeps its memory
+        unchanged. Writes with no read between them are merged if the memory allows it.
         """
         if self.memory is None:
             return None, None, []
-        found: list[Found] = []
-        told: list[Lesson] = []
-        if not self.memory.cuts and encoded.asking is None and lessons != "asked":
-            encoded = joined(encoded) if self.lasts and not self.truncate else encoded
-        for number, step in enumerate(self.steps(state, encoded)):
+        reads: list[MaskedReads] = []
+        write_probes: list[WriteProbe] = []
+        if not self.memory.is_cut_sensitive and encoded.queries is None and probes != "read":
+            encoded = (
+                merge_segments(encoded) if self.carry_memory and not self.truncate else encoded
+            )
+        for segment, step in enumerate(self.scan(state, encoded)):
             if step.reading is not None:
-                found.append(found_by(step.reading, step.before, copies=self.copies))
-            if lessons != "none":
-                told.append(Lesson(step.before, step.written, encoded.seen[:, number]))
-            if lessons == "asked" and inputs is not None:
-                told[-1] = self.recalled(told[-1], encoded.units[:, number], inputs, number)
+                reads.append(collect_reads(step.reading, step.state_before, copies=self.copies))
+            if probes != "none":
+                write_probes.append(
+                    WriteProbe(step.state_before, step.written, encoded.mask[:, segment])
+                )
+            if probes == "read" and inputs is not None:
+                write_probes[-1] = self.probe_write(
+                    write_probes[-1], encoded.items[:, segment], inputs, segment
+                )
             state = step.state
-        return state, together(found) if found else None, told
+        return state, stack_reads(reads) if reads else None, write_probes
 
-    def steps(self, state: Any, encoded: Encoded) -> Iterator[Step]:
-        """What happens in each segment, one after another, from ``state`` on."""
-        told = Told(encoded.units, encoded.seen, encoded.only, encoded.asking)
-        return walk(self.memory, state, told, truncate=self.truncate, lasts=self.lasts)
-
-    def recalled(self, told: Lesson, units: Tensor, inputs: Segments, number: int) -> Lesson:
-        """Ask the memory for some of what was just written: those ``units`` that went in most."""
-        written = told.written
-        amount = written.entered.detach().sum(-1)  # b p
-        count = min(self.lessons, amount.shape[1])
-        if not count:
-            return told
-        most, which = amount.topk(count, dim=1)  # b l
-        asked = units.gather(1, which.unsqueeze(-1).expand(-1, -1, units.shape[-1]))
-        recall = self.read(written.state, asked)
-        put = written.weights.gather(
-            1, which.unsqueeze(-1).expand(-1, -1, written.weights.shape[-1])
+    def scan(self, state: Any, encoded: EncodedSegments) -> Iterator[SegmentStep]:
+        """Iterate over the reads and writes of all segments, starting from ``state``."""
+        inputs = SegmentInputs(encoded.items, encoded.mask, encoded.writable, encoded.queries)
+        return scan_segments(
+            self.memory, state, inputs, truncate=self.truncate, carry_memory=self.carry_memory
         )
-        real = (most > 0) & (put.sum(-1) > 0)
-        slots = torch.where(real, put.argmax(-1), -1)
-        targets = tokens_of(inputs, number, which, self.unit).masked_fill(
-            ~real.unsqueeze(-1), IGNORE
-        )
-        words = None
-        if self.respond.says:
-            words = self.respond.vocabulary(self.respond.norm(recall.found.to(units.dtype)))
-        return told._replace(recall=recall, slots=slots, words=words, targets=targets)
 
-    def answer(self, state: Any, inputs: Segments) -> Recalled:
-        """What is said to the question, from memory alone."""
-        query, reading, begin = self.asked(state, inputs)
-        if not self.respond.says:
-            none = query[..., :0]
-            return Recalled(none, none[:, :0], none[:, 0], reading, state, None, ())
-        return Recalled(
-            scores=self.respond.vocabulary(begin),
-            rest=self.respond.rest(begin.squeeze(1), inputs.words),
-            follows=self.respond.follows(self.respond.known(query, reading.found)),
+    def probe_write(
+        self, probe: WriteProbe, items: Tensor, inputs: SegmentBatch, segment: int
+    ) -> WriteProbe:
+        """Query the memory with the items of a segment that were written most strongly."""
+        written = probe.written
+        amount = written.slot_writes.detach().sum(-1)  # b p
+        num_probes = min(self.num_probes, amount.shape[1])
+        if not num_probes:
+            return probe
+        amounts, item_indices = amount.topk(num_probes, dim=1)  # b l
+        queries = items.gather(1, item_indices.unsqueeze(-1).expand(-1, -1, items.shape[-1]))
+        reading = self.read(written.state, queries)
+        weights = written.weights.gather(
+            1, item_indices.unsqueeze(-1).expand(-1, -1, written.weights.shape[-1])
+        )
+        is_stored = (amounts > 0) & (weights.sum(-1) > 0)
+        slots = torch.where(is_stored, weights.argmax(-1), -1)
+        targets = token_ids_of_items(inputs, segment, item_indices, self.unit).masked_fill(
+            ~is_stored.unsqueeze(-1), IGNORE
+        )
+        logits = None
+        if self.respond.generates_words:
+            logits = self.respond.vocabulary(self.respond.norm(reading.found.to(items.dtype)))
+        return probe._replace(reading=reading, slots=slots, logits=logits, targets=targets)
+
+    def answer_question(self, state: Any, inputs: SegmentBatch) -> SegmentOutput:
+        """Answer the question from memory alone."""
+        query, reading, initial_state = self.read_question(state, inputs)
+        if not self.respond.generates_words:
+            no_logits = query[..., :0]
+            return SegmentOutput(
+                no_logits, no_logits[:, :0], no_logits[:, 0], reading, state, None, ()
+            )
+        return SegmentOutput(
+            logits=self.respond.vocabulary(initial_state),
+            rest_logits=self.respond.score_rest(initial_state.squeeze(1), inputs.answer_ids),
+            nsp_logits=self.respond.follows(self.respond.add_found(query, reading.found)),
             reading=reading,
             state=state,
-            words=None,
-            lessons=(),
+            masked_logits=None,
+            write_probes=(),
         )
 
-    def asked(self, state: Any, inputs: Segments) -> tuple[Tensor, Reading, Tensor]:
-        """The question's query, what it found, and what the first word is said from, b 1 d each.
+    def read_question(self, state: Any, inputs: SegmentBatch) -> tuple[Tensor, Reading, Tensor]:
+        """Read the memory with the question; return query, reading and initial decoder state.
 
-        ``respond.saying`` of the last goes on from here, for ``mnemic.respond.generate``.
+        Query and state are b 1 d; ``respond.start_decoding`` takes the state, for
+        ``mnemic.respond.generate``.
         """
-        told = {"segments": torch.ones_like(inputs.question)} if self.tells_apart else {}
-        states = self.encode(inputs.question, inputs.asked, **told)  # b q d
-        mean = mean_of(states, inputs.asked)
+        encode_kwargs = (
+            {"segments": torch.ones_like(inputs.question)} if self.has_segment_embeddings else {}
+        )
+        states = self.encode(inputs.question, inputs.question_mask, **encode_kwargs)  # b q d
+        mean = masked_mean(states, inputs.question_mask)
         query = (states[:, 0] if self.query == "first" and states.shape[1] else mean).unsqueeze(1)
         reading = self.read(state, query)
-        return query, reading, self.respond.begin(query, reading, states, inputs.asked)
+        return (
+            query,
+            reading,
+            self.respond.initial_state(query, reading, states, inputs.question_mask),
+        )
 
     @property
-    def tells_apart(self) -> bool:
-        """Whether I has segment embeddings: texts are in the first, questions in the second."""
+    def has_segment_embeddings(self) -> bool:
+        """Whether the encoder has segment embeddings: texts are segment 0, questions 1."""
         return isinstance(self.encode, TransformerEncoder) and self.encode.segments > 1
 
-    def embed(self, tokens: Tensor, mask: Tensor, inside: Tensor) -> Tensor:
-        """Each text as one vector of length 1, b d: the mean of its own tokens' states.
+    def embed_texts(self, tokens: Tensor, mask: Tensor, text_mask: Tensor) -> Tensor:
+        """Embed each text as one unit vector, b d: the mean of its tokens' states.
 
-        After MASS, where there is one, each token asked about by itself: b n of all three.
+        With MASS, every token is masked by itself first. All arguments are b n.
         """
-        places = places_of(inside)
-        states = self.masked(self.encode(tokens, mask), mask, places)
-        return nn.functional.normalize(mean_of(states, places.real), dim=-1)
+        positions = find_masked_positions(text_mask)
+        states = self.select_masked(self.encode(tokens, mask), mask, positions)
+        return nn.functional.normalize(masked_mean(states, positions.is_real), dim=-1)
 
     def read(self, state: Any, query: Tensor) -> Reading:
-        """O, with ``query`` b m d; without a memory nothing is found."""
+        """Read the memory with ``query`` (b m d); without a memory, return zeros."""
         if self.memory is None:
-            none = query.new_zeros(len(query), 1, 1, query.shape[1], 0)
-            return Reading(torch.zeros_like(query), none, none)
+            no_weights = query.new_zeros(len(query), 1, 1, query.shape[1], 0)
+            return Reading(torch.zeros_like(query), no_weights, no_weights)
         return self.memory.read(state, query.unsqueeze(2))
 
 
-def spread(part: Tensor, rows: Tensor, count: int) -> Tensor:
-    """Rows (r …) at their places among ``count``, zeros elsewhere."""
-    return part.new_zeros(count, *part.shape[1:]).index_copy(0, rows, part)
+def scatter_rows(values: Tensor, rows: Tensor, num_rows: int) -> Tensor:
+    """Scatter rows (r …) into ``num_rows`` rows, zeros elsewhere."""
+    return values.new_zeros(num_rows, *values.shape[1:]).index_copy(0, rows, values)
 
 
-def joined(encoded: Encoded) -> Encoded:
-    """All segments as one, for a write at once; nothing is asked within."""
+def merge_segments(encoded: EncodedSegments) -> EncodedSegments:
+    """Merge all segments into one, for a single write without queries."""
 
-    def flat(part: Tensor) -> Tensor:
-        return part.flatten(1, 2).unsqueeze(1)  # b 1 (s p) …
+    def flatten_segments(values: Tensor) -> Tensor:
+        return values.flatten(1, 2).unsqueeze(1)  # b 1 (s p) …
 
-    only = None if encoded.only is None else flat(encoded.only)
-    return Encoded(flat(encoded.units), flat(encoded.seen), only, None, None)
+    writable = None if encoded.writable is None else flatten_segments(encoded.writable)
+    return EncodedSegments(
+        flatten_segments(encoded.items), flatten_segments(encoded.mask), writable, None, None
+    )
 
 
-def tokens_of(inputs: Segments, number: int, which: Tensor, unit: Unit) -> Tensor:
-    """The tokens of some units (b l) of a segment, b l j; IGNORE behind and for none."""
-    ids, inside = inputs.tokens[:, number], inputs.inside[:, number]  # b n
-    if unit == "tokens" or inputs.sentences is None:
-        return ids.gather(1, which).masked_fill(~inside.gather(1, which), IGNORE).unsqueeze(-1)
-    own = (inputs.sentences[:, number].unsqueeze(1) == which.unsqueeze(2)) & inside.unsqueeze(1)
-    return ids.unsqueeze(1).masked_fill(~own, IGNORE)  # b l n
+def token_ids_of_items(
+    inputs: SegmentBatch, segment: int, item_indices: Tensor, unit: ItemUnit
+) -> Tensor:
+    """Look up the token ids of some items of a segment.
+
+    ``item_indices`` b l; the result is b l j, padded with IGNORE.
+    """
+    ids, text_mask = inputs.tokens[:, segment], inputs.text_mask[:, segment]  # b n
+    if unit == "tokens" or inputs.sentence_ids is None:
+        return (
+            ids.gather(1, item_indices)
+            .masked_fill(~text_mask.gather(1, item_indices), IGNORE)
+            .unsqueeze(-1)
+        )
+    is_item_token = (
+        inputs.sentence_ids[:, segment].unsqueeze(1) == item_indices.unsqueeze(2)
+    ) & text_mask.unsqueeze(1)
+    return ids.unsqueeze(1).masked_fill(~is_item_token, IGNORE)  # b l n

@@ -1,10 +1,10 @@
-"""A reader with a memory: the windows of a text are read in turn, and a memory goes along.
+"""A text model with a memory that goes from window to window of a text.
 
-As ``Reader``, but no window is read by itself: tokens know what was written before their window,
-and a class is told from the memory of the whole text.
+As ``TextModel``, but windows depend on each other: tokens read the memory of all windows before
+theirs, and a class is predicted from the memory of the whole text.
 
 Shapes: w windows, n tokens, b texts, s windows of the longest text, a slots, r sources of a slot,
-m slots that are told of, d width, c classes.
+m slots listed as evidence, d width, c classes.
 """
 
 from typing import Any, NamedTuple
@@ -13,47 +13,51 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.memory import Reading
-from mnemic.models.scan_segments import Step, Told, walk
-from mnemic.models.text_model import Windows, take
-from mnemic.respond.classes import Classes, mean_of
+from mnemic.models.scan_segments import SegmentInputs, SegmentStep, scan_segments
+from mnemic.models.text_model import WindowBatch, gather_rows
+from mnemic.respond.classes import ClassHead, masked_mean
 
-TOLD = 8  # slots that are told of each token, those that it read most
+MAX_EVIDENCE_SLOTS = 8  # slots listed per token, largest weights first
 
 
-class Carried(NamedTuple):
-    """What goes along from one stretch of the texts to the next."""
+class SegmentTextState(NamedTuple):
+    """The state carried from one call to the next on the same texts."""
 
     memory: Any  # the memory's state, b …
-    last: Tensor  # b d, the mean state of the window that was read last
+    last_mean: Tensor  # b d, the mean state of the last window
 
 
-class Looked(NamedTuple):
-    """Which slots every token read, and what these held: the evidence. Of a class, one token."""
+class SlotReads(NamedTuple):
+    """The evidence: slots that every token read, and the sources of all slots.
 
-    slots: Tensor  # w n m, most read first; -1 = none
+    For a class, n is 1.
+    """
+
+    slots: Tensor  # w n m, largest weight first; -1 = none
     weights: Tensor  # w n m
-    sources: Tensor  # w a r, numbers of the text's tokens; -1 = none
+    sources: Tensor  # w a r, token numbers in the text; -1 = none
     shares: Tensor  # w a r
 
 
-class InTurn(NamedTuple):
-    """What a reader with a memory makes of windows."""
+class SegmentTextOutput(NamedTuple):
+    """Logits of windows, with their evidence and the state after them."""
 
-    scores: Tensor  # w …, as the response has them; a class is told alike by all windows of a text
+    logits: Tensor  # w …, in the shape of the response; windows of a text share its class logits
     states: Tensor  # w n d
-    looked: Looked | None  # while nothing is learnt
-    carried: Carried
+    slot_reads: SlotReads | None  # None in training mode
+    state: SegmentTextState
 
 
-class MemoryReader(nn.Module):
-    """I, G, O and R over the windows of texts, which must not overlap.
+class SegmentTextModel(nn.Module):
+    """Encode, read, write and respond over the windows of texts, which must not overlap.
 
-    ``h = norm(z + o + W₂ gelu(W₁ [z; o]))``: of tokens z with what they found, o, in the memory
-    before their window; of a whole text, z the mean of its last window, with what that mean and a
-    learned query found in the memory after it. ``truncate`` and ``lasts`` as for ``Carrier``.
+    The response sees ``h = norm(z + o + W₂ gelu(W₁ [z; o]))``. For tokens, z is the token's state
+    and o its read of the memory before its window; for a whole text, z is the mean of its last
+    window and o the read of the final memory with that mean plus a learned query. ``truncate`` and
+    ``lasts``: as for ``SegmentModel``.
     """
 
-    rolls = 0  # nothing is drawn while training but dropout
+    num_uniforms = 0  # training draws no random numbers but dropout's
 
     def __init__(
         self,
@@ -67,110 +71,136 @@ class MemoryReader(nn.Module):
     ) -> None:
         super().__init__()
         self.encode, self.memory, self.respond = encode, memory, respond
-        self.segments = segments  # whether I tells a question and its text apart
-        self.truncate, self.lasts = truncate, lasts
+        self.segments = segments  # whether the encoder takes segment ids
+        self.truncate, self.carry_memory = truncate, lasts
         self.join = nn.Linear(2 * encode.width, encode.width)
         self.out = nn.Linear(encode.width, encode.width)
         self.norm = nn.LayerNorm(encode.width)
-        if self.sorts:
+        if self.is_classifier:
             self.query = nn.Parameter(torch.zeros(encode.width))
 
     @property
-    def sorts(self) -> bool:
-        """Whether an answer is about the whole text, and not about each token."""
-        return isinstance(self.respond, Classes)
+    def is_classifier(self) -> bool:
+        """Whether an answer is about the whole text, not about each token."""
+        return isinstance(self.respond, ClassHead)
 
-    def forward(self, inputs: Windows, carried: Carried | None = None) -> InTurn:
-        """Read ``inputs.documents``; with ``carried``, as what follows in the same texts."""
-        if inputs.documents is None:
-            raise ValueError("a reader with a memory must know whose windows these are")
-        told: dict[str, Any] = {"segments": inputs.segments} if self.segments else {}
-        states = self.encode(inputs.tokens, inputs.mask, **told)  # w n d
-        states = states.to(self.out.weight.dtype)  # what is carried stays exact
-        rows, real = inputs.documents.clamp(min=0), inputs.documents >= 0  # b s
-        units = take(states, rows)  # b s n d
-        seen = take(inputs.inside, rows) & real.unsqueeze(-1)  # b s n
-        if carried is None:
-            empty = self.memory.empty(len(rows), units[:, 0].unsqueeze(2))
-            carried = Carried(empty, units.new_zeros(len(rows), units.shape[-1]))
-        asking = None if self.sorts else units
-        walked = walk(
-            self.memory, carried.memory, Told(units, seen, asking=asking),
-            truncate=self.truncate, lasts=self.lasts,
+    def forward(
+        self, inputs: WindowBatch, state: SegmentTextState | None = None
+    ) -> SegmentTextOutput:
+        """Read the windows of texts; with ``state``, continue the same texts."""
+        if inputs.document_windows is None:
+            raise ValueError("a text model with a memory needs inputs with document_windows")
+        encode_kwargs: dict[str, Any] = {"segments": inputs.segment_ids} if self.segments else {}
+        states = self.encode(inputs.tokens, inputs.mask, **encode_kwargs)  # w n d
+        states = states.to(self.out.weight.dtype)  # the memory stays exact
+        rows, window_mask = (  # b s
+            inputs.document_windows.clamp(min=0),
+            inputs.document_windows >= 0,
+        )
+        items = gather_rows(states, rows)  # b s n d
+        item_mask = gather_rows(inputs.answer_mask, rows) & window_mask.unsqueeze(-1)  # b s n
+        if state is None:
+            empty = self.memory.empty(len(rows), items[:, 0].unsqueeze(2))
+            state = SegmentTextState(empty, items.new_zeros(len(rows), items.shape[-1]))
+        queries = None if self.is_classifier else items
+        scan = scan_segments(
+            self.memory, state.memory, SegmentInputs(items, item_mask, queries=queries),
+            truncate=self.truncate, carry_memory=self.carry_memory,
         )  # fmt: skip
-        steps = list(walked)
-        last = mean_of(*last_of(units, seen, real))
-        last = torch.where(real.any(1, keepdim=True), last, carried.last)
-        carried = Carried(steps[-1].state if steps else carried.memory, last)
-        place = places_of(inputs.documents, len(states))  # w
-        if self.sorts:
-            scores, looked = self.of_texts(carried, place // max(rows.shape[1], 1))
+        steps = list(scan)
+        last_mean = masked_mean(*last_window(items, item_mask, window_mask))
+        last_mean = torch.where(window_mask.any(1, keepdim=True), last_mean, state.last_mean)
+        state = SegmentTextState(steps[-1].state if steps else state.memory, last_mean)
+        positions = positions_of_windows(inputs.document_windows, len(states))  # w
+        if self.is_classifier:
+            logits, slot_reads = self.classify_texts(state, positions // max(rows.shape[1], 1))
         else:
-            scores, looked = self.of_tokens(steps, states, inputs.inside, place)
-        return InTurn(scores.float(), states, looked, carried)
+            logits, slot_reads = self.label_tokens(steps, states, inputs.answer_mask, positions)
+        return SegmentTextOutput(logits.float(), states, slot_reads, state)
 
-    def of_texts(self, carried: Carried, owner: Tensor) -> tuple[Tensor, Looked | None]:
-        """The class of each text, said by all its windows (w c)."""
-        query = (carried.last + self.query).unsqueeze(1)  # b 1 d
-        reading = self.memory.read(carried.memory, query.unsqueeze(2))
-        known = self.known(carried.last.unsqueeze(1), reading.found)
-        scores = self.respond(None, reading, known, torch.ones_like(known[..., 0]).bool())  # b c
+    def classify_texts(
+        self, state: SegmentTextState, text_of_window: Tensor
+    ) -> tuple[Tensor, SlotReads | None]:
+        """Score the classes of each text, repeated for all its windows (w c)."""
+        query = (state.last_mean + self.query).unsqueeze(1)  # b 1 d
+        reading = self.memory.read(state.memory, query.unsqueeze(2))
+        text_states = self.add_found(state.last_mean.unsqueeze(1), reading.found)
+        logits = self.respond(  # b c
+            None, reading, text_states, torch.ones_like(text_states[..., 0]).bool()
+        )
         if self.training:
-            return take(scores, owner), None
-        looked = self.looked(carried.memory, reading)
-        return take(scores, owner), Looked(*(take(part, owner) for part in looked))
+            return gather_rows(logits, text_of_window), None
+        slot_reads = self.collect_slot_reads(state.memory, reading)
+        return gather_rows(logits, text_of_window), SlotReads(
+            *(gather_rows(tensor, text_of_window) for tensor in slot_reads)
+        )
 
-    def of_tokens(
-        self, steps: list[Step], states: Tensor, inside: Tensor, place: Tensor
-    ) -> tuple[Tensor, Looked | None]:
-        """What is said of every token, with what it found: w …."""
+    def label_tokens(
+        self, steps: list[SegmentStep], states: Tensor, answer_mask: Tensor, positions: Tensor
+    ) -> tuple[Tensor, SlotReads | None]:
+        """Respond about every token, given its read of the memory: w …."""
         readings = [step.reading for step in steps if step.reading is not None]
-        found = torch.stack([reading.found for reading in readings], 1).flatten(0, 1)  # (b s) n d
-        scores = self.respond(None, None, self.known(states, take(found, place)), inside)
+        memory_output = torch.stack(  # (b s) n d
+            [reading.found for reading in readings], 1
+        ).flatten(0, 1)
+        logits = self.respond(
+            None, None, self.add_found(states, gather_rows(memory_output, positions)), answer_mask
+        )
         if self.training:
-            return scores, None
-        each = [self.looked(step.before, reading) for step, reading in zip(steps, readings)]
-        looked = Looked(*(take(torch.stack(own, 1).flatten(0, 1), place) for own in zip(*each)))
-        return scores, looked
+            return logits, None
+        step_reads = [
+            self.collect_slot_reads(step.state_before, reading)
+            for step, reading in zip(steps, readings)
+        ]
+        slot_reads = SlotReads(
+            *(
+                gather_rows(torch.stack(tensors, 1).flatten(0, 1), positions)
+                for tensors in zip(*step_reads)
+            )
+        )
+        return logits, slot_reads
 
-    def known(self, states: Tensor, found: Tensor) -> Tensor:
-        """States … d that know what was found for them."""
-        found = found.to(states.dtype)
-        inner = nn.functional.gelu(self.join(torch.cat([states, found], -1)))
-        return self.norm(states + found + self.out(inner))
+    def add_found(self, states: Tensor, memory_output: Tensor) -> Tensor:
+        """Combine states (… d) with their memory reads (… d)."""
+        memory_output = memory_output.to(states.dtype)
+        inner = nn.functional.gelu(self.join(torch.cat([states, memory_output], -1)))
+        return self.norm(states + memory_output + self.out(inner))
 
     @torch.no_grad()
-    def looked(self, memory: Any, reading: Reading) -> Looked:
-        """The slots that were read most, b n m, and what each holds; always as many of both."""
-        read = reading.weights.float().mean((1, 2))  # b n a
-        most = read.topk(min(TOLD, read.shape[-1]), dim=-1)
-        slots = most.indices.masked_fill(most.values <= 0, -1)
-        sources, shares = memory.origins  # b a r
-        room = self.memory.slots
-        told = min(TOLD, room)
-        return Looked(
-            widened(slots, 2, told, -1), widened(most.values, 2, told, 0),
-            widened(sources, 1, room, -1), widened(shares, 1, room, 0),
+    def collect_slot_reads(self, memory_state: Any, reading: Reading) -> SlotReads:
+        """List each token's most read slots (b n m) and all slots' sources, padded."""
+        weights = reading.weights.float().mean((1, 2))  # b n a
+        top = weights.topk(min(MAX_EVIDENCE_SLOTS, weights.shape[-1]), dim=-1)
+        slots = top.indices.masked_fill(top.values <= 0, -1)
+        sources, shares = memory_state.origins  # b a r
+        num_slots = self.memory.num_slots
+        num_listed = min(MAX_EVIDENCE_SLOTS, num_slots)
+        return SlotReads(
+            pad_axis(slots, 2, num_listed, -1), pad_axis(top.values, 2, num_listed, 0),
+            pad_axis(sources, 1, num_slots, -1), pad_axis(shares, 1, num_slots, 0),
         )  # fmt: skip
 
 
-def last_of(units: Tensor, seen: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-    """The states (b n d) of each text's last window, and which of them are its tokens (b n)."""
-    last = (real.sum(1) - 1).clamp(min=0)  # b
-    each = torch.arange(len(last), device=last.device)
-    return units[each, last], seen[each, last]
+def last_window(states: Tensor, mask: Tensor, window_mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Select each text's last window: its states (b n d) and mask (b n)."""
+    last_index = (window_mask.sum(1) - 1).clamp(min=0)  # b
+    rows = torch.arange(len(last_index), device=last_index.device)
+    return states[rows, last_index], mask[rows, last_index]
 
 
-def places_of(documents: Tensor, windows: int) -> Tensor:
-    """Where each window (w) stands in the table of documents (b s), flat; padding is anywhere."""
-    flat = documents.flatten()
-    spot = torch.where(flat >= 0, flat, windows)
+def positions_of_windows(document_windows: Tensor, num_windows: int) -> Tensor:
+    """Invert the table of documents (b s): each window's flat position in it (w).
+
+    A window that is in no document gets any position.
+    """
+    flat = document_windows.flatten()
+    window = torch.where(flat >= 0, flat, num_windows)
     order = torch.arange(len(flat), device=flat.device)
-    return flat.new_zeros(windows + 1).scatter(0, spot, order)[:windows]
+    return flat.new_zeros(num_windows + 1).scatter(0, window, order)[:num_windows]
 
 
-def widened(part: Tensor, axis: int, size: int, value: float) -> Tensor:
-    """As long as ``size`` along an axis, ``value`` behind."""
-    shape = list(part.shape)
-    shape[axis] = size - part.shape[axis]
-    return torch.cat([part, part.new_full(shape, value)], axis)
+def pad_axis(values: Tensor, axis: int, size: int, fill: float) -> Tensor:
+    """Pad an axis to ``size`` with ``fill``."""
+    shape = list(values.shape)
+    shape[axis] = size - values.shape[axis]
+    return torch.cat([values, values.new_full(shape, fill)], axis)

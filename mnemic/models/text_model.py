@@ -1,4 +1,4 @@
-"""A network without a memory: I and R alone, over windows of texts.
+"""A network without a memory: an encoder and a response over windows of texts.
 
 Shapes: b windows, n tokens, t tokens of all windows, e texts, s windows of the longest, d width.
 """
@@ -8,69 +8,78 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from mnemic.encode import TransformerEncoder
-from mnemic.encode.packed import Packed
+from mnemic.encode.packed import PackedMask
 
 
-class Windows(NamedTuple):
-    """What a network without a memory reads: windows of texts, each by itself."""
+class WindowBatch(NamedTuple):
+    """A batch of windows of texts, with masks."""
 
     tokens: Tensor  # b n, ids
     mask: Tensor  # b n, True = a real token
-    segments: Tensor  # b n, 1 = of the second text of a pair
-    inside: Tensor  # b n, True = a token that an answer may be about, none of the special ones
-    room: int = 0  # that many tokens are no padding, at most; 0: nobody has counted
-    said: Tensor | None = None  # b m, an answer in the making, for a response that goes on with it
-    documents: Tensor | None = None  # e s, the windows of each text in their order; -1 = none
+    segment_ids: Tensor  # b n, 1 = a token of the second text of a pair
+    answer_mask: Tensor  # b n, True = an answer may be about the token; False = special, padding
+    max_tokens: int = 0  # upper bound of the number of real tokens; 0 = unknown
+    decoder_tokens: Tensor | None = None  # b m, answers so far, for a response that decodes
+    document_windows: Tensor | None = None  # e s, the windows of each text in order; -1 = none
 
 
-class Row(NamedTuple):
-    """Windows one after another in one row, so that nothing is padded; R answers about some."""
+class PackedBatch(NamedTuple):
+    """Windows concatenated into one row without padding; the response sees some of them."""
 
     tokens: Tensor  # 1 t, ids
-    mask: Packed  # where each window ends
-    segments: Tensor  # 1 t
+    mask: PackedMask  # the boundaries of the windows
+    segment_ids: Tensor  # 1 t
     positions: Tensor  # 1 t, counted from the first token of each window
-    inside: Tensor  # 1 t
-    places: Tensor  # b n, where in the row the tokens stand of the windows that R answers about
-    real: Tensor  # b n, True = of that window
+    answer_mask: Tensor  # 1 t
+    token_indices: Tensor  # b n, indices in the row of the tokens that the response sees
+    token_mask: Tensor  # b n, True = a token of that window, False = padding
 
 
-class Read(NamedTuple):
-    """What a network without a memory makes of its windows."""
+class TextOutput(NamedTuple):
+    """Logits and hidden states of a network without a memory."""
 
-    scores: Any  # b …, as the response has them
-    states: Tensor  # b n d; of a row 1 t d
+    logits: Any  # b …, in the shape of the response
+    states: Tensor  # b n d; 1 t d for a packed batch
 
 
-class Reader(nn.Module):
-    """A network without a memory: I and R alone, such as a plain BERT.
+class TextModel(nn.Module):
+    """A network without a memory, such as a plain BERT with a task head.
 
-    R is handed no query and no reading, and as its mask which states it may answer about.
+    The response gets no query and no reading; its mask says which states an answer may be about.
     """
 
-    rolls = 0  # nothing is drawn while training but dropout
+    num_uniforms = 0  # training draws no random numbers but dropout's
 
     def __init__(self, encode: nn.Module, respond: nn.Module, *, segments: bool = False) -> None:
         super().__init__()
         self.encode, self.respond = encode, respond
-        self.segments = segments  # whether I tells the two texts of a pair apart
+        self.segments = segments  # whether the encoder takes segment ids
 
-    def forward(self, inputs: Windows | Row) -> Read:
-        told: dict[str, Any] = {"segments": inputs.segments} if self.segments else {}
-        if isinstance(inputs, Windows):
+    def forward(self, inputs: WindowBatch | PackedBatch) -> TextOutput:
+        """Encode windows and respond to each by itself."""
+        encode_kwargs: dict[str, Any] = {"segments": inputs.segment_ids} if self.segments else {}
+        if isinstance(inputs, WindowBatch):
             if isinstance(self.encode, TransformerEncoder):
-                told["room"] = inputs.room
-            states = self.encode(inputs.tokens, inputs.mask, **told)  # b n d
-            said = {} if inputs.said is None else {"said": inputs.said}
-            scores = self.respond(None, None, states, inputs.inside, **said)
+                encode_kwargs["max_tokens"] = inputs.max_tokens
+            states = self.encode(inputs.tokens, inputs.mask, **encode_kwargs)  # b n d
+            response_kwargs = (
+                {} if inputs.decoder_tokens is None else {"decoder_tokens": inputs.decoder_tokens}
+            )
+            logits = self.respond(None, None, states, inputs.answer_mask, **response_kwargs)
         else:
-            states = self.encode(inputs.tokens, inputs.mask, positions=inputs.positions, **told)
-            inside = take(inputs.inside[0], inputs.places) & inputs.real  # b n
-            scores = self.respond(None, None, take(states[0], inputs.places), inside)
-        # Products may be in half the bits; losses are not.
-        return Read(scores.float() if isinstance(scores, Tensor) else scores, states)
+            states = self.encode(
+                inputs.tokens, inputs.mask, positions=inputs.positions, **encode_kwargs
+            )
+            answer_mask = (  # b n
+                gather_rows(inputs.answer_mask[0], inputs.token_indices) & inputs.token_mask
+            )
+            logits = self.respond(
+                None, None, gather_rows(states[0], inputs.token_indices), answer_mask
+            )
+        # Matmuls may run in 16 bits; losses do not.
+        return TextOutput(logits.float() if isinstance(logits, Tensor) else logits, states)
 
 
-def take(states: Tensor, rows: Tensor) -> Tensor:
-    """``states[rows]`` (u … → b n …), by the kind of indexing whose gradient is fastest."""
+def gather_rows(states: Tensor, rows: Tensor) -> Tensor:
+    """Gather ``states[rows]`` (u … → b n …) by the indexing with the fastest gradient."""
     return states.index_select(0, rows.flatten()).unflatten(0, rows.shape)

@@ -1,4 +1,4 @@
-"""What a network is trained for: pure corruptions and losses, apart from the networks."""
+"""Training objectives: losses, and the masking of tokens, as functions of a network's output."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,29 +7,29 @@ from mnemic.objectives.answer import AnswerLoss
 from mnemic.objectives.answers import AnswersLoss
 from mnemic.objectives.bert_mass import BertMassLoss, NextWordLoss
 from mnemic.objectives.classes import ClassLoss, NumberLoss
-from mnemic.objectives.contract import Carried as Carried
+from mnemic.objectives.contract import CarriedState as CarriedState
 from mnemic.objectives.contract import Loss as Loss
-from mnemic.objectives.facts import AnswerAndFacts, AnswerAndGates
-from mnemic.objectives.next_token import NextLoss
+from mnemic.objectives.facts import AnswerAndFactsLoss, AnswerAndGatesLoss
+from mnemic.objectives.next_token import NextTokenLoss
 from mnemic.objectives.pretraining import PretrainingLoss
 from mnemic.objectives.ranking import RankingLoss
-from mnemic.objectives.retrieve_and_read import ReadingLoss
+from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss
 from mnemic.objectives.spans import SpanLoss
 from mnemic.objectives.tags import TagLoss
 
 OBJECTIVES: dict[str, Callable[..., Any]] = {
     "answer": AnswerLoss,
     "answers": AnswersLoss,
-    "answer+facts": AnswerAndFacts,
-    "answer+gates": AnswerAndGates,
+    "answer+facts": AnswerAndFactsLoss,
+    "answer+gates": AnswerAndGatesLoss,
     "bert-mass": BertMassLoss,
     "classes": ClassLoss,
     "masked": PretrainingLoss,
-    "next": NextLoss,
+    "next": NextTokenLoss,
     "next-word": NextWordLoss,
     "numbers": NumberLoss,
     "ranking": RankingLoss,
-    "reading": ReadingLoss,
+    "reading": RetrieveAndReadLoss,
     "spans": SpanLoss,
     "tags": TagLoss,
 }

@@ -1,4 +1,4 @@
-"""Learn from the right answer alone.
+"""Cross-entropy of the right answer.
 
 Shapes: b batch, m questions, v vocabulary.
 """
@@ -8,19 +8,22 @@ from typing import Any
 from torch import Tensor, nn
 
 from mnemic.models import IGNORE
-from mnemic.objectives.contract import Carried, Loss
+from mnemic.objectives.contract import CarriedState, Loss
 
 
 class AnswerLoss:
-    """Cross-entropy of the answer word; targets equal to IGNORE are not asked for."""
+    """Cross-entropy of the answer; targets equal to IGNORE are left out."""
 
-    def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
-        total, targets = cross_entropy(network(batch.inputs).scores, batch.answers)
-        return Loss(total, targets, carried)
+    def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
+        total, num_targets = cross_entropy(network(batch.inputs).logits, batch.answers)
+        return Loss(total, num_targets, carried)
 
 
-def cross_entropy(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """The summed cross-entropy and the number of targets: ``scores`` b m v, ``targets`` b m."""
-    asked = targets != IGNORE  # b m
-    chosen = scores.log_softmax(-1).gather(-1, targets.clamp(min=0).unsqueeze(-1)).squeeze(-1)
-    return -(chosen * asked).sum(), asked.sum()
+def cross_entropy(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the summed cross-entropy and the number of targets that are not IGNORE.
+
+    ``logits`` b m v, ``targets`` b m.
+    """
+    valid = targets != IGNORE  # b m
+    log_probs = logits.log_softmax(-1).gather(-1, targets.clamp(min=0).unsqueeze(-1)).squeeze(-1)
+    return -(log_probs * valid).sum(), valid.sum()

@@ -1,6 +1,6 @@
-"""Learn from a set of right answers, ranked among candidates.
+"""Marginal likelihood of several right answers among sampled candidates.
 
-Shapes: b batch, m questions, a answers of the question that has most, c candidates.
+Shapes: b batch, m questions, a answers (of the question with the most), c candidates.
 """
 
 from typing import Any
@@ -8,17 +8,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.memn2n import HIDDEN
+from mnemic.memory.memn2n import MASKED_SCORE
 from mnemic.models import IGNORE
 from mnemic.objectives.contract import Loss
 
 
 class AnswersLoss:
-    """``-log Σ p(right)``: any of the right answers will do, and none is a wrong one of the others.
+    """Negative log-likelihood of any right answer: ``-log Σ p(right)``.
 
-    p is a softmax over candidates: what the batch's memories hold, its right answers, and about
-    ``negatives`` other entities (1000 in the authors' code): evenly spread ones, others in each
-    batch, and no dice. As ``answer`` where one answer is right and every word is a candidate.
+    p is a softmax over candidates: the entities in the batch's memories, its right answers, and
+    about ``negatives`` other entities (1000 in the authors' code). These are evenly spaced,
+    different in each batch, and not random. With one right answer and all words as candidates it
+    equals ``answer``.
     """
 
     def __init__(self, *, negatives: int = 1000) -> None:
@@ -27,29 +28,29 @@ class AnswersLoss:
         self.negatives = negatives
 
     def __call__(self, network: nn.Module, batch: Any, carried: Any = None) -> Loss:
-        others = spread(batch.entities, self.negatives, batch.candidates.sum())
-        candidates = torch.cat([batch.candidates, others]).unique()
-        scores = network(batch.inputs._replace(candidates=candidates)).scores
-        total, targets = rank(scores, batch.answers, candidates)
-        return Loss(total, targets, carried)
+        negatives = sample_evenly(batch.entities, self.negatives, batch.candidates.sum())
+        candidates = torch.cat([batch.candidates, negatives]).unique()
+        logits = network(batch.inputs._replace(candidates=candidates)).logits
+        total, num_targets = marginal_nll(logits, batch.answers, candidates)
+        return Loss(total, num_targets, carried)
 
 
-def spread(ids: Tensor, count: int, start: Tensor) -> Tensor:
-    """About ``count`` of the ids, evenly spread, the first one chosen by the number ``start``."""
+def sample_evenly(ids: Tensor, count: int, start: Tensor) -> Tensor:
+    """Sample about ``count`` evenly spaced ids; ``start`` decides the first one."""
     if not count:
         return ids[:0]
     step = -(-len(ids) // count)
     return ids[int(start % step) :: step]
 
 
-def rank(scores: Tensor, answers: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
-    """Summed loss and number of targets: ``scores`` b m c, ``answers`` b m a, ``candidates`` c.
+def marginal_nll(logits: Tensor, answers: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the summed ``-log Σ p(right)`` and the number of questions that have an answer.
 
-    ``candidates`` are in order, and all right answers are among them. A question without a known
-    right answer (all IGNORE) is not asked.
+    ``logits`` b m c, ``answers`` b m a, ``candidates`` c. ``candidates`` are sorted and contain all
+    right answers. A question without a known right answer (all IGNORE) is left out.
     """
-    here = answers != IGNORE  # b m a
-    asked = here.any(-1)  # b m
-    places = torch.searchsorted(candidates, answers.clamp(min=0)).clamp(max=len(candidates) - 1)
-    right = scores.gather(-1, places).masked_fill(~here, HIDDEN).logsumexp(-1)
-    return ((scores.logsumexp(-1) - right) * asked).sum(), asked.sum()
+    valid = answers != IGNORE  # b m a
+    has_answer = valid.any(-1)  # b m
+    columns = torch.searchsorted(candidates, answers.clamp(min=0)).clamp(max=len(candidates) - 1)
+    answer_logsumexp = logits.gather(-1, columns).masked_fill(~valid, MASKED_SCORE).logsumexp(-1)
+    return ((logits.logsumexp(-1) - answer_logsumexp) * has_answer).sum(), has_answer.sum()

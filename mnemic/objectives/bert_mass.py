@@ -1,7 +1,9 @@
-"""The seven losses of BERT-MASS, each by its name with a weight of its own.
+"""The seven losses of BERT-MASS, each with a name and a weight.
 
-Shapes: b documents, s segments, n tokens, p units of a segment, u units of a document, l lessons,
-j tokens of a unit, f facts, a slots, r sources of a slot, k hops, h heads, v vocabulary.
+A unit is what is written to memory: a token or a sentence, as ``carry.unit`` says.
+
+Shapes: b documents, s segments, n tokens, p units of a segment, u units of a document, l probed
+units, j tokens of a unit, f facts, a slots, r sources of a slot, k hops, h heads, v vocabulary.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,39 +12,40 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.blended import Blended
-from mnemic.memory.parts.controller import entropy
-from mnemic.memory.parts.hops import HIDDEN
+from mnemic.memory.blended import BlendedState
+from mnemic.memory.parts.controller import bernoulli_entropy
+from mnemic.memory.parts.hops import MASKED_SCORE
 from mnemic.models import IGNORE
-from mnemic.models.inputs import OTHER, OUTSIDE, Lesson, Recalled, Segments
-from mnemic.models.segment_model import Lessons
+from mnemic.models.inputs import NOT_A_FACT, OUTSIDE_STORY, SegmentBatch, SegmentOutput, WriteProbe
+from mnemic.models.segment_model import ProbeDetail
 from mnemic.objectives.answer import cross_entropy
-from mnemic.objectives.contract import Carried, Loss, weighted
-from mnemic.objectives.masking import MASKINGS, ROLLS, corrupt
-from mnemic.objectives.pretraining import TOKENS, check_weights, next_losses
-from mnemic.objectives.uniforms import rolls
+from mnemic.objectives.contract import CarriedState, Loss, sum_weighted
+from mnemic.objectives.masking import MASKINGS, NUM_UNIFORMS, mask_tokens
+from mnemic.objectives.pretraining import TOKEN_MASKING, check_weights, next_sentence_losses
+from mnemic.objectives.uniforms import make_uniforms
 from mnemic.recipe import build
 
-TINY = 1e-9  # a probability is at least this
+MIN_PROBABILITY = 1e-9  # keeps the logarithm finite
 
 
 class BertMassLoss:
-    """``Σ weight · loss`` over pred, seq, ctrl, write, read, mlm and nsp; 0 leaves one out.
+    """The weighted sum of the losses pred, seq, ctrl, write, read, mlm and nsp.
 
-    - ``pred``: the answer's first word; ``seq``: its 2nd to its last.
-    - ``ctrl``: −log p(u* | s) + ``beta`` · H(u). u* is 1 for units of supporting facts where the
-      data marks them, else for those whose slots the question's read weighed above average. With
-      ``spare``, other sentences of the same story are not judged: the next question may be about
-      them. Else they are worth as little as background. With ``ranks`` every sentence that some
-      question is about is needed, and u* is told apart from the rest of its document instead of
-      by itself: p is a softmax of the log-odds over all units, H its entropy.
-    - ``write``: the tokens that went in can be said from what memory holds of them, and
+    - ``pred``: cross-entropy of the answer's first word; ``seq``: of its other words.
+    - ``ctrl``: −log p(u* | s) + ``beta`` · H(u), for the controller that decides what to write.
+      u* is 1 for units of supporting facts where the data annotates them, else for units whose
+      slots the question's read weighed above average. With ``spare``, other sentences of the same
+      story are left out, since the next question may be about them; without it they count as
+      background. With ``ranks`` every sentence that some question is about has u* = 1, and p is a
+      softmax over all units of the document instead of one sigmoid per unit, H its entropy.
+    - ``write``: cross-entropy of the tokens that were just written, decoded from memory, plus
       ``gamma`` · ‖m − m̃‖², how far the slots moved, as a mean over slots.
-    - ``read``: the question's hops find its facts, one after another; where no facts are marked,
-      what was just written finds its own slot.
-    - ``mlm``, ``nsp``: masked words, which memory helps to tell; whether the document goes on so.
+    - ``read``: the question's hops find its facts, one after another; where no facts are annotated,
+      each unit that was just written finds its slot.
+    - ``mlm``: masked words, with the help of memory; ``nsp``: next-sentence prediction.
 
-    Each is a mean over what it asks for. ``masking`` is a kind of ``MASKINGS``.
+    Each loss is a mean over its targets; a weight of 0 leaves it out. ``masking`` is a kind of
+    ``MASKINGS``.
     """
 
     def __init__(
@@ -59,7 +62,7 @@ class BertMassLoss:
         gamma: float = 0.01,
         spare: bool = False,
         ranks: bool = False,
-        masking: Mapping[str, Any] = TOKENS,
+        masking: Mapping[str, Any] = TOKEN_MASKING,
     ) -> None:
         self.weights = {"pred": pred, "seq": seq, "ctrl": ctrl, "write": write, "read": read}
         self.weights |= {"mlm": mlm, "nsp": nsp}
@@ -67,231 +70,256 @@ class BertMassLoss:
         self.beta, self.gamma, self.spare, self.ranks = beta, gamma, spare, ranks
         self.masking = build(MASKINGS, masking)
 
-    def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
-        return weighted(self.parts(network, batch), self.weights)._replace(carried=carried)
-
-    def parts(self, network: nn.Module, batch: Any) -> dict[str, Loss]:
-        """Each loss by its name; those of weight 0 are not there."""
-        due = {name for name, weight in self.weights.items() if weight}
-        inputs, words = batch.inputs, None
-        if "mlm" in due:
-            inputs, words = self.hidden(batch)
-        output = network(inputs, lessons=self.lessons(batch))
-        found = {}
-        if "pred" in due:
-            found["pred"] = Loss(*cross_entropy(output.scores.float(), batch.answers[:, :1]))
-        if "seq" in due:
-            found["seq"] = Loss(*cross_entropy(output.rest.float(), batch.answers[:, 1:]))
-        if words is not None:
-            found["mlm"] = Loss(*cross_entropy(output.words.float(), words))
-        if "nsp" in due:
-            each = next_losses(output.follows, batch.follows)
-            found["nsp"] = Loss(each.sum(), (batch.follows != IGNORE).sum())
-        if output.lessons:
-            facts = fact_units(output.lessons, batch.facts, inputs)  # b u
-            if "ctrl" in due:
-                found["ctrl"] = self.controlled(output, facts, batch.marked)
-            if "write" in due:
-                found["write"] = write_loss(output.lessons, self.gamma)
-            if "read" in due:
-                found["read"] = read_loss(output, facts, batch.marked, batch.chain)
-        return found
-
-    def controlled(self, output: Recalled, facts: Tensor, marked: Tensor) -> Loss:
-        """The loss ctrl; ``facts`` b u says which fact each unit is of."""
-        if self.ranks:
-            return ranking_loss(output, facts != OUTSIDE, marked, self.beta)
-        judged = facts != OTHER if self.spare else None
-        return controller_loss(output, facts >= 0, marked, self.beta, judged)
-
-    def lessons(self, batch: Any) -> Lessons:
-        """What the losses need to know of writing."""
-        due = {name for name, weight in self.weights.items() if weight}
-        if "write" in due or ("read" in due and not batch.proven):
-            return "asked"
-        return "written" if due & {"ctrl", "read"} else "none"
-
-    def hidden(self, batch: Any) -> tuple[Segments, Tensor]:
-        """The documents with some words hidden, and which these were.
-
-        What proves an answer is not hidden: nobody could give it then.
-        """
-        inputs: Segments = batch.inputs
-        shape = inputs.tokens.shape
-        flat = inputs.tokens.flatten(1)  # b (s n)
-        dice = rolls(batch.keys, flat.shape[1], ROLLS)
-        fixed = ~(inputs.inside & ~batch.needed).flatten(1)
-        chosen = self.masking(fixed, batch.starts.flatten(1), dice[0])
-        shown, targets = corrupt(
-            flat, chosen, dice[1:], hidden=batch.hidden, ordinary=batch.ordinary
+    def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
+        return sum_weighted(self.compute_losses(network, batch), self.weights)._replace(
+            carried=carried
         )
-        changed = inputs._replace(tokens=shown.view(shape), hidden=chosen.view(shape))
-        return changed, targets[targets != IGNORE]
+
+    def compute_losses(self, network: nn.Module, batch: Any) -> dict[str, Loss]:
+        """Compute each loss by name; those of weight 0 are left out."""
+        active = {name for name, weight in self.weights.items() if weight}
+        inputs, mlm_targets = batch.inputs, None
+        if "mlm" in active:
+            inputs, mlm_targets = self.mask_inputs(batch)
+        output = network(inputs, probes=self.choose_probes(batch))
+        losses = {}
+        if "pred" in active:
+            losses["pred"] = Loss(*cross_entropy(output.logits.float(), batch.answers[:, :1]))
+        if "seq" in active:
+            losses["seq"] = Loss(*cross_entropy(output.rest_logits.float(), batch.answers[:, 1:]))
+        if mlm_targets is not None:
+            losses["mlm"] = Loss(*cross_entropy(output.masked_logits.float(), mlm_targets))
+        if "nsp" in active:
+            nsp_losses = next_sentence_losses(output.nsp_logits, batch.follows)
+            losses["nsp"] = Loss(nsp_losses.sum(), (batch.follows != IGNORE).sum())
+        if output.write_probes:
+            facts = number_unit_facts(output.write_probes, batch.facts, inputs)  # b u
+            if "ctrl" in active:
+                losses["ctrl"] = self.compute_controller_loss(output, facts, batch.has_facts)
+            if "write" in active:
+                losses["write"] = write_loss(output.write_probes, self.gamma)
+            if "read" in active:
+                losses["read"] = read_loss(output, facts, batch.has_facts, batch.max_facts)
+        return losses
+
+    def compute_controller_loss(
+        self, output: SegmentOutput, facts: Tensor, has_facts: Tensor
+    ) -> Loss:
+        """Compute the loss ctrl; ``facts`` b u holds the fact number of each unit."""
+        if self.ranks:
+            return ranking_loss(output, facts != OUTSIDE_STORY, has_facts, self.beta)
+        graded = facts != NOT_A_FACT if self.spare else None
+        return controller_loss(output, facts >= 0, has_facts, self.beta, graded)
+
+    def choose_probes(self, batch: Any) -> ProbeDetail:
+        """Choose which probes of writing the active losses need."""
+        active = {name for name, weight in self.weights.items() if weight}
+        if "write" in active or ("read" in active and not batch.all_have_facts):
+            return "read"
+        return "written" if active & {"ctrl", "read"} else "none"
+
+    def mask_inputs(self, batch: Any) -> tuple[SegmentBatch, Tensor]:
+        """Mask some tokens of the documents; return the inputs and the original ids.
+
+        Tokens that prove an answer are never masked, as the question could not be answered then.
+        """
+        inputs: SegmentBatch = batch.inputs
+        shape = inputs.tokens.shape
+        original = inputs.tokens.flatten(1)  # b (s n)
+        uniforms = make_uniforms(batch.keys, original.shape[1], NUM_UNIFORMS)
+        unmaskable = ~(inputs.text_mask & ~batch.fact_mask).flatten(1)
+        mask = self.masking(unmaskable, batch.starts.flatten(1), uniforms[0])
+        tokens, targets = mask_tokens(
+            original, mask, uniforms[1:], mask_id=batch.hidden, random_ids=batch.ordinary
+        )
+        masked_inputs = inputs._replace(tokens=tokens.view(shape), prediction_mask=mask.view(shape))
+        return masked_inputs, targets[targets != IGNORE]
 
 
 class NextWordLoss:
-    """Cross-entropy of the next word at every token, which memory helps to tell.
+    """Cross-entropy of the next token at every position, with the help of memory.
 
-    For encoders that do not look ahead, such as ``recurrent``: the memory-augmented network (MANN)
-    by itself. A segment's tokens read what was written before it.
+    For causal encoders such as ``recurrent``: the memory-augmented network (MANN) alone. The tokens
+    of a segment read what was written before that segment.
     """
 
-    def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
-        inputs, words = next_words(batch)
-        return Loss(*cross_entropy(network(inputs).words.float(), words), carried)
+    def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
+        inputs, targets = select_next_tokens(batch)
+        return Loss(*cross_entropy(network(inputs).masked_logits.float(), targets), carried)
 
 
-def next_words(batch: Any) -> tuple[Segments, Tensor]:
-    """The documents, asked at every token that another one follows, and which these are."""
-    inputs: Segments = batch.inputs
-    known = inputs.mask.roll(-1, 2)
-    known[..., -1] = False
-    places = inputs.mask & known
-    return inputs._replace(hidden=places), inputs.tokens.roll(-1, 2)[places]
+def select_next_tokens(batch: Any) -> tuple[SegmentBatch, Tensor]:
+    """Set the prediction mask to tokens that have a next one; return the next tokens."""
+    inputs: SegmentBatch = batch.inputs
+    has_next = inputs.mask.roll(-1, 2)
+    has_next[..., -1] = False
+    mask = inputs.mask & has_next
+    return inputs._replace(prediction_mask=mask), inputs.tokens.roll(-1, 2)[mask]
 
 
-def fact_units(lessons: Sequence[Lesson], facts: Tensor, inputs: Segments) -> Tensor:
-    """Which fact each unit of a document is of, b u, in the order of segments.
+def number_unit_facts(probes: Sequence[WriteProbe], facts: Tensor, inputs: SegmentBatch) -> Tensor:
+    """Compute the fact number of each unit of a document: b u.
 
-    ``facts`` b s n says it of tokens.
+    Units are in the order of segments. ``facts`` b s n holds the fact number of each token.
     """
-    batch, segments, length = facts.shape
-    units = sum(lesson.seen.shape[1] for lesson in lessons)
-    if inputs.sentences is None or units == segments * length:
+    batch, num_segments, length = facts.shape
+    num_units = sum(probe.mask.shape[1] for probe in probes)
+    if inputs.sentence_ids is None or num_units == num_segments * length:
         return facts.flatten(1)
-    own = inputs.sentences.flatten(0, 1).clamp(min=0)  # (b s) n; what is in none is of no fact
-    room = facts.new_full((len(own), units // segments), OUTSIDE)
-    return room.scatter_reduce(1, own, facts.flatten(0, 1), "amax").view(batch, units)
+    # A token that is in no sentence has no fact either, so it may go to sentence 0.
+    sentence_ids = inputs.sentence_ids.flatten(0, 1).clamp(min=0)  # (b s) n
+    no_facts = facts.new_full((len(sentence_ids), num_units // num_segments), OUTSIDE_STORY)
+    return no_facts.scatter_reduce(1, sentence_ids, facts.flatten(0, 1), "amax").view(
+        batch, num_units
+    )
 
 
 def controller_loss(
-    output: Recalled,
+    output: SegmentOutput,
     needed: Tensor,
-    marked: Tensor,
+    has_facts: Tensor,
     beta: float,
-    judged: Tensor | None = None,
+    graded: Tensor | None = None,
 ) -> Loss:
-    """−log p(u* | s) + β H(u), summed over units; what was not marked is told by later reads.
+    """Binary cross-entropy of the controller: −log p(u* | s) + β H(u), summed over units.
 
-    Of what was marked, only units that are ``judged`` (b u) count; None: all.
+    In documents that have annotated facts (``has_facts`` b) only ``graded`` units (b u) count
+    (None: all of them); in other documents the question's read decides which units were needed.
     """
-    odds, seen, wanted = taught_units(output, needed, marked)
-    goal = wanted.to(odds.dtype)
-    lost = nn.functional.binary_cross_entropy_with_logits(odds, goal, reduction="none")
-    counted = seen if judged is None else seen & (judged | ~marked.unsqueeze(1))
-    return Loss(((lost + beta * entropy(odds)) * counted).sum(), counted.sum())
+    logits, valid, is_needed = collect_controller_targets(output, needed, has_facts)
+    targets = is_needed.to(logits.dtype)
+    losses = nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="none")
+    counted = valid if graded is None else valid & (graded | ~has_facts.unsqueeze(1))
+    return Loss(((losses + beta * bernoulli_entropy(logits)) * counted).sum(), counted.sum())
 
 
-def ranking_loss(output: Recalled, needed: Tensor, marked: Tensor, beta: float) -> Loss:
-    """−log p(u* | s) + β H(p), a mean over the units of u*, summed over documents that have some.
+def ranking_loss(output: SegmentOutput, needed: Tensor, has_facts: Tensor, beta: float) -> Loss:
+    """Softmax cross-entropy of the controller: −log p(u* | s) + β H(p), summed over documents.
 
-    What is kept is a matter of order: a unit that is needed has to be worth more than others.
+    It is a mean over the needed units of a document. Which units a memory keeps depends on their
+    order alone, so needed units only have to score higher than the others.
     """
-    odds, seen, wanted = taught_units(output, needed, marked)
-    chances = odds.masked_fill(~seen, HIDDEN).log_softmax(1)  # b u
-    wanted = wanted & seen
-    lost = -(chances * wanted).sum(1) / wanted.sum(1).clamp(min=1)
-    spread = -(chances.exp() * chances * seen).sum(1)
-    due = wanted.any(1)
-    return Loss(((lost + beta * spread) * due).sum(), due.sum())
+    logits, valid, is_needed = collect_controller_targets(output, needed, has_facts)
+    log_probs = logits.masked_fill(~valid, MASKED_SCORE).log_softmax(1)  # b u
+    is_needed = is_needed & valid
+    losses = -(log_probs * is_needed).sum(1) / is_needed.sum(1).clamp(min=1)
+    entropies = -(log_probs.exp() * log_probs * valid).sum(1)
+    has_needed = is_needed.any(1)
+    return Loss(((losses + beta * entropies) * has_needed).sum(), has_needed.sum())
 
 
-def taught_units(output: Recalled, needed: Tensor, marked: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Of all units, b u each: the controller's log-odds, which are real, which turned out needed.
+def collect_controller_targets(
+    output: SegmentOutput, needed: Tensor, has_facts: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Collect the logits, the mask and the targets of the controller: b u each.
 
-    Where nothing is ``marked`` later reads tell.
+    In documents without annotated facts the needed units are those that the question read.
     """
-    odds = torch.cat([odds_of(lesson) for lesson in output.lessons], 1).float()
-    seen = torch.cat([lesson.seen for lesson in output.lessons], 1)
-    return odds, seen, torch.where(marked.unsqueeze(1), needed, read_units(output, seen))
+    logits = torch.cat([controller_logits_of(probe) for probe in output.write_probes], 1).float()
+    valid = torch.cat([probe.mask for probe in output.write_probes], 1)
+    return (
+        logits,
+        valid,
+        torch.where(has_facts.unsqueeze(1), needed, find_read_units(output, valid)),
+    )
 
 
-def odds_of(lesson: Lesson) -> Tensor:
-    """The controller's log-odds, b p; a memory without one has none to be taught."""
-    odds = lesson.written.stored
-    if odds is None:
-        raise ValueError("the loss ctrl is of a controller, which this memory does not have")
-    return odds
+def controller_logits_of(probe: WriteProbe) -> Tensor:
+    """The controller's logits of one write: b p."""
+    logits = probe.written.salience_logits
+    if logits is None:
+        raise ValueError("the loss ctrl needs a memory with a controller; set objective.ctrl=0")
+    return logits
 
 
 @torch.no_grad()
-def read_units(output: Recalled, seen: Tensor) -> Tensor:
-    """Units (b u) in slots that the question weighed above average: they turned out needed."""
-    weight = output.reading.weights.mean((1, 2, 3))  # b a
+def find_read_units(output: SegmentOutput, valid: Tensor) -> Tensor:
+    """Find the units (b u) in slots that the question's read weighed above average."""
+    slot_weights = output.reading.weights.mean((1, 2, 3))  # b a
     mask, (sources, _) = output.state.mask, output.state.origins  # b a, b a r
-    mean = weight.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)
-    above = (weight > mean) & mask
-    numbers = torch.where(above.unsqueeze(-1), sources, -1).flatten(1)  # b (a r)
-    count = seen.shape[1]
-    order = seen.long().cumsum(1) - 1  # b u, the number of each real unit
-    spot = torch.where(numbers >= 0, numbers, count).clamp(max=count)
-    by_number = seen.new_zeros(len(seen), count + 1).scatter(1, spot, True)[:, :count]
-    return by_number.gather(1, order.clamp(min=0)) & seen
+    mean = slot_weights.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)
+    is_above = (slot_weights > mean) & mask
+    unit_numbers = torch.where(is_above.unsqueeze(-1), sources, -1).flatten(1)  # b (a r)
+    num_units = valid.shape[1]
+    number_of_unit = valid.long().cumsum(1) - 1  # b u, the number of each real unit
+    index = torch.where(unit_numbers >= 0, unit_numbers, num_units).clamp(max=num_units)
+    is_read = valid.new_zeros(len(valid), num_units + 1).scatter(1, index, True)[:, :num_units]
+    return is_read.gather(1, number_of_unit.clamp(min=0)) & valid
 
 
-def write_loss(lessons: Sequence[Lesson], gamma: float) -> Loss:
-    """What went in can be said from memory; and memory moves no more than it must."""
+def write_loss(probes: Sequence[WriteProbe], gamma: float) -> Loss:
+    """Cross-entropy of the written tokens decoded from memory, plus the change of the slots."""
     total, count = torch.zeros(()), torch.zeros((), dtype=torch.long)
-    for lesson in lessons:
-        if lesson.words is None or lesson.targets is None:
+    for probe in probes:
+        if probe.logits is None or probe.targets is None:
             continue
-        real = lesson.targets != IGNORE  # b l j
-        said = lesson.words.float().log_softmax(-1).gather(-1, lesson.targets.clamp(min=0))
-        unit = (said * real).sum(-1) / real.sum(-1).clamp(min=1)  # b l, mean over its tokens
-        total = total.to(unit) - unit.sum()
-        count = count.to(unit.device) + real.any(-1).sum()
-        if isinstance(lesson.before, Blended):
-            moved = (lesson.written.state.slots - lesson.before.slots).float().square()
-            total = total + gamma * moved.sum(-1).mean(1).sum()
+        valid = probe.targets != IGNORE  # b l j
+        log_probs = probe.logits.float().log_softmax(-1).gather(-1, probe.targets.clamp(min=0))
+        mean_log_probs = (log_probs * valid).sum(-1) / valid.sum(-1).clamp(min=1)  # b l
+        total = total.to(mean_log_probs) - mean_log_probs.sum()
+        count = count.to(mean_log_probs.device) + valid.any(-1).sum()
+        if isinstance(probe.state_before, BlendedState):
+            squared_change = (probe.written.state.slots - probe.state_before.slots).float().square()
+            total = total + gamma * squared_change.sum(-1).mean(1).sum()
     return Loss(total, count)
 
 
-def read_loss(output: Recalled, facts: Tensor, marked: Tensor, chain: int) -> Loss:
-    """−log Π π(s_i | q_i, m): hop i finds fact i, in the order in which they prove the answer.
+def read_loss(output: SegmentOutput, facts: Tensor, has_facts: Tensor, max_facts: int) -> Loss:
+    """Cross-entropy of each hop's fact under its read weights: −log Π π(s_i | q_i, m).
 
-    Hops that are left find the last fact, and facts that are left are the last hop's, all of them.
-    ``facts`` b u has at most ``chain`` of them. Were it the share of all facts in each hop, hops
-    that read the first one and nothing else would be done. Of documents that are not ``marked``,
-    what was just written finds its own slot, in each hop.
+    Hop i should find fact i, in the order of the proof. Hops after the last fact should find that
+    fact again; facts after the last hop all belong to that hop. ``facts`` b u numbers at most
+    ``max_facts`` facts. If every hop were scored on all facts together, hops that read the first
+    fact alone would already have a low loss. In documents without annotated facts, each unit
+    that was just written should find its slot in each hop.
     """
-    seen = torch.cat([lesson.seen for lesson in output.lessons], 1)
-    gold = gold_slots(output, facts, seen, chain)  # b a f
+    valid = torch.cat([probe.mask for probe in output.write_probes], 1)
+    gold = compute_fact_shares(output, facts, valid, max_facts)  # b a f
     weights = output.reading.weights.float().mean(2)[:, :, 0]  # b k a
-    due = taught(facts, weights.shape[1], chain).to(gold.dtype)  # b k f
-    goal = due @ gold.mT  # b k a, how much of each slot a hop should find
-    held = (goal.sum(-1) > 0) & marked.unsqueeze(1)  # b k
-    lost = -(((weights * goal).sum(-1) + TINY).log() * held).sum(1) / held.sum(1).clamp(min=1)
-    total, asked = lost.sum(), held.any(1).sum()
-    for lesson in output.lessons:
-        if lesson.recall is None or lesson.slots is None:
+    hop_facts = assign_hop_facts(facts, weights.shape[1], max_facts).to(gold.dtype)  # b k f
+    targets = hop_facts @ gold.mT  # b k a, how much of each slot a hop should find
+    has_target = (targets.sum(-1) > 0) & has_facts.unsqueeze(1)  # b k
+    losses = -(((weights * targets).sum(-1) + MIN_PROBABILITY).log() * has_target).sum(
+        1
+    ) / has_target.sum(1).clamp(min=1)
+    total, count = losses.sum(), has_target.any(1).sum()
+    for probe in output.write_probes:
+        if probe.reading is None or probe.slots is None:
             continue
-        due = (lesson.slots >= 0) & ~marked.unsqueeze(1)  # b l
-        weights = lesson.recall.weights.float().mean(2)  # b k l a
-        spot = lesson.slots.clamp(min=0)[:, None, :, None].expand(-1, weights.shape[1], -1, -1)
-        own = (weights.gather(-1, spot).squeeze(-1) + TINY).log().mean(1)  # b l
-        total, asked = total - (own * due).sum(), asked + due.sum()
-    return Loss(total, asked)
+        has_slot = (probe.slots >= 0) & ~has_facts.unsqueeze(1)  # b l
+        weights = probe.reading.weights.float().mean(2)  # b k l a
+        index = probe.slots.clamp(min=0)[:, None, :, None].expand(-1, weights.shape[1], -1, -1)
+        log_probs = (weights.gather(-1, index).squeeze(-1) + MIN_PROBABILITY).log().mean(1)  # b l
+        total, count = total - (log_probs * has_slot).sum(), count + has_slot.sum()
+    return Loss(total, count)
 
 
-def taught(facts: Tensor, hops: int, chain: int) -> Tensor:
-    """Which facts each hop of a document should find, b k f."""
-    count = facts.amax(1)[:, None, None].clamp(min=OTHER) + 1  # b 1 1
-    hop = torch.arange(hops, device=facts.device)[:, None]
-    fact = torch.arange(chain, device=facts.device)
-    left = (hop == hops - 1) & (fact >= hop)  # of the last hop
-    return ((fact == hop.minimum(count - 1)) | left) & (fact < count)
+def assign_hop_facts(facts: Tensor, num_hops: int, max_facts: int) -> Tensor:
+    """Assign to each hop the facts it should find: b k f."""
+    num_facts = facts.amax(1)[:, None, None].clamp(min=NOT_A_FACT) + 1  # b 1 1
+    hop = torch.arange(num_hops, device=facts.device)[:, None]
+    fact = torch.arange(max_facts, device=facts.device)
+    is_remaining = (hop == num_hops - 1) & (fact >= hop)  # these belong to the last hop
+    return ((fact == hop.minimum(num_facts - 1)) | is_remaining) & (fact < num_facts)
 
 
 @torch.no_grad()
-def gold_slots(output: Recalled, facts: Tensor, seen: Tensor, chain: int) -> Tensor:
-    """How much of each slot is of each fact, b a f; ``facts`` b u, which fact a unit is of."""
+def compute_fact_shares(
+    output: SegmentOutput, facts: Tensor, valid: Tensor, max_facts: int
+) -> Tensor:
+    """Compute how much of each slot comes from each fact: b a f.
+
+    ``facts`` b u holds the fact number of each unit.
+    """
     sources, shares = output.state.origins  # b a r
-    units = seen.shape[1]
-    order = seen.long().cumsum(1) - 1
-    spot = torch.where(seen, order, units)
-    room = facts.new_full((len(seen), units + 1), -1)
-    by_number = room.scatter(1, spot, facts)[:, :units]  # b u
-    known = by_number.gather(1, sources.flatten(1).clamp(min=0, max=units - 1)).view_as(sources)
-    known = torch.where(sources >= 0, known, -1)
-    each = torch.arange(chain, device=known.device)
-    return ((known.unsqueeze(-1) == each) * shares.float().unsqueeze(-1)).sum(2)
+    num_units = valid.shape[1]
+    number_of_unit = valid.long().cumsum(1) - 1
+    index = torch.where(valid, number_of_unit, num_units)
+    no_facts = facts.new_full((len(valid), num_units + 1), -1)
+    fact_of_number = no_facts.scatter(1, index, facts)[:, :num_units]  # b u
+    fact_of_source = fact_of_number.gather(
+        1, sources.flatten(1).clamp(min=0, max=num_units - 1)
+    ).view_as(sources)
+    fact_of_source = torch.where(sources >= 0, fact_of_source, -1)
+    fact = torch.arange(max_facts, device=fact_of_source.device)
+    return ((fact_of_source.unsqueeze(-1) == fact) * shares.float().unsqueeze(-1)).sum(2)

@@ -1,4 +1,4 @@
-"""Learn the class of a text, or its number; windows of one text answer together.
+"""Losses of text classification and regression, on the mean over the windows of a text.
 
 Shapes: w windows, b texts, c classes.
 """
@@ -9,27 +9,30 @@ from torch import Tensor, nn
 
 from mnemic.models import IGNORE
 from mnemic.objectives.answer import cross_entropy
-from mnemic.objectives.contract import Carried, Loss
-from mnemic.respond.merge_windows import mean_windows
+from mnemic.objectives.contract import CarriedState, Loss
+from mnemic.respond.merge_windows import average_windows
 
 
 class ClassLoss:
-    """Cross-entropy of the right class under the mean of the windows' scores."""
+    """Cross-entropy of the right class, from the mean of the windows' logits."""
 
-    def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
-        scores = mean_windows(network(batch.inputs).scores, batch.owner, len(batch.targets))
-        return Loss(*cross_entropy(scores, batch.targets), carried)
+    def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
+        logits = average_windows(network(batch.inputs).logits, batch.owner, len(batch.targets))
+        return Loss(*cross_entropy(logits, batch.targets), carried)
 
 
 class NumberLoss:
-    """Squared error of the mean of the windows' numbers."""
+    """Squared error of a number, predicted as the mean of the windows' outputs."""
 
-    def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
-        scores = mean_windows(network(batch.inputs).scores, batch.owner, len(batch.targets))
-        return Loss(*squared_error(scores, batch.targets), carried)
+    def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
+        predictions = average_windows(network(batch.inputs).logits, batch.owner, len(batch.targets))
+        return Loss(*squared_error(predictions, batch.targets), carried)
 
 
-def squared_error(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """The summed square of the differences and their number: ``scores`` b 1, ``targets`` b."""
-    asked = targets != IGNORE
-    return ((scores.squeeze(-1) - targets).square() * asked).sum(), asked.sum()
+def squared_error(predictions: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the summed squared error and the number of targets that are not IGNORE.
+
+    ``predictions`` b 1, ``targets`` b.
+    """
+    valid = targets != IGNORE
+    return ((predictions.squeeze(-1) - targets).square() * valid).sum(), valid.sum()

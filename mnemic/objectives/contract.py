@@ -1,4 +1,4 @@
-"""What every objective returns: a sum, a count, and the state to carry on with."""
+"""The result of every objective: a summed loss, a count of targets, and carried state."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -6,30 +6,33 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-Carried = dict[str, Tensor]  # by name, so that a checkpoint can hold it
+CarriedState = dict[str, Tensor]  # by name, so that a checkpoint can store it
 
 
 class Loss(NamedTuple):
-    """A summed loss and what it is a sum of; whoever trains divides, over all processes at once."""
+    """A summed loss and its number of targets.
+
+    The training loop divides one by the other, over all processes at once.
+    """
 
     total: Tensor
-    targets: Tensor  # how many were asked for
-    carried: Carried | None = None  # for the next batch: a segment memory, a queue ...
-    parts: Carried | None = None  # the mean of each loss of a sum of several, for the log
+    num_targets: Tensor
+    carried: CarriedState | None = None  # for the next batch: a segment memory, a queue ...
+    means: CarriedState | None = None  # of each loss by name, where there are several, for the log
 
 
-def weighted(losses: Mapping[str, Loss], weights: Mapping[str, float]) -> Loss:
-    """The sum of mean losses, each times the weight of its name.
+def sum_weighted(losses: Mapping[str, Loss], weights: Mapping[str, float]) -> Loss:
+    """Sum the mean losses, each times the weight of its name.
 
-    It is told as a sum over the targets of the first loss, so that training, which divides by
-    their number, gets the weighted means; over several batches or processes each counts by those
-    targets. A loss that asked for nothing adds nothing. ``parts`` has each mean, for the log.
+    The result is scaled by the number of targets of the first loss. Training divides by that number
+    and so gets the sum of weighted means; over several batches or processes each batch counts by
+    those targets. A loss without targets adds nothing. ``means`` has each mean, for the log.
     """
     if unknown := [name for name in losses if name not in weights]:
         raise ValueError(f"no weight for the loss {unknown[0]!r}; weights: {sorted(weights)}")
     first = next(iter(losses.values()))
-    targets = first.targets.clamp(min=1)
-    means = {name: loss.total / loss.targets.clamp(min=1) for name, loss in losses.items()}
+    num_targets = first.num_targets.clamp(min=1)
+    means = {name: loss.total / loss.num_targets.clamp(min=1) for name, loss in losses.items()}
     total = torch.stack([weights[name] * mean for name, mean in means.items()]).sum()
-    parts = {name: mean.detach() for name, mean in means.items()}
-    return Loss(total * targets, targets, parts=parts)
+    detached_means = {name: mean.detach() for name, mean in means.items()}
+    return Loss(total * num_targets, num_targets, means=detached_means)

@@ -1,7 +1,7 @@
-"""Learn from the right answer and from the sentences that prove it: strong supervision.
+"""Losses of the answer and of the supporting facts (strong supervision).
 
-Each hop of the reading is told which sentence to find: hop i the i-th fact of the proof, the last
-hop all facts from there on. A fact that the memory has forgotten is asked of nobody.
+The target of hop i is the i-th supporting fact, that of the last hop all remaining facts. A fact
+that the memory no longer holds is left out.
 
 Shapes: b batch, f facts, n inputs, m questions, k hops, h heads, s slots.
 """
@@ -15,70 +15,80 @@ from torch import Tensor, nn
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.contract import Loss
 
-Missed = Callable[[Tensor, Tensor], Tensor]  # scores, gold (b k s each) → how wrong, b
+HopLoss = Callable[[Tensor, Tensor], Tensor]  # scores, gold (b k s each) → loss, b
 
 
-class AnswerAndFacts:
-    """The answer's cross-entropy, and every hop's: its facts against all slots of one softmax.
+class AnswerAndFactsLoss:
+    """Cross-entropy of the answer, plus that of each hop's facts under a softmax over slots.
 
-    A hop without a fact is not asked. ``answer`` and ``facts`` weigh the two: J = α E(gates) +
-    β E(answers) of DMN (Kumar et al. 2016), who train the gates alone at first, as a phase with
-    ``answer = 0`` does. Scores need not be a softmax's elsewhere: DMN opens gates with them.
+    A hop without a fact is left out. ``answer`` and ``facts`` are the weights of the two: J =
+    α E(gates) + β E(answers) of DMN (Kumar et al. 2016), who train the gates alone at first, as a
+    phase with ``answer = 0`` does. The network itself need not use a softmax of the scores: DMN
+    opens gates with them.
     """
 
     def __init__(self, *, answer: float = 1.0, facts: float = 1.0) -> None:
         self.answer, self.facts = answer, facts
 
     def __call__(self, network: nn.Module, batch: Any, carried: Any = None) -> Loss:
-        total, targets = answer_and_hops(network, batch, missed_choice, self.answer, self.facts)
-        return Loss(total, targets, carried)
+        total, num_targets = sum_answer_and_hop_losses(
+            network, batch, softmax_hop_loss, self.answer, self.facts
+        )
+        return Loss(total, num_targets, carried)
 
 
-class AnswerAndGates:
-    """As ``answer+facts``, but each slot has a gate of its own: open for a fact, else shut.
+class AnswerAndGatesLoss:
+    """Cross-entropy of the answer, plus the binary cross-entropy of one gate per slot.
 
-    A hop without a fact should read nothing. A gate that has read only what came before its
-    sentence cannot know that a later one is the better fact, so that this teaches DMN less well.
+    A gate should be open for a fact and closed otherwise; a hop without a fact should read nothing.
+    A gate has only read the sentences before it and cannot know that a later one is the better
+    fact, so this trains DMN less well than ``answer+facts``.
     """
 
     def __init__(self, *, answer: float = 1.0, facts: float = 1.0) -> None:
         self.answer, self.facts = answer, facts
 
     def __call__(self, network: nn.Module, batch: Any, carried: Any = None) -> Loss:
-        total, targets = answer_and_hops(network, batch, missed_gates, self.answer, self.facts)
-        return Loss(total, targets, carried)
+        total, num_targets = sum_answer_and_hop_losses(
+            network, batch, gate_hop_loss, self.answer, self.facts
+        )
+        return Loss(total, num_targets, carried)
 
 
-def answer_and_hops(
-    network: nn.Module, batch: Any, missed: Missed, answer: float, facts: float
+def sum_answer_and_hop_losses(
+    network: nn.Module, batch: Any, hop_loss: HopLoss, answer_weight: float, facts_weight: float
 ) -> tuple[Tensor, Tensor]:
-    """The weighted sum of both losses, and how many questions were asked."""
+    """Sum the weighted losses of answers and hops; return it with the number of questions."""
     output = network(batch.inputs)
-    total, targets = cross_entropy(output.scores, batch.answers)
+    total, num_targets = cross_entropy(output.logits, batch.answers)
     scores = output.reading.scores[:, :, 0, 0]  # b k s: one head, one question
-    gold = gold_slots(batch.chain, output.written.weights, hops=scores.shape[1])
-    return answer * total + facts * missed(scores, gold).sum(), targets
+    gold = compute_gold_slots(batch.chain, output.written.weights, num_hops=scores.shape[1])
+    return answer_weight * total + facts_weight * hop_loss(scores, gold).sum(), num_targets
 
 
-def gold_slots(chain: Tensor, put: Tensor, *, hops: int) -> Tensor:
-    """Which slots each hop should find (b k s, 1 or 0), from the facts (b f) and what went where.
+def compute_gold_slots(chain: Tensor, write_weights: Tensor, *, num_hops: int) -> Tensor:
+    """Compute the slots that each hop should find: b k s, 1 or 0.
 
-    ``put`` (b n s) is ``Written.weights``.
+    ``chain`` (b f) holds the positions of the facts; ``write_weights`` (b n s) is
+    ``Written.weights``, how much of each input each slot took.
     """
-    inputs = torch.arange(put.shape[1], device=put.device)
-    facts = (chain.unsqueeze(2) == inputs).to(put.dtype) @ put  # b f s
-    first, rest = facts[:, : hops - 1], facts[:, hops - 1 :].sum(1, keepdim=True)
-    none = facts.new_zeros(facts.shape[0], hops - 1 - first.shape[1], facts.shape[2])
-    return torch.cat([first, none, rest], 1)
+    positions = torch.arange(write_weights.shape[1], device=write_weights.device)
+    facts = (chain.unsqueeze(2) == positions).to(write_weights.dtype) @ write_weights  # b f s
+    first, rest = facts[:, : num_hops - 1], facts[:, num_hops - 1 :].sum(1, keepdim=True)
+    padding = facts.new_zeros(facts.shape[0], num_hops - 1 - first.shape[1], facts.shape[2])
+    return torch.cat([first, padding, rest], 1)
 
 
-def missed_choice(scores: Tensor, gold: Tensor) -> Tensor:
-    """Cross-entropy of each hop's facts, equally likely, under the softmax of its scores: b."""
-    share = gold / gold.sum(-1, keepdim=True).clamp(min=1)
-    return -(share * scores.log_softmax(-1)).sum((1, 2))
+def softmax_hop_loss(scores: Tensor, gold: Tensor) -> Tensor:
+    """Cross-entropy of each hop's facts under a softmax of its scores: b.
+
+    The facts of a hop are equally likely.
+    """
+    targets = gold / gold.sum(-1, keepdim=True).clamp(min=1)
+    return -(targets * scores.log_softmax(-1)).sum((1, 2))
 
 
-def missed_gates(scores: Tensor, gold: Tensor) -> Tensor:
-    """Cross-entropy of every gate by itself, summed over hops and slots: b."""
-    loss = nn.functional.binary_cross_entropy_with_logits(scores, gold, reduction="none")
-    return loss.sum((1, 2))
+def gate_hop_loss(scores: Tensor, gold: Tensor) -> Tensor:
+    """Binary cross-entropy of each gate, summed over hops and slots: b."""
+    losses = nn.functional.binary_cross_entropy_with_logits(scores, gold, reduction="none")
+    return losses.sum((1, 2))

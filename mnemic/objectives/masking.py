@@ -1,9 +1,9 @@
-"""Masked language modelling, the corruption: which tokens are asked for, and what stands there.
+"""Choose and replace tokens for masked language modeling.
 
-Which are chosen is a kind (``MASKINGS``); what becomes of them is the same for all. Static or
-dynamic is no kind but a matter of the rolls: from equal keys come equal masks.
+How tokens are chosen is a kind (``MASKINGS``); how they are replaced is the same for all kinds.
+Whether masks are static or dynamic depends on the random numbers: equal keys give equal masks.
 
-Shapes: b batch, n tokens, v ordinary ids.
+Shapes: b batch, n tokens, v random ids.
 """
 
 from collections.abc import Callable
@@ -16,31 +16,34 @@ from torch import Tensor
 from mnemic.models import IGNORE
 from mnemic.recipe import ConfigError
 
-ROLLS = 3  # uniform numbers a token: is it chosen, what becomes of it, which random token
-HIDE, KEEP = 0.8, 0.1  # of the chosen: [MASK], as it was; the rest become random tokens
+NUM_UNIFORMS = 3  # per token: is it chosen, how is it replaced, by which random token
+MASK_SHARE, KEEP_SHARE = 0.8, 0.1  # of chosen tokens; the rest become random tokens
 
 
-class Corrupted(NamedTuple):
-    """What a network sees, and what it should say."""
+class MaskedTokens(NamedTuple):
+    """Token ids after masking, and the original ids to predict."""
 
     inputs: Tensor  # b n
-    targets: Tensor  # b n, the original id where one is asked for, else IGNORE
+    targets: Tensor  # b n, the original id of chosen tokens, else IGNORE
 
 
 class Masking(Protocol):
-    """Chooses tokens: ``fixed``, ``starts`` and one roll a token, b n → bool b n."""
+    """Choose the tokens to predict: bool b n.
+
+    Each argument is b n: tokens that may not be chosen, tokens that start a word, uniform numbers.
+    """
 
     @property
-    def rate(self) -> float: ...  # the share that is chosen, on average
+    def rate(self) -> float: ...  # the expected share of chosen tokens
 
-    def __call__(self, fixed: Tensor, starts: Tensor, roll: Tensor) -> Tensor: ...
+    def __call__(self, unmaskable: Tensor, word_starts: Tensor, uniforms: Tensor) -> Tensor: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenMasking:
-    """Each token by itself, with probability ``rate`` (Devlin et al. 2019, section 3.1).
+    """Choose each token independently with probability ``rate`` (Devlin et al. 2019, 3.1).
 
-    Where we differ from BERT, as RoBERTa does: the number chosen is not fixed for each sequence.
+    Where we differ from BERT, as RoBERTa does: the number of chosen tokens per sequence varies.
     """
 
     rate: float = 0.15
@@ -48,17 +51,17 @@ class TokenMasking:
     def __post_init__(self) -> None:
         check_rate(self.rate)
 
-    def __call__(self, fixed: Tensor, starts: Tensor, roll: Tensor) -> Tensor:
-        return (roll < self.rate) & ~fixed
+    def __call__(self, unmaskable: Tensor, word_starts: Tensor, uniforms: Tensor) -> Tensor:
+        return (uniforms < self.rate) & ~unmaskable
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordMasking:
-    """As ``tokens``, but all tokens of a word together: by the roll of the word's first token.
+    """Choose whole words with probability ``rate``, by the number of their first token.
 
     Whole-word masking of BERT's authors (2019), and of Cui et al. 2019 for Chinese. A word is a
-    token that starts one and those behind it that do not; what becomes of each of its tokens is
-    rolled apart, as in the authors' code.
+    token that starts one and the tokens after it that do not; how each of its tokens is replaced
+    is decided separately, as in the authors' code.
     """
 
     rate: float = 0.15
@@ -66,35 +69,36 @@ class WordMasking:
     def __post_init__(self) -> None:
         check_rate(self.rate)
 
-    def __call__(self, fixed: Tensor, starts: Tensor, roll: Tensor) -> Tensor:
-        place = torch.arange(starts.shape[-1], device=starts.device)  # n
-        first = torch.where(starts, place, 0).cummax(-1).values  # b n
-        return (roll.gather(-1, first) < self.rate) & ~fixed
+    def __call__(self, unmaskable: Tensor, word_starts: Tensor, uniforms: Tensor) -> Tensor:
+        positions = torch.arange(word_starts.shape[-1], device=word_starts.device)  # n
+        word_start = torch.where(word_starts, positions, 0).cummax(-1).values  # b n
+        return (uniforms.gather(-1, word_start) < self.rate) & ~unmaskable
 
 
 MASKINGS: dict[str, Callable[..., Masking]] = {"tokens": TokenMasking, "words": WordMasking}
 
 
-def corrupt(
-    ids: Tensor, chosen: Tensor, rolls: Tensor, *, hidden: Tensor | int, ordinary: Tensor
-) -> Corrupted:
-    """Of the ``chosen``, 80 % become ``hidden`` ([MASK]), 10 % a random id, 10 % stay.
+def mask_tokens(
+    ids: Tensor, mask: Tensor, uniforms: Tensor, *, mask_id: Tensor | int, random_ids: Tensor
+) -> MaskedTokens:
+    """Replace the tokens in ``mask``: 80 % by ``mask_id``, 10 % by random ids, 10 % stay.
 
-    ``ids``, ``chosen``: b n; ``rolls`` 2 b n; ``ordinary`` v: the ids that may stand in at random.
+    ``ids``, ``mask``: b n; ``uniforms`` 2 b n; ``random_ids`` v: the ids to draw from.
     """
-    fate, which = rolls
-    place = (which * len(ordinary)).long().clamp(max=len(ordinary) - 1)
-    inputs = torch.where(chosen & (fate < HIDE), hidden, ids)
-    inputs = torch.where(chosen & (fate >= HIDE + KEEP), ordinary[place], inputs)
-    return Corrupted(inputs, torch.where(chosen, ids, IGNORE))
+    action, choice = uniforms
+    index = (choice * len(random_ids)).long().clamp(max=len(random_ids) - 1)
+    inputs = torch.where(mask & (action < MASK_SHARE), mask_id, ids)
+    inputs = torch.where(mask & (action >= MASK_SHARE + KEEP_SHARE), random_ids[index], inputs)
+    return MaskedTokens(inputs, torch.where(mask, ids, IGNORE))
 
 
-def restore(corrupted: Corrupted) -> Tensor:
-    """The original ids: b n."""
-    inputs, targets = corrupted
+def unmask_tokens(masked: MaskedTokens) -> Tensor:
+    """Restore the original ids: b n."""
+    inputs, targets = masked
     return torch.where(targets == IGNORE, inputs, targets)
 
 
 def check_rate(rate: float) -> None:
+    """Raise an error if a masking rate is not in (0, 1]."""
     if not 0 < rate <= 1:
         raise ConfigError(f"the rate of masking is a share above 0 and up to 1, not {rate}")

@@ -1,4 +1,4 @@
-"""Learn the next word, all words before it given: of a text, or of an answer.
+"""Cross-entropy of the next token, for language models and sequence-to-sequence models.
 
 Shapes: b batch, n tokens, v vocabulary.
 """
@@ -9,14 +9,14 @@ from torch import Tensor, nn
 
 from mnemic.models import IGNORE
 from mnemic.objectives.answer import cross_entropy
-from mnemic.objectives.contract import Carried, Loss
+from mnemic.objectives.contract import CarriedState, Loss
 from mnemic.recipe import ConfigError
 
 
-class NextLoss:
-    """Cross-entropy of every next word: a language model's loss, or teacher forcing's.
+class NextTokenLoss:
+    """Cross-entropy of every next token, given the right tokens before it.
 
-    ``smooth`` is the share of each target that is spread over all words (label smoothing; Szegedy
+    ``smooth`` is the share of each target that is spread over all tokens (label smoothing; Szegedy
     et al. 2016; Vaswani et al. 2017, section 5.4).
     """
 
@@ -25,14 +25,16 @@ class NextLoss:
             raise ConfigError(f"objective.smooth is a share from 0 to below 1, not {smooth}")
         self.smooth = smooth
 
-    def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
-        scores = network(batch.inputs).scores  # b n v
-        total, targets = cross_entropy(scores, batch.targets)
+    def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
+        logits = network(batch.inputs).logits  # b n v
+        total, num_targets = cross_entropy(logits, batch.targets)
         if self.smooth:
-            total = (1 - self.smooth) * total + self.smooth * spread(scores, batch.targets)
-        return Loss(total, targets, carried)
+            total = (1 - self.smooth) * total + self.smooth * uniform_cross_entropy(
+                logits, batch.targets
+            )
+        return Loss(total, num_targets, carried)
 
 
-def spread(scores: Tensor, targets: Tensor) -> Tensor:
-    """The summed cross-entropy against all words alike, where something is asked for."""
-    return -(scores.log_softmax(-1).mean(-1) * (targets != IGNORE)).sum()
+def uniform_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """Sum the cross-entropy against the uniform distribution, where targets are not IGNORE."""
+    return -(logits.log_softmax(-1).mean(-1) * (targets != IGNORE)).sum()

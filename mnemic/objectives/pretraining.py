@@ -1,6 +1,6 @@
-"""BERT's dual objective: masked language modelling and next-sentence prediction.
+"""BERT's pre-training objective: masked language modeling and next-sentence prediction.
 
-Shapes: b batch, n tokens, m places asked for, v vocabulary.
+Shapes: b batch, n tokens, m masked positions, v vocabulary.
 """
 
 from collections.abc import Mapping
@@ -10,93 +10,107 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.packed import places_of
-from mnemic.models import IGNORE, Windows
+from mnemic.encode.packed import find_true_positions
+from mnemic.models import IGNORE, WindowBatch
 from mnemic.objectives.answer import cross_entropy
-from mnemic.objectives.contract import Carried, Loss
-from mnemic.objectives.masking import MASKINGS, ROLLS, Masking, corrupt
-from mnemic.objectives.uniforms import rolls
+from mnemic.objectives.contract import CarriedState, Loss
+from mnemic.objectives.masking import MASKINGS, NUM_UNIFORMS, Masking, mask_tokens
+from mnemic.objectives.uniforms import make_uniforms
 from mnemic.recipe import ConfigError, build
-from mnemic.respond.pretraining import Said
+from mnemic.respond.pretraining import PretrainingLogits
 
-TOKENS: Mapping[str, Any] = {"kind": "tokens"}
-DOUBT = 10  # how far the places asked for may exceed their mean, in √mean: there is room for them
+TOKEN_MASKING: Mapping[str, Any] = {"kind": "tokens"}
+# Buffers are long enough for this many √mean more masked positions than the mean.
+MAX_DEVIATIONS = 10
 
 
-class Asked(NamedTuple):
-    """What a network reads, and the places that are asked for: nothing is scored anywhere else."""
+class MaskedBatch(NamedTuple):
+    """A batch after masking: inputs, and targets at the masked positions alone."""
 
-    inputs: Windows  # whose ``inside`` are the places in the flattened batch, m
-    targets: Tensor  # m; IGNORE where there are fewer places than room for them
+    inputs: WindowBatch  # with the masked positions in the flattened batch, m
+    targets: Tensor  # m; IGNORE where the buffer is longer than needed
 
 
 class PretrainingLoss:
     """``mlm`` · mean masked-token loss + ``nsp`` · mean next-sentence loss (Devlin et al. 2019).
 
-    A weight of 0 leaves its loss out: the network need not say it. Each pair counts by the number
-    of tokens that are masked in it on average, so that the sums of parts of a batch, or of many
-    processes, are the sum of the whole. Where we differ from BERT: long pairs count more.
+    A loss of weight 0 is left out, and the network need not compute its logits. Each pair is
+    weighted by its expected number of masked tokens, so that the sums over parts of a batch, or
+    over processes, add up to the sum of the whole. Where we differ from BERT: long pairs count
+    more.
     """
 
     def __init__(
-        self, *, mlm: float = 1.0, nsp: float = 0.0, masking: Mapping[str, Any] = TOKENS
+        self, *, mlm: float = 1.0, nsp: float = 0.0, masking: Mapping[str, Any] = TOKEN_MASKING
     ) -> None:
         self.weights = {"mlm": mlm, "nsp": nsp}
         check_weights(self.weights)
         self.masking = build(MASKINGS, masking)
 
-    def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
-        asked = ask(batch, self.masking)
-        said = network(asked.inputs).scores
+    def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
+        masked = mask_batch(batch, self.masking)
+        predictions = network(masked.inputs).logits
         mlm, nsp = self.weights["mlm"], self.weights["nsp"]
         if not nsp:
-            return Loss(mlm * (words := word_loss(said, asked)).total, words.targets, carried)
-        each = next_losses(said.follows, batch.follows)  # b
+            return Loss(
+                mlm * (mlm_loss := masked_token_loss(predictions, masked)).total,
+                mlm_loss.num_targets,
+                carried,
+            )
+        nsp_losses = next_sentence_losses(predictions.nsp_logits, batch.follows)  # b
         if not mlm:
-            return Loss(nsp * each.sum(), (batch.follows != IGNORE).sum(), carried)
-        words = word_loss(said, asked)
-        share = self.masking.rate * (~batch.fixed).sum(1)  # b
-        return Loss(mlm * words.total + nsp * (share * each).sum(), words.targets, carried)
+            return Loss(nsp * nsp_losses.sum(), (batch.follows != IGNORE).sum(), carried)
+        mlm_loss = masked_token_loss(predictions, masked)
+        mean_masked = self.masking.rate * (~batch.unmaskable).sum(1)  # b
+        return Loss(
+            mlm * mlm_loss.total + nsp * (mean_masked * nsp_losses).sum(),
+            mlm_loss.num_targets,
+            carried,
+        )
 
 
-def ask(batch: Any, masking: Masking) -> Asked:
-    """Hide tokens of a batch, by the dice that its keys throw."""
-    dice = rolls(batch.keys, batch.tokens.shape[1], ROLLS)  # r b n
-    chosen = masking(batch.fixed, batch.starts, dice[0])
-    inputs, targets = corrupt(
-        batch.tokens, chosen, dice[1:], hidden=batch.hidden, ordinary=batch.ordinary
+def mask_batch(batch: Any, masking: Masking) -> MaskedBatch:
+    """Mask tokens of a batch, with random numbers that depend on its keys alone."""
+    uniforms = make_uniforms(batch.keys, batch.tokens.shape[1], NUM_UNIFORMS)  # r b n
+    mask = masking(batch.unmaskable, batch.starts, uniforms[0])
+    inputs, targets = mask_tokens(
+        batch.tokens, mask, uniforms[1:], mask_id=batch.hidden, random_ids=batch.ordinary
     )
-    if batch.room:
-        most = masking.rate * batch.room
-        places = places_of(chosen, min(ceil(most + DOUBT * sqrt(most)), batch.room))
+    if batch.max_tokens:
+        mean_count = masking.rate * batch.max_tokens
+        positions = find_true_positions(
+            mask, min(ceil(mean_count + MAX_DEVIATIONS * sqrt(mean_count)), batch.max_tokens)
+        )
     else:
-        places = chosen.flatten().nonzero().squeeze(1)
-    beyond = torch.cat([targets.flatten(), targets.new_full((1,), IGNORE)])
-    windows = Windows(inputs, batch.mask, batch.segments, places, batch.room)
-    return Asked(windows, beyond[places])
+        positions = mask.flatten().nonzero().squeeze(1)
+    padded_targets = torch.cat([targets.flatten(), targets.new_full((1,), IGNORE)])
+    windows = WindowBatch(inputs, batch.mask, batch.segments, positions, batch.max_tokens)
+    return MaskedBatch(windows, padded_targets[positions])
 
 
-def word_loss(said: Said, asked: Asked) -> Loss:
-    """Masked language modelling, over the places asked for."""
-    return Loss(*cross_entropy(said.words.float(), asked.targets))
+def masked_token_loss(predictions: PretrainingLogits, masked: MaskedBatch) -> Loss:
+    """Cross-entropy of the original tokens at the masked positions."""
+    return Loss(*cross_entropy(predictions.masked_logits.float(), masked.targets))
 
 
-def next_losses(scores: Tensor | None, follows: Tensor) -> Tensor:
-    """Next-sentence prediction: ``scores`` b 2, ``follows`` b → b, 0 where nothing is asked.
+def next_sentence_losses(logits: Tensor | None, follows: Tensor) -> Tensor:
+    """Cross-entropy of next-sentence prediction per pair; 0 where ``follows`` is IGNORE.
 
-    The first score is for a text that follows, as in every published BERT.
+    ``logits`` b 2, ``follows`` b → b. The first logit is that of a text that follows, as in every
+    published BERT.
     """
-    if scores is None:
+    if logits is None:
         raise ConfigError(
-            "objective.nsp is above 0, but the network does not say what follows: set "
+            "objective.nsp is above 0, but the network predicts no next sentence: set "
             "model.respond.pairs=true and a format of pairs, or objective.nsp=0"
         )
-    right = (1 - follows).clamp(0, 1)  # of IGNORE any
-    lost = -scores.float().log_softmax(-1).gather(-1, right.unsqueeze(-1)).squeeze(-1)
-    return lost * (follows != IGNORE)
+    target = (1 - follows).clamp(0, 1)  # any class for IGNORE, which does not count
+    losses = -logits.float().log_softmax(-1).gather(-1, target.unsqueeze(-1)).squeeze(-1)
+    return losses * (follows != IGNORE)
 
 
 def check_weights(weights: Mapping[str, float]) -> None:
+    """Raise an error if a loss weight is negative or infinite, or all are 0."""
     for name, weight in weights.items():
         if not 0 <= weight < inf:
             raise ConfigError(f"the weight {name} is a number from 0 on, not {weight}")

@@ -1,4 +1,4 @@
-"""Learn by putting the right fact and the right answer before all others: strong supervision.
+"""Margin ranking loss of supporting facts and answers (strong supervision).
 
 Shapes: b batch, m questions, f facts, k hops, h heads, s slots, c candidates, v vocabulary.
 """
@@ -8,21 +8,22 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.append import slots_of
+from mnemic.memory.append import find_slots
 from mnemic.models import IGNORE
 from mnemic.objectives.contract import Loss
 
 
 class RankingLoss:
-    """``Σ max(0, γ − s(right) + s(wrong))`` over *all* wrong facts of each hop and all wrong words.
+    """Margin ranking loss of each hop's fact and of the answer against all wrong ones.
 
-    Equations 6 to 8 of Weston et al. 2015a. The reading follows the right facts, so every hop
-    learns from where it should be. Where a memory compares by pairs, its heads are the two sums of
-    the paper's loss for write times. Where a memory may read nothing, that is one more candidate,
-    and the right one at the first hop behind the last fact; where it may not, hops behind the last
-    fact should find that again. Where a memory learns what sentences are worth, facts are worth
-    more than all others; where a network learns to tell sentences apart, that loss is added.
-    ``order``: the facts as the data gives them, or in the order they were told.
+    ``Σ max(0, γ − s(right) + s(wrong))`` over all wrong facts of each hop and all wrong words:
+    equations 6 to 8 of Weston et al. 2015a. The reading is teacher-forced: each hop continues from
+    the right fact. If a memory compares pairs, its heads are the two sums of the paper's loss for
+    write times. If a memory may read nothing, that is one more candidate, and the right one at the
+    first hop after the last fact; otherwise hops after the last fact should find that fact again.
+    If a memory learns the salience of sentences, facts should have more than all others; if a
+    network learns to segment its input, that loss is added. ``order``: the facts in the order of
+    the data, or in the order of the story.
     """
 
     def __init__(
@@ -35,58 +36,68 @@ class RankingLoss:
         self.margin, self.facts, self.order = margin, facts, order
 
     def __call__(self, network: nn.Module, batch: Any, carried: Any = None) -> Loss:
-        chain = (batch.chain if self.order == "given" else by_time(batch.chain)).unsqueeze(1)
+        chain = (batch.chain if self.order == "given" else sort_by_time(batch.chain)).unsqueeze(1)
         output = network(batch.inputs, chain)
-        asked = batch.answers != IGNORE  # b m
-        answers = behind(output.scores, batch.answers.clamp(min=0), self.margin)  # b m
+        valid = batch.answers != IGNORE  # b m
+        answer_losses = margin_loss(output.logits, batch.answers.clamp(min=0), self.margin)  # b m
         reading = output.reading
         scores = reading.scores  # b k h m s
-        target = slots_of(chain, output.written.weights)  # b 1 f
-        told = target[..., : scores.shape[1]].transpose(1, 2)  # b k m
-        told = nn.functional.pad(told, (0, 0, 0, scores.shape[1] - told.shape[1]), value=IGNORE)
-        wanted = told >= 0
+        fact_slots = find_slots(chain, output.written.weights)  # b 1 f
+        hop_slots = fact_slots[..., : scores.shape[1]].transpose(1, 2)  # b k m
+        hop_slots = nn.functional.pad(
+            hop_slots, (0, 0, 0, scores.shape[1] - hop_slots.shape[1]), value=IGNORE
+        )
+        has_target = hop_slots >= 0
         if reading.nothing is not None:
             scores = torch.cat([scores, reading.nothing.unsqueeze(-1)], -1)
-            told = torch.where(wanted, told, scores.shape[-1] - 1)
-            wanted = torch.cat([torch.ones_like(wanted[:, :1]), wanted[:, :-1]], 1)
+            hop_slots = torch.where(has_target, hop_slots, scores.shape[-1] - 1)
+            has_target = torch.cat([torch.ones_like(has_target[:, :1]), has_target[:, :-1]], 1)
         else:
-            told = repeated(told)
-            wanted = told >= 0
-        facts = behind(scores, told.clamp(min=0).unsqueeze(2), self.margin).sum(2) * wanted
-        total = (answers * asked).sum() + self.facts * facts.sum()
-        if reading.worth is not None:
-            total = total + self.facts * unworthy(reading.worth, target, self.margin).sum()
-        if output.segments is not None:
-            total = total + output.segments.sum()
-        return Loss(total, asked.sum(), carried)
+            hop_slots = repeat_last_slot(hop_slots)
+            has_target = hop_slots >= 0
+        fact_losses = (
+            margin_loss(scores, hop_slots.clamp(min=0).unsqueeze(2), self.margin).sum(2)
+            * has_target
+        )
+        total = (answer_losses * valid).sum() + self.facts * fact_losses.sum()
+        if reading.salience is not None:
+            total = (
+                total + self.facts * salience_loss(reading.salience, fact_slots, self.margin).sum()
+            )
+        if output.segmentation_loss is not None:
+            total = total + output.segmentation_loss.sum()
+        return Loss(total, valid.sum(), carried)
 
 
-def unworthy(worth: Tensor, facts: Tensor, margin: float) -> Tensor:
-    """How far facts (b 1 f, slots) are from being worth more than all other slots (b s): b."""
-    place = torch.arange(worth.shape[-1], device=worth.device)
-    right = (facts.unsqueeze(-1) == place).any(2).mT  # b s 1
-    over = (margin - worth.unsqueeze(2) + worth.unsqueeze(1)).clamp(min=0)  # b s s
-    return (over * (right & ~right.mT)).sum((1, 2))
+def salience_loss(salience: Tensor, fact_slots: Tensor, margin: float) -> Tensor:
+    """Sum the margin violations of facts against slots of other sentences: b.
+
+    ``salience`` b s, ``fact_slots`` b 1 f.
+    """
+    slots = torch.arange(salience.shape[-1], device=salience.device)
+    is_fact = (fact_slots.unsqueeze(-1) == slots).any(2).mT  # b s 1
+    violations = (margin - salience.unsqueeze(2) + salience.unsqueeze(1)).clamp(min=0)  # b s s
+    return (violations * (is_fact & ~is_fact.mT)).sum((1, 2))
 
 
-def by_time(chain: Tensor) -> Tensor:
-    """The facts of each proof (b f) in the order they were told, those that are none last."""
+def sort_by_time(chain: Tensor) -> Tensor:
+    """Sort the facts of each question (b f) by position, IGNORE last."""
     last = torch.iinfo(chain.dtype).max
-    told = chain.masked_fill(chain < 0, last).sort(-1).values
-    return told.masked_fill(told == last, IGNORE)
+    ordered = chain.masked_fill(chain < 0, last).sort(-1).values
+    return ordered.masked_fill(ordered == last, IGNORE)
 
 
-def repeated(told: Tensor) -> Tensor:
-    """The last fact again at hops that have none (b k m)."""
-    kept = [told[:, 0]]
-    for now in told[:, 1:].unbind(1):
-        kept.append(torch.where(now >= 0, now, kept[-1]))
-    return torch.stack(kept, 1)
+def repeat_last_slot(hop_slots: Tensor) -> Tensor:
+    """Fill hops without a fact (b k m) with the slot of the last fact."""
+    filled = [hop_slots[:, 0]]
+    for slots in hop_slots[:, 1:].unbind(1):
+        filled.append(torch.where(slots >= 0, slots, filled[-1]))
+    return torch.stack(filled, 1)
 
 
-def behind(scores: Tensor, right: Tensor, margin: float) -> Tensor:
-    """How far the right one is from leading all others by ``margin``, summed: … c, … → …."""
-    right = right.expand(scores.shape[:-1]).unsqueeze(-1)
-    place = torch.arange(scores.shape[-1], device=scores.device)
-    over = (margin - scores.gather(-1, right) + scores).clamp(min=0)
-    return (over * (place != right)).sum(-1)
+def margin_loss(scores: Tensor, target: Tensor, margin: float) -> Tensor:
+    """Sum the margin violations of the right candidate against all others: … c, … → …."""
+    target = target.expand(scores.shape[:-1]).unsqueeze(-1)
+    columns = torch.arange(scores.shape[-1], device=scores.device)
+    violations = (margin - scores.gather(-1, target) + scores).clamp(min=0)
+    return (violations * (columns != target)).sum(-1)

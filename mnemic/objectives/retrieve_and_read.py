@@ -1,6 +1,7 @@
-"""Learn to find a text and to read the answer in it, with one encoder.
+"""Loss of one encoder that retrieves a passage and extracts the answer from it.
 
-Shapes: b windows, m texts of a row, t tokens, k questions, p texts to be found, s keys, d width.
+Shapes: b windows, m texts of a packed row, t tokens, k questions, p passages, s sentence keys,
+d width.
 """
 
 from typing import Any
@@ -8,20 +9,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.models import Row
+from mnemic.models import PackedBatch
 from mnemic.objectives.answer import cross_entropy
-from mnemic.objectives.contract import Carried, Loss, weighted
+from mnemic.objectives.contract import CarriedState, Loss, sum_weighted
 from mnemic.objectives.pretraining import check_weights
 from mnemic.recipe import ConfigError
 
 
-class ReadingLoss:
-    """``spans`` · loss of the answer's ends + ``keys``, ``passages`` · losses of the right text.
+class RetrieveAndReadLoss:
+    """The weighted sum of a span loss and two retrieval losses, ``keys`` and ``passages``.
 
-    A question's text is told from all other texts of the batch by a cosine over ``temperature``
-    (Karpukhin et al. 2020, section 3.2, with the cosine instead of the product): that of the text's
-    key that is nearest to the question, or that of the whole text's vector. ``smooth`` of each
-    end's target is spread over all tokens that may be one.
+    The retrieval losses are cross-entropies of a question's passage among all passages of the batch
+    (Karpukhin et al. 2020, section 3.2), with the cosine divided by ``temperature`` instead of the
+    dot product. ``keys`` compares the question with the nearest sentence of a passage, ``passages``
+    with the mean of the whole passage. ``smooth`` is the share of the target of each span end that
+    is spread over all tokens that may be one (label smoothing).
     """
 
     def __init__(
@@ -36,56 +38,71 @@ class ReadingLoss:
         self.weights = {"spans": spans, "keys": keys, "passages": passages}
         check_weights(self.weights)
         if not temperature > 0 or not 0 <= smooth < 1:
-            came = f"temperature = {temperature}, smooth = {smooth}"
-            raise ConfigError(f"reading takes a temperature > 0 and 0 ≤ smooth < 1, not {came}")
+            values = f"temperature = {temperature}, smooth = {smooth}"
+            raise ConfigError(f"reading takes a temperature > 0 and 0 ≤ smooth < 1, not {values}")
         self.temperature, self.smooth = temperature, smooth
 
-    def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
-        return weighted(self.parts(network, batch), self.weights)._replace(carried=carried)
+    def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
+        return sum_weighted(self.compute_losses(network, batch), self.weights)._replace(
+            carried=carried
+        )
 
-    def parts(self, network: nn.Module, batch: Any) -> dict[str, Loss]:
-        """Each loss by its name."""
-        read = network(batch.inputs)
-        with torch.autocast(read.states.device.type, enabled=False):
-            spans = smooth_ends(read.scores.float(), batch.targets, self.smooth)
-            states, keys = read.states[0].float(), batch.keys
-            order = batch.windows[len(batch.targets) :]
-            lengths = batch.inputs.mask.edges.diff().long()
-            vectors = mean_vectors(states, batch.inputs, lengths).index_select(0, order)
-            asked, texts = vectors.split([len(batch.right), len(batch.same)])
-            stretches = mean_vectors(states, batch.inputs, keys.lengths)  # s d
-            near = stretches[keys.texts] @ stretches[keys.questions].mT
-            best = torch.segment_reduce(near, "max", lengths=keys.counts, axis=0, unsafe=True)
+    def compute_losses(self, network: nn.Module, batch: Any) -> dict[str, Loss]:
+        """Compute the losses spans, keys and passages by name."""
+        output = network(batch.inputs)
+        with torch.autocast(output.states.device.type, enabled=False):
+            spans = smoothed_span_loss(output.logits.float(), batch.targets, self.smooth)
+            states, keys = output.states[0].float(), batch.spans
+            order = batch.window_ranks[len(batch.targets) :]
+            lengths = batch.inputs.mask.cu_seqlens.diff().long()
+            vectors = pool_spans(states, batch.inputs, lengths).index_select(0, order)
+            question_vectors, text_vectors = vectors.split(
+                [len(batch.gold_texts), len(batch.text_ids)]
+            )
+            key_vectors = pool_spans(states, batch.inputs, keys.lengths)  # s d
+            cosines = key_vectors[keys.text_spans] @ key_vectors[keys.question_spans].mT
+            best_cosines = torch.segment_reduce(
+                cosines, "max", lengths=keys.spans_per_text, axis=0, unsafe=True
+            )
             return {
                 "spans": spans,
-                "keys": self.found(best.mT, batch),
-                "passages": self.found(asked @ texts.mT, batch),
+                "keys": self.retrieval_loss(best_cosines.mT, batch),
+                "passages": self.retrieval_loss(question_vectors @ text_vectors.mT, batch),
             }
 
-    def found(self, cosines: Tensor, batch: Any) -> Loss:
-        """The loss of each question's own text, among others: ``cosines`` k p."""
-        scores = cosines / self.temperature
-        twice = batch.same == batch.same[batch.right].unsqueeze(1)
-        own = torch.arange(scores.shape[1], device=scores.device) == batch.right.unsqueeze(1)
-        return Loss(*cross_entropy(scores.masked_fill(twice & ~own, float("-inf")), batch.right))
+    def retrieval_loss(self, cosines: Tensor, batch: Any) -> Loss:
+        """Cross-entropy of each question's passage among all passages: ``cosines`` k p.
+
+        Other passages with the same text are left out.
+        """
+        logits = cosines / self.temperature
+        is_same_text = batch.text_ids == batch.text_ids[batch.gold_texts].unsqueeze(1)
+        is_target = torch.arange(
+            logits.shape[1], device=logits.device
+        ) == batch.gold_texts.unsqueeze(1)
+        return Loss(
+            *cross_entropy(
+                logits.masked_fill(is_same_text & ~is_target, float("-inf")), batch.gold_texts
+            )
+        )
 
 
-def mean_vectors(states: Tensor, row: Row, lengths: Tensor) -> Tensor:
-    """The mean state, of length 1, of each stretch of so many tokens: ``states`` t d → s d.
+def pool_spans(states: Tensor, batch: PackedBatch, lengths: Tensor) -> Tensor:
+    """Average the states of consecutive spans and normalize them: ``states`` t d → s d.
 
-    Special tokens are left out.
+    ``lengths`` s are the spans' numbers of tokens. Special tokens are left out.
     """
-    inside = states * row.inside[0].unsqueeze(1)
-    # ``unsafe`` leaves out a check of the lengths, for which a GPU would have to be waited for.
-    sums = torch.segment_reduce(inside, "sum", lengths=lengths, axis=0, unsafe=True)
+    text_states = states * batch.answer_mask[0].unsqueeze(1)
+    # ``unsafe`` skips a check of the lengths, which would wait for the GPU.
+    sums = torch.segment_reduce(text_states, "sum", lengths=lengths, axis=0, unsafe=True)
     return nn.functional.normalize(sums, dim=1)
 
 
-def smooth_ends(scores: Tensor, targets: Tensor, smooth: float) -> Loss:
-    """As ``span_loss``, with ``smooth`` of each target spread over what may be answered."""
-    total, ends = cross_entropy(scores, targets)
+def smoothed_span_loss(logits: Tensor, targets: Tensor, smooth: float) -> Loss:
+    """Compute ``span_loss`` with label smoothing over the tokens that may be an answer."""
+    total, num_ends = cross_entropy(logits, targets)
     if smooth:
-        seen = scores > torch.finfo(scores.dtype).min / 2  # b 2 1+n
-        every = scores.log_softmax(-1).masked_fill(~seen, 0).sum(-1) / seen.sum(-1)
-        total = (1 - smooth) * total - smooth * every.sum()
-    return Loss(total / 2, ends / 2)
+        allowed = logits > torch.finfo(logits.dtype).min / 2  # b 2 1+n
+        mean_log_probs = logits.log_softmax(-1).masked_fill(~allowed, 0).sum(-1) / allowed.sum(-1)
+        total = (1 - smooth) * total - smooth * mean_log_probs.sum()
+    return Loss(total / 2, num_ends / 2)

@@ -1,4 +1,4 @@
-"""Learn where an answer begins and ends, or that a window holds none.
+"""Loss of extractive question answering: where an answer starts and ends in a window.
 
 Shapes: w windows, n tokens.
 """
@@ -8,20 +8,23 @@ from typing import Any
 from torch import Tensor, nn
 
 from mnemic.objectives.answer import cross_entropy
-from mnemic.objectives.contract import Carried, Loss
+from mnemic.objectives.contract import CarriedState, Loss
 
 
 class SpanLoss:
-    """The mean of two cross-entropies: of the first token, of the last (Devlin et al. 2019, 4.2).
+    """Mean cross-entropy of the answer's first and last token (Devlin et al. 2019, section 4.2).
 
-    Every window is asked by itself: one that does not hold the whole answer should say "none".
+    Each window counts separately: one without the whole answer should predict "no answer".
     """
 
-    def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
-        return Loss(*span_loss(network(batch.inputs).scores, batch.targets), carried)
+    def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
+        return Loss(*span_loss(network(batch.inputs).logits, batch.targets), carried)
 
 
-def span_loss(scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Summed loss and number of windows: ``scores`` w 2 1+n, ``targets`` w 2, columns of them."""
-    total, ends = cross_entropy(scores, targets)
-    return total / 2, ends / 2
+def span_loss(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the summed span loss and the number of windows.
+
+    ``logits`` w 2 1+n (column 0: no answer), ``targets`` w 2, indices of columns.
+    """
+    total, num_ends = cross_entropy(logits, targets)
+    return total / 2, num_ends / 2

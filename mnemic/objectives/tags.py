@@ -1,4 +1,4 @@
-"""Learn the tag of every word.
+"""Loss of tagging every word.
 
 Shapes: w windows, n tokens, c tags.
 """
@@ -8,11 +8,14 @@ from typing import Any
 from torch import nn
 
 from mnemic.objectives.answer import cross_entropy
-from mnemic.objectives.contract import Carried, Loss
+from mnemic.objectives.contract import CarriedState, Loss
 
 
 class TagLoss:
-    """Cross-entropy of the tag of each word's first token, in the window that owns the token."""
+    """Cross-entropy of each word's tag at its first token.
 
-    def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
-        return Loss(*cross_entropy(network(batch.inputs).scores, batch.targets), carried)
+    A token in several windows counts in one of them.
+    """
+
+    def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
+        return Loss(*cross_entropy(network(batch.inputs).logits, batch.targets), carried)

@@ -1,4 +1,4 @@
-"""What guessing by frequency alone would cost: the baseline of every language model.
+"""Cross-entropy of a unigram model: the baseline of every language model.
 
 Shapes: v vocabulary.
 """
@@ -9,15 +9,15 @@ from torch import Tensor
 from mnemic.models import IGNORE
 
 
-def counts_of(targets: Tensor, vocab: int) -> Tensor:
-    """How often each id is asked for (v); IGNORE is not counted."""
-    return torch.bincount(targets[targets != IGNORE].flatten(), minlength=vocab)
+def count_targets(targets: Tensor, vocab_size: int) -> Tensor:
+    """Count the targets of each id: v; IGNORE is not counted."""
+    return torch.bincount(targets[targets != IGNORE].flatten(), minlength=vocab_size)
 
 
-def unigram_loss(seen: Tensor, asked: Tensor) -> float:
-    """Mean cross-entropy, in nats, of targets counted in ``asked`` by the counts ``seen``: v each.
+def unigram_loss(train_counts: Tensor, target_counts: Tensor) -> float:
+    """Mean cross-entropy in nats of targets under a unigram model of training counts.
 
-    One is added to each count, so that an id that was never seen is unlikely, not impossible.
+    Both arguments are counts per id: v. One is added to each training count (Laplace smoothing).
     """
-    likely = (seen + 1).double() / (seen + 1).sum()
-    return float(-(asked * likely.log()).sum() / asked.sum())
+    probabilities = (train_counts + 1).double() / (train_counts + 1).sum()
+    return float(-(target_counts * probabilities.log()).sum() / target_counts.sum())

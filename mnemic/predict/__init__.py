@@ -1,14 +1,20 @@
-"""Ask a trained network; the answer carries its evidence: about a story, or a knowledge base."""
+"""Predict with trained networks: stories, texts, long texts, knowledge bases, generation."""
 
-from mnemic.predict.knowledge import ask_base, knows_base
-from mnemic.predict.story import Answer, Evidence, Slots, ask_story, read_of
+from mnemic.predict.knowledge import ask_knowledge_base, has_knowledge_base
+from mnemic.predict.story import (
+    SentenceEvidence,
+    SlotActivity,
+    StoryAnswer,
+    ask_story,
+    compute_sentence_weights,
+)
 
 __all__ = [
-    "Answer",
-    "Evidence",
-    "Slots",
-    "ask_base",
+    "SentenceEvidence",
+    "SlotActivity",
+    "StoryAnswer",
+    "ask_knowledge_base",
     "ask_story",
-    "knows_base",
-    "read_of",
+    "compute_sentence_weights",
+    "has_knowledge_base",
 ]

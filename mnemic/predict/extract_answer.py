@@ -1,71 +1,84 @@
-"""Words for a network that only finds: the shipped reader points at them in what was read most."""
+"""Extract a short answer from retrieved passages with the shipped span reader.
+
+A memory network that was not trained to generate words returns evidence only; the reader turns
+the passages with the largest read weights into an answer.
+"""
 
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from mnemic.checkpoint.shipped import WEIGHTS
-from mnemic.predict.memory_state import State, Text
-from mnemic.predict.results import DOUBT, Source
-from mnemic.predict.text_tasks import answer_all
+from mnemic.predict.memory_state import State, TextRecord
+from mnemic.predict.results import NO_ANSWER_THRESHOLD, SourceSpan
+from mnemic.predict.text_tasks import answer_questions
 from mnemic.text.windows import WindowError
 
-TOLD = 4  # sentences that the reader is given: those that were read most
+MAX_PASSAGES = 4  # passages that the reader sees: those with the largest read weights
 
 
-def pointed(question: str, told: Sequence[tuple[int, str]]) -> tuple[str, float]:
-    """The answer in the first of these stretches (where each begins, and its words), most read.
+def extract_answer(question: str, passages: Sequence[tuple[int, str]]) -> tuple[str, float]:
+    """Extract the answer to a question from passages, and the probability that there is one.
 
-    And how sure it is that they hold one; where they rather do not, there are no words.
+    ``passages`` are pairs of start offset and text, largest read weight first. The answer is empty
+    if "no answer" is more probable than ``NO_ANSWER_THRESHOLD``.
     """
-    first = dict.fromkeys(words for _, words in told if words)  # what was told twice counts once
-    begins = {words: start for start, words in reversed(told)}
-    chosen = sorted(list(first)[:TOLD], key=begins.__getitem__)
+    unique_passages = dict.fromkeys(passage for _, passage in passages if passage)  # no duplicates
+    starts = {passage: start for start, passage in reversed(passages)}
+    context = sorted(list(unique_passages)[:MAX_PASSAGES], key=starts.__getitem__)
     try:
-        ((words, none),) = point_all(reader(), [(question, chosen)])
+        ((answer, no_answer),) = extract_answers(load_reader(), [(question, context)])
     except WindowError:
-        count = len(reader().tokenizer.encode(question, special=False).ids)
+        num_tokens = len(load_reader().tokenizer.encode(question, special=False).ids)
         raise ValueError(
-            f"the question has {count} tokens, too many for the reader that points at words in "
-            "what was found; ask a shorter one"
+            f"the question has {num_tokens} tokens, too many for the reader that extracts answers "
+            "from the evidence; ask a shorter one"
         ) from None
-    return "" if none > DOUBT else words, 1 - none
+    return "" if no_answer > NO_ANSWER_THRESHOLD else answer, 1 - no_answer
 
 
-def point_all(network: Any, asked: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[str, float]]:
-    """Of each question and its stretches the words that answer it, and how likely there are none.
+def extract_answers(
+    network: Any, questions: Sequence[tuple[str, Sequence[str]]]
+) -> list[tuple[str, float]]:
+    """Extract each question's answer from its passages, with the probability of no answer.
 
-    The stretches are read as one text, since they tell of each other, but the words stand in one of
-    them: where the best ones run over a seam, the stretches that they touch are read each by
-    itself.
+    The passages are read as one text, since they refer to each other, but an answer lies within one
+    passage: if the best span crosses a boundary, each passage it overlaps is read again by itself.
     """
-    joined = [(question, " ".join(stretches)) for question, stretches in asked]
-    found, again = [], list[tuple[int, str, str]]()
-    for number, own in enumerate(answer_all(network, joined)):
-        question, text = joined[number]
-        found.append((text[own.start : own.end], own.no_answer))
-        touched = touching(asked[number][1], own.start, own.end)
-        again += [(number, question, stretch) for stretch in touched[1:] and touched]
-    best = [0.0] * len(found)
-    for (number, _, stretch), own in zip(again, answer_all(network, [one[1:] for one in again])):
-        if own.score > best[number]:
-            best[number] = own.score
-            found[number] = (stretch[own.start : own.end], found[number][1])
-    return found
+    pairs = [(question, " ".join(passages)) for question, passages in questions]
+    answers, retries = [], list[tuple[int, str, str]]()
+    for index, span in enumerate(answer_questions(network, pairs)):
+        question, text = pairs[index]
+        answers.append((text[span.start : span.end], span.no_answer))
+        overlapping = find_overlapping(questions[index][1], span.start, span.end)
+        retries += [(index, question, passage) for passage in overlapping[1:] and overlapping]
+    best_scores = [0.0] * len(answers)
+    for (index, _, passage), span in zip(
+        retries, answer_questions(network, [retry[1:] for retry in retries])
+    ):
+        if span.score > best_scores[index]:
+            best_scores[index] = span.score
+            answers[index] = (passage[span.start : span.end], answers[index][1])
+    return answers
 
 
-def touching(stretches: Sequence[str], start: int, end: int) -> list[str]:
-    """Those that hold some of these characters of all of them, a blank between each two."""
-    touched, begin = [], 0
-    for own in stretches:
-        if begin < end and start < begin + len(own):
-            touched.append(own)
-        begin += len(own) + 1
-    return touched
+def find_overlapping(passages: Sequence[str], start: int, end: int) -> list[str]:
+    """Find the passages that overlap ``[start, end)`` of the text they form, joined by spaces."""
+    overlapping, passage_start = [], 0
+    for passage in passages:
+        if passage_start < end and start < passage_start + len(passage):
+            overlapping.append(passage)
+        passage_start += len(passage) + 1
+    return overlapping
 
 
-def stretches(state: State, text: str, evidence: Sequence[Source]) -> list[tuple[int, str]]:
-    """Evidence as it stands in ``text``, which has to be all that was read."""
+def quote_evidence(
+    state: State, text: str, evidence: Sequence[SourceSpan]
+) -> list[tuple[int, str]]:
+    """Quote the evidence from ``text``, which must be the complete text that was read.
+
+    Returns pairs of start offset and quoted text.
+    """
     if not isinstance(text, str):
         raise ValueError(f"text is what was read, as a str, not {type(text).__name__}")
     if len(text) != state.characters:
@@ -74,18 +87,19 @@ def stretches(state: State, text: str, evidence: Sequence[Source]) -> list[tuple
             "that were, one after another"
         )
     start = 0
-    for own in state.texts:
-        if Text.of(text[start : start + own.characters], own.name) != own:
+    for record in state.texts:
+        if TextRecord.from_text(text[start : start + record.characters], record.name) != record:
             raise ValueError(
-                f"text is not what was read: characters {start} to {start + own.characters} differ"
+                "text is not what was read: characters "
+                f"{start} to {start + record.characters} differ"
             )
-        start += own.characters
-    return [(own.start, text[own.start : own.end]) for own in evidence]
+        start += record.characters
+    return [(source.start, text[source.start : source.end]) for source in evidence]
 
 
 @cache
-def reader() -> Any:
-    """The network that comes with the package and answers with stretches of a text."""
-    from mnemic.checkpoint.folder import load
+def load_reader() -> Any:
+    """Load the shipped reader, which answers questions with spans of a text; cached."""
+    from mnemic.checkpoint.folder import load_checkpoint
 
-    return load(WEIGHTS / "reader", precision="auto")
+    return load_checkpoint(WEIGHTS / "reader", precision="auto")

@@ -1,7 +1,7 @@
-"""Let a trained network speak: ``say`` an answer, ``go_on`` with a text, ``measure`` one.
+"""Generate text with a trained network, and measure the perplexity of texts.
 
-``say`` is for networks that answer a text with a text (data ``sequences``, ``dates``); the others
-are for language models (data ``words``).
+``generate_answers`` is for sequence-to-sequence networks (data ``sequences``, ``dates``);
+``continue_texts`` and ``measure_perplexity`` are for language models (data ``words``).
 """
 
 from collections.abc import Sequence
@@ -11,147 +11,191 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.data import DATASETS
-from mnemic.data.language_modeling.batches import END, joined, word_set
-from mnemic.data.seq2seq.batches import SequenceSet, sequence_set
-from mnemic.data.seq2seq.dataset import subwords
-from mnemic.data.text_tasks.examples import Labelled
-from mnemic.encode import Recurrent
-from mnemic.predict.perplexity import figures_of, losses
-from mnemic.predict.results import Measured, Spoken
-from mnemic.predict.text_tasks import strings
+from mnemic.data.language_modeling.batches import END, join_documents, make_token_dataset
+from mnemic.data.seq2seq.batches import Seq2SeqDataset, make_seq2seq_dataset
+from mnemic.data.seq2seq.dataset import require_subwords
+from mnemic.data.text_tasks.examples import LabeledExample
+from mnemic.encode import RecurrentOutput
+from mnemic.predict.perplexity import compute_word_losses, summarize_losses
+from mnemic.predict.results import GeneratedText, TextPerplexity
+from mnemic.predict.text_tasks import check_texts
 from mnemic.recipe import ConfigError, build
-from mnemic.respond.generate import NEVER, Said, beam, sample
-from mnemic.text import Words
+from mnemic.respond.generate import MINUS_INFINITY, GeneratedTexts, beam_search, sample_texts
+from mnemic.text import WordTokenizer
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
-AT_ONCE = 256  # texts a batch: memory, not results, depends on it
+TEXTS_PER_BATCH = 256  # changes memory use, not results
 
 
-def say(checkpoint: "Checkpoint", texts: Sequence[str], *, beams: int = 1) -> list[Spoken]:
-    """The answer to each text: the likeliest word each time, or the best of ``beams`` texts."""
-    needs(checkpoint, "sequence", "say")
-    examples = [Labelled(text, None, "") for text in strings(texts)]
-    own = sequence_set(examples, subwords(checkpoint.tokenizer), checkpoint.sizes["longest"])
-    placed = own.to(device_of(checkpoint))
-    found = []
-    for said, (seen, total) in zip(spoken(checkpoint.network, placed, beams), own.count.tolist()):
-        ranked = tuple(said)
-        found.append(Spoken(*ranked[0], ranked, seen, total))
-    return found
+def generate_answers(
+    checkpoint: "Checkpoint", texts: Sequence[str], *, num_beams: int = 1
+) -> list[GeneratedText]:
+    """Generate an answer to each text, greedily or by beam search with ``num_beams`` beams."""
+    check_response_kind(checkpoint, "sequence", "say")
+    examples = [LabeledExample(text, None, "") for text in check_texts(texts)]
+    dataset = make_seq2seq_dataset(
+        examples, require_subwords(checkpoint.tokenizer), checkpoint.sizes["longest"]
+    )
+    device_dataset = dataset.to(device_of(checkpoint))
+    results = []
+    for candidates, (seen, total) in zip(
+        generate_candidates(checkpoint.network, device_dataset, num_beams),
+        dataset.token_counts.tolist(),
+    ):
+        ranked = tuple(candidates)
+        results.append(GeneratedText(*ranked[0], ranked, seen, total))
+    return results
 
 
-def go_on(
+def continue_texts(
     checkpoint: "Checkpoint",
     texts: Sequence[str],
     *,
-    words: int = 20,
+    max_words: int = 20,
     seed: int = 0,
     temperature: float = 1.0,
-    top: int = 0,
-    share: float = 1.0,
-) -> list[Spoken]:
-    """Go on with each text by dice, for so many ``words`` or to the end of a document.
+    top_k: int = 0,
+    top_p: float = 1.0,
+) -> list[GeneratedText]:
+    """Continue each text by sampling at most ``max_words`` words from a language model.
 
-    Text and words together are what the network reads at once (``data.length``): of a longer text
-    only the end is seen, and the result says how much. ``temperature``, ``top`` and ``share`` are
-    those of ``generate.sample``. Each text has dice of its own. "Unknown" is never said: scores are
-    among the other words.
+    Sampling stops at the end of a document.
+
+    Prompt and new words together fit into the network's window (``data.length``): of a longer text
+    only the end is read, and the result reports how much. ``temperature``, ``top_k`` and ``top_p``
+    are those of ``mnemic.respond.generate.sample_texts``. Each text has its own generator, seeded
+    with ``seed``. The unknown word is never generated: the scores are over the other words.
     """
-    needs(checkpoint, "next", "go on")
-    room = checkpoint.sizes["longest"] - words
-    if room < 1 or words < 1:
-        most = checkpoint.sizes["longest"] - 1
-        raise ConfigError(f"words is from 1 to {most}, for this network, not {words}")
-    mark = checkpoint.tokenizer.id_of(END)
-    how: dict[str, Any] = {"temperature": temperature, "top": top, "share": share}
-    found = []
-    for ids in checkpoint.tokenizer.encode_all(strings(texts)):
-        dice = torch.Generator(device=device_of(checkpoint)).manual_seed(seed)
-        given = [mark, *ids][-room:]
-        said = sample(*begun(checkpoint, given), end=mark, most=words, dice=dice, **how)
-        own = said.words[0, 0].tolist()
-        text = checkpoint.tokenizer.decode(number for number in own if number != mark)
-        score = float(said.scores[0, 0])
-        found.append(Spoken(text, score, ((text, score),), min(len(given), len(ids)), len(ids)))
-    return found
-
-
-def measure(checkpoint: "Checkpoint", texts: Sequence[str]) -> list[Measured]:
-    """How likely each text is: its perplexity a word, as in a test; ends are not asked for."""
-    needs(checkpoint, "next", "measure")
-    files, vocabulary = build(DATASETS, checkpoint.recipe["data"]), checkpoint.tokenizer
-    assert isinstance(vocabulary, Words)
-    mark = vocabulary.id_of(END)
-    found = []
-    for ids in vocabulary.encode_all(strings(texts)):
-        if not ids:
-            found.append(Measured(None, None, 0, 0))
-            continue
-        row = joined([ids], mark)
-        own = word_set(row, vocabulary, length=files.length, context=files.context)
-        loss, asked = losses(checkpoint.network, own.to(device_of(checkpoint)))
-        loss, unknown = loss[:-1].double(), asked[:-1] == own.strange
-        figures = figures_of(loss, unknown)
-        known = figures["known words"] if not unknown.all() else None
-        found.append(Measured(figures["perplexity"], known, int(unknown.sum()), len(ids)))
-    return found
-
-
-@torch.no_grad()
-def spoken(network: nn.Module, texts: SequenceSet, beams: int) -> list[list[tuple[str, float]]]:
-    """What a network says of each source, best first: texts with their log-probabilities."""
-    was = network.training
-    network.eval()
-    found = []
-    respond: Any = network.respond
-    for rows in torch.arange(len(texts), device=texts.device).split(AT_ONCE) if len(texts) else ():
-        inputs = texts.inputs(rows)
-        states = network.encode(inputs.tokens, inputs.mask)  # type: ignore[operator]
-        start = torch.full_like(rows, texts.tokenizer.cls)
-        said: Said = beam(
-            respond.step,
-            respond.begin(states, inputs.mask),
-            start,
-            end=texts.tokenizer.sep,
-            most=respond.longest,
-            width=beams,
+    check_response_kind(checkpoint, "next", "go on")
+    max_context = checkpoint.sizes["longest"] - max_words
+    if max_context < 1 or max_words < 1:
+        limit = checkpoint.sizes["longest"] - 1
+        raise ConfigError(f"words is from 1 to {limit}, for this network, not {max_words}")
+    end_id = checkpoint.tokenizer.id_of(END)
+    sampling: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    results = []
+    for ids in checkpoint.tokenizer.encode_batch(check_texts(texts)):
+        generator = torch.Generator(device=device_of(checkpoint)).manual_seed(seed)
+        prompt = [end_id, *ids][-max_context:]
+        sequences = sample_texts(
+            *start_decoding(checkpoint, prompt),
+            end_id=end_id,
+            max_tokens=max_words,
+            generator=generator,
+            **sampling,
         )
-        for ids, scores in zip(said.words.tolist(), said.scores.tolist()):
-            found.append([(texts.tokenizer.decode(own), score) for own, score in zip(ids, scores)])
-    network.train(was)
-    return found
+        token_ids = sequences.tokens[0, 0].tolist()
+        text = checkpoint.tokenizer.decode(token_id for token_id in token_ids if token_id != end_id)
+        score = float(sequences.log_probabilities[0, 0])
+        results.append(
+            GeneratedText(text, score, ((text, score),), min(len(prompt), len(ids)), len(ids))
+        )
+    return results
+
+
+def measure_perplexity(checkpoint: "Checkpoint", texts: Sequence[str]) -> list[TextPerplexity]:
+    """Measure the perplexity per word of each text; ends of documents are not scored."""
+    check_response_kind(checkpoint, "next", "measure")
+    data_source, tokenizer = build(DATASETS, checkpoint.recipe["data"]), checkpoint.tokenizer
+    assert isinstance(tokenizer, WordTokenizer)
+    end_id = tokenizer.id_of(END)
+    results = []
+    for ids in tokenizer.encode_batch(check_texts(texts)):
+        if not ids:
+            results.append(TextPerplexity(None, None, 0, 0))
+            continue
+        document = join_documents([ids], end_id)
+        dataset = make_token_dataset(
+            document, tokenizer, max_tokens=data_source.length, context=data_source.context
+        )
+        loss, targets = compute_word_losses(checkpoint.network, dataset.to(device_of(checkpoint)))
+        loss, unknown = loss[:-1].double(), targets[:-1] == dataset.unknown_id
+        metrics = summarize_losses(loss, unknown)
+        known_perplexity = metrics["known words"] if not unknown.all() else None
+        results.append(
+            TextPerplexity(metrics["perplexity"], known_perplexity, int(unknown.sum()), len(ids))
+        )
+    return results
 
 
 @torch.no_grad()
-def begun(checkpoint: "Checkpoint", given: list[int]) -> tuple[Any, Any, Tensor]:
-    """A step for ``generate``, its state after all words but the last, and that word."""
-    network, own = checkpoint.network.eval(), checkpoint.tokenizer
-    row = torch.tensor([given], device=device_of(checkpoint))
-    unsaid = torch.tensor([own.pad, own.unknown], device=row.device)
+def generate_candidates(
+    network: nn.Module, dataset: Seq2SeqDataset, num_beams: int
+) -> list[list[tuple[str, float]]]:
+    """Generate texts for each source by beam search: (text, log-probability), best first."""
+    was_training = network.training
+    network.eval()
+    candidates = []
+    respond: Any = network.respond
+    for rows in (
+        torch.arange(len(dataset), device=dataset.device).split(TEXTS_PER_BATCH)
+        if len(dataset)
+        else ()
+    ):
+        inputs = dataset.source_inputs(rows)
+        states = network.encode(inputs.tokens, inputs.mask)  # type: ignore[operator]
+        start = torch.full_like(rows, dataset.tokenizer.cls)
+        sequences: GeneratedTexts = beam_search(
+            respond.step,
+            respond.start_decoding(states, inputs.mask),
+            start,
+            end_id=dataset.tokenizer.sep,
+            max_tokens=respond.max_length,
+            num_beams=num_beams,
+        )
+        for beam_ids, beam_scores in zip(
+            sequences.tokens.tolist(), sequences.log_probabilities.tolist()
+        ):
+            candidates.append(
+                [
+                    (dataset.tokenizer.decode(token_ids), score)
+                    for token_ids, score in zip(beam_ids, beam_scores)
+                ]
+            )
+    network.train(was_training)
+    return candidates
 
-    def read(words: Tensor, state: Any) -> tuple[Tensor, Any]:
-        made = network.encode.carry(words, torch.ones_like(words, dtype=torch.bool), state)
-        return made.states, made.state if isinstance(made, Recurrent) else made.cache
 
-    def step(words: Tensor, state: Any) -> tuple[Tensor, Any]:
-        states, state = read(words.unsqueeze(1), state)
-        scores = network.respond(None, None, states, words).squeeze(1)
-        return scores.index_fill(1, unsaid, NEVER), state
+@torch.no_grad()
+def start_decoding(checkpoint: "Checkpoint", prompt: list[int]) -> tuple[Any, Any, Tensor]:
+    """Encode a prompt for decoding.
 
-    state = read(row[:, :-1], None)[1] if len(given) > 1 else None
-    return step, state, row[:, -1]
+    Returns a decoding step, the state before the last token, and that token. The step never
+    generates padding or the unknown word.
+    """
+    network, tokenizer = checkpoint.network.eval(), checkpoint.tokenizer
+    prompt_ids = torch.tensor([prompt], device=device_of(checkpoint))
+    special_ids = torch.tensor([tokenizer.pad, tokenizer.unknown], device=prompt_ids.device)
+
+    def encode_tokens(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Encode tokens after ``state``; return hidden states and the new state."""
+        output = network.encode.encode_with_state(
+            tokens, torch.ones_like(tokens, dtype=torch.bool), state
+        )
+        return output.states, output.state if isinstance(output, RecurrentOutput) else output.cache
+
+    def step(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        """Compute the logits of the next token, and the new state."""
+        states, state = encode_tokens(tokens.unsqueeze(1), state)
+        logits = network.respond(None, None, states, tokens).squeeze(1)
+        return logits.index_fill(1, special_ids, MINUS_INFINITY), state
+
+    state = encode_tokens(prompt_ids[:, :-1], None)[1] if len(prompt) > 1 else None
+    return step, state, prompt_ids[:, -1]
 
 
-def needs(checkpoint: "Checkpoint", kind: str, what: str) -> None:
-    """Whether a network can be asked this; an error that says who can."""
-    own = checkpoint.recipe["model"]["respond"]["kind"]
-    if own != kind:
+def check_response_kind(checkpoint: "Checkpoint", required_kind: str, action: str) -> None:
+    """Raise a ConfigError unless the network's response is of ``required_kind``."""
+    response_kind = checkpoint.recipe["model"]["respond"]["kind"]
+    if response_kind != required_kind:
         raise ConfigError(
-            f"this network cannot {what}: its response is of kind {own!r}, and {kind!r} is needed"
+            f"this network cannot {action}: its response is of kind {response_kind!r}, and "
+            f"{required_kind!r} is needed"
         )
 
 
 def device_of(checkpoint: "Checkpoint") -> torch.device:
+    """Return the device of a checkpoint's network."""
     return next(checkpoint.network.parameters()).device

@@ -1,4 +1,4 @@
-"""Ask a trained network about a knowledge base; the answer carries the facts it was read from."""
+"""Answer questions about a knowledge base, with the facts that the answer was read from."""
 
 import re
 from collections.abc import Iterable
@@ -9,72 +9,106 @@ from torch import Tensor
 
 from mnemic.checkpoint.folder import Checkpoint
 from mnemic.data import DATASETS
-from mnemic.data.knowledge.batches import base_questions
-from mnemic.data.knowledge.dataset import Sets
-from mnemic.data.knowledge.format import KnowledgeError, Question
-from mnemic.data.knowledge.key_value import entity
-from mnemic.predict.story import OTHERS, Answer, Evidence, few, read_of, taken_of
+from mnemic.data.knowledge.batches import encode_questions
+from mnemic.data.knowledge.dataset import KnowledgeEncoder
+from mnemic.data.knowledge.format import KnowledgeError, KnowledgeQuestion
+from mnemic.data.knowledge.key_value import bracket_entity
+from mnemic.predict.story import (
+    MAX_ANSWERS,
+    SentenceEvidence,
+    StoryAnswer,
+    compute_sentence_weights,
+    hop_gates_of,
+    quote_words,
+)
 from mnemic.recipe import build
-from mnemic.text import Words
+from mnemic.text import WordTokenizer
 
-KINDS = ("knowledge", "generated-knowledge")  # of data
-ITEMS = {"facts": "fact", "sentences": "sentence"}  # what a slot is, by data.keys; else a window
+KNOWLEDGE_KINDS = ("knowledge", "generated-knowledge")  # data kinds with a knowledge base
+# What a slot holds, by data.keys; else a window.
+ITEM_NAMES = {"facts": "fact", "sentences": "sentence"}
 
 
-def knows_base(checkpoint: Checkpoint) -> bool:
-    """Whether a network was trained on a knowledge base, and not on stories."""
-    return checkpoint.recipe["data"].get("kind") in KINDS
+def has_knowledge_base(checkpoint: Checkpoint) -> bool:
+    """Return whether a network was trained on a knowledge base rather than on stories."""
+    return checkpoint.recipe["data"].get("kind") in KNOWLEDGE_KINDS
 
 
 @torch.no_grad()
-def ask_base(checkpoint: Checkpoint, question: str) -> Answer:
-    """Answer with an entity of the base. The base is that of the network's own recipe.
+def ask_knowledge_base(checkpoint: Checkpoint, question: str) -> StoryAnswer:
+    """Answer a question with an entity of the network's knowledge base.
 
-    The entity that is asked about stands in brackets: ``who directed [The Bat]``.
+    The question names its entity in brackets: ``who directed [The Bat]``. The base is read from
+    the network's recipe.
     """
     if not question.strip():
         raise KnowledgeError("the question is empty; ask for example 'who directed [The Bat]'")
-    words = checkpoint.tokenizer
-    assert isinstance(words, Words)
-    source = build(DATASETS, checkpoint.recipe["data"])
-    sets, item = Sets(source, words), ITEMS.get(source.keys, "window")
-    asked = base_questions([Question(question, ())], sets.base, words, sets.select)
-    chosen = asked.slots[0].tolist()
-    if not chosen:
+    tokenizer = checkpoint.tokenizer
+    assert isinstance(tokenizer, WordTokenizer)
+    data_source = build(DATASETS, checkpoint.recipe["data"])
+    encoder, item = (
+        KnowledgeEncoder(data_source, tokenizer),
+        ITEM_NAMES.get(data_source.keys, "window"),
+    )
+    dataset = encode_questions(
+        [KnowledgeQuestion(question, ())], encoder.base, tokenizer, encoder.select
+    )
+    slot_ids = dataset.slots[0].tolist()
+    if not slot_ids:
         raise KnowledgeError(
             f"no {item} of the base shares a rare word with {question!r}; spell the entity that is "
-            f"asked about as the base does, in brackets: {' or '.join(close(question, sets))}"
+            "asked about as the base does, in brackets: "
+            f"{' or '.join(suggest_entities(question, encoder))}"
         )
-    output = checkpoint.network.eval()(asked.batch(torch.tensor([0])).inputs)
+    output = checkpoint.network.eval()(dataset.batch(torch.tensor([0])).inputs)
     evidence = tuple(
-        Evidence(number, sets.shown[chosen[number]], tuple(weights))
-        for number, weights in read_of(output).items()
+        SentenceEvidence(number, encoder.slot_texts[slot_ids[number]], tuple(weights))
+        for number, weights in compute_sentence_weights(output).items()
     )
-    scores = output.scores[0, 0].masked_fill(~asked.entities, -torch.inf)
-    ranked = best_entities(scores, sets.material.names, words)
-    unknown = words.unknown_words(question)
+    logits = output.logits[0, 0].masked_fill(~dataset.entities, -torch.inf)
+    ranked = rank_entities(logits, encoder.content.names, tokenizer)
+    unknown = tokenizer.find_unknown_words(question)
     notes = (
-        (f"the model does not know {few(unknown)}, left out of the question",) if unknown else ()
+        (f"the model does not know {quote_words(unknown)}, left out of the question",)
+        if unknown
+        else ()
     )
     kind = checkpoint.recipe["model"]["memory"]["kind"]
-    sizes = (len(evidence), len(chosen))
-    return Answer(
-        *ranked[0], ranked, evidence, *sizes, notes, memory=kind, taken=taken_of(output), item=item
+    sizes = (len(evidence), len(slot_ids))
+    return StoryAnswer(
+        *ranked[0],
+        ranked,
+        evidence,
+        *sizes,
+        notes,
+        memory=kind,
+        taken=hop_gates_of(output),
+        item=item,
     )
 
 
-def close(question: str, sets: Sets) -> list[str]:
-    """Entities of the base that are spelled much like the one asked about; else the first two."""
-    named = re.search(r"\[(.+?)\]", question)
-    names = sorted(sets.material.names)
-    found = get_close_matches(named[1], names, 3, 0.7) if named else []
-    return [f"[{name}]" for name in found or [own for own in names if own[0].isalpha()][:2]]
+def suggest_entities(question: str, encoder: KnowledgeEncoder) -> list[str]:
+    """Suggest entities spelled like the question's, or the first two of the base."""
+    match = re.search(r"\[(.+?)\]", question)
+    names = sorted(encoder.content.names)
+    matches = get_close_matches(match[1], names, 3, 0.7) if match else []
+    return [
+        f"[{name}]"
+        for name in matches or [candidate for candidate in names if candidate[0].isalpha()][:2]
+    ]
 
 
-def best_entities(
-    scores: Tensor, names: Iterable[str], words: Words
+def rank_entities(
+    logits: Tensor, names: Iterable[str], tokenizer: WordTokenizer
 ) -> tuple[tuple[str, float], ...]:
-    """The best answers with their probabilities, spelled as the base spells them."""
-    spelled = {words.id_of(entity(name)): name for name in names if entity(name) in words}
-    best = scores.softmax(-1).topk(min(OTHERS, int(scores.isfinite().sum())))
-    return tuple((spelled[i], p) for p, i in zip(best.values.tolist(), best.indices.tolist()))
+    """Rank the most probable entities: (name as in the base, probability), best first."""
+    names_by_id = {
+        tokenizer.id_of(bracket_entity(name)): name
+        for name in names
+        if bracket_entity(name) in tokenizer
+    }
+    top = logits.softmax(-1).topk(min(MAX_ANSWERS, int(logits.isfinite().sum())))
+    return tuple(
+        (names_by_id[token_id], probability)
+        for probability, token_id in zip(top.values.tolist(), top.indices.tolist())
+    )

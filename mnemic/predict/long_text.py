@@ -1,6 +1,8 @@
-"""Read a text of any length into a state, go on with it, and answer from it alone.
+"""Read texts of any length into a memory state, and answer questions from it.
 
-Shapes: b documents (1), s slots, k hops, h heads, p units of a segment.
+A unit is what is written into the memory: a token or a sentence.
+
+Shapes: b documents (1), s slots, r units per slot, k hops, h heads.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,39 +17,51 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from mnemic.data.long_context.batches import Asked, Document, filled, framed_by
-from mnemic.data.long_context.hide import Piece, cut
-from mnemic.encode.precision import Precision, rounding
-from mnemic.models.inputs import Segments
-from mnemic.models.segment_model import Carrier
-from mnemic.predict.extract_answer import pointed, stretches
-from mnemic.predict.memory_state import State, StateError, Text, fingerprint, read_state, thinned
-from mnemic.predict.results import Recollected
-from mnemic.predict.slot_evidence import evidence_of, slots_read
-from mnemic.respond.generate import greedy
-from mnemic.text.rules import breaks_of, ends_of
+from mnemic.data.long_context.batches import (
+    LongDocument,
+    LongExample,
+    add_special_tokens,
+    fill_arrays,
+)
+from mnemic.data.long_context.hide import SentenceTokens, cut_segments
+from mnemic.encode.precision import Precision, bfloat16_autocast
+from mnemic.models.inputs import SegmentBatch
+from mnemic.models.segment_model import SegmentModel
+from mnemic.predict.extract_answer import extract_answer, quote_evidence
+from mnemic.predict.memory_state import (
+    State,
+    StateError,
+    TextRecord,
+    hash_weights,
+    load_state_file,
+    thin_snapshots,
+)
+from mnemic.predict.results import MemoryAnswer
+from mnemic.predict.slot_evidence import merge_evidence, rank_slots
+from mnemic.respond.generate import greedy_search
+from mnemic.text.rules import find_paragraph_starts, find_sentence_ends
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
-AT_ONCE = 64  # segments that are encoded together
-LONGEST = 8  # tokens of an answer
+SEGMENTS_PER_BATCH = 64  # segments that are encoded together: changes memory use only
+MAX_ANSWER_TOKENS = 8  # of a generated answer
 
 
-def remember(
+def read_text(
     checkpoint: "Checkpoint",
     text: str,
     state: State | None = None,
     *,
     name: str | PathLike[str] = "",
     precision: Precision = "auto",
-    told: Callable[[int, int], None] = lambda seen, total: None,
+    on_progress: Callable[[int, int], None] = lambda seen, total: None,
 ) -> State:
-    """Read ``text``, all of it; with ``state``, after what is already remembered.
+    """Read a complete text into a memory state, after what ``state`` already holds.
 
-    ``name`` says where it came from, such as a path, so that evidence can be quoted from there.
-    Segments are encoded in a ``precision`` of ``mnemic.encode.for_inference``. ``told`` hears now
-    and then how many of its tokens were read, and how many there are.
+    ``name`` records the text's origin, such as a path, so that evidence can be quoted from there.
+    ``precision`` is one of ``mnemic.encode.prepare_for_inference``. ``on_progress`` is called after
+    each batch of segments with the number of tokens read and of all tokens.
     """
     if not isinstance(text, str):
         raise ValueError(
@@ -56,181 +70,216 @@ def remember(
         )
     if not isinstance(name, str | PathLike):
         raise ValueError(f"name is a str or a path, not {type(name).__name__}")
-    network, room = carrier_of(checkpoint), checkpoint.sizes["longest"] - 2
-    before = empty_state(checkpoint, network) if state is None else checked(state, network)
+    network, max_tokens = require_memory_model(checkpoint), checkpoint.sizes["longest"] - 2
+    before = (
+        create_empty_state(checkpoint, network) if state is None else check_state(state, network)
+    )
     paragraphs = bool(checkpoint.recipe["data"].get("paragraphs"))
-    pieces, spans = units(text, checkpoint.tokenizer, network.unit, room, paragraphs=paragraphs)
-    count = sum(len(piece.ids) for piece in pieces)
+    pieces, spans = split_into_units(
+        text, checkpoint.tokenizer, network.unit, max_tokens, paragraphs=paragraphs
+    )
+    num_tokens = sum(len(piece.ids) for piece in pieces)
     after = before
-    for after in read_on(checkpoint, network, before, cut(pieces, room), precision):
-        told(after.seen - before.seen, count)
-    where = torch.tensor(spans, dtype=torch.long).view(-1, 2) + before.characters
+    for after in read_segments(
+        checkpoint, network, before, cut_segments(pieces, max_tokens), precision
+    ):
+        on_progress(after.seen - before.seen, num_tokens)
+    offsets = torch.tensor(spans, dtype=torch.long).view(-1, 2) + before.characters
     return replace(
         after,
-        spans=torch.cat([before.spans, where]),
+        spans=torch.cat([before.spans, offsets]),
         characters=before.characters + len(text),
-        texts=(*before.texts, Text.of(text, str(name))),
-        total=before.total + count,
+        texts=(*before.texts, TextRecord.from_text(text, str(name))),
+        total=before.total + num_tokens,
         origin=checkpoint.origin or before.origin,
     )
 
 
 @torch.no_grad()
-def ask(
+def answer_from_memory(
     checkpoint: "Checkpoint", state: State, question: str, *, text: str | None = None
-) -> Recollected:
-    """Answer from memory alone; the evidence says which stretches of the text it read.
+) -> MemoryAnswer:
+    """Answer a question from a memory state, with the text spans it read.
 
-    A network that was never taught to say words has none: its answer is what it read most. With
-    the ``text`` that was read the shipped reader points at words in that, unless it sees no answer.
-    As long as anything is kept, a network that speaks says something, however little that has to do
-    with the question; of a memory that holds nothing the answer is empty: no words, no evidence.
+    A network that was not trained to generate words answers with evidence only. If the ``text``
+    that was read is passed, the shipped reader extracts an answer from that evidence, unless it
+    sees none. A generating network always generates words, however unrelated to the question, as
+    long as a slot is filled. With an empty memory the answer has neither words nor evidence.
     """
-    network, words = carrier_of(checkpoint), checkpoint.tokenizer
-    checked(state, network)
+    network, tokenizer = require_memory_model(checkpoint), checkpoint.tokenizer
+    check_state(state, network)
     if not isinstance(question, str):
         raise ValueError(f"a question is a str, not {type(question).__name__}")
     if not question.strip():
         raise ValueError("the question is empty; ask for example 'Where is Mary?'")
     if not state.filled:
-        return Recollected("", 0.0, (), (), state.seen, state.total)
+        return MemoryAnswer("", 0.0, (), (), state.seen, state.total)
     network.eval()
-    inputs = segments_of(checkpoint, [[]], question)
-    memory = placed(state.memory, network)
-    _, reading, begin = network.asked(memory, inputs)
+    inputs = build_segment_batch(checkpoint, [[]], question)
+    memory = move_memory(state.memory, network)
+    _, reading, answer_state = network.read_question(memory, inputs)
     sources, shares = state.memory.origins  # 1 s r
-    read = reading.weights.mean((1, 2, 3))[0].cpu()  # b k h 1 s → s
-    slots = slots_read(read, sources[0], shares[0], state.spans.tolist())
-    evidence = evidence_of(slots)
-    told = None if text is None else stretches(state, text, evidence)
-    answer, chance = "", max((own.weight for own in slots), default=0.0)
-    if speaks(checkpoint):
-        answer, chance = said(network, words, begin)
-    elif told is not None:
-        answer, chance = pointed(question, told)
-    return Recollected(answer, chance, evidence, slots, state.seen, state.total)
+    slot_weights = reading.weights.mean((1, 2, 3))[0].cpu()  # b k h 1 s → s
+    slots = rank_slots(slot_weights, sources[0], shares[0], state.spans.tolist())
+    evidence = merge_evidence(slots)
+    passages = None if text is None else quote_evidence(state, text, evidence)
+    answer, probability = "", max((slot.weight for slot in slots), default=0.0)
+    if can_generate(checkpoint):
+        answer, probability = decode_answer(network, tokenizer, answer_state)
+    elif passages is not None:
+        answer, probability = extract_answer(question, passages)
+    return MemoryAnswer(answer, probability, evidence, slots, state.seen, state.total)
 
 
-def speaks(checkpoint: "Checkpoint") -> bool:
-    """Whether a network was taught to say words; else it only finds."""
+def can_generate(checkpoint: "Checkpoint") -> bool:
+    """Return whether a network was trained to generate words; else it only finds evidence."""
     return bool(checkpoint.recipe["objective"].get("pred", 1.0))
 
 
-def said(network: Carrier, words: Any, begin: Tensor) -> tuple[str, float]:
-    """The likeliest words, one after another, and how likely they are."""
-    start = torch.tensor([words.cls], device=begin.device)
-    saying = network.respond.saying(begin.squeeze(1))
-    found = greedy(network.respond.step, saying, start, end=words.sep, most=LONGEST)
-    told = [word for word in found.words[0, 0].tolist() if word != words.sep]
-    return words.decode(told), float(found.scores[0, 0].exp())
+def decode_answer(network: SegmentModel, tokenizer: Any, answer_state: Tensor) -> tuple[str, float]:
+    """Decode an answer greedily; return its text and its probability."""
+    start_ids = torch.tensor([tokenizer.cls], device=answer_state.device)
+    decoder_state = network.respond.start_decoding(answer_state.squeeze(1))
+    sequences = greedy_search(
+        network.respond.step,
+        decoder_state,
+        start_ids,
+        end_id=tokenizer.sep,
+        max_tokens=MAX_ANSWER_TOKENS,
+    )
+    token_ids = [
+        token_id for token_id in sequences.tokens[0, 0].tolist() if token_id != tokenizer.sep
+    ]
+    return tokenizer.decode(token_ids), float(sequences.log_probabilities[0, 0].exp())
 
 
 def load_state(checkpoint: "Checkpoint", path: str | Path) -> State:
-    """What ``State.save`` wrote; one of another network is refused."""
-    return checked(read_state(path), carrier_of(checkpoint))
+    """Load a state that ``State.save`` wrote; refuse the state of another network."""
+    return check_state(load_state_file(path), require_memory_model(checkpoint))
 
 
-def empty_state(checkpoint: "Checkpoint", network: Carrier) -> State:
-    """Before anything was read."""
-    words = network.encode.embeddings.tokens
-    like = torch.zeros(1, 0, network.encode.width, dtype=words.dtype)
+def create_empty_state(checkpoint: "Checkpoint", network: SegmentModel) -> State:
+    """Create the state of a network that has read nothing."""
+    token_embeddings = network.encode.embeddings.tokens
+    template = torch.zeros(1, 0, network.encode.width, dtype=token_embeddings.dtype)
     return State(
         kind=checkpoint.recipe["model"]["memory"]["kind"],
-        network=fingerprint(network),
-        memory=network.empty(1, like),
+        network=hash_weights(network),
+        memory=network.empty_memory(1, template),
         spans=torch.zeros(0, 2, dtype=torch.long),
         worth=torch.zeros(0),
-        history=torch.zeros(0, network.memory.slots, dtype=torch.int32),
+        history=torch.zeros(0, network.memory.num_slots, dtype=torch.int32),
         origin=checkpoint.origin,
     )
 
 
 @torch.no_grad()
-def read_on(
+def read_segments(
     checkpoint: "Checkpoint",
-    network: Carrier,
+    network: SegmentModel,
     state: State,
-    segments: Iterator[list[Piece]],
+    segments: Iterator[list[SentenceTokens]],
     precision: Precision,
 ) -> Iterator[State]:
-    """The states after some more segments, a few of which are encoded at a time."""
+    """Write segments into a memory; yield the state after each encoded batch of segments."""
     network.eval()
-    memory, worth, looks = placed(state.memory, network), [state.worth], [state.history]
-    stride, count, seen = state.stride, state.segments, state.seen
-    while (part := list(islice(segments, AT_ONCE))) and any(part):
-        inputs = segments_of(checkpoint, part)
-        with rounding(device_of(network), precision):
-            encoded = network.encoded(inputs)
-        for number, step in enumerate(network.steps(memory, encoded)):
-            memory, count = step.state, count + 1
-            if step.written.stored is not None:
-                worth.append(step.written.stored[encoded.seen[:, number]].sigmoid().float().cpu())
-            if count % stride == 0:
-                looks.append(held(memory, network.memory.slots))
-        seen += int(inputs.inside.sum())
-        every, stride = thinned(torch.cat(looks), stride)
-        looks, worth = [every], [torch.cat(worth)]
+    memory, salience, snapshots = move_memory(state.memory, network), [state.worth], [state.history]
+    stride, num_segments, num_seen = state.stride, state.segments, state.seen
+    while (segment_batch := list(islice(segments, SEGMENTS_PER_BATCH))) and any(segment_batch):
+        inputs = build_segment_batch(checkpoint, segment_batch)
+        with bfloat16_autocast(device_of(network), precision):
+            encoded = network.encode_segments(inputs)
+        for number, step in enumerate(network.scan(memory, encoded)):
+            memory, num_segments = step.state, num_segments + 1
+            if step.written.salience_logits is not None:
+                salience.append(
+                    step.written.salience_logits[encoded.mask[:, number]].sigmoid().float().cpu()
+                )
+            if num_segments % stride == 0:
+                snapshots.append(find_largest_units(memory, network.memory.num_slots))
+        num_seen += int(inputs.text_mask.sum())
+        history, stride = thin_snapshots(torch.cat(snapshots), stride)
+        snapshots, salience = [history], [torch.cat(salience)]
         yield replace(
-            state, memory=placed(memory, None), worth=worth[0], history=every,
-            stride=stride, segments=count, seen=seen,
+            state, memory=move_memory(memory, None), worth=salience[0], history=history,
+            stride=stride, segments=num_segments, seen=num_seen,
         )  # fmt: skip
 
 
-def held(memory: Any, slots: int) -> Tensor:
-    """The unit that each slot holds most of, 1 s; -1 = none."""
+def find_largest_units(memory: Any, num_slots: int) -> Tensor:
+    """Find the unit with the largest share of each slot (1 s); -1 is none."""
     sources, shares = memory.origins  # 1 s r
-    most = sources.gather(-1, shares.argmax(-1, keepdim=True)).squeeze(-1).to("cpu", torch.int32)
-    return torch.cat([most, most.new_full((1, slots - most.shape[1]), -1)], 1)
+    largest = sources.gather(-1, shares.argmax(-1, keepdim=True)).squeeze(-1).to("cpu", torch.int32)
+    return torch.cat([largest, largest.new_full((1, num_slots - largest.shape[1]), -1)], 1)
 
 
-def units(
-    text: str, words: Any, unit: str, room: int, *, paragraphs: bool = False
-) -> tuple[list[Piece], list[tuple[int, int]]]:
-    """A text's sentences in tokens, and where each unit, token or sentence, stands in it."""
-    encoded = words.encode(text, special=False)
+def split_into_units(
+    text: str, tokenizer: Any, unit_kind: str, max_tokens: int, *, paragraphs: bool = False
+) -> tuple[list[SentenceTokens], list[tuple[int, int]]]:
+    """Split a text into sentences of tokens, and locate its units (tokens or sentences).
+
+    A sentence longer than ``max_tokens`` is cut. Returns the sentences and each unit's character
+    offsets. With ``paragraphs`` the first sentence of a paragraph carries the paragraph's length.
+    """
+    encoded = tokenizer.encode(text, special=False)
     ids, offsets = np.array(encoded.ids, dtype=np.int32), encoded.offsets
-    begins = np.array([start for start, _ in offsets], dtype=np.int64)
-    cuts = [0, *np.searchsorted(begins, ends_of(text)).tolist(), len(ids)]
-    firsts = [0, *np.searchsorted(begins, breaks_of(text)).tolist(), len(ids)]
-    opens = {first: end - first for first, end in pairwise(firsts)} if paragraphs else {}
+    token_starts = np.array([start for start, _ in offsets], dtype=np.int64)
+    sentence_bounds = [
+        0,
+        *np.searchsorted(token_starts, find_sentence_ends(text)).tolist(),
+        len(ids),
+    ]
+    paragraph_bounds = [
+        0,
+        *np.searchsorted(token_starts, find_paragraph_starts(text)).tolist(),
+        len(ids),
+    ]
+    paragraph_lengths = (
+        {first: end - first for first, end in pairwise(paragraph_bounds)} if paragraphs else {}
+    )
     pieces, spans = [], []
-    for first, end in pairwise(cuts):
-        for start in range(first, end, room):
-            stop = min(start + room, end)
-            pieces.append(Piece(ids[start:stop], opens=opens.get(start, 0)))
+    for first, end in pairwise(sentence_bounds):
+        for start in range(first, end, max_tokens):
+            stop = min(start + max_tokens, end)
+            pieces.append(
+                SentenceTokens(ids[start:stop], paragraph_tokens=paragraph_lengths.get(start, 0))
+            )
             spans.append((offsets[start][0], offsets[stop - 1][1]))
-    return pieces, (list(offsets) if unit == "tokens" else spans)
+    return pieces, (list(offsets) if unit_kind == "tokens" else spans)
 
 
-def segments_of(
-    checkpoint: "Checkpoint", part: Sequence[list[Piece]], question: str = ""
-) -> Segments:
-    """Some segments of one document, and a question, where the network is."""
-    words: Any = checkpoint.tokenizer
-    asked = framed_by(np.array(words.encode(question, special=False).ids, dtype=np.int64), words)
-    most = checkpoint.network.encode.longest
-    if most is not None and len(asked) > most:
+def build_segment_batch(
+    checkpoint: "Checkpoint", segments: Sequence[list[SentenceTokens]], question: str = ""
+) -> SegmentBatch:
+    """Build a batch from segments of one document and a question, on the network's device."""
+    tokenizer: Any = checkpoint.tokenizer
+    question_ids = add_special_tokens(
+        np.array(tokenizer.encode(question, special=False).ids, dtype=np.int64), tokenizer
+    )
+    max_tokens = checkpoint.network.encode.max_length
+    if max_tokens is not None and len(question_ids) > max_tokens:
         raise ValueError(
-            f"the question has {len(asked) - 2} tokens, and this network reads at most {most - 2}; "
-            "ask a shorter one"
+            f"the question has {len(question_ids) - 2} tokens, and this network reads at most "
+            f"{max_tokens - 2}; ask a shorter one"
         )
-    none = np.zeros(0, dtype=np.int64)
-    document = Document(iter(()), Asked((), none, none, (), 0))
-    found = filled([document], [list(part)], words, checkpoint.sizes["longest"])
+    no_ids = np.zeros(0, dtype=np.int64)
+    document = LongDocument(iter(()), LongExample((), no_ids, no_ids, (), 0))
+    arrays = fill_arrays([document], [list(segments)], tokenizer, checkpoint.sizes["longest"])
     device = device_of(checkpoint.network)
-    tokens, sentences, _ = (torch.from_numpy(one).to(device) for one in found)
-    inside = sentences >= 0
-    query = torch.from_numpy(asked).long().unsqueeze(0).to(device)
-    edge = (tokens == words.cls) | (tokens == words.sep)
+    tokens, sentences, _ = (torch.from_numpy(array).to(device) for array in arrays)
+    in_text = sentences >= 0
+    query = torch.from_numpy(question_ids).long().unsqueeze(0).to(device)
+    is_special = (tokens == tokenizer.cls) | (tokens == tokenizer.sep)
     empty = query[:, :0]
-    return Segments(
-        tokens, inside | edge, inside, query, query >= 0, empty, sentences=sentences
+    return SegmentBatch(
+        tokens, in_text | is_special, in_text, query, query >= 0, empty, sentence_ids=sentences
     )  # fmt: skip
 
 
-def carrier_of(checkpoint: "Checkpoint") -> Carrier:
+def require_memory_model(checkpoint: "Checkpoint") -> SegmentModel:
+    """Return the checkpoint's network if it can read a text into a memory; else raise."""
     network = checkpoint.network
-    if not isinstance(network, Carrier) or network.memory is None:
+    if not isinstance(network, SegmentModel) or network.memory is None:
         raise ValueError(
             "this network reads no text into a memory that can be asked; bert-mass does, which "
             "comes with mnemic, and so does what recipes with model.carry train, such as keeps"
@@ -243,27 +292,29 @@ def carrier_of(checkpoint: "Checkpoint") -> Carrier:
     return network
 
 
-def checked(state: State, network: Carrier) -> State:
+def check_state(state: State, network: SegmentModel) -> State:
+    """Return ``state`` if this network wrote it; else raise a StateError."""
     if not isinstance(state, State):
         raise StateError(
             f"expected a State, not {type(state).__name__}; load_state(PATH) reads one that was "
             "saved, remember(TEXT) makes one"
         )
-    if state.network != fingerprint(network):
-        other = f", {state.origin}," if state.origin else ""
+    if state.network != hash_weights(network):
+        origin = f", {state.origin}," if state.origin else ""
         raise StateError(
-            f"this memory was written by another network{other} or by this one before it was "
+            f"this memory was written by another network{origin} or by this one before it was "
             "trained further, and can be read by no other; ask the one that wrote it, or read the "
             "text again (mnemic read --fresh)"
         )
     return state
 
 
-def placed(memory: Any, network: Carrier | None) -> Any:
-    """The memory's tensors where the network is, or without one on the CPU."""
+def move_memory(memory: Any, network: SegmentModel | None) -> Any:
+    """Move the memory's tensors to the network's device, or to the CPU without a network."""
     device = torch.device("cpu") if network is None else device_of(network)
-    return tree_map(lambda part: part.to(device), memory)
+    return tree_map(lambda tensor: tensor.to(device), memory)
 
 
 def device_of(network: Any) -> torch.device:
+    """Return the device of a network's parameters."""
     return next(network.parameters()).device

@@ -1,9 +1,10 @@
-"""What a network remembers of what it has read: a value that is kept, edited and gone on with.
+"""The state of a memory that has read texts: save, load and edit it.
 
-It holds tensors, and where in the text each slot came from; no copy of the text. Evidence is
-offsets, which quote the text as it was given; a text that has a name can be found again.
+It holds the memory's tensors and the origin of each slot's content in the text, but no copy of the
+text. Evidence is offsets into the original text; a text that has a name can be found again.
 
-Shapes: u units (tokens or sentences) that were read, t looks at the slots, s slots.
+Shapes: u units (tokens or sentences) that were read, t snapshots of the slots, s slots, r units per
+slot.
 """
 
 import json
@@ -21,150 +22,155 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from mnemic.memory.blended import Blended
-from mnemic.memory.selective import Chosen
-from mnemic.predict.results import Slot
-from mnemic.predict.slot_evidence import slots_read
+from mnemic.memory.blended import BlendedState
+from mnemic.memory.selective import SelectiveState
+from mnemic.predict.results import SlotEvidence
+from mnemic.predict.slot_evidence import rank_slots
 
-MEMORIES: dict[str, Any] = {"bert-mass": Blended, "keeps": Chosen}
-LOOKS = 1024  # at the slots that are kept; of longer texts they stand farther apart
-TOLD = ("kind", "network", "origin")
-TENSORS = ("spans", "worth", "history")
-COUNTS = ("characters", "seen", "total", "segments", "stride")
+MEMORY_CLASSES: dict[str, Any] = {"bert-mass": BlendedState, "keeps": SelectiveState}
+MAX_SNAPSHOTS = 1024  # of the slots; of longer texts they are farther apart
+TEXT_FIELDS = ("kind", "network", "origin")
+TENSOR_FIELDS = ("spans", "worth", "history")
+COUNT_FIELDS = ("characters", "seen", "total", "segments", "stride")
 
 
-class Text(NamedTuple):
-    """One of the texts that were read."""
+class TextRecord(NamedTuple):
+    """Name, length and digest of a text that was read."""
 
-    name: str  # where it came from, such as a path; "": nobody said
+    name: str  # its origin, such as a path; "" if unknown
     characters: int
-    digest: str  # the same for the same text
+    digest: str  # SHA-256 of the text
 
     @classmethod
-    def of(cls, text: str, name: str) -> "Text":
-        whole = sha256(text.encode("utf-8", "surrogatepass"))
-        return cls(name, len(text), whole.hexdigest())
+    def from_text(cls, text: str, name: str) -> "TextRecord":
+        """Create the record of a text."""
+        hasher = sha256(text.encode("utf-8", "surrogatepass"))
+        return cls(name, len(text), hasher.hexdigest())
 
 
 class StateError(ValueError):
-    """A state cannot be kept, read or used with this network; the message says why."""
+    """A state cannot be saved, loaded or used with this network."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class State:
-    """What is remembered, and how it came about; every change makes a new one."""
+    """An immutable memory of the texts that a network has read."""
 
     kind: str  # of the memory
-    network: str  # whose it is, by its weights: another one could not read it
-    memory: Any  # the memory's own tensors
-    spans: Tensor  # u 2, where each unit stands in all that was read, one text after another
-    worth: Tensor  # u, how much the controller thought each was worth storing, from 0 to 1
-    history: Tensor  # t s, the unit each slot held most of, every ``stride`` segments; -1 = none
-    stride: int = 1
-    segments: int = 0
-    characters: int = 0
-    seen: int = 0  # tokens that went through the network
-    total: int = 0  # tokens there were: as many
-    texts: tuple[Text, ...] = ()  # one after another, in the order they were read
-    origin: str = field(default="", compare=False)  # where the network was found, if that is known
+    network: str  # digest of the weights that wrote it: another network could not read it
+    memory: Any  # the memory's tensors
+    spans: Tensor  # u 2, character offsets of each unit in all texts, joined
+    worth: Tensor  # u, salience: the controller's probability of storing each unit
+    history: Tensor  # t s, largest unit of each slot, every ``stride`` segments; -1 = none
+    stride: int = 1  # segments between two snapshots of ``history``
+    segments: int = 0  # number of segments that were read
+    characters: int = 0  # length of all texts
+    seen: int = 0  # tokens that the network has read
+    total: int = 0  # tokens of all texts: as many
+    texts: tuple[TextRecord, ...] = ()  # in reading order
+    origin: str = field(default="", compare=False)  # path or name of the network, if known
 
-    def __eq__(self, other: object) -> bool:
-        """Whether the same is remembered of the same, bit by bit; wherever the network was."""
-        if not isinstance(other, State):
+    def __eq__(self, state: object) -> bool:
+        """Compare two states bit by bit, but for the ``origin`` of their networks."""
+        if not isinstance(state, State):
             return NotImplemented
-        names = [own.name for own in fields(State) if own.compare]
-        return all(same(getattr(self, name), getattr(other, name)) for name in names)
+        names = [attribute.name for attribute in fields(State) if attribute.compare]
+        return all(is_equal(getattr(self, name), getattr(state, name)) for name in names)
 
     def __repr__(self) -> str:
         read = f"{self.seen} of {self.total} tokens, {self.filled} of {self.slots} slots filled"
         return f"State({self.kind}: {len(self.texts)} texts, {read})"
 
-    __hash__ = None  # type: ignore[assignment]  # as of all that is compared by its tensors
+    __hash__ = None  # type: ignore[assignment]  # tensors have no hash of their values
 
     @property
     def filled(self) -> int:
-        """How many slots hold something."""
+        """Number of slots that are filled."""
         return int(self.memory.mask.sum())
 
     @property
     def slots(self) -> int:
-        """How many slots there are."""
+        """Number of slots."""
         return self.history.shape[1]
 
-    def contents(self) -> tuple[Slot, ...]:
-        """What every filled slot came from, in the order of the texts.
+    def contents(self) -> tuple[SlotEvidence, ...]:
+        """List the filled slots with the spans written into them, in text order.
 
-        Its ``weight`` is how much the controller thought its largest source worth storing.
+        A slot's ``weight`` is the salience of its largest source.
         """
-        sources, shares = (part[0] for part in self.memory.origins)  # s r
+        sources, shares = (tensor[0] for tensor in self.memory.origins)  # s r
         if not self.filled:
             return ()
         largest = sources.gather(-1, shares.argmax(-1, keepdim=True)).squeeze(-1)  # s
-        worth = self.worth[largest.clamp(min=0)]
-        held = slots_read(torch.ones(len(sources)), sources, shares, self.spans.tolist())
-        told = (own._replace(weight=float(worth[own.number])) for own in held)
-        return tuple(sorted(told, key=lambda own: own.sources[0].start))
+        salience = self.worth[largest.clamp(min=0)]
+        slots = rank_slots(torch.ones(len(sources)), sources, shares, self.spans.tolist())
+        ranked = (slot._replace(weight=float(salience[slot.number])) for slot in slots)
+        return tuple(sorted(ranked, key=lambda slot: slot.sources[0].start))
 
     def forget(self, start: int, end: int) -> "State":
-        """Clear every slot that a unit within ``text[start:end]`` went into; the controller too.
+        """Clear every slot that holds a unit of ``text[start:end]``, and the salience of the units.
 
-        Offsets count characters through all texts that were read. A stretch that is empty, or that
-        nothing was read from, changes nothing: the same state comes back.
-        Exact forgetting is reading again without it: what other tokens knew of it is still there.
+        Offsets count characters of all texts that were read, joined. An empty span, or one without
+        units, changes nothing: the same state is returned. For exact forgetting read the text again
+        without the span: other tokens were encoded with it in their context.
         """
-        whole = all(isinstance(own, Integral) and not isinstance(own, bool) for own in (start, end))
-        if not (whole and 0 <= start <= end):
+        are_integers = all(
+            isinstance(offset, Integral) and not isinstance(offset, bool) for offset in (start, end)
+        )
+        if not (are_integers and 0 <= start <= end):
             raise ValueError(
                 f"forget takes a start and an end, 0 ≤ start ≤ end, not {start!r} and {end!r}: "
                 "characters, counted through all texts that were read"
             )
-        start, end = (min(int(own), self.characters) for own in (start, end))
+        start, end = (min(int(offset), self.characters) for offset in (start, end))
         if start == end:
             return self
-        inside = (self.spans[:, 0] < end) & (self.spans[:, 1] > start)
-        numbers = inside.nonzero().flatten()
-        if not len(numbers):
+        is_inside = (self.spans[:, 0] < end) & (self.spans[:, 1] > start)
+        unit_ids = is_inside.nonzero().flatten()
+        if not len(unit_ids):
             return self
-        first, last = int(numbers.min()), int(numbers.max()) + 1
-        gone = (self.history >= first) & (self.history < last)
+        first, last = int(unit_ids.min()), int(unit_ids.max()) + 1
+        is_forgotten = (self.history >= first) & (self.history < last)
         return replace(
             self,
             memory=self.memory.forget(first, last),
-            worth=self.worth.masked_fill(inside, 0.0),
-            history=self.history.masked_fill(gone, -1),
+            worth=self.worth.masked_fill(is_inside, 0.0),
+            history=self.history.masked_fill(is_forgotten, -1),
         )
 
     def save(self, path: str | Path) -> None:
-        """One file of plain tensors, written beside its place and renamed.
+        """Save the state as one safetensors file, atomically: write a temporary file, rename it.
 
-        A file that is there and is no memory stays: that is a ``StateError``. Who may read a memory
-        that is there may read the new one; a link goes on to lead to it.
+        An existing file that is no memory is not overwritten: that raises a ``StateError``. The new
+        file has the permissions of the one it replaces; a link is followed, not replaced.
         """
         path = Path(path).resolve()
-        check_place(path)
+        check_save_path(path)
         if path.exists():
-            metadata(path)  # nothing but a memory is written over
-        parts = {f"memory.{name}": part for name, part in self.memory._asdict().items()}
-        parts |= {name: getattr(self, name) for name in TENSORS}
-        told = {name: str(getattr(self, name)) for name in TOLD + COUNTS}
-        told["texts"] = json.dumps(self.texts)
-        told["digest"] = digest(parts, told)
-        whole = save({name: part.contiguous() for name, part in parts.items()}, metadata=told)
-        beside = path.with_name(f".{path.name}.{token_hex(4)}.new")  # of this writer alone
+            read_metadata(path)  # only a memory is overwritten
+        tensors = {f"memory.{name}": tensor for name, tensor in self.memory._asdict().items()}
+        tensors |= {name: getattr(self, name) for name in TENSOR_FIELDS}
+        header = {name: str(getattr(self, name)) for name in TEXT_FIELDS + COUNT_FIELDS}
+        header["texts"] = json.dumps(self.texts)
+        header["digest"] = compute_digest(tensors, header)
+        payload = save(
+            {name: tensor.contiguous() for name, tensor in tensors.items()}, metadata=header
+        )
+        temporary_path = path.with_name(f".{path.name}.{token_hex(4)}.new")  # unique to this writer
         try:
-            beside.touch()
-            if path.exists():  # before there is anything to read in it
-                beside.chmod(S_IMODE(path.stat().st_mode) | S_IWUSR)
-            beside.write_bytes(whole)
-            beside.replace(path)
+            temporary_path.touch()
+            if path.exists():  # before it has content
+                temporary_path.chmod(S_IMODE(path.stat().st_mode) | S_IWUSR)
+            temporary_path.write_bytes(payload)
+            temporary_path.replace(path)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(path)) from None
         finally:
-            beside.unlink(missing_ok=True)
+            temporary_path.unlink(missing_ok=True)
 
 
-def check_place(path: Path) -> None:
-    """Say at once, before a text is read for nothing, why no memory can be kept at ``path``."""
+def check_save_path(path: Path) -> None:
+    """Raise a StateError if no state can be saved at ``path``."""
     if path.is_dir():
         raise StateError(
             f"{path} is a folder; give a file for the memory, say {path / 'notes.mem'}"
@@ -173,108 +179,117 @@ def check_place(path: Path) -> None:
         raise StateError(f"there is no folder {str(path.parent)!r} for the memory; make it first")
 
 
-def metadata(path: Path) -> dict[str, str]:
-    """What a memory says of itself; an error if ``path`` is none, or may not be read."""
+def read_metadata(path: Path) -> dict[str, str]:
+    """Read the metadata of a state file; raise a StateError if ``path`` is none."""
     expected = "expected a file that mnemic read --state or State.save wrote; give another one"
     if not path.is_file():
         raise StateError(f"{path} is no memory, and no file; {expected}")
-    path.open("rb").close()  # whose error says what is wrong; that of safetensors does not
+    path.open("rb").close()  # its error names the cause; that of safetensors does not
     try:
         with safe_open(path, "pt") as file:
-            told = file.metadata() or {}
+            header = file.metadata() or {}
     except SafetensorError as error:
         raise StateError(f"{path} is no memory ({error}); {expected}") from None
-    if not {"kind", "network"} <= told.keys():
+    if not {"kind", "network"} <= header.keys():
         raise StateError(f"{path} is no memory; {expected}")
-    return told
+    return header
 
 
-def read_state(path: str | Path) -> State:
-    """What ``State.save`` wrote."""
+def load_state_file(path: str | Path) -> State:
+    """Load a state that ``State.save`` wrote, of any network."""
     path = Path(path)
     if not path.exists():
         raise StateError(
             f"there is no memory {str(path)!r}; read a text into one: mnemic read --model DIR "
             "--state FILE TEXT"
         )
-    told = metadata(path)
-    if told["kind"] not in MEMORIES:
-        raise StateError(f"{path} holds no memory of a kind known here: {told['kind']!r}")
+    header = read_metadata(path)
+    if header["kind"] not in MEMORY_CLASSES:
+        raise StateError(f"{path} holds no memory of a kind known here: {header['kind']!r}")
     with safe_open(path, "pt") as file:
-        parts = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    form = MEMORIES[told["kind"]]
-    own = {f"memory.{name}": name for name in form._fields}
-    if parts.keys() != {*own, *TENSORS} or not {*TOLD, *COUNTS} <= told.keys():
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    memory_class = MEMORY_CLASSES[header["kind"]]
+    memory_fields = {f"memory.{name}": name for name in memory_class._fields}
+    if (
+        tensors.keys() != {*memory_fields, *TENSOR_FIELDS}
+        or not {*TEXT_FIELDS, *COUNT_FIELDS} <= header.keys()
+    ):
         raise StateError(f"{path} is not whole, or of another version; read the text again")
-    words: dict[str, Any] = {name: told[name] for name in TOLD}
-    words |= {name: parts[name] for name in TENSORS}
+    state_kwargs: dict[str, Any] = {name: header[name] for name in TEXT_FIELDS}
+    state_kwargs |= {name: tensors[name] for name in TENSOR_FIELDS}
     try:
-        words |= {name: int(told[name]) for name in COUNTS}
-        words["texts"] = tuple(Text(*own) for own in json.loads(told.get("texts", "[]")))
+        state_kwargs |= {name: int(header[name]) for name in COUNT_FIELDS}
+        state_kwargs["texts"] = tuple(
+            TextRecord(*entry) for entry in json.loads(header.get("texts", "[]"))
+        )
     except (ValueError, TypeError) as error:
         raise StateError(f"{path} is damaged ({error}); read the text again") from None
-    state = State(memory=form(**{name: parts[key] for key, name in own.items()}), **words)
-    reason = disagreement(state)
-    if not reason and told.pop("digest", "") not in ("", digest(parts, told)):  # old ones have none
+    state = State(
+        memory=memory_class(**{name: tensors[key] for key, name in memory_fields.items()}),
+        **state_kwargs,
+    )
+    reason = find_inconsistency(state)
+    # files of old versions have no digest
+    if not reason and header.pop("digest", "") not in ("", compute_digest(tensors, header)):
         reason = "it holds other bytes than were saved"
     if reason:
         raise StateError(f"{path} is damaged ({reason}); read the text again")
     return state
 
 
-def disagreement(state: State) -> str:
-    """What cannot be true of a state that was written as a whole; nothing if all may be."""
+def find_inconsistency(state: State) -> str:
+    """Describe a contradiction between the fields of a state; empty if there is none."""
     try:
         sources, shares = state.memory.origins  # b s r
     except RuntimeError:
         return "slots and where they came from are not as many"
-    units, edge = len(state.spans), state.characters
-    for own in state.texts:
-        if not (isinstance(own.name, str) and isinstance(own.characters, int)):
-            return f"a text is told as {own}"
-    if state.spans.shape != (units, 2) or state.worth.shape != (units,):
-        return f"places of {units} units have a worth for {len(state.worth)}"
+    num_units, num_characters = len(state.spans), state.characters
+    for record in state.texts:
+        if not (isinstance(record.name, str) and isinstance(record.characters, int)):
+            return f"a text record is {record}"
+    if state.spans.shape != (num_units, 2) or state.worth.shape != (num_units,):
+        return f"{num_units} units have {len(state.worth)} salience values"
     first, last = state.spans.unbind(1)
-    if not bool(((first >= 0) & (first <= last) & (last <= edge)).all()):
-        return f"a unit is no stretch of the {edge} characters that were read"
+    if not bool(((first >= 0) & (first <= last) & (last <= num_characters)).all()):
+        return f"a unit is no span of the {num_characters} characters that were read"
     if sources.shape != shares.shape or sources.shape[:-1] != state.memory.mask.shape:
         return "slots and where they came from are not as many"
-    if sources.numel() and int(sources.max()) >= units:
-        return f"a slot came from a unit that is none of the {units}"
+    if sources.numel() and int(sources.max()) >= num_units:
+        return f"a slot came from a unit that is none of the {num_units}"
     if min(state.characters, state.seen, state.total, state.segments) < 0 or state.stride < 1:
         return "a count is below zero"
     return ""
 
 
-def digest(parts: Mapping[str, Tensor], told: Mapping[str, str]) -> str:
-    """The same for the same tensors and words."""
-    whole = sha256(json.dumps(dict(sorted(told.items()))).encode())
-    for name, part in sorted(parts.items()):
-        whole.update(f"{name} {part.dtype} {list(part.shape)}".encode())
-        whole.update(part.contiguous().flatten().view(torch.uint8).numpy().data)
-    return whole.hexdigest()
+def compute_digest(tensors: Mapping[str, Tensor], header: Mapping[str, str]) -> str:
+    """Compute the SHA-256 of a state file's tensors and metadata."""
+    hasher = sha256(json.dumps(dict(sorted(header.items()))).encode())
+    for name, tensor in sorted(tensors.items()):
+        hasher.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        hasher.update(tensor.contiguous().flatten().view(torch.uint8).numpy().data)
+    return hasher.hexdigest()
 
 
-def same(one: Any, other: Any) -> bool:
-    """Whether two values are equal, tensors and tuples of them by what they hold."""
-    if isinstance(one, Tensor):
-        return one.dtype == other.dtype and torch.equal(one, other)
-    if isinstance(one, tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
+def is_equal(first: Any, second: Any) -> bool:
+    """Return whether two values are equal; tensors, also in tuples, by dtype and content."""
+    if isinstance(first, Tensor):
+        return first.dtype == second.dtype and torch.equal(first, second)
+    if isinstance(first, tuple):
+        return len(first) == len(second) and all(map(is_equal, first, second))
+    return bool(first == second)
 
 
-def thinned(looks: Tensor, stride: int) -> tuple[Tensor, int]:
-    """At most ``LOOKS`` looks (t s), evenly apart, and how many segments apart they are."""
-    while len(looks) > LOOKS:
-        looks, stride = looks[1::2], 2 * stride
-    return looks, stride
+def thin_snapshots(snapshots: Tensor, stride: int) -> tuple[Tensor, int]:
+    """Thin snapshots (t s) to at most ``MAX_SNAPSHOTS``; return them and their new stride."""
+    while len(snapshots) > MAX_SNAPSHOTS:
+        snapshots, stride = snapshots[1::2], 2 * stride
+    return snapshots, stride
 
 
-def fingerprint(network: nn.Module) -> str:
-    """The same for the same weights: what one network wrote, another cannot read."""
-    whole = sha256()
+def hash_weights(network: nn.Module) -> str:
+    """Compute the SHA-256 of a network's weights: only equal weights can read a state."""
+    hasher = sha256()
     for name, weight in sorted(network.state_dict().items()):
-        whole.update(name.encode())
-        whole.update(weight.detach().to("cpu", torch.float32).numpy().tobytes())
-    return whole.hexdigest()
+        hasher.update(name.encode())
+        hasher.update(weight.detach().to("cpu", torch.float32).numpy().tobytes())
+    return hasher.hexdigest()

@@ -1,4 +1,4 @@
-"""What ``mnemic.load`` returns: a trained network with the verbs it can be asked by."""
+"""The public interface to a trained network: ``mnemic.load`` returns a ``Model``."""
 
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from mnemic.checkpoint import folder as checkpoints
-from mnemic.checkpoint.folder import Checkpoint, Progress
+from mnemic.checkpoint.folder import Checkpoint, TrainingProgress
 from mnemic.encode.precision import Precision
 from mnemic.predict import generate, long_text, results, text_tasks
 from mnemic.predict.memory_state import State
@@ -20,16 +20,16 @@ from mnemic.text.windows import Truncation
 def load(folder: str | Path, *, precision: Precision = "float32", device: str = "cpu") -> "Model":
     """Load a trained network from its folder, or a shipped one by its name.
 
-    Every file is checked first. With another ``precision`` than float32 (see
-    ``mnemic.encode.for_inference``) the network can only be read with.
+    The checksum of each file is verified. With a ``precision`` other than float32 (see
+    ``mnemic.encode.prepare_for_inference``) the network is for inference only.
     """
-    checkpoint = checkpoints.load(folder, precision=precision)
+    checkpoint = checkpoints.load_checkpoint(folder, precision=precision)
     checkpoint.network.to(device)
     return Model(checkpoint)
 
 
 class Model:
-    """A trained network and the methods that it has; ``mnemic.load`` makes one."""
+    """A trained network with methods for prediction; ``mnemic.load`` creates one."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.checkpoint = checkpoint
@@ -59,7 +59,7 @@ class Model:
         return self.checkpoint.labels
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> TrainingProgress:
         return self.checkpoint.progress
 
     @property
@@ -72,23 +72,27 @@ class Model:
 
     def classify(
         self,
-        texts: Sequence[text_tasks.Text],
+        texts: Sequence[text_tasks.TextOrPair],
         *,
         overlap: int | None = None,
         truncation: Truncation | None = None,
-    ) -> list[results.Classified]:
+    ) -> list[results.Classification]:
         """Classify each text, or pair of texts."""
-        return text_tasks.classify(self.checkpoint, texts, overlap=overlap, truncation=truncation)
+        return text_tasks.classify_texts(
+            self.checkpoint, texts, overlap=overlap, truncation=truncation
+        )
 
     def rate(
         self,
-        texts: Sequence[text_tasks.Text],
+        texts: Sequence[text_tasks.TextOrPair],
         *,
         overlap: int | None = None,
         truncation: Truncation | None = None,
-    ) -> list[results.Rated]:
+    ) -> list[results.Rating]:
         """Predict a number for each text, or pair of texts."""
-        return text_tasks.rate(self.checkpoint, texts, overlap=overlap, truncation=truncation)
+        return text_tasks.predict_numbers(
+            self.checkpoint, texts, overlap=overlap, truncation=truncation
+        )
 
     def tag(
         self,
@@ -96,9 +100,11 @@ class Model:
         *,
         overlap: int | None = None,
         truncation: Truncation | None = None,
-    ) -> list[results.Tagged]:
+    ) -> list[results.TaggedText]:
         """Find the named entities of each text."""
-        return text_tasks.tag(self.checkpoint, texts, overlap=overlap, truncation=truncation)
+        return text_tasks.tag_entities(
+            self.checkpoint, texts, overlap=overlap, truncation=truncation
+        )
 
     def answer(
         self,
@@ -107,9 +113,9 @@ class Model:
         *,
         overlap: int | None = None,
         truncation: Truncation | None = None,
-    ) -> results.Answered:
+    ) -> results.SpanAnswer:
         """Find the span of ``text`` that answers best, and the probability of no answer."""
-        return text_tasks.answer(
+        return text_tasks.answer_question(
             self.checkpoint, question, text, overlap=overlap, truncation=truncation
         )
 
@@ -120,15 +126,15 @@ class Model:
         overlap: int | None = None,
         truncation: Truncation | None = None,
         keys: bool = False,
-    ) -> results.Embedded:
-        """Embed each text as a vector of length 1; with ``keys`` each of its sentences, too."""
-        return text_tasks.embed(
-            self.checkpoint, texts, overlap=overlap, truncation=truncation, keys=keys
+    ) -> results.TextEmbeddings:
+        """Embed each text as a unit vector; with ``keys`` also each of its sentences."""
+        return text_tasks.embed_texts(
+            self.checkpoint, texts, overlap=overlap, truncation=truncation, with_sentences=keys
         )
 
-    def say(self, texts: Sequence[str], *, beams: int = 1) -> list[results.Spoken]:
+    def say(self, texts: Sequence[str], *, beams: int = 1) -> list[results.GeneratedText]:
         """Generate the answer to each text, greedily or by beam search."""
-        return generate.say(self.checkpoint, texts, beams=beams)
+        return generate.generate_answers(self.checkpoint, texts, num_beams=beams)
 
     def go_on(
         self,
@@ -139,21 +145,21 @@ class Model:
         temperature: float = 1.0,
         top: int = 0,
         share: float = 1.0,
-    ) -> list[results.Spoken]:
+    ) -> list[results.GeneratedText]:
         """Continue each text by sampling from a language model."""
-        return generate.go_on(
+        return generate.continue_texts(
             self.checkpoint,
             texts,
-            words=words,
+            max_words=words,
             seed=seed,
             temperature=temperature,
-            top=top,
-            share=share,
+            top_k=top,
+            top_p=share,
         )
 
-    def measure(self, texts: Sequence[str]) -> list[results.Measured]:
+    def measure(self, texts: Sequence[str]) -> list[results.TextPerplexity]:
         """Measure the perplexity per word of each text."""
-        return generate.measure(self.checkpoint, texts)
+        return generate.measure_perplexity(self.checkpoint, texts)
 
     def remember(
         self,
@@ -162,16 +168,19 @@ class Model:
         *,
         name: str | PathLike[str] = "",
         precision: Precision = "auto",
-        told: Callable[[int, int], None] = lambda seen, total: None,
+        on_progress: Callable[[int, int], None] = lambda seen, total: None,
     ) -> State:
-        """Read a text of any length into a memory, after what ``state`` already holds."""
-        return long_text.remember(
-            self.checkpoint, text, state, name=name, precision=precision, told=told
+        """Read a text of any length into a memory, after what ``state`` already holds.
+
+        ``on_progress`` is called with the number of tokens read and of all tokens.
+        """
+        return long_text.read_text(
+            self.checkpoint, text, state, name=name, precision=precision, on_progress=on_progress
         )
 
-    def ask(self, state: State, question: str, *, text: str | None = None) -> results.Recollected:
+    def ask(self, state: State, question: str, *, text: str | None = None) -> results.MemoryAnswer:
         """Answer from a memory alone, with the spans of the text that were read."""
-        return long_text.ask(self.checkpoint, state, question, text=text)
+        return long_text.answer_from_memory(self.checkpoint, state, question, text=text)
 
     def load_state(self, path: str | Path) -> State:
         """Load a memory that ``State.save`` wrote; refuse one of another network."""

@@ -1,13 +1,13 @@
-"""How well a language model knows what comes next: perplexity, a word at a time.
+"""Compute the perplexity of language models per word.
 
-Perplexity is e to the mean cross-entropy of the words asked for. Three figures say how unknown
-words are counted:
+Perplexity is e to the mean cross-entropy of the target words. Three metrics show how words outside
+the vocabulary are counted:
 
-    perplexity     all words; those that the vocabulary does not have are one word, "unknown"
-    known words    only words that the vocabulary has are asked for; what was read is the same
-    unknown %      how many words of a hundred the vocabulary does not have
+    perplexity     all words; words outside the vocabulary are one word, "unknown"
+    known words    only words of the vocabulary are targets; the input is the same
+    unknown %      percentage of words outside the vocabulary
 
-Networks can be compared only with the same vocabulary on the same words.
+Perplexities are comparable only with the same vocabulary on the same words.
 """
 
 from math import exp
@@ -15,60 +15,66 @@ from math import exp
 import torch
 from torch import Tensor, nn
 
-from mnemic.data.language_modeling.batches import WordSet
+from mnemic.data.language_modeling.batches import TokenDataset
 from mnemic.models import IGNORE
-from mnemic.objectives.unigram import counts_of, unigram_loss
+from mnemic.objectives.unigram import count_targets, unigram_loss
 from mnemic.recipe import ConfigError
 
-AT_ONCE = 4096  # words a batch: memory, not results, depends on it
+WORDS_PER_BATCH = 4096  # changes memory use, not results
 
-Figures = dict[str, float]
+Metrics = dict[str, float]
 
 
 @torch.no_grad()
-def losses(network: nn.Module, words: WordSet) -> tuple[Tensor, Tensor]:
-    """The cross-entropy of every word asked for, in nats, and the words, row by row: t each."""
-    was = network.training
+def compute_word_losses(network: nn.Module, dataset: TokenDataset) -> tuple[Tensor, Tensor]:
+    """Compute each target word's cross-entropy in nats; return losses and word ids (t)."""
+    was_training = network.training
     network.eval()
-    found, asked = [torch.zeros(0)], [torch.zeros(0, dtype=torch.long)]
-    rows = torch.arange(len(words), device=words.device)
-    for part in rows.split(max(AT_ONCE // words.length, 1)):
-        batch = words.batch(part)
+    loss_batches, target_batches = [torch.zeros(0)], [torch.zeros(0, dtype=torch.long)]
+    row_ids = torch.arange(len(dataset), device=dataset.device)
+    for batch_rows in row_ids.split(max(WORDS_PER_BATCH // dataset.max_tokens, 1)):
+        batch = dataset.batch(batch_rows)
         states = network.encode(batch.inputs.tokens, batch.inputs.mask)  # type: ignore[operator]
-        places = batch.targets != IGNORE  # b n; of context nothing is scored
-        scores = network.respond(None, None, states[places], places)  # type: ignore[operator]
-        targets = batch.targets[places]
-        loss = nn.functional.cross_entropy(scores.float(), targets, reduction="none")
-        found.append(loss.cpu())
-        asked.append(targets.cpu())
-    network.train(was)
-    return torch.cat(found), torch.cat(asked)
+        is_target = batch.targets != IGNORE  # b n; context is not scored
+        logits = network.respond(None, None, states[is_target], is_target)  # type: ignore[operator]
+        targets = batch.targets[is_target]
+        loss = nn.functional.cross_entropy(logits.float(), targets, reduction="none")
+        loss_batches.append(loss.cpu())
+        target_batches.append(targets.cpu())
+    network.train(was_training)
+    return torch.cat(loss_batches), torch.cat(target_batches)
 
 
-def language_figures(network: nn.Module, words: WordSet) -> Figures:
-    """Perplexity with and without unknown words, and their share."""
-    if not len(words):
-        raise ConfigError("there are no words to judge by")
-    loss, asked = losses(network, words)
-    return figures_of(loss.double(), asked == words.strange)
+def compute_perplexity(network: nn.Module, dataset: TokenDataset) -> Metrics:
+    """Compute the perplexity with and without unknown words, and the percentage of those."""
+    if not len(dataset):
+        raise ConfigError("there are no words to evaluate on")
+    loss, targets = compute_word_losses(network, dataset)
+    return summarize_losses(loss.double(), targets == dataset.unknown_id)
 
 
-def figures_of(loss: Tensor, unknown: Tensor) -> Figures:
-    """From the loss of each word, and whether it is unknown."""
+def summarize_losses(losses: Tensor, is_unknown: Tensor) -> Metrics:
+    """Summarize the losses of words (t) as perplexities; ``is_unknown`` is a mask (t)."""
     return {
-        "perplexity": exp(float(loss.mean())),
-        "known words": exp(float(loss[~unknown].mean())) if not unknown.all() else float("nan"),
-        "unknown %": 100 * float(unknown.double().mean()),
+        "perplexity": exp(float(losses.mean())),
+        "known words": exp(float(losses[~is_unknown].mean()))
+        if not is_unknown.all()
+        else float("nan"),
+        "unknown %": 100 * float(is_unknown.double().mean()),
     }
 
 
-def unigram_figures(train: WordSet, words: WordSet, vocab: int) -> Figures:
-    """The same for a model that knows only how common each word is in the training text."""
-    seen, asked = (counts_of(own.ids[1:].long(), vocab) for own in (train, words))
-    known = asked.clone()
-    known[words.strange] = 0
+def compute_unigram_perplexity(
+    train_dataset: TokenDataset, dataset: TokenDataset, vocab_size: int
+) -> Metrics:
+    """Compute the metrics of ``compute_perplexity`` for a unigram model of the training words."""
+    train_counts, target_counts = (
+        count_targets(split.ids[1:].long(), vocab_size) for split in (train_dataset, dataset)
+    )
+    known_counts = target_counts.clone()
+    known_counts[dataset.unknown_id] = 0
     return {
-        "perplexity": exp(unigram_loss(seen, asked)),
-        "known words": exp(unigram_loss(seen, known)),
-        "unknown %": 100 * float(asked[words.strange] / asked.sum()),
+        "perplexity": exp(unigram_loss(train_counts, target_counts)),
+        "known words": exp(unigram_loss(train_counts, known_counts)),
+        "unknown %": 100 * float(target_counts[dataset.unknown_id] / target_counts.sum()),
     }

@@ -1,7 +1,8 @@
-"""What a network says of a text: small values with offsets into the string as it was given.
+"""Results of predictions on texts, with offsets into the original string.
 
-Each says how many tokens were ``seen`` of the ``total``: fewer only where ``truncation="first"``
-was asked for. Networks with a memory say which slots an answer read, and what was written there.
+Each result has the number of tokens that were read (``seen``) and of all tokens (``total``); they
+differ only with ``truncation="first"``. Networks with a memory also report which slots an answer
+read, and which spans were written there.
 """
 
 from dataclasses import dataclass
@@ -9,78 +10,80 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-DOUBT = 0.5  # from this probability of "no answer" on, there is none
+NO_ANSWER_THRESHOLD = 0.5  # "no answer" from this probability on
 
 
-class Source(NamedTuple):
-    """A stretch of what was read, and how much of it there is in what it is told of."""
+class SourceSpan(NamedTuple):
+    """A span of the text, with its weight in a slot or an answer."""
 
     start: int  # offsets into the text, half open
     end: int
     weight: float
 
 
-class Slot(NamedTuple):
-    """A slot of the memory that an answer read."""
+class SlotEvidence(NamedTuple):
+    """A memory slot that an answer read, with the spans written into it."""
 
     number: int
-    weight: float  # how much of the reading was of this slot
-    sources: tuple[Source, ...]  # what was written there, largest share first
+    weight: float  # share of the read weights
+    sources: tuple[SourceSpan, ...]  # spans written into it, largest share first
 
 
 @dataclass(frozen=True)
-class Recollected:
-    """An answer from memory alone, with where it was read."""
+class MemoryAnswer:
+    """An answer from memory alone, with the spans of the text it was read from."""
 
-    text: str  # its words; "" of a network that says none, unless the reader points at some: then
-    # the evidence is the answer. Where there is no evidence either, nothing is remembered
-    probability: float  # of the words; that the evidence has an answer, says the reader; or, where
-    # nobody says words, how much of all it read was the first evidence
-    evidence: tuple[Source, ...]  # most read first
-    slots: tuple[Slot, ...]  # most read first
+    # The answer's words. Empty if the network generates none and the reader extracts none: then
+    # the evidence is the answer. Without evidence, too, nothing is remembered.
+    text: str
+    # Of the generated words; or, from the reader, that the evidence holds an answer; or, without
+    # words, the read weight of the slot that was read most.
+    probability: float
+    evidence: tuple[SourceSpan, ...]  # largest weight first
+    slots: tuple[SlotEvidence, ...]  # largest weight first
     seen: int
     total: int
 
 
 @dataclass(frozen=True)
-class Classified:
-    """The class of a text, or of a pair."""
+class Classification:
+    """The predicted class of a text, or of a pair of texts."""
 
     label: str
     probability: float
     ranked: tuple[tuple[str, float], ...]  # every class with its probability, best first
     seen: int
     total: int
-    slots: tuple[Slot, ...] = ()  # read of the memory, most first, where there is one
+    slots: tuple[SlotEvidence, ...] = ()  # that were read, with a memory; largest weight first
 
 
 @dataclass(frozen=True)
-class Rated:
-    """The number of a text, or of a pair."""
+class Rating:
+    """The predicted number of a text, or of a pair of texts (regression)."""
 
     number: float
     seen: int
     total: int
-    slots: tuple[Slot, ...] = ()  # read of the memory, most first, where there is one
+    slots: tuple[SlotEvidence, ...] = ()  # that were read, with a memory; largest weight first
 
 
 @dataclass(frozen=True)
 class Entity:
-    """A name in a text, and what kind of thing it names."""
+    """A named entity in a text, with its kind."""
 
     kind: str
     start: int  # offsets into the text, half open
     end: int
-    probability: float  # of its least sure word's tag
-    slots: tuple[Slot, ...] = ()  # that its first word read of the memory, where there is one
+    probability: float  # the smallest of its words' tag probabilities
+    slots: tuple[SlotEvidence, ...] = ()  # that its first word read, with a memory
 
     def quote(self, text: str) -> str:
         return text[self.start : self.end]
 
 
 @dataclass(frozen=True)
-class Tagged:
-    """The names in a text, in their order."""
+class TaggedText:
+    """The named entities of a text, in order."""
 
     entities: tuple[Entity, ...]
     seen: int
@@ -88,52 +91,52 @@ class Tagged:
 
 
 @dataclass(frozen=True)
-class Answered:
-    """The best answer to a question, a stretch of its text, and how likely there is none."""
+class SpanAnswer:
+    """The best span that answers a question, and the probability of no answer."""
 
     start: int  # offsets into the text, half open
     end: int
-    score: float  # probability of both ends, from 0 to 1
+    score: float  # probability of start and end, from 0 to 1
     no_answer: float  # probability that the text holds none
     seen: int
     total: int
-    slots: tuple[Slot, ...] = ()  # read of the memory, most first, where there is one
+    slots: tuple[SlotEvidence, ...] = ()  # that were read, with a memory; largest weight first
 
     @property
-    def found(self) -> bool:
-        """Whether an answer is likelier than none."""
-        return self.no_answer < DOUBT
+    def has_answer(self) -> bool:
+        """Whether an answer is more probable than none."""
+        return self.no_answer < NO_ANSWER_THRESHOLD
 
     def quote(self, text: str) -> str:
         return text[self.start : self.end]
 
 
 @dataclass(frozen=True)
-class Spoken:
-    """What was said of a text, or after it."""
+class GeneratedText:
+    """A generated answer to a text, or its continuation."""
 
     text: str
-    score: float  # log-probability of the whole of it
-    ranked: tuple[tuple[str, float], ...]  # all that were thought of, best first
+    score: float  # log-probability of the generated text
+    ranked: tuple[tuple[str, float], ...]  # all candidates with log-probabilities, best first
     seen: int
     total: int
 
 
 @dataclass(frozen=True)
-class Measured:
-    """How likely a text is to a language model; None where there is no word to ask for."""
+class TextPerplexity:
+    """The perplexity of a text under a language model; None without words to score."""
 
-    perplexity: float | None  # unknown words are one word of the vocabulary
-    known: float | None  # perplexity of the words that the vocabulary has
-    unknown: int  # words that it does not have
+    perplexity: float | None  # of all words; unknown ones are one word of the vocabulary
+    known: float | None  # perplexity of the words in the vocabulary
+    unknown: int  # number of words outside the vocabulary
     total: int
 
 
 @dataclass(frozen=True)
-class Embedded:
-    """Texts as vectors of length 1."""
+class TextEmbeddings:
+    """Embeddings of texts: vectors of length 1."""
 
     vectors: Tensor  # e d
     seen: tuple[int, ...]
     total: tuple[int, ...]
-    keys: tuple[Tensor, ...] = ()  # s d each: of every text, if they were asked for
+    keys: tuple[Tensor, ...] = ()  # s d per text: of its sentences, if requested

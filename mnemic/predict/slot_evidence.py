@@ -1,6 +1,6 @@
-"""From the weights of a read to the text: which slots an answer read, and what was written there.
+"""Map read weights to the slots and text spans that an answer read.
 
-Shapes: w windows, n tokens, m slots that are told of, s slots, r sources of a slot.
+Shapes: w windows, n tokens, m slots with the largest read weights, s slots, r units per slot.
 """
 
 from bisect import bisect_right
@@ -9,84 +9,94 @@ from functools import cache
 
 from torch import Tensor
 
-from mnemic.data.text_tasks.batches import TextSet
-from mnemic.models.segment_text_model import Looked
-from mnemic.predict.results import Slot, Source
+from mnemic.data.text_tasks.batches import TextDataset
+from mnemic.models.segment_text_model import SlotReads
+from mnemic.predict.results import SlotEvidence, SourceSpan
 
-LEAST = 1e-3  # of a weight or a share that is told
+MIN_WEIGHT = 1e-3  # smaller weights and shares are not reported
 
-Spans = Sequence[tuple[int, int]]  # where each unit that was read stands in the text
-Watch = Callable[[Sequence[int], Looked], None]  # is told of windows, and what each one read
+UnitSpans = Sequence[tuple[int, int]]  # character offsets of each unit
+OnRead = Callable[[Sequence[int], SlotReads], None]  # gets window ids and their reads
 
 
-def slots_read(weights: Tensor, sources: Tensor, shares: Tensor, spans: Spans) -> tuple[Slot, ...]:
-    """The slots that were read, most read first: ``weights`` s, ``sources`` and ``shares`` s r."""
-    found = []
-    for number in weights.argsort(descending=True, stable=True).tolist():
-        weight = float(weights[number])
-        own = sorted(
+def rank_slots(
+    weights: Tensor, sources: Tensor, shares: Tensor, spans: UnitSpans
+) -> tuple[SlotEvidence, ...]:
+    """Rank the slots by read weight: ``weights`` s, ``sources`` and ``shares`` s r.
+
+    ``sources`` are unit ids (-1: none), ``shares`` their parts of the slot, ``spans`` the offsets
+    of the units.
+    """
+    slots = []
+    for slot in weights.argsort(descending=True, stable=True).tolist():
+        weight = float(weights[slot])
+        origins = sorted(
             (
-                Source(spans[source][0], spans[source][1], share)
-                for source, share in zip(sources[number].tolist(), shares[number].tolist())
-                if source >= 0 and share >= LEAST
+                SourceSpan(spans[unit][0], spans[unit][1], share)
+                for unit, share in zip(sources[slot].tolist(), shares[slot].tolist())
+                if unit >= 0 and share >= MIN_WEIGHT
             ),
-            key=lambda one: -one.weight,
+            key=lambda origin: -origin.weight,
         )
-        if weight >= LEAST and own:
-            found.append(Slot(number, weight, tuple(own)))
-    return tuple(found)
+        if weight >= MIN_WEIGHT and origins:
+            slots.append(SlotEvidence(slot, weight, tuple(origins)))
+    return tuple(slots)
 
 
-def evidence_of(slots: Sequence[Slot]) -> tuple[Source, ...]:
-    """How much was read of each stretch of the text in all slots, most first."""
-    found: dict[tuple[int, int], float] = {}
+def merge_evidence(slots: Sequence[SlotEvidence]) -> tuple[SourceSpan, ...]:
+    """Sum the read weight of each span over all slots, largest weight first."""
+    weights: dict[tuple[int, int], float] = {}
     for slot in slots:
         for start, end, share in slot.sources:
-            found[start, end] = found.get((start, end), 0.0) + slot.weight * share
-    ranked = sorted(found.items(), key=lambda one: -one[1])
-    return tuple(Source(*place, weight) for place, weight in ranked if weight >= LEAST)
+            weights[start, end] = weights.get((start, end), 0.0) + slot.weight * share
+    ranked = sorted(weights.items(), key=lambda entry: -entry[1])
+    return tuple(SourceSpan(*span, weight) for span, weight in ranked if weight >= MIN_WEIGHT)
 
 
-class Looks:
-    """What every window of texts read of the memory that went along; ``watch`` gathers it."""
+class SlotReadRecorder:
+    """Records what each window of a dataset read from memory; pass ``record`` as ``on_read``."""
 
-    def __init__(self, texts: TextSet) -> None:
-        self.texts = texts
-        self.kept: dict[int, Looked] = {}
-        self.spans = cache(self.told)  # of the text at hand, asked for again and again
+    def __init__(self, dataset: TextDataset) -> None:
+        self.dataset = dataset
+        self.reads: dict[int, SlotReads] = {}
+        self.spans_of_text = cache(self.find_written_spans)  # each token of a text needs them
 
-    def watch(self, windows: Sequence[int], looked: Looked) -> None:
-        parts = zip(*(part.cpu() for part in looked))
-        self.kept |= {window: Looked(*own) for window, own in zip(windows, parts)}
+    def record(self, windows: Sequence[int], slot_reads: SlotReads) -> None:
+        """Record what each of these windows read."""
+        windows_read = zip(*(tensor.cpu() for tensor in slot_reads))
+        self.reads |= {
+            window: SlotReads(*tensors) for window, tensors in zip(windows, windows_read)
+        }
 
-    def of_text(self, number: int) -> tuple[Slot, ...]:
-        """The slots that the answer about a whole text read, after its last window."""
-        return self.slots(number, int(self.texts.first[number + 1]) - 1, 0)
+    def slots_of_text(self, text_id: int) -> tuple[SlotEvidence, ...]:
+        """Rank the slots that the prediction for a text read, after its last window."""
+        return self.slots_read_at(text_id, int(self.dataset.first_window[text_id + 1]) - 1, 0)
 
-    def of_token(self, number: int, token: int) -> tuple[Slot, ...]:
-        """The slots that one token of a text read, before its window was written."""
-        first, end = self.texts.first[number : number + 2].tolist()
-        held = self.texts.held[first:end].tolist()
-        window = first + bisect_right([start for start, _ in held], token) - 1
-        place = int(self.texts.place[window]) + token - held[window - first][0]
-        return self.slots(number, window, place)
+    def slots_of_token(self, text_id: int, token: int) -> tuple[SlotEvidence, ...]:
+        """Rank the slots that a token of a text read, before its window was written."""
+        first, end = self.dataset.first_window[text_id : text_id + 2].tolist()
+        text_spans = self.dataset.token_range[first:end].tolist()
+        window = first + bisect_right([start for start, _ in text_spans], token) - 1
+        position = int(self.dataset.text_start[window]) + token - text_spans[window - first][0]
+        return self.slots_read_at(text_id, window, position)
 
-    def slots(self, number: int, window: int, column: int) -> tuple[Slot, ...]:
-        if window not in self.kept:  # a network without a memory
+    def slots_read_at(self, text_id: int, window: int, position: int) -> tuple[SlotEvidence, ...]:
+        """Rank the slots that one position of a window read."""
+        if window not in self.reads:  # the network has no memory
             return ()
-        slots, weights, sources, shares = self.kept[window]
-        read = weights.new_zeros(len(sources))
-        real = slots[column] >= 0
-        read[slots[column][real]] = weights[column][real]
-        return slots_read(read, sources, shares, self.spans(number))
+        slots, weights, sources, shares = self.reads[window]
+        slot_weights = weights.new_zeros(len(sources))
+        is_slot = slots[position] >= 0
+        slot_weights[slots[position][is_slot]] = weights[position][is_slot]
+        return rank_slots(slot_weights, sources, shares, self.spans_of_text(text_id))
 
-    def told(self, number: int) -> Spans:
-        """Where each token that the memory was told stands in the text, in the order of telling."""
-        texts, offsets = self.texts, self.texts.offsets(number)
-        found = []
-        for window in range(*texts.first[number : number + 2].tolist()):
-            begin, end = texts.begins[window : window + 2].tolist()
-            shift = int(texts.held[window, 0]) - int(texts.place[window])
-            inside = texts.inside[begin:end].nonzero().flatten().tolist()
-            found += [offsets[place + shift] for place in inside]
-        return found
+    def find_written_spans(self, text_id: int) -> UnitSpans:
+        """Find the character offsets of each token written to memory, in writing order."""
+        texts, offsets = self.dataset, self.dataset.token_offsets(text_id)
+        spans = []
+        for window in range(*texts.first_window[text_id : text_id + 2].tolist()):
+            begin, end = texts.window_starts[window : window + 2].tolist()
+            shift = int(texts.token_range[window, 0]) - int(texts.text_start[window])
+            inside = texts.answer_mask[begin:end].nonzero().flatten().tolist()
+            spans += [offsets[position + shift] for position in inside]
+        return spans

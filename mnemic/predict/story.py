@@ -1,4 +1,4 @@
-"""Ask a trained network about a story; the answer carries its evidence."""
+"""Answer questions about a story, with the sentences that the answer was read from."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,78 +7,79 @@ from typing import Any
 import torch
 
 from mnemic.checkpoint.folder import Checkpoint
-from mnemic.data.babi.batches import tensors
+from mnemic.data.babi.batches import encode_examples
 from mnemic.data.babi.dataset import StoryFolder
-from mnemic.data.babi.format import Example, StoryError
-from mnemic.models import Output
+from mnemic.data.babi.format import StoryError, StoryExample
+from mnemic.models import ModelOutput
 from mnemic.respond import FROM_MEMORY
-from mnemic.text import Words
+from mnemic.text import WordTokenizer
 
-OTHERS = 3  # how many answers are shown in all
-LISTED = 8  # unknown words, or sentences, that are named
+MAX_ANSWERS = 3  # that are returned, with the best
+MAX_LISTED = 8  # unknown words or sentences in a note
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """A sentence that was read, and how much at each hop."""
+class SentenceEvidence:
+    """A sentence in memory, with its read weight at each hop."""
 
-    sentence: int  # which one of the story, from 0
+    sentence: int  # its number in the story, from 0
     text: str
-    weights: tuple[float, ...]  # one a hop
+    weights: tuple[float, ...]  # one per hop
 
     @property
-    def most(self) -> float:
+    def max_weight(self) -> float:
+        """The largest read weight over all hops."""
         return max(self.weights)
 
 
 @dataclass(frozen=True)
-class Slots:
-    """What the slots of a rewriting memory did: when each one opened, and which were read."""
+class SlotActivity:
+    """Write gates and read weights of a memory's slots."""
 
-    names: tuple[str, ...]  # the words that are keys, or numbers from 1 on
-    gates: tuple[tuple[float, ...], ...]  # a row a sentence in memory, a number a slot
-    read: tuple[float, ...]  # how much was read of each slot
+    names: tuple[str, ...]  # the words that are keys, or numbers from 1
+    gates: tuple[tuple[float, ...], ...]  # one row per sentence in memory, one number per slot
+    read: tuple[float, ...]  # read weight of each slot
 
     @property
-    def most(self) -> int:
-        """The slot that was read most."""
+    def most_read(self) -> int:
+        """The slot with the largest read weight."""
         return max(range(len(self.read)), key=lambda slot: self.read[slot])
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A word with its probability, the next best ones, and everything it was read from."""
+class StoryAnswer:
+    """An answer with its probability, the next best answers, and its evidence."""
 
     text: str
     probability: float
     ranked: tuple[tuple[str, float], ...]  # the best answers with their probabilities
-    evidence: tuple[Evidence, ...]  # every sentence in memory, in the order it was told
-    kept: int  # sentences in memory
-    told: int  # sentences of the story
-    notes: tuple[str, ...]  # what the asker should know: unknown words, sentences left out
+    evidence: tuple[SentenceEvidence, ...]  # every sentence in memory, in story order
+    kept: int  # number of sentences in memory
+    told: int  # number of sentences in the story
+    notes: tuple[str, ...]  # warnings: unknown words, sentences that are not in memory
     memory: str = "memn2n"  # its kind
-    taken: tuple[float, ...] = ()  # how much of what it found each hop took, where a gate says
-    slots: Slots | None = None  # of a memory that rewrites
-    item: str = "sentence"  # what the evidence is a list of
+    taken: tuple[float, ...] = ()  # gate on the read vector at each hop, for a gated memory
+    slots: SlotActivity | None = None  # of a memory with a fixed number of slots
+    item: str = "sentence"  # what an entry of the evidence is: sentence, fact or window
 
     @property
-    def left_out(self) -> str:
-        """Which of what was told is not in memory, in words; nothing where all is."""
-        return left_out([one.sentence for one in self.evidence], self.told)
+    def missing_sentences(self) -> str:
+        """A description of the sentences that are not in memory; empty if all are."""
+        return describe_missing([source.sentence for source in self.evidence], self.told)
 
-    def best_evidence(self, count: int = 5) -> tuple[Evidence, ...]:
-        """The sentences that were read most, most read first."""
-        return tuple(sorted(self.evidence, key=lambda one: -one.most)[:count])
+    def best_evidence(self, limit: int = 5) -> tuple[SentenceEvidence, ...]:
+        """Return the sentences with the largest read weights, largest first."""
+        return tuple(sorted(self.evidence, key=lambda source: -source.max_weight)[:limit])
 
 
 @torch.no_grad()
-def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -> Answer:
-    """Answer a question about ``sentences`` with one word."""
+def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -> StoryAnswer:
+    """Answer a question about a story of ``sentences`` with one word."""
     if not sentences:
         raise StoryError("the story has no sentences; tell at least one before asking")
     if not question.strip():
         raise StoryError("the question is empty; ask for example 'Where is the milk?'")
-    words = checkpoint.tokenizer
+    tokenizer = checkpoint.tokenizer
     model = checkpoint.recipe["model"]
     if model["respond"]["kind"] in FROM_MEMORY:
         raise StoryError("this network reads long texts: use its remember, and ask what it returns")
@@ -86,142 +87,156 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
         raise StoryError(
             "this network reads texts: use `mnemic read`, or its classify, tag, answer or embed"
         )
-    assert isinstance(words, Words)
-    example = Example(tuple(sentences), question, "", (), 0)
-    unseen = checkpoint.sizes.get("unseen", 0)
-    batch = tensors([example], words, unseen=unseen).batch(torch.tensor([0]))
+    assert isinstance(tokenizer, WordTokenizer)
+    example = StoryExample(tuple(sentences), question, "", (), 0)
+    num_unseen = checkpoint.sizes.get("unseen", 0)
+    batch = encode_examples([example], tokenizer, num_unseen=num_unseen).batch(torch.tensor([0]))
     output = checkpoint.network.eval()(batch.inputs)
-    ranked = best_words(output, words)
+    ranked = rank_words(output, tokenizer)
     evidence = tuple(
-        Evidence(number, sentences[number], tuple(weights))
-        for number, weights in read_of(output).items()
+        SentenceEvidence(number, sentences[number], tuple(weights))
+        for number, weights in compute_sentence_weights(output).items()
     )
-    kept = [one.sentence for one in evidence]
-    longest = checkpoint.sizes["longest"] - 1
-    said = notes(words, sentences, question, kept, longest=longest, unseen=unseen)
-    said += length_note(len(kept), checkpoint.recipe["data"])
-    return Answer(
+    stored = [source.sentence for source in evidence]
+    max_words = checkpoint.sizes["longest"] - 1
+    messages = collect_notes(
+        tokenizer, sentences, question, stored, max_words=max_words, num_unseen=num_unseen
+    )
+    messages += note_untrained_length(len(stored), checkpoint.recipe["data"])
+    return StoryAnswer(
         *ranked[0],
         ranked,
         evidence,
-        len(kept),
+        len(stored),
         len(sentences),
-        said,
+        messages,
         memory=checkpoint.recipe["model"]["memory"]["kind"],
-        taken=taken_of(output),
-        slots=slots_of(output, key_words(checkpoint)),
+        taken=hop_gates_of(output),
+        slots=collect_slot_activity(output, decode_tied_keys(checkpoint)),
     )
 
 
-def best_words(output: Output, words: Words) -> tuple[tuple[str, float], ...]:
-    """The best answers with their probabilities; padding and "unknown" are no words to say."""
-    chances = output.scores[0, 0].softmax(-1)
-    chances[[words.pad, words.unknown]] = 0.0
-    best = chances.topk(min(OTHERS, len(words) - 2))
+def rank_words(output: ModelOutput, tokenizer: WordTokenizer) -> tuple[tuple[str, float], ...]:
+    """Rank the most probable words: (word, probability), without padding and unknown."""
+    probabilities = output.logits[0, 0].softmax(-1)
+    probabilities[[tokenizer.pad, tokenizer.unknown]] = 0.0
+    top = probabilities.topk(min(MAX_ANSWERS, len(tokenizer) - 2))
     return tuple(
-        (words.decode([i]), p) for p, i in zip(best.values.tolist(), best.indices.tolist())
+        (tokenizer.decode([token_id]), probability)
+        for probability, token_id in zip(top.values.tolist(), top.indices.tolist())
     )
 
 
-def length_note(kept: int, data: Mapping[str, Any]) -> tuple[str, ...]:
-    """That more sentences are in memory than training ever told, where there are."""
-    most = data.get("sentences", StoryFolder.sentences)
-    if kept <= most:
+def note_untrained_length(num_stored: int, data: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a note if the memory holds more sentences than any training story had."""
+    max_trained = data.get("sentences", StoryFolder.sentences)
+    if num_stored <= max_trained:
         return ()
-    return (f"{kept} sentences are in memory, and training told at most {most}; do not trust it",)
+    return (
+        f"{num_stored} sentences are in memory, and training had at most {max_trained}; do not "
+        "trust it",
+    )
 
 
-def read_of(output: Output) -> dict[int, list[float]]:
-    """How much each hop read of each sentence that entered the memory and was not pushed out.
+def compute_sentence_weights(output: ModelOutput) -> dict[int, list[float]]:
+    """Compute the read weight per hop of each sentence that is still in memory.
 
-    Where a hop looked, times how much of the sentence is there: from slots back to sentences.
+    Maps slots back to sentences: the read weights of a hop times the share of each sentence in each
+    slot, averaged over heads.
     """
-    read = output.reading.weights[0, : used(output), :, 0].mean(1)  # k s
-    shares = output.written.weights[0] @ read.mT  # n k
-    return {number: shares[number].tolist() for number in entered(output)}
+    slot_weights = output.reading.weights[0, : count_hops(output), :, 0].mean(1)  # k s
+    sentence_weights = output.written.weights[0] @ slot_weights.mT  # n k
+    return {number: sentence_weights[number].tolist() for number in find_stored_sentences(output)}
 
 
-def used(output: Output) -> int:
-    """How many hops there were: where a reading can stop, the one that stopped it is the last."""
-    read = output.reading.weights[0, :, :, 0].sum((1, 2)) > 0  # k
-    last = int(read.sum()) + 1  # what has stopped does not go on
-    return len(read) if output.reading.nothing is None else min(last, len(read))
+def count_hops(output: ModelOutput) -> int:
+    """Count the hops of a reading; an early stop counts as the last hop."""
+    is_hop_used = output.reading.weights[0, :, :, 0].sum((1, 2)) > 0  # k
+    num_hops = int(is_hop_used.sum()) + 1  # a stopped reading never resumes
+    return len(is_hop_used) if output.reading.nothing is None else min(num_hops, len(is_hop_used))
 
 
-def entered(output: Output) -> list[int]:
-    """The sentences that were written and not pushed out, even if others wrote over them."""
-    return output.written.entered[0].any(1).nonzero().flatten().tolist()
+def find_stored_sentences(output: ModelOutput) -> list[int]:
+    """Find the sentences that were written and not evicted, even if partly overwritten."""
+    return output.written.slot_writes[0].any(1).nonzero().flatten().tolist()
 
 
-def taken_of(output: Output) -> tuple[float, ...]:
-    """How much of what it found each hop took; nothing where no gate decides that."""
+def hop_gates_of(output: ModelOutput) -> tuple[float, ...]:
+    """Return each hop's gate on the read vector; empty without gates."""
     gates = output.reading.gates
     return () if gates is None else tuple(gates[0, :, 0].tolist())
 
 
-def slots_of(output: Output, names: Sequence[str]) -> Slots | None:
-    """When the slots opened, and how much was read of each; None for a memory that appends."""
+def collect_slot_activity(output: ModelOutput, names: Sequence[str]) -> SlotActivity | None:
+    """Collect write gates and read weights of the slots; None for a memory without gates."""
     gates = output.written.gates
     if gates is None:
         return None
-    read = output.reading.weights[0, :, :, 0].mean((0, 1))  # s
-    told = gates[0, entered(output)]  # n s
-    spelled = names or [str(number + 1) for number in range(len(read))]
-    return Slots(tuple(spelled), tuple(map(tuple, told.tolist())), tuple(read.tolist()))
+    slot_weights = output.reading.weights[0, :, :, 0].mean((0, 1))  # s
+    sentence_gates = gates[0, find_stored_sentences(output)]  # n s
+    slot_names = names or [str(number + 1) for number in range(len(slot_weights))]
+    return SlotActivity(
+        tuple(slot_names), tuple(map(tuple, sentence_gates.tolist())), tuple(slot_weights.tolist())
+    )
 
 
-def key_words(checkpoint: Checkpoint) -> list[str]:
-    """The words that a memory's keys are tied to; none where keys are free."""
-    given = checkpoint.recipe["model"]["memory"].get("tied", ())
-    tied = checkpoint.sizes.get("tied_words", given)
-    return [checkpoint.tokenizer.decode([word]) for word in tied]
+def decode_tied_keys(checkpoint: Checkpoint) -> list[str]:
+    """Decode the words that a memory's keys are tied to; empty if keys are free."""
+    recipe_words = checkpoint.recipe["model"]["memory"].get("tied", ())
+    word_ids = checkpoint.sizes.get("tied_words", recipe_words)
+    return [checkpoint.tokenizer.decode([word_id]) for word_id in word_ids]
 
 
-def notes(
-    words: Words,
+def collect_notes(
+    tokenizer: WordTokenizer,
     sentences: Sequence[str],
     question: str,
-    kept: Sequence[int],
+    stored: Sequence[int],
     *,
-    longest: int,
-    unseen: int = 0,
+    max_words: int,
+    num_unseen: int = 0,
 ) -> tuple[str, ...]:
-    """What is not an error, but must be said; ``longest`` text of training had so many words.
+    """Collect warnings about unknown words, long texts, and sentences missing from memory.
 
-    ``kept`` are the sentences that are in memory.
+    ``stored`` are the numbers of the sentences in memory. ``max_words`` is the length of the
+    longest training text. ``num_unseen`` is the number of ids for words outside the vocabulary.
     """
-    said, entering = [], kept or range(len(sentences))
-    fate = "which is new in" if unseen else "left out of"
-    told = {"story": " ".join(sentences[number] for number in entering), "question": question}
-    for name, text in told.items():
-        unknown = words.unknown_words(text)
-        if all(number == words.unknown for number in words.encode(text).ids):
-            listed = f" ({few(unknown)})" if unknown else ""
-            said.append(f"the model knows no word of the {name}{listed}; this is a guess")
+    messages, visible = [], stored or range(len(sentences))
+    fate = "which is new in" if num_unseen else "left out of"
+    texts = {"story": " ".join(sentences[number] for number in visible), "question": question}
+    for name, text in texts.items():
+        unknown = tokenizer.find_unknown_words(text)
+        if all(number == tokenizer.unknown for number in tokenizer.encode(text).ids):
+            word_list = f" ({quote_words(unknown)})" if unknown else ""
+            messages.append(f"the model knows no word of the {name}{word_list}; this is a guess")
         elif unknown:
-            said.append(f"the model does not know {few(unknown)}, {fate} the {name}")
-    if long := sum(len(words.encode(text).ids) > longest for text in (*sentences, question)):
-        said.append(f"texts longer than any in training ({longest} words): {long}; do not trust it")
-    if gone := left_out(kept, len(sentences)):
-        said.append(f"the memory holds {len(kept)} sentences; {gone}")
-    return tuple(said)
+            messages.append(f"the model does not know {quote_words(unknown)}, {fate} the {name}")
+    if num_long := sum(
+        len(tokenizer.encode(text).ids) > max_words for text in (*sentences, question)
+    ):
+        messages.append(
+            f"texts longer than any in training ({max_words} words): {num_long}; do not trust it"
+        )
+    if missing := describe_missing(stored, len(sentences)):
+        messages.append(f"the memory holds {len(stored)} sentences; {missing}")
+    return tuple(messages)
 
 
-def left_out(kept: Sequence[int], told: int) -> str:
-    """Which sentences of ``told`` are not in memory, in words; nothing where all are."""
-    gone = told - len(kept)
-    if not gone:
+def describe_missing(stored: Sequence[int], total: int) -> str:
+    """Describe the sentences of ``total`` that are not in memory; empty if all are ``stored``."""
+    num_missing = total - len(stored)
+    if not num_missing:
         return ""
-    if not kept:
-        return f"none of {told} could be kept"
-    if list(kept) == list(range(gone, told)):
-        return f"the first {gone} of {told} were left out"
-    numbers = [str(number + 1) for number in range(told) if number not in kept]
-    more = f" and {gone - LISTED} more" if gone > LISTED else ""
-    return f"{gone} of {told} were left out: number {', '.join(numbers[:LISTED])}{more}"
+    if not stored:
+        return f"none of {total} could be kept"
+    if list(stored) == list(range(num_missing, total)):
+        return f"the first {num_missing} of {total} were left out"
+    numbers = [str(number + 1) for number in range(total) if number not in stored]
+    more = f" and {num_missing - MAX_LISTED} more" if num_missing > MAX_LISTED else ""
+    return f"{num_missing} of {total} were left out: number {', '.join(numbers[:MAX_LISTED])}{more}"
 
 
-def few(words: Sequence[str]) -> str:
-    """The first words of a list, and how many more there are."""
-    more = f" and {len(words) - LISTED} more words" if len(words) > LISTED else ""
-    return ", ".join(repr(word) for word in words[:LISTED]) + more
+def quote_words(words: Sequence[str]) -> str:
+    """Quote the first ``MAX_LISTED`` words of a list, and count the rest."""
+    more = f" and {len(words) - MAX_LISTED} more words" if len(words) > MAX_LISTED else ""
+    return ", ".join(repr(word) for word in words[:MAX_LISTED]) + more

@@ -1,228 +1,285 @@
-"""Ask a trained network about texts: ``classify``, ``rate``, ``tag``, ``answer``, ``embed``.
+"""Predict on texts: classes, numbers, named entities, answers and embeddings.
 
-Each takes a checkpoint, texts, and how long texts are read: as in training, unless ``overlap`` or
-``truncation`` say otherwise.
+Long texts are split into windows as in training, unless ``overlap`` (shared tokens of neighboring
+windows) or ``truncation`` (``"first"``: read the first window only) are passed.
 """
 
 from collections.abc import Iterable, Sequence
 from math import exp
 from typing import TYPE_CHECKING, Any
 
-from mnemic.data import DATASETS, TEXTS
-from mnemic.data.text_tasks.batches import TextSet
-from mnemic.data.text_tasks.encode_windows import asked_set, first_tokens, labelled_set, tagged_set
-from mnemic.data.text_tasks.examples import Asked, Labelled, Tagged
+from mnemic.data import DATASETS, WINDOW_KINDS
+from mnemic.data.text_tasks.batches import TextDataset
+from mnemic.data.text_tasks.encode_windows import (
+    encode_labeled,
+    encode_questions,
+    encode_tagged,
+    find_first_tokens,
+)
+from mnemic.data.text_tasks.examples import LabeledExample, QuestionExample, TaggedExample
 from mnemic.predict import results
-from mnemic.predict.slot_evidence import Looks
-from mnemic.predict.windows import class_scores, spans, tags, vectors, vectors_and_keys
+from mnemic.predict.slot_evidence import SlotReadRecorder
+from mnemic.predict.windows import (
+    compute_class_logits,
+    compute_tag_logits,
+    compute_text_and_sentence_vectors,
+    compute_text_vectors,
+    predict_spans,
+)
 from mnemic.recipe import ConfigError, build
-from mnemic.text import Room
-from mnemic.text.bio import entities
-from mnemic.text.rules import words_of
+from mnemic.text import WindowOptions
+from mnemic.text.bio import decode_bio_tags
+from mnemic.text.rules import find_words
 from mnemic.text.windows import Truncation
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
-Text = str | tuple[str, str]
-# What each kind of response can be asked, by the name of the method.
-METHODS = {"classes": ("classify", "rate"), "tags": ("tag",), "spans": ("answer",), "masked": ()}
-OTHERS = {"next": "go_on and measure", "sequence": "say"}  # of ``learn.say``
+TextOrPair = str | tuple[str, str]
+# Methods of ``Model`` that each kind of response supports.
+TEXT_METHODS = {
+    "classes": ("classify", "rate"),
+    "tags": ("tag",),
+    "spans": ("answer",),
+    "masked": (),
+}
+GENERATION_METHODS = {"next": "go_on and measure", "sequence": "say"}  # see generate.py
 
 
-def classify(
+def classify_texts(
     checkpoint: "Checkpoint",
-    texts: Sequence[Text],
+    texts: Sequence[TextOrPair],
     *,
     overlap: int | None = None,
     truncation: Truncation | None = None,
-) -> list[results.Classified]:
-    """The class of each text; of a pair of texts where the network compares two."""
-    allowed(checkpoint, "classify")
+) -> list[results.Classification]:
+    """Classify each text, or each pair of texts if the network compares two."""
+    check_method(checkpoint, "classify")
     if not checkpoint.labels:
         raise ConfigError("this network gives numbers, not classes; use rate")
-    own = labelled(checkpoint, texts, room_of(checkpoint, overlap, truncation))
-    found, looks = [], Looks(own)
-    chances = class_scores(checkpoint.network, own, looks.watch).softmax(1)
-    for number, (chance, (seen, total)) in enumerate(zip(chances, own.count.tolist())):
-        order = chance.argsort(descending=True).tolist()
-        ranked = tuple((checkpoint.labels[label], float(chance[label])) for label in order)
-        slots = looks.of_text(number)
-        found.append(results.Classified(*ranked[0], ranked, seen, total, slots))
-    return found
+    dataset = encode_texts(checkpoint, texts, build_window_options(checkpoint, overlap, truncation))
+    classifications, recorder = [], SlotReadRecorder(dataset)
+    probabilities = compute_class_logits(checkpoint.network, dataset, recorder.record).softmax(1)
+    for index, (class_probabilities, (seen, total)) in enumerate(
+        zip(probabilities, dataset.token_counts.tolist())
+    ):
+        order = class_probabilities.argsort(descending=True).tolist()
+        ranked = tuple(
+            (checkpoint.labels[label], float(class_probabilities[label])) for label in order
+        )
+        slots = recorder.slots_of_text(index)
+        classifications.append(results.Classification(*ranked[0], ranked, seen, total, slots))
+    return classifications
 
 
-def rate(
+def predict_numbers(
     checkpoint: "Checkpoint",
-    texts: Sequence[Text],
+    texts: Sequence[TextOrPair],
     *,
     overlap: int | None = None,
     truncation: Truncation | None = None,
-) -> list[results.Rated]:
-    """The number of each text, or pair, where the network was trained on numbers."""
-    allowed(checkpoint, "rate")
+) -> list[results.Rating]:
+    """Predict a number for each text, or pair of texts, with a regression network."""
+    check_method(checkpoint, "rate")
     if checkpoint.labels:
         raise ConfigError("this network gives classes, not numbers; use classify")
-    own = labelled(checkpoint, texts, room_of(checkpoint, overlap, truncation))
-    looks = Looks(own)
-    numbers = class_scores(checkpoint.network, own, looks.watch).squeeze(1).tolist()
+    dataset = encode_texts(checkpoint, texts, build_window_options(checkpoint, overlap, truncation))
+    recorder = SlotReadRecorder(dataset)
+    numbers = compute_class_logits(checkpoint.network, dataset, recorder.record).squeeze(1).tolist()
     return [
-        results.Rated(rated, seen, total, looks.of_text(number))
-        for number, (rated, (seen, total)) in enumerate(zip(numbers, own.count.tolist()))
+        results.Rating(number, seen, total, recorder.slots_of_text(index))
+        for index, (number, (seen, total)) in enumerate(zip(numbers, dataset.token_counts.tolist()))
     ]
 
 
-def tag(
+def tag_entities(
     checkpoint: "Checkpoint",
     texts: Sequence[str],
     *,
     overlap: int | None = None,
     truncation: Truncation | None = None,
-) -> list[results.Tagged]:
-    """The named entities of each text."""
-    allowed(checkpoint, "tag")
-    room = room_of(checkpoint, overlap, truncation)
-    examples = [Tagged(text, tuple(words_of(text)), ()) for text in strings(texts)]
-    own = tagged_set(examples, checkpoint.tokenizer, room, labels=checkpoint.labels)
-    found, looks = [], Looks(own)
-    said = tags(checkpoint.network, placed(own, checkpoint), looks.watch)
-    for number, (example, scores) in enumerate(zip(examples, said)):
-        tokens = first_tokens(own.offsets(number), example.words)
-        chance, best = scores.softmax(1).max(1)
-        sure, names = chance.tolist(), [checkpoint.labels[label] for label in best.tolist()]
-        named = tuple(
-            results.Entity(
-                one.kind,
-                example.words[one.first][0],
-                example.words[one.last][1],
-                min(sure[one.first : one.last + 1]),
-                looks.of_token(number, tokens[one.first] or 0),
-            )
-            for one in entities(names)
+) -> list[results.TaggedText]:
+    """Find the named entities of each text."""
+    check_method(checkpoint, "tag")
+    options = build_window_options(checkpoint, overlap, truncation)
+    examples = [TaggedExample(text, tuple(find_words(text)), ()) for text in check_texts(texts)]
+    dataset = encode_tagged(examples, checkpoint.tokenizer, options, labels=checkpoint.labels)
+    tagged_texts, recorder = [], SlotReadRecorder(dataset)
+    text_logits = compute_tag_logits(
+        checkpoint.network, move_dataset(dataset, checkpoint), recorder.record
+    )
+    for index, (example, logits) in enumerate(zip(examples, text_logits)):
+        tokens = find_first_tokens(dataset.token_offsets(index), example.word_spans)
+        probabilities, best = logits.softmax(1).max(1)
+        word_probabilities, tag_names = (
+            probabilities.tolist(),
+            [checkpoint.labels[label] for label in best.tolist()],
         )
-        found.append(results.Tagged(named, *own.count[number].tolist()))
-    return found
+        named_entities = tuple(
+            results.Entity(
+                entity.kind,
+                example.word_spans[entity.first][0],
+                example.word_spans[entity.last][1],
+                min(word_probabilities[entity.first : entity.last + 1]),
+                recorder.slots_of_token(index, tokens[entity.first] or 0),
+            )
+            for entity in decode_bio_tags(tag_names)
+        )
+        tagged_texts.append(
+            results.TaggedText(named_entities, *dataset.token_counts[index].tolist())
+        )
+    return tagged_texts
 
 
-def answer(
+def answer_question(
     checkpoint: "Checkpoint",
     question: str,
     text: str,
     *,
     overlap: int | None = None,
     truncation: Truncation | None = None,
-) -> results.Answered:
-    """The stretch of ``text`` that answers ``question`` best, and how likely there is none."""
-    (found,) = answer_all(checkpoint, [(question, text)], overlap=overlap, truncation=truncation)
-    return found
+) -> results.SpanAnswer:
+    """Find the span of ``text`` that answers ``question``, and the probability of no answer."""
+    (span_answer,) = answer_questions(
+        checkpoint, [(question, text)], overlap=overlap, truncation=truncation
+    )
+    return span_answer
 
 
-def answer_all(
+def answer_questions(
     checkpoint: "Checkpoint",
-    asked: Sequence[tuple[str, str]],
+    pairs: Sequence[tuple[str, str]],
     *,
     overlap: int | None = None,
     truncation: Truncation | None = None,
-) -> list[results.Answered]:
-    """As ``answer``, for many pairs of question and text at once."""
-    allowed(checkpoint, "answer")
-    room = room_of(checkpoint, overlap, truncation)
+) -> list[results.SpanAnswer]:
+    """Find the answer span of each pair of question and text; see ``answer_question``."""
+    check_method(checkpoint, "answer")
+    options = build_window_options(checkpoint, overlap, truncation)
     examples = []
-    for pair in asked:
-        question, text = strings(pair)
-        examples.append(Asked(question, text, (), -1, ""))
-    if any(not own.question.strip() for own in examples):
+    for pair in pairs:
+        question, text = check_texts(pair)
+        examples.append(QuestionExample(question, text, (), -1, ""))
+    if any(not example.question.strip() for example in examples):
         raise ConfigError("the question is empty; ask for example 'Who wrote it?'")
-    own = asked_set(examples, checkpoint.tokenizer, room)
-    longest = checkpoint.network.respond.longest
-    found, looks = [], Looks(own)
-    said = spans(checkpoint.network, placed(own, checkpoint), longest, looks.watch)
-    for number, (span, (seen, total)) in enumerate(zip(said, own.count.tolist())):
-        offsets = own.offsets(number)
+    dataset = encode_questions(examples, checkpoint.tokenizer, options)
+    max_answer_tokens = checkpoint.network.respond.max_tokens
+    answers, recorder = [], SlotReadRecorder(dataset)
+    best_spans = predict_spans(
+        checkpoint.network, move_dataset(dataset, checkpoint), max_answer_tokens, recorder.record
+    )
+    for index, (span, (seen, total)) in enumerate(zip(best_spans, dataset.token_counts.tolist())):
+        offsets = dataset.token_offsets(index)
         if not offsets:  # nothing to answer with
-            found.append(results.Answered(0, 0, 0.0, 1.0, seen, total))
+            answers.append(results.SpanAnswer(0, 0, 0.0, 1.0, seen, total))
             continue
-        start, end = offsets[span.first][0], offsets[span.last][1]
-        slots = looks.of_token(number, span.first)
-        found.append(results.Answered(start, end, exp(span.score), span.none, seen, total, slots))
-    return found
+        start, end = offsets[span.first_token][0], offsets[span.last_token][1]
+        slots = recorder.slots_of_token(index, span.first_token)
+        answers.append(
+            results.SpanAnswer(
+                start,
+                end,
+                exp(span.log_probability),
+                span.no_answer_probability,
+                seen,
+                total,
+                slots,
+            )
+        )
+    return answers
 
 
-def embed(
+def embed_texts(
     checkpoint: "Checkpoint",
     texts: Sequence[str],
     *,
     overlap: int | None = None,
     truncation: Truncation | None = None,
-    keys: bool = False,
-) -> results.Embedded:
-    """Each text as a vector of length 1, whatever the network was trained for.
+    with_sentences: bool = False,
+) -> results.TextEmbeddings:
+    """Embed each text as a vector of length 1, with any network that reads texts.
 
-    With ``keys`` each sentence of it has one, too: a text is as near as the nearest of them.
+    ``with_sentences`` embeds each sentence, too: for retrieval a text is as similar as its most
+    similar sentence.
     """
-    allowed(checkpoint, "embed")
-    room = room_of(checkpoint, overlap, truncation)
-    examples = [Labelled(text, None, "") for text in strings(texts)]
-    own = labelled_set(examples, checkpoint.tokenizer, room, labels=())
-    there = placed(own, checkpoint)
-    seen, total = (tuple(part.tolist()) for part in own.count.unbind(1))
-    if not keys:
-        return results.Embedded(vectors(checkpoint.network, there), seen, total)
-    found, parts = vectors_and_keys(checkpoint.network, there)
-    return results.Embedded(found, seen, total, tuple(parts))
+    check_method(checkpoint, "embed")
+    options = build_window_options(checkpoint, overlap, truncation)
+    examples = [LabeledExample(text, None, "") for text in check_texts(texts)]
+    dataset = encode_labeled(examples, checkpoint.tokenizer, options, labels=())
+    device_dataset = move_dataset(dataset, checkpoint)
+    seen, total = (tuple(counts.tolist()) for counts in dataset.token_counts.unbind(1))
+    if not with_sentences:
+        return results.TextEmbeddings(
+            compute_text_vectors(checkpoint.network, device_dataset), seen, total
+        )
+    text_vectors, sentence_vectors = compute_text_and_sentence_vectors(
+        checkpoint.network, device_dataset
+    )
+    return results.TextEmbeddings(text_vectors, seen, total, tuple(sentence_vectors))
 
 
-def allowed(checkpoint: "Checkpoint", method: str) -> None:
-    """Whether a network can be asked this; an error that says what it can."""
+def check_method(checkpoint: "Checkpoint", method: str) -> None:
+    """Raise a ConfigError unless the network supports this method of ``Model``."""
     kind = checkpoint.recipe["model"]["respond"]["kind"]
-    if kind in OTHERS:
-        raise ConfigError(f"this network cannot {method}; it can {OTHERS[kind]}")
-    if checkpoint.recipe["data"].get("kind") not in TEXTS:
-        how = "stories: use `mnemic ask`, or mnemic.ask_story"
+    if kind in GENERATION_METHODS:
+        raise ConfigError(f"this network cannot {method}; it can {GENERATION_METHODS[kind]}")
+    if checkpoint.recipe["data"].get("kind") not in WINDOW_KINDS:
+        alternative = "stories: use `mnemic ask`, or mnemic.ask_story"
         if "carry" in checkpoint.recipe["model"]:
-            how = "what it has read: use `mnemic read --state`, or remember(text) and then ask"
-        raise ConfigError(f"this network cannot {method}; it answers questions about {how}")
-    if method not in (*METHODS[kind], "embed"):
-        own = METHODS[kind][kind == "classes" and not checkpoint.labels :][:1]
-        raise ConfigError(f"this network cannot {method}; it can {' and '.join((*own, 'embed'))}")
+            alternative = (
+                "what it has read: use `mnemic read --state`, or remember(text) and then ask"
+            )
+        raise ConfigError(f"this network cannot {method}; it answers questions about {alternative}")
+    if method not in (*TEXT_METHODS[kind], "embed"):
+        methods = TEXT_METHODS[kind][kind == "classes" and not checkpoint.labels :][:1]
+        raise ConfigError(
+            f"this network cannot {method}; it can {' and '.join((*methods, 'embed'))}"
+        )
 
 
-def room_of(checkpoint: "Checkpoint", overlap: int | None, truncation: Truncation | None) -> Room:
-    """How texts are read: as in training, unless told otherwise."""
-    files = build(DATASETS, checkpoint.recipe["data"])
+def build_window_options(
+    checkpoint: "Checkpoint", overlap: int | None, truncation: Truncation | None
+) -> WindowOptions:
+    """Build the options for splitting texts into windows: as in training, unless given."""
+    data_source = build(DATASETS, checkpoint.recipe["data"])
     if "carry" in checkpoint.recipe["model"] and (overlap, truncation) != (None, None):
         raise ConfigError(
             "this network reads all of a text, with a memory across its segments: leave out "
             "overlap and truncation"
         )
-    shared = files.overlap if overlap is None else overlap
-    return Room(files.length, shared, truncation or files.truncation).check()
+    shared_tokens = data_source.overlap if overlap is None else overlap
+    return WindowOptions(
+        data_source.length, shared_tokens, truncation or data_source.truncation
+    ).check()
 
 
-def strings(texts: Iterable[Any]) -> list[str]:
+def check_texts(texts: Iterable[Any]) -> list[str]:
+    """Return texts as a list of strings; raise a ValueError for anything else."""
     if isinstance(texts, str):
         raise ValueError("texts is one string; expected several: [text] for a single one")
     if not isinstance(texts, Iterable):
         raise ValueError(f"texts are several strings, not {texts!r}")
-    found = list(texts)
-    if strange := [text for text in found if not isinstance(text, str)]:
-        raise ValueError(f"a text is a string, not {strange[0]!r}")
-    return found
+    text_list = list(texts)
+    if invalid := [text for text in text_list if not isinstance(text, str)]:
+        raise ValueError(f"a text is a string, not {invalid[0]!r}")
+    return text_list
 
 
-def labelled(checkpoint: "Checkpoint", texts: Sequence[Text], room: Room) -> TextSet:
-    """Texts, or pairs where the network compares two, without labels."""
+def encode_texts(
+    checkpoint: "Checkpoint", texts: Sequence[TextOrPair], options: WindowOptions
+) -> TextDataset:
+    """Encode texts, or pairs if the network compares two, as a dataset without labels."""
     if checkpoint.recipe["data"]["kind"] == "pairs":
-        if strange := [own for own in texts if isinstance(own, str) or len(own) != 2]:
-            raise ValueError(f"this network compares two texts: give pairs, not {strange[0]!r}")
-        both = [strings(own) for own in texts]
-        examples = [Labelled(first, second, "") for first, second in both]
+        if invalid := [pair for pair in texts if isinstance(pair, str) or len(pair) != 2]:
+            raise ValueError(f"this network compares two texts: give pairs, not {invalid[0]!r}")
+        pairs = [check_texts(pair) for pair in texts]
+        examples = [LabeledExample(first, second, "") for first, second in pairs]
     else:
-        examples = [Labelled(text, None, "") for text in strings(texts)]
-    own = labelled_set(examples, checkpoint.tokenizer, room, labels=checkpoint.labels)
-    return placed(own, checkpoint)
+        examples = [LabeledExample(text, None, "") for text in check_texts(texts)]
+    dataset = encode_labeled(examples, checkpoint.tokenizer, options, labels=checkpoint.labels)
+    return move_dataset(dataset, checkpoint)
 
 
-def placed(texts: TextSet, checkpoint: "Checkpoint") -> TextSet:
-    """The texts where the network is."""
-    return texts.to(next(checkpoint.network.parameters()).device)
+def move_dataset(dataset: TextDataset, checkpoint: "Checkpoint") -> TextDataset:
+    """Move a dataset to the network's device."""
+    return dataset.to(next(checkpoint.network.parameters()).device)

@@ -1,6 +1,8 @@
-"""Let a network read texts: windows by length, or in turn; then put together text by text.
+"""Run a network over windows of texts, and merge the outputs per text.
 
-Shapes: e texts, w windows, n tokens, c classes or tags, s keys, d width.
+Windows are batched by length; a network with a memory reads the windows of a text in order.
+
+Shapes: e texts, w windows, n tokens, c classes or tags, s sentences, d width.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,192 +12,234 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.data.text_tasks.batches import TextSet, documents_of
-from mnemic.data.text_tasks.encode_windows import first_tokens
-from mnemic.models import Read, Windows
-from mnemic.models.segment_text_model import InTurn, MemoryReader
-from mnemic.predict.slot_evidence import Watch
-from mnemic.respond.merge_windows import Span, best_of_windows, best_spans
-from mnemic.text.sentence_spans import key_lengths
-from mnemic.text.windows import Stretch, owners
+from mnemic.data.text_tasks.batches import TextDataset, list_windows
+from mnemic.data.text_tasks.encode_windows import find_first_tokens
+from mnemic.models import TextOutput, WindowBatch
+from mnemic.models.segment_text_model import SegmentTextModel, SegmentTextOutput
+from mnemic.predict.slot_evidence import OnRead
+from mnemic.respond.merge_windows import TokenSpan, find_best_spans, select_best_span
+from mnemic.text.sentence_spans import count_sentence_tokens
+from mnemic.text.windows import TokenRange, assign_tokens
 
-AT_ONCE = 16_384  # tokens a batch, with padding: memory and time depend on it, results do not
+TOKENS_PER_BATCH = 16_384  # with padding; changes memory use and time, not results
 
 
 @torch.no_grad()
-def each_window(
+def map_windows(
     network: nn.Module,
-    texts: TextSet,
-    take: Callable[[Any, Windows], Tensor],
-    watch: Watch | None = None,
+    dataset: TextDataset,
+    extract: Callable[[Any, WindowBatch], Tensor],
+    on_read: OnRead | None = None,
 ) -> list[Tensor]:
-    """What ``take`` (w …) keeps of every window, in the order of the windows.
+    """Run a network over all windows; return what ``extract`` takes from each (w …), in order.
 
-    Where a memory goes along, ``watch`` is told which windows were read, and what of the memory.
+    ``on_read`` gets the window ids of each batch and what they read from memory, if there is one.
     """
-    was = network.training
+    was_training = network.training
     network.eval()
-    read_all: Any = windows_in_turn if isinstance(network, MemoryReader) else by_length
-    found: list[Tensor | None] = [None] * (len(texts.begins) - 1)
-    for chosen, inputs, read in read_all(network, texts):
-        for window, own in zip(chosen.tolist(), take(read, inputs).float().cpu()):
-            found[window] = own
-        if watch is not None and isinstance(read, InTurn) and read.looked is not None:
-            watch(chosen.tolist(), read.looked)
-    network.train(was)
-    return [own for own in found if own is not None]
+    read_windows: Any = read_in_order if isinstance(network, SegmentTextModel) else read_by_length
+    extracts: list[Tensor | None] = [None] * (len(dataset.window_starts) - 1)
+    for window_ids, inputs, output in read_windows(network, dataset):
+        for window, extracted in zip(window_ids.tolist(), extract(output, inputs).float().cpu()):
+            extracts[window] = extracted
+        if (
+            on_read is not None
+            and isinstance(output, SegmentTextOutput)
+            and output.slot_reads is not None
+        ):
+            on_read(window_ids.tolist(), output.slot_reads)
+    network.train(was_training)
+    return [extracted for extracted in extracts if extracted is not None]
 
 
-def by_length(network: nn.Module, texts: TextSet) -> Iterator[tuple[Tensor, Windows, Read]]:
-    """All windows in batches of like length, the longest first, and what was read in them."""
-    lengths = texts.begins[1:] - texts.begins[:-1]
+def read_by_length(
+    network: nn.Module, dataset: TextDataset
+) -> Iterator[tuple[Tensor, WindowBatch, TextOutput]]:
+    """Read windows in batches of similar length, longest first; yield ids, inputs and output."""
+    lengths = dataset.window_starts[1:] - dataset.window_starts[:-1]
     order = lengths.argsort(descending=True, stable=True)
     start, sizes = 0, lengths[order].tolist()
     while start < len(sizes):
-        count = max(AT_ONCE // max(sizes[start], 1), 1)
-        chosen = order[start : start + count]
-        inputs, _ = texts.windows(chosen)
-        yield chosen, inputs, network(inputs)
-        start += count
+        num_windows = max(TOKENS_PER_BATCH // max(sizes[start], 1), 1)
+        window_ids = order[start : start + num_windows]
+        inputs, _ = dataset.make_windows(window_ids)
+        yield window_ids, inputs, network(inputs)
+        start += num_windows
 
 
-def windows_in_turn(network: nn.Module, texts: TextSet) -> Iterator[tuple[Tensor, Windows, InTurn]]:
-    """Texts of like length together, stretch by stretch, with the memory of what came before."""
-    first, counts = texts.first[:-1], texts.first.diff()
+def read_in_order(
+    network: nn.Module, dataset: TextDataset
+) -> Iterator[tuple[Tensor, WindowBatch, SegmentTextOutput]]:
+    """Read each text's windows in order with a memory; batch texts by length."""
+    first_windows, counts = dataset.first_window[:-1], dataset.first_window.diff()
     order = counts.argsort(descending=True, stable=True)
-    width = max(int(texts.begins.diff().max()), 1)
+    width = max(int(dataset.window_starts.diff().max()), 1)
     start = 0
     while start < len(order):
-        most = int(counts[order[start]])
-        rows = order[start : start + max(AT_ONCE // (width * most), 1)]
-        carried = None
-        for begin in range(0, most, max(AT_ONCE // width, 1)):
-            left = (counts[rows] - begin).clamp(min=0, max=max(AT_ONCE // width, 1))
-            documents = documents_of(left)
-            table = (first[rows] + begin).unsqueeze(1) + torch.arange(
-                documents.shape[1], device=rows.device
+        max_windows = int(counts[order[start]])
+        text_ids = order[start : start + max(TOKENS_PER_BATCH // (width * max_windows), 1)]
+        state = None
+        for offset in range(0, max_windows, max(TOKENS_PER_BATCH // width, 1)):
+            num_windows = (counts[text_ids] - offset).clamp(
+                min=0, max=max(TOKENS_PER_BATCH // width, 1)
             )
-            chosen = table[documents >= 0]
-            inputs = texts.windows(chosen)[0]._replace(documents=documents)
-            read = network(inputs, carried)
-            carried = read.carried
-            yield chosen, inputs, read
-        start += len(rows)
+            document_windows = list_windows(num_windows)
+            window_table = (first_windows[text_ids] + offset).unsqueeze(1) + torch.arange(
+                document_windows.shape[1], device=text_ids.device
+            )
+            window_ids = window_table[document_windows >= 0]
+            inputs = dataset.make_windows(window_ids)[0]._replace(document_windows=document_windows)
+            output = network(inputs, state)
+            state = output.state
+            yield window_ids, inputs, output
+        start += len(text_ids)
 
 
-def class_scores(network: nn.Module, texts: TextSet, watch: Watch | None = None) -> Tensor:
-    """Each text's scores of the classes, or its number: e c."""
-    if not len(texts):
+def compute_class_logits(
+    network: nn.Module, dataset: TextDataset, on_read: OnRead | None = None
+) -> Tensor:
+    """Compute each text's class logits, or its predicted number (c = 1): e c."""
+    if not len(dataset):
         return torch.zeros(0, 1)
-    scores = torch.stack(each_window(network, texts, lambda read, _: read.scores, watch))
-    if isinstance(network, MemoryReader):
-        return scores[texts.first[1:].cpu() - 1]  # the last one knows the whole text
-    counts = (texts.first[1:] - texts.first[:-1]).cpu()
-    return torch.segment_reduce(scores, "mean", lengths=counts, axis=0)  # as ``mean_windows``
+    logits = torch.stack(map_windows(network, dataset, lambda output, _: output.logits, on_read))
+    if isinstance(network, SegmentTextModel):
+        return logits[dataset.first_window[1:].cpu() - 1]  # the last window has the memory of all
+    counts = (dataset.first_window[1:] - dataset.first_window[:-1]).cpu()
+    return torch.segment_reduce(logits, "mean", lengths=counts, axis=0)  # as ``average_windows``
 
 
-def spans(
-    network: nn.Module, texts: TextSet, longest: int, watch: Watch | None = None
-) -> list[Span]:
-    """Each question's best answer; its tokens are counted from the text's first one."""
+def predict_spans(
+    network: nn.Module, dataset: TextDataset, max_tokens: int, on_read: OnRead | None = None
+) -> list[TokenSpan]:
+    """Find the best answer span of each question, in tokens counted from the text's start."""
 
-    def best(read: Any, _: Windows) -> Tensor:
-        ends, none = best_spans(read.scores, longest)
-        return torch.cat([ends, none.unsqueeze(1)], 1)  # w 4
+    def extract_best(output: Any, _: WindowBatch) -> Tensor:
+        ends, no_answer = find_best_spans(output.logits, max_tokens)
+        return torch.cat([ends, no_answer.unsqueeze(1)], 1)  # w 4
 
-    windows = each_window(network, texts, best, watch)
-    place, held, first = (own.tolist() for own in (texts.place, texts.held, texts.first))
-    found = []
-    for start, end in pairwise(first):
-        rows = torch.stack(windows[start:end])
-        own = best_of_windows(rows[:, :3], rows[:, 3])
-        shift = held[start + own.window][0] - place[start + own.window]
-        found.append(own._replace(first=own.first + shift, last=own.last + shift))
-    return found
+    windows = map_windows(network, dataset, extract_best, on_read)
+    token_starts, text_spans, first_windows = (
+        tensor.tolist()
+        for tensor in (dataset.text_start, dataset.token_range, dataset.first_window)
+    )
+    spans_by_text = []
+    for start, end in pairwise(first_windows):
+        window_spans = torch.stack(windows[start:end])
+        span = select_best_span(window_spans[:, :3], window_spans[:, 3])
+        shift = text_spans[start + span.window][0] - token_starts[start + span.window]
+        spans_by_text.append(
+            span._replace(first_token=span.first_token + shift, last_token=span.last_token + shift)
+        )
+    return spans_by_text
 
 
-def tags(network: nn.Module, texts: TextSet, watch: Watch | None = None) -> list[Tensor]:
-    """Each text's scores of the tags, word by word; a word without a token is ``O``: n c."""
-    windows = each_window(network, texts, lambda read, _: read.scores, watch)  # n c each
-    place, held, first = (own.tolist() for own in (texts.place, texts.held, texts.first))
-    found = []
-    for number, example in enumerate(texts.examples):
-        own = range(first[number], first[number + 1])
-        owner = owners([Stretch(*held[window]) for window in own])
-        rows = []
-        for token in first_tokens(texts.offsets(number), example.words):
-            if token is None or token >= len(owner):
-                rows.append(outside(len(texts.labels)))
+def compute_tag_logits(
+    network: nn.Module, dataset: TextDataset, on_read: OnRead | None = None
+) -> list[Tensor]:
+    """Compute the tag logits of each text's words (n c).
+
+    A word without a token is ``O``.
+    """
+    windows = map_windows(network, dataset, lambda output, _: output.logits, on_read)  # n c each
+    token_starts, text_spans, first_windows = (
+        tensor.tolist()
+        for tensor in (dataset.text_start, dataset.token_range, dataset.first_window)
+    )
+    tag_logits = []
+    for index, example in enumerate(dataset.examples):
+        window_ids = range(first_windows[index], first_windows[index + 1])
+        window_of_token = assign_tokens([TokenRange(*text_spans[window]) for window in window_ids])
+        word_logits = []
+        for token in find_first_tokens(dataset.token_offsets(index), example.word_spans):
+            if token is None or token >= len(window_of_token):
+                word_logits.append(outside_logits(len(dataset.labels)))
                 continue
-            window = own[owner[token]]
-            rows.append(windows[window][place[window] + token - held[window][0]])
-        found.append(torch.stack(rows) if rows else torch.zeros(0, len(texts.labels)))
-    return found
+            window = window_ids[window_of_token[token]]
+            word_logits.append(
+                windows[window][token_starts[window] + token - text_spans[window][0]]
+            )
+        tag_logits.append(
+            torch.stack(word_logits) if word_logits else torch.zeros(0, len(dataset.labels))
+        )
+    return tag_logits
 
 
-def outside(count: int) -> Tensor:
-    """The scores of a word that is surely ``O``, the first of the tags."""
-    return torch.tensor([0.0] + [-torch.inf] * (count - 1))
+def outside_logits(num_tags: int) -> Tensor:
+    """Return logits (c) that make a word certainly ``O``, the first tag."""
+    return torch.tensor([0.0] + [-torch.inf] * (num_tags - 1))
 
 
-def vectors(network: nn.Module, texts: TextSet) -> Tensor:
-    """Each text's vector (e d): the mean of all its tokens' states, of length 1.
+def compute_text_vectors(network: nn.Module, dataset: TextDataset) -> Tensor:
+    """Compute a unit vector per text (e d): its normalized mean hidden state.
 
-    A token that is in two windows counts twice. A text without tokens is all zeros.
+    A token in two windows counts twice. A text without tokens is all zeros.
     """
 
-    def total(read: Any, inputs: Windows) -> Tensor:
-        return (read.states * inputs.inside.unsqueeze(-1)).sum(1)
+    def sum_states(output: Any, inputs: WindowBatch) -> Tensor:
+        return (output.states * inputs.answer_mask.unsqueeze(-1)).sum(1)
 
-    if not len(texts):
+    if not len(dataset):
         return torch.zeros(0, network.encode.width)  # type: ignore[union-attr, arg-type]
-    sums = torch.stack(each_window(network, texts, total))
-    counts = (texts.first[1:] - texts.first[:-1]).cpu()
-    owner = torch.arange(len(texts)).repeat_interleave(counts)
-    whole = sums.new_zeros(len(texts), sums.shape[1]).index_add(0, owner, sums)
-    return nn.functional.normalize(whole, dim=1)
+    sums = torch.stack(map_windows(network, dataset, sum_states))
+    counts = (dataset.first_window[1:] - dataset.first_window[:-1]).cpu()
+    text_ids = torch.arange(len(dataset)).repeat_interleave(counts)
+    totals = sums.new_zeros(len(dataset), sums.shape[1]).index_add(0, text_ids, sums)
+    return nn.functional.normalize(totals, dim=1)
 
 
-def key_vectors(network: nn.Module, texts: TextSet) -> list[Tensor]:
-    """The vectors of each text's keys (s d), of length 1: the means of their tokens' states."""
-    return [nn.functional.normalize(own, dim=1) for own in key_sums(network, texts)]
+def compute_sentence_vectors(network: nn.Module, dataset: TextDataset) -> list[Tensor]:
+    """Compute a unit vector per sentence (s d): its normalized mean hidden state."""
+    return [
+        nn.functional.normalize(sentence_sums, dim=1)
+        for sentence_sums in sum_sentence_states(network, dataset)
+    ]
 
 
-def vectors_and_keys(network: nn.Module, texts: TextSet) -> tuple[Tensor, list[Tensor]]:
-    """What ``vectors`` and ``key_vectors`` give, of one reading: a text is all of its keys."""
-    if not len(texts):
-        return vectors(network, texts), []
-    sums = key_sums(network, texts)
-    whole = torch.stack([own.sum(0) for own in sums])
-    keys = [nn.functional.normalize(own, dim=1) for own in sums]
-    return nn.functional.normalize(whole, dim=1), keys
+def compute_text_and_sentence_vectors(
+    network: nn.Module, dataset: TextDataset
+) -> tuple[Tensor, list[Tensor]]:
+    """Compute the vectors of texts (e d) and sentences (s d) in one pass."""
+    if not len(dataset):
+        return compute_text_vectors(network, dataset), []
+    sums = sum_sentence_states(network, dataset)
+    totals = torch.stack([sentence_sums.sum(0) for sentence_sums in sums])
+    sentence_vectors = [nn.functional.normalize(sentence_sums, dim=1) for sentence_sums in sums]
+    return nn.functional.normalize(totals, dim=1), sentence_vectors
 
 
 @torch.no_grad()
-def key_sums(network: nn.Module, texts: TextSet) -> list[Tensor]:
-    """The sums of the states of each key's tokens: s d of each text."""
-    was = network.training
+def sum_sentence_states(network: nn.Module, dataset: TextDataset) -> list[Tensor]:
+    """Sum the hidden states of each sentence's tokens: s d per text."""
+    was_training = network.training
     network.eval()
-    read_all: Any = windows_in_turn if isinstance(network, MemoryReader) else by_length
+    read_windows: Any = read_in_order if isinstance(network, SegmentTextModel) else read_by_length
     width: int = network.encode.width  # type: ignore[union-attr, assignment]
     lengths = [
-        key_lengths(own.text, texts.offsets(number)) for number, own in enumerate(texts.examples)
+        count_sentence_tokens(example.text, dataset.token_offsets(index))
+        for index, example in enumerate(dataset.examples)
     ]
-    sums = [torch.zeros(len(own), width) for own in lengths]
-    owner = torch.arange(len(texts)).repeat_interleave(texts.first.diff().cpu()).tolist()
-    place, held = texts.place.tolist(), texts.held.tolist()
-    for chosen, inputs, read in read_all(network, texts):
-        numbers = torch.full(inputs.tokens.shape, -1)
-        for row, window in enumerate(chosen.tolist()):
-            own = torch.tensor(lengths[owner[window]])
-            of_tokens = torch.arange(len(own)).repeat_interleave(own)
-            stretch = of_tokens[slice(*held[window])]
-            numbers[row, place[window] : place[window] + len(stretch)] = stretch
-        each = torch.arange(int(numbers.max()) + 1).view(-1, 1, 1)
-        member = (numbers == each).transpose(0, 1).to(read.states)  # w s n
-        pooled = (member @ read.states).float().cpu()
-        for window, own in zip(chosen.tolist(), pooled):
-            text = sums[owner[window]][: len(own)]  # another window may have the other keys
-            text += own[: len(text)]
-    network.train(was)
+    sums = [torch.zeros(len(counts), width) for counts in lengths]
+    text_ids = (
+        torch.arange(len(dataset)).repeat_interleave(dataset.first_window.diff().cpu()).tolist()
+    )
+    token_starts, text_spans = dataset.text_start.tolist(), dataset.token_range.tolist()
+    for window_ids, inputs, output in read_windows(network, dataset):
+        sentence_of_token = torch.full(inputs.tokens.shape, -1)
+        for row, window in enumerate(window_ids.tolist()):
+            counts = torch.tensor(lengths[text_ids[window]])
+            sentence_ids = torch.arange(len(counts)).repeat_interleave(counts)
+            window_sentences = sentence_ids[slice(*text_spans[window])]
+            sentence_of_token[
+                row, token_starts[window] : token_starts[window] + len(window_sentences)
+            ] = window_sentences
+        sentence_range = torch.arange(int(sentence_of_token.max()) + 1).view(-1, 1, 1)
+        membership = (
+            (sentence_of_token == sentence_range).transpose(0, 1).to(output.states)
+        )  # w s n
+        pooled = (membership @ output.states).float().cpu()
+        for window, window_sums in zip(window_ids.tolist(), pooled):
+            # a text's further sentences are in other windows
+            text_sums = sums[text_ids[window]][: len(window_sums)]
+            text_sums += window_sums[: len(text_sums)]
+    network.train(was_training)
     return sums

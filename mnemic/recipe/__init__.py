@@ -1,31 +1,31 @@
-"""From a recipe (TOML) to parts: one loader, dotted overrides, and the one factory ``build``.
+"""Load recipes (TOML) and build the objects they describe.
 
-A recipe is a plain dictionary with a few known sections. It holds only what differs from the
-parts' defaults; a constructor's typed keyword arguments are its schema. Every mistake of the
+A recipe is a plain dictionary with a few known sections. It holds only the options that differ
+from the defaults; a constructor's typed keyword arguments are its schema. Every mistake of the
 user raises ``ConfigError``, which says where it is, what came and what would be right.
 """
 
 from mnemic.recipe.build import build as build
-from mnemic.recipe.build import fill as fill
-from mnemic.recipe.build import fits as fits
-from mnemic.recipe.build import hints as hints
-from mnemic.recipe.build import named as named
-from mnemic.recipe.build import whole as whole
+from mnemic.recipe.build import complete_spec as complete_spec
+from mnemic.recipe.build import construct as construct
+from mnemic.recipe.build import matches_type as matches_type
+from mnemic.recipe.build import parameters_of as parameters_of
+from mnemic.recipe.build import type_hints_of as type_hints_of
 from mnemic.recipe.errors import ConfigError as ConfigError
-from mnemic.recipe.errors import count_of as count_of
-from mnemic.recipe.errors import listed as listed
-from mnemic.recipe.errors import near as near
-from mnemic.recipe.errors import spoken as spoken
-from mnemic.recipe.load import CHANGED as CHANGED
-from mnemic.recipe.load import RECIPES as RECIPES
+from mnemic.recipe.errors import did_you_mean as did_you_mean
+from mnemic.recipe.errors import join_words as join_words
+from mnemic.recipe.errors import tuple_length as tuple_length
+from mnemic.recipe.errors import type_name as type_name
+from mnemic.recipe.load import PHASE_SECTIONS as PHASE_SECTIONS
+from mnemic.recipe.load import RECIPES_FOLDER as RECIPES_FOLDER
 from mnemic.recipe.load import SECTIONS as SECTIONS
-from mnemic.recipe.load import about as about
-from mnemic.recipe.load import assignment as assignment
 from mnemic.recipe.load import check_sections as check_sections
-from mnemic.recipe.load import find as find
-from mnemic.recipe.load import load as load
-from mnemic.recipe.load import names as names
+from mnemic.recipe.load import find_recipe as find_recipe
+from mnemic.recipe.load import load_recipe as load_recipe
 from mnemic.recipe.load import override as override
-from mnemic.recipe.load import read as read
+from mnemic.recipe.load import parse_assignment as parse_assignment
+from mnemic.recipe.load import read_with_base as read_with_base
+from mnemic.recipe.load import recipe_comment as recipe_comment
+from mnemic.recipe.load import recipe_names as recipe_names
 from mnemic.recipe.merge import Recipe as Recipe
-from mnemic.recipe.merge import merge as merge
+from mnemic.recipe.merge import merge_recipes as merge_recipes

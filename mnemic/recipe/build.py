@@ -1,4 +1,4 @@
-"""Build a part from a recipe: the constructor's typed keyword arguments are the schema."""
+"""Build objects from a recipe: a constructor's typed keyword arguments are the schema."""
 
 import inspect
 import types
@@ -7,93 +7,101 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from mnemic.recipe.errors import ConfigError, count_of, listed, near, spoken
-from mnemic.recipe.merge import merge
+from mnemic.recipe.errors import ConfigError, did_you_mean, join_words, tuple_length, type_name
+from mnemic.recipe.merge import merge_recipes
 
 T = TypeVar("T")
 
 
-def build(table: Mapping[str, Callable[..., T]], spec: Mapping[str, Any], **given: Any) -> T:
-    """Make the part that ``spec["kind"]`` names; the maker's own signature is the schema.
+def build(constructors: Mapping[str, Callable[..., T]], spec: Mapping[str, Any], **context: Any) -> T:
+    """Build the object whose constructor ``spec["kind"]`` names.
 
-    ``given`` are facts the caller knows (width, vocab ...): the maker gets those it names, and
-    a recipe may not set them.
+    The other keys of ``spec`` are the constructor's keyword arguments. ``context`` holds values
+    that the caller knows (width, vocab ...): the constructor gets those that it has a parameter
+    for, and a recipe may not set them.
     """
     if not isinstance(spec, Mapping):
-        kinds = spec if isinstance(spec, str) and spec in table else next(iter(table))
+        kinds = spec if isinstance(spec, str) and spec in constructors else next(iter(constructors))
         raise ConfigError(f'a part is a table such as {{ kind = "{kinds}" }}, not {spec!r}')
     options = dict(spec)
     kind = options.pop("kind", None)
-    if not isinstance(kind, str) or kind not in table:
-        raise ConfigError(f"no kind {kind!r} here{near(kind, table)}; known kinds: {listed(table)}")
-    return fill(table[kind], options, name=kind, **given)
+    if not isinstance(kind, str) or kind not in constructors:
+        raise ConfigError(
+            f"no kind {kind!r} here{did_you_mean(kind, constructors)}; known kinds: {join_words(constructors)}"
+        )
+    return construct(constructors[kind], options, name=kind, **context)
 
 
-def fill(maker: Callable[..., T], options: Mapping[str, Any], *, name: str, **given: Any) -> T:
-    """Call ``maker`` with the recipe's ``options``, each checked by name and type."""
+def construct(constructor: Callable[..., T], options: Mapping[str, Any], *, name: str, **context: Any) -> T:
+    """Call a constructor with a recipe's options after checking their names and types.
+
+    ``name`` is what error messages call the object; ``context`` is as in ``build``.
+    """
     if not isinstance(options, Mapping):
         raise ConfigError(f"{name} is a table {{ … }}, not {options!r}")
-    parameters = named(maker)
-    options = {key: whole(value, parameters.get(key)) for key, value in options.items()}
-    offered = {key: value for key, value in given.items() if key in parameters}
-    accepted = [key for key in parameters if key not in offered]
+    parameters = parameters_of(constructor)
+    options = {key: complete_spec(value, parameters.get(key)) for key, value in options.items()}
+    passed = {key: value for key, value in context.items() if key in parameters}
+    accepted = [key for key in parameters if key not in passed]
     for key, value in options.items():
         if key not in accepted:
-            takes = listed(accepted) if accepted else "no options"
-            raise ConfigError(
-                f"{name} does not take {key!r}{near(key, accepted)}; it takes {takes}"
-            )
-        wanted = hints(maker)[key]
-        if not fits(value, wanted):
-            raise ConfigError(f"{name}.{key} is {spoken(wanted)}, not {value!r}")
+            choices = join_words(accepted) if accepted else "no options"
+            raise ConfigError(f"{name} does not take {key!r}{did_you_mean(key, accepted)}; it takes {choices}")
+        expected = type_hints_of(constructor)[key]
+        if not matches_type(value, expected):
+            raise ConfigError(f"{name}.{key} is {type_name(expected)}, not {value!r}")
     needed = [k for k in accepted if parameters[k].default is inspect.Parameter.empty]
     if missing := [key for key in needed if key not in options]:
-        raise ConfigError(f"{name} needs {listed(missing)}; add it to the recipe or use --set")
-    return maker(**offered, **options)
+        raise ConfigError(f"{name} needs {join_words(missing)}; add it to the recipe or use --set")
+    return constructor(**passed, **options)
 
 
-def whole(value: Any, parameter: inspect.Parameter | None) -> Any:
-    """What is set of a part that has a default and is not named anew: that, so changed."""
+def complete_spec(value: Any, parameter: inspect.Parameter | None) -> Any:
+    """Merge a spec without a ``kind`` into the parameter's default spec.
+
+    So ``attention = { heads = 8 }`` changes one option of the default attention. Any other value
+    comes back as it is.
+    """
     default = parameter.default if parameter else None
     if isinstance(value, Mapping) and isinstance(default, Mapping) and "kind" in default:
-        return value if "kind" in value else merge(dict(default), dict(value))
+        return value if "kind" in value else merge_recipes(dict(default), dict(value))
     return value
 
 
-def named(maker: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The arguments a maker has a name for."""
+def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a function that can be passed by name."""
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    every = inspect.signature(maker).parameters
-    return {key: parameter for key, parameter in every.items() if parameter.kind in kinds}
+    parameters = inspect.signature(function).parameters
+    return {key: parameter for key, parameter in parameters.items() if parameter.kind in kinds}
 
 
-def hints(maker: Callable[..., Any]) -> dict[str, Any]:
-    """The types of a maker's arguments (of ``__init__`` for a class)."""
-    target = maker.__init__ if isinstance(maker, type) else maker  # type: ignore[misc]
+def type_hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the type hints of a function's arguments (of ``__init__`` for a class)."""
+    target = function.__init__ if isinstance(function, type) else function  # type: ignore[misc]
     return typing.get_type_hints(target)
 
 
-def fits(value: Any, wanted: Any) -> bool:
-    """Whether a TOML value may stand where ``wanted`` is asked for."""
-    origin, parts = typing.get_origin(wanted), typing.get_args(wanted)
-    if wanted is Any:
+def matches_type(value: Any, expected: Any) -> bool:
+    """Check whether a TOML value is valid for a type annotation."""
+    origin, arguments = typing.get_origin(expected), typing.get_args(expected)
+    if expected is Any:
         return True
     if origin is Literal:
-        return value in parts
+        return value in arguments
     if origin in (typing.Union, types.UnionType):
-        return any(fits(value, part) for part in parts)
+        return any(matches_type(value, argument) for argument in arguments)
     if origin in (list, tuple, Sequence):
-        if not isinstance(value, list | tuple) or len(value) != (count_of(wanted) or len(value)):
+        if not isinstance(value, list | tuple) or len(value) != (tuple_length(expected) or len(value)):
             return False
-        return all(fits(item, (*parts, Any)[0]) for item in value)
-    if origin in (dict, Mapping) or wanted in (dict, Mapping):
+        return all(matches_type(item, (*arguments, Any)[0]) for item in value)
+    if origin in (dict, Mapping) or expected in (dict, Mapping):
         return isinstance(value, Mapping)
-    if wanted is None or wanted is type(None):
+    if expected is None or expected is type(None):
         return value is None
     if isinstance(value, bool):
-        return wanted is bool
-    if wanted is float:
+        return expected is bool
+    if expected is float:
         return isinstance(value, int | float)
-    if wanted is Path:
+    if expected is Path:
         return isinstance(value, str | Path)
-    return isinstance(value, wanted)
+    return isinstance(value, expected)

@@ -1,4 +1,4 @@
-"""The error of a recipe, and the words that its messages share."""
+"""The error that a wrong recipe raises, and helpers for its messages."""
 
 import difflib
 import types
@@ -9,37 +9,38 @@ from typing import Any, Literal
 
 
 class ConfigError(ValueError):
-    """The user's recipe is wrong; the message says where and what would be right."""
+    """A mistake in the user's recipe; the message says where, and what would be right."""
 
 
-def spoken(wanted: Any) -> str:
-    """A type in words a recipe's writer knows."""
-    words = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
-    words |= {Path: "a path", type(None): "nothing"}
-    origin, parts = typing.get_origin(wanted), typing.get_args(wanted)
+def type_name(annotation: Any) -> str:
+    """Describe a type annotation in plain English, for error messages."""
+    names = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+    names |= {Path: "a path", type(None): "nothing"}
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Literal:
-        return "one of " + listed(repr(part) for part in parts)
+        return "one of " + join_words(repr(argument) for argument in arguments)
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(spoken(part) for part in parts)
+        return " or ".join(type_name(argument) for argument in arguments)
     if origin in (list, tuple, Sequence):
-        many = f" of {count}" if (count := count_of(wanted)) else ""
-        return f"a list{many}, each item {spoken(parts[0])}"
+        length = f" of {count}" if (count := tuple_length(annotation)) else ""
+        return f"a list{length}, each item {type_name(arguments[0])}"
     if origin in (dict, Mapping):
         return "a table { … }"
-    return words.get(wanted, str(wanted))
+    return names.get(annotation, str(annotation))
 
 
-def count_of(wanted: Any) -> int:
-    """How many items ``tuple[float, float]`` has; 0 for a list of any length."""
-    parts = typing.get_args(wanted)
-    return len(parts) if typing.get_origin(wanted) is tuple and Ellipsis not in parts else 0
+def tuple_length(annotation: Any) -> int:
+    """Return the length of a fixed-size tuple type; 0 for any other type."""
+    arguments = typing.get_args(annotation)
+    return len(arguments) if typing.get_origin(annotation) is tuple and Ellipsis not in arguments else 0
 
 
-def listed(words: Iterable[str]) -> str:
+def join_words(words: Iterable[str]) -> str:
+    """Join words with commas."""
     return ", ".join(words)
 
 
-def near(word: object, known: Iterable[str]) -> str:
-    """A hint for a slip of the finger, or nothing."""
-    close = difflib.get_close_matches(str(word), list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+def did_you_mean(word: object, candidates: Iterable[str]) -> str:
+    """Return a hint with the candidate spelled most like ``word``; empty if none is close."""
+    matches = difflib.get_close_matches(str(word), list(candidates), n=1)
+    return f" (did you mean {matches[0]!r}?)" if matches else ""

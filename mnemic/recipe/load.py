@@ -1,40 +1,41 @@
-"""Load a recipe by its name or path, with its base and dotted overrides."""
+"""Load a recipe by name or path, with its base recipes and dotted overrides."""
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mnemic.recipe.errors import ConfigError, listed, near
-from mnemic.recipe.merge import Recipe, merge
+from mnemic.recipe.errors import ConfigError, did_you_mean, join_words
+from mnemic.recipe.merge import Recipe, merge_recipes
 
-RECIPES = Path(__file__).parents[1] / "recipes"
+RECIPES_FOLDER = Path(__file__).parents[1] / "recipes"
 SECTIONS = ("model", "data", "objective", "train", "phases", "started")
-CHANGED = ("model", "objective", "train")  # what a phase may change; the data stays the same
+PHASE_SECTIONS = ("model", "objective", "train")  # a phase may change these; the data stays the same
 
 
-def load(
-    name: str | Path,
-    sets: Sequence[str] = (),
-    *,
-    change: Callable[[Recipe], Recipe] | None = None,
+def load_recipe(
+    name: str | Path, sets: Sequence[str] = (), *, change: Callable[[Recipe], Recipe] | None = None
 ) -> Recipe:
-    """Read a recipe by name (``memn2n``) or path, with its ``base`` and the ``--set`` overrides.
+    """Load a recipe by name (``memn2n``) or path, with its ``base`` and overrides.
 
-    ``change`` is done to it before those.
+    ``sets`` are overrides such as ``train.rate=0.1``; ``change`` edits the recipe before them.
     """
-    path = find(name)
-    recipe = read(path) if change is None else change(read(path))
+    path = find_recipe(name)
+    recipe = read_with_base(path) if change is None else change(read_with_base(path))
     for text in sets:
-        key, value = assignment(text)
+        key, value = parse_assignment(text)
         recipe = override(recipe, key, value)
     check_sections(recipe, f"recipe {path.stem}", SECTIONS)
     return recipe
 
 
-def read(path: Path, above: tuple[Path, ...] = ()) -> Recipe:
-    """A recipe laid over its bases. A base's path is meant from where the recipe lies."""
-    if path in above:
+def read_with_base(path: Path, ancestors: tuple[Path, ...] = ()) -> Recipe:
+    """Read a TOML recipe and merge it over its base recipes.
+
+    A relative path in ``base`` starts at the recipe's folder. ``ancestors`` are the recipes that
+    led here, so that a cycle is an error.
+    """
+    if path in ancestors:
         raise ConfigError(f"the base of {path} leads back to itself")
     try:
         recipe = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -45,51 +46,54 @@ def read(path: Path, above: tuple[Path, ...] = ()) -> Recipe:
     base = recipe.pop("base")
     if not isinstance(base, str):
         raise ConfigError(f"the base of {path} is a recipe's name or path, not {base!r}")
-    place = path.parent / base if base.endswith(".toml") else base
-    return merge(read(find(place), (*above, path)), recipe)
+    base_name = path.parent / base if base.endswith(".toml") else base
+    return merge_recipes(read_with_base(find_recipe(base_name), (*ancestors, path)), recipe)
 
 
 def check_sections(recipe: Recipe, name: str, known: Sequence[str]) -> None:
-    """Every section is a known one and a table; ``phases`` is a list of pieces of recipe."""
+    """Check that a recipe has only known sections, each of the right type.
+
+    ``phases`` is a list of partial recipes; every other section is a table.
+    """
     for key, value in recipe.items():
         if key not in known:
-            hint = near(key, known)
-            raise ConfigError(f"{name} has no section {key!r}{hint}; sections: {listed(known)}")
+            hint = did_you_mean(key, known)
+            raise ConfigError(f"{name} has no section {key!r}{hint}; sections: {join_words(known)}")
         if key == "phases":
-            if not isinstance(value, list) or not all(isinstance(part, dict) for part in value):
+            if not isinstance(value, list) or not all(isinstance(phase, dict) for phase in value):
                 raise ConfigError(f"'phases' is a list of tables [[phases]], not {value!r}")
-            for number, part in enumerate(value):
-                check_sections(part, f"phases.{number}", CHANGED)
+            for number, phase in enumerate(value):
+                check_sections(phase, f"phases.{number}", PHASE_SECTIONS)
         elif not isinstance(value, Mapping):
             raise ConfigError(f"{key!r} is a table {{ … }}, not {value!r}")
-        elif key == "started":  # what is otherwise where weights are already there
-            check_sections(dict(value), key, CHANGED)
+        elif key == "started":  # options that differ for a run that starts from weights
+            check_sections(dict(value), key, PHASE_SECTIONS)
 
 
-def find(name: str | Path) -> Path:
-    """The file of a shipped recipe, or the path itself if it is one."""
+def find_recipe(name: str | Path) -> Path:
+    """Return the path of a shipped recipe, or ``name`` if it is a .toml file."""
     path = Path(name)
     if path.suffix == ".toml":
         if not path.is_file():
             raise ConfigError(f"no recipe file {str(path)!r}")
         return path
-    known = names()
+    known = recipe_names()
     if str(name) not in known:
         raise ConfigError(
-            f"no recipe {str(name)!r}{near(str(name), known)}; known recipes: {listed(known)} "
-            "(or give the path of a .toml file)"
+            f"no recipe {str(name)!r}{did_you_mean(str(name), known)}; "
+            f"known recipes: {join_words(known)} (or give the path of a .toml file)"
         )
-    return RECIPES / f"{name}.toml"
+    return RECIPES_FOLDER / f"{name}.toml"
 
 
-def names() -> list[str]:
-    """The names of the recipes that ship with the package."""
-    return sorted(path.stem for path in RECIPES.glob("*.toml"))
+def recipe_names() -> list[str]:
+    """List the names of the recipes that ship with the package."""
+    return sorted(path.stem for path in RECIPES_FOLDER.glob("*.toml"))
 
 
-def about(name: str | Path) -> str:
-    """The recipe's first comment: the paper and its published score."""
-    lines = find(name).read_text(encoding="utf-8").splitlines()
+def recipe_comment(name: str | Path) -> str:
+    """Return the comment at the top of a recipe: the paper and its published score."""
+    lines = find_recipe(name).read_text(encoding="utf-8").splitlines()
     comment = []
     for line in lines:
         if not line.startswith("#"):
@@ -98,8 +102,11 @@ def about(name: str | Path) -> str:
     return "\n".join(comment)
 
 
-def assignment(text: str) -> tuple[str, Any]:
-    """``train.rate=0.1`` → ``("train.rate", 0.1)``; a value that is no TOML is taken as text."""
+def parse_assignment(text: str) -> tuple[str, Any]:
+    """Parse ``train.rate=0.1`` into ``("train.rate", 0.1)``.
+
+    A value that is not valid TOML is a string.
+    """
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"--set takes KEY=VALUE, for example train.rate=0.01, not {text!r}")
@@ -110,14 +117,17 @@ def assignment(text: str) -> tuple[str, Any]:
 
 
 def override(recipe: Mapping[str, Any], key: str, value: Any) -> Recipe:
-    """A new recipe in which the dotted ``key`` has ``value``; a number picks from a list."""
+    """Return a copy of a recipe with the dotted ``key`` set to ``value``.
+
+    A number in the key selects an item of a list: ``phases.0.train.rate``.
+    """
     head, _, rest = key.partition(".")
     changed = dict(recipe)
     if rest and isinstance(changed.get(head), list):
-        items, (place, _, deeper) = list(changed[head]), rest.partition(".")
-        if not place.isdigit() or int(place) >= len(items) or not deeper:
+        items, (index, _, deeper) = list(changed[head]), rest.partition(".")
+        if not index.isdigit() or int(index) >= len(items) or not deeper:
             raise ConfigError(f"cannot set {key!r}: {head!r} has items 0 to {len(items) - 1}")
-        items[int(place)] = override(items[int(place)], deeper, value)
+        items[int(index)] = override(items[int(index)], deeper, value)
         return changed | {head: items}
     if rest:
         inner = changed.get(head, {})

@@ -1,4 +1,4 @@
-"""Lay one piece of a recipe over another."""
+"""Merge two recipes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 Recipe = dict[str, Any]
 
 
-def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Recipe:
-    """``base`` with what ``over`` changes; a part of another kind replaces the whole part."""
+def merge_recipes(base: Mapping[str, Any], changes: Mapping[str, Any]) -> Recipe:
+    """Merge ``changes`` into ``base``; a table of another ``kind`` replaces the old one."""
     merged = dict(base)
-    for key, value in over.items():
+    for key, value in changes.items():
         old = merged.get(key)
         if isinstance(value, Mapping) and isinstance(old, Mapping):
             same = value.get("kind", old.get("kind")) == old.get("kind")
-            merged[key] = merge(old, value) if same else dict(value)
+            merged[key] = merge_recipes(old, value) if same else dict(value)
         else:
             merged[key] = value
     return merged

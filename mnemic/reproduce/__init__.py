@@ -1,1 +1,1 @@
-"""Published tables, rebuilt by one command."""
+"""Reproduce the tables of published papers, each by one command."""

@@ -1,4 +1,4 @@
-"""All published tables of a size, one after the other: every network as its own paper did it."""
+"""Reproduce all published bAbI tables of one size, each network as in its paper."""
 
 import tomllib
 from collections.abc import Sequence
@@ -9,64 +9,67 @@ from typing import Any
 from mnemic.checkpoint.atomic_files import write_json
 from mnemic.data.babi.dataset import GeneratedStories
 from mnemic.recipe import ConfigError
-from mnemic.reproduce.babi_table import PUBLISHED, RETOLD, BabiTable, save_result
-from mnemic.reproduce.statistics import summary_of
+from mnemic.reproduce.babi_table import AUGMENTED_SUFFIX, PUBLISHED, BabiTable, save_result
+from mnemic.reproduce.statistics import summarize_table
 from mnemic.train.initialize import check_phases
-from mnemic.train.phases import phases
-from mnemic.train.run import data_of
+from mnemic.train.phases import read_phases
+from mnemic.train.run import load_data
 
-ALL = "all"  # the recipe's name that means every one
-JOINT = "-joint"
+ALL = "all"  # recipe name that stands for all recipes
+JOINT_SUFFIX = "-joint"
 SUMMARY = "summary.json"
-FEW = 20  # stories that a network is tried on before it is trained
+NUM_CHECK_STORIES = 20  # for the check before training
 
 
-def every(table: BabiTable) -> list[BabiTable]:
-    """The tables that papers have printed for this size, per task and joint, in their order.
+def list_tables(table: BabiTable) -> list[BabiTable]:
+    """List the tables that papers published for the size of ``table``, per task and joint.
 
-    A network that is also trained on ``retold`` stories is there twice. With ``joint`` only the
-    joint ones. All else is taken over: seeds, tasks, overrides, device.
+    A network that is also trained on augmented (``retold``) stories is listed twice. If ``table``
+    is joint, only joint tables are listed. All other settings are those of ``table``: seeds, tasks,
+    overrides, device.
     """
-    printed: dict[str, dict[str, Any]] = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
-    found = [
-        replace(table, recipe=name, joint=setting.endswith(JOINT))
-        for recipe, settings in printed.items()
-        for setting, own in settings.items()
-        if setting in (table.size + JOINT, "" if table.joint else table.size)
-        for name in ([recipe, recipe + RETOLD] if own.get("retold") else [recipe])
+    published: dict[str, dict[str, Any]] = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
+    tables = [
+        replace(table, recipe=name, joint=setting.endswith(JOINT_SUFFIX))
+        for recipe, settings in published.items()
+        for setting, entry in settings.items()
+        if setting in (table.size + JOINT_SUFFIX, "" if table.joint else table.size)
+        for name in ([recipe, recipe + AUGMENTED_SUFFIX] if entry.get("retold") else [recipe])
     ]
-    if not found:
+    if not tables:
         raise ConfigError(f"no paper has a joint table of {table.size}; leave out --joint")
-    return found
+    return tables
 
 
-def check(tables: Sequence[BabiTable]) -> None:
-    """Build every network once, small, so that a slip is noticed before the first is trained."""
+def check_tables(tables: Sequence[BabiTable]) -> None:
+    """Build each network on a few generated stories, to find errors before training starts."""
     seen = set()
     for table in tables:
-        for tasks in table.groups():
-            recipe = table.recipe_of(tasks)
-            if (own := (table.name(tasks), table.joint)) in seen:
+        for tasks in table.task_groups():
+            recipe = table.build_recipe(tasks)
+            if (key := (table.recipe_name(tasks), table.joint)) in seen:
                 continue
-            seen.add(own)
+            seen.add(key)
             known = {field.name for field in fields(GeneratedStories)} - {"alike", "retold"}
-            said = {key: value for key, value in recipe["data"].items() if key in known}
-            small = recipe | {"data": said | {"kind": "generated", "count": FEW}}
-            check_phases(phases(recipe), recipe, data_of(small).sizes)
+            data = {option: value for option, value in recipe["data"].items() if option in known}
+            small_recipe = recipe | {
+                "data": data | {"kind": "generated", "count": NUM_CHECK_STORIES}
+            }
+            check_phases(read_phases(recipe), recipe, load_data(small_recipe).sizes)
 
 
-def place_of(table: BabiTable, folder: Path) -> Path:
-    """Where one table of all goes: its runs and its ``table.json``."""
-    return folder / f"{table.recipe}-{table.size}{JOINT if table.joint else ''}"
+def table_folder_of(table: BabiTable, folder: Path) -> Path:
+    """Return the folder for the runs and the ``table.json`` of one of all tables."""
+    return folder / f"{table.recipe}-{table.size}{JOINT_SUFFIX if table.joint else ''}"
 
 
-def save_summary(done: Sequence[BabiTable], folder: Path) -> dict[str, Any]:
-    """Write every table's JSON, and beside them ``summary.json``: a line a network."""
+def save_summary(tables: Sequence[BabiTable], folder: Path) -> dict[str, Any]:
+    """Save the JSON of each table, and ``summary.json`` with one row per network."""
     rows = [
-        summary_of(save_result(table, place_of(table, folder)))
-        | {"folder": place_of(table, folder).name}
-        for table in done
+        summarize_table(save_result(table, table_folder_of(table, folder)))
+        | {"folder": table_folder_of(table, folder).name}
+        for table in tables
     ]
-    whole = {"table": "babi", "recipe": ALL, "size": done[0].size, "rows": rows}
-    write_json(folder / SUMMARY, whole)
-    return whole
+    summary = {"table": "babi", "recipe": ALL, "size": tables[0].size, "rows": rows}
+    write_json(folder / SUMMARY, summary)
+    return summary

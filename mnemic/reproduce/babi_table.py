@@ -1,6 +1,7 @@
-"""Rebuild a published table: train every run it needs, test, and set ours beside the paper's.
+"""Reproduce a published bAbI table: train and test all runs, and compare with the paper.
 
-Finished runs are kept in a file of JSON lines, so a table that was stopped goes on where it was.
+Finished runs are appended to a file of JSON lines, so an interrupted table resumes where it
+stopped.
 """
 
 import json
@@ -18,27 +19,32 @@ from torch import Tensor
 
 from mnemic import __version__
 from mnemic.checkpoint.atomic_files import write_json
-from mnemic.checkpoint.folder import Checkpoint, Progress, save
-from mnemic.checkpoint.lock import lock
-from mnemic.data.babi.folder import Size, folder_of
-from mnemic.evaluate.error_rate import by_task, mean
-from mnemic.recipe import ConfigError, Recipe, load, names, override
-from mnemic.reproduce.faithfulness import read_many
-from mnemic.reproduce.statistics import RULES, joint_figures, task_figures
-from mnemic.reproduce.streams import side_by_side
-from mnemic.reproduce.timer import Clock
-from mnemic.reproduce.train_ensemble import Watched, fit_many, new_networks, wrong_many
-from mnemic.train.phases import phases
-from mnemic.train.run import data_of
+from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, save_checkpoint
+from mnemic.checkpoint.lock import lock_folder
+from mnemic.data.babi.folder import Size, find_story_folder
+from mnemic.evaluate.error_rate import mean_error, percent_by_task
+from mnemic.recipe import ConfigError, Recipe, load_recipe, override, recipe_names
+from mnemic.reproduce.faithfulness import measure_evidence_per_run
+from mnemic.reproduce.statistics import SELECTION_RULES, summarize_joint_runs, summarize_task_runs
+from mnemic.reproduce.streams import interleave_trainings
+from mnemic.reproduce.timer import LapTimer
+from mnemic.reproduce.train_ensemble import (
+    EnsembleStep,
+    create_networks,
+    find_wrong_answers_per_run,
+    train_ensemble,
+)
+from mnemic.train.phases import read_phases
+from mnemic.train.run import load_data
 
-RETOLD = "-retold"  # ends the names of recipes that tell training stories several times
+AUGMENTED_SUFFIX = "-retold"  # of recipes that augment the training stories
 PUBLISHED = Path(__file__).with_name("published.toml")
-LANES = 20  # one a task
+DEFAULT_LANES = 20  # one per task
 
 
 @dataclass(frozen=True, kw_only=True)
 class BabiTable:
-    """Which table to rebuild."""
+    """The settings of a bAbI table to reproduce."""
 
     recipe: str
     data: str
@@ -48,104 +54,123 @@ class BabiTable:
     tasks: Sequence[int] = tuple(range(1, 21))
     sets: Sequence[str] = ()
     device: str = "cpu"
-    at_once: int = 0  # runs trained as one program; 0: all on a GPU, one by one on a CPU
-    lanes: int = 0  # such programs side by side; 0: LANES on a GPU, one on a CPU
+    at_once: int = 0  # runs trained as one ensemble; 0: all on a GPU, one on a CPU
+    lanes: int = 0  # ensembles trained concurrently; 0: DEFAULT_LANES on a GPU, one on a CPU
 
     def __post_init__(self) -> None:
         if self.seeds < 1 or self.at_once < 0 or self.lanes < 0:
-            came = f"seeds = {self.seeds}, at_once = {self.at_once}, lanes = {self.lanes}"
-            raise ConfigError(f"a table takes seeds ≥ 1, at_once ≥ 0 and lanes ≥ 0, not {came}")
+            values = f"seeds = {self.seeds}, at_once = {self.at_once}, lanes = {self.lanes}"
+            raise ConfigError(f"a table takes seeds ≥ 1, at_once ≥ 0 and lanes ≥ 0, not {values}")
 
-    def name(self, tasks: Sequence[int]) -> str:
-        """The recipe for these tasks: ``entnet-task3`` or ``memn2n-joint`` where there is one."""
-        own = f"{self.recipe}-joint" if self.joint else f"{self.recipe}-task{tasks[0]}"
-        return own if own in names() else self.recipe
+    def recipe_name(self, tasks: Sequence[int]) -> str:
+        """Return the recipe for these tasks: ``entnet-task3`` or ``memn2n-joint`` if it exists."""
+        variant = f"{self.recipe}-joint" if self.joint else f"{self.recipe}-task{tasks[0]}"
+        return variant if variant in recipe_names() else self.recipe
 
-    def recipes(self) -> list[Recipe]:
-        """One recipe for all tasks, or one a task."""
-        return [self.recipe_of(group) for group in self.groups()]
+    def build_recipes(self) -> list[Recipe]:
+        """Build one recipe for all tasks, or one per task."""
+        return [self.build_recipe(group) for group in self.task_groups()]
 
-    def groups(self) -> list[list[int]]:
-        """The tasks that are learned together."""
+    def task_groups(self) -> list[list[int]]:
+        """Return the groups of tasks that are trained together."""
         return [list(self.tasks)] if self.joint else [[task] for task in self.tasks]
 
-    def recipe_of(self, tasks: list[int]) -> Recipe:
-        whole = load(self.name(tasks), self.sets)
-        given = {"folder": self.data, "size": self.size, "missing": "generate", "tasks": tasks}
-        for key, value in given.items():
-            whole = override(whole, f"data.{key}", value)
-        return without_others(whole, tasks)
+    def build_recipe(self, tasks: list[int]) -> Recipe:
+        """Build the recipe for these tasks, with the table's data and overrides."""
+        recipe = load_recipe(self.recipe_name(tasks), self.sets)
+        data_options = {
+            "folder": self.data,
+            "size": self.size,
+            "missing": "generate",
+            "tasks": tasks,
+        }
+        for key, value in data_options.items():
+            recipe = override(recipe, f"data.{key}", value)
+        return drop_other_tasks(recipe, tasks)
 
-    def published(self) -> dict[str, Any]:
-        """What the paper prints for this setting; nothing, where no paper has it."""
-        every = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
-        network = self.recipe.removesuffix(RETOLD)
-        own = every.get(network, {}).get(f"{self.size}-joint" if self.joint else self.size, {})
-        if own.pop("retold", False) and network != self.recipe:
-            own["source"] += ", no story told again"
-        return own
+    def load_published(self) -> dict[str, Any]:
+        """Load the paper's results for this setting; empty if no paper has it."""
+        published = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
+        network = self.recipe.removesuffix(AUGMENTED_SUFFIX)
+        entry = published.get(network, {}).get(
+            f"{self.size}-joint" if self.joint else self.size, {}
+        )
+        if entry.pop("retold", False) and network != self.recipe:
+            entry["source"] += ", no story told again"
+        return entry
 
-    def rule(self) -> str:
-        """The part of the data whose error chooses the best run: as the network's papers did it."""
-        every = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
-        others = every.get(self.recipe.removesuffix(RETOLD), {}).values()
-        known = [own["selection"] for own in (self.published(), *others) if "selection" in own]
-        return known[0] if known else "train"
+    def selection_split(self) -> str:
+        """Return the split whose error selects the best run, as in the network's papers."""
+        published = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
+        entries = published.get(self.recipe.removesuffix(AUGMENTED_SUFFIX), {}).values()
+        splits = [
+            entry["selection"]
+            for entry in (self.load_published(), *entries)
+            if "selection" in entry
+        ]
+        return splits[0] if splits else "train"
 
-    def run_keys(self) -> list[str]:
-        """A name a recipe, for all that decides a run but its seed: the recipe and the files."""
-        digest = data_digest(self)
-        whole = [override(recipe, "data.folder", digest) for recipe in self.recipes()]
-        return [sha256(json.dumps(own, sort_keys=True).encode()).hexdigest()[:16] for own in whole]
+    def hash_recipes(self) -> list[str]:
+        """Hash each recipe and the data files: all that determines a run except its seed."""
+        digest = hash_data_files(self)
+        recipes = [override(recipe, "data.folder", digest) for recipe in self.build_recipes()]
+        return [
+            sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
+            for recipe in recipes
+        ]
 
 
-def without_others(recipe: Recipe, tasks: Sequence[int]) -> Recipe:
-    """The recipe without what it says of retelling other tasks' stories."""
+def drop_other_tasks(recipe: Recipe, tasks: Sequence[int]) -> Recipe:
+    """Remove the augmentation settings of other tasks from a recipe."""
     alike = recipe["data"].get("alike", ())
     if not isinstance(alike, Mapping):
         return recipe
-    own = {task: groups for task, groups in alike.items() if int(task) in tasks}
-    recipe = override(recipe, "data.alike", own)
-    return recipe if own else override(recipe, "data.retold", 0)
+    task_groups = {task: groups for task, groups in alike.items() if int(task) in tasks}
+    recipe = override(recipe, "data.alike", task_groups)
+    return recipe if task_groups else override(recipe, "data.retold", 0)
 
 
-class Group(NamedTuple):
-    """Runs of one recipe that are trained as one program."""
+class RunGroup(NamedTuple):
+    """Runs of one recipe that are trained as one ensemble."""
 
     number: int  # of the recipe
     recipe: Recipe
-    name: str  # of the recipe, among the kept runs
+    name: str  # hash of the recipe, in the file of finished runs
     seeds: list[int]
 
 
-class Going(NamedTuple):
-    """A step of one group of a table in the making."""
+class GroupStep(NamedTuple):
+    """A training step of one group of runs."""
 
-    group: Group
-    watched: Watched
+    group: RunGroup
+    step: EnsembleStep
 
 
-def rebuild(table: BabiTable, folder: Path) -> Generator[Going, None, None]:
-    """Train what is missing of the table, into ``folder``; ``result`` then reads it."""
-    with lock(folder):
-        device, clock = torch.device(table.device), Clock(folder / "going" / "seconds.json")
-        lanes = table.lanes or (LANES if device.type == "cuda" else 1)
-        check_alone(table, folder)
-        rule = table.rule()
+def train_missing_runs(table: BabiTable, folder: Path) -> Generator[GroupStep, None, None]:
+    """Train the table's missing runs into ``folder``, yielding steps; then ``build_result``."""
+    with lock_folder(folder):
+        device, timer = torch.device(table.device), LapTimer(folder / "going" / "seconds.json")
+        lanes = table.lanes or (DEFAULT_LANES if device.type == "cuda" else 1)
+        check_folder(table, folder)
+        selection_split = table.selection_split()
         trainings = (
-            train_group(folder, group, device, rule, clock) for group in missing(table, folder)
+            train_group(folder, group, device, selection_split, timer)
+            for group in list_missing_groups(table, folder)
         )
         try:
-            yield from side_by_side(trainings, lanes=lanes, device=device)
+            yield from interleave_trainings(trainings, lanes=lanes, device=device)
         except GeneratorExit:
-            clock.stop()
+            timer.stop()
             raise
 
 
-def check_alone(table: BabiTable, folder: Path) -> None:
-    """No other recipe's runs of the same tasks are there: ``best`` has room for one a task."""
-    keys, groups = table.run_keys(), table.groups()
-    for (name, _), run in kept(folder).items():
+def check_folder(table: BabiTable, folder: Path) -> None:
+    """Raise if ``folder`` has runs of another recipe for the same tasks.
+
+    The folder ``best`` has room for one network per task.
+    """
+    keys, groups = table.hash_recipes(), table.task_groups()
+    for (name, _), run in load_runs(folder).items():
         if name not in keys and run["tasks"] in groups:
             raise ConfigError(
                 f"{folder} has runs of another recipe or other settings for the same tasks; give "
@@ -153,84 +178,108 @@ def check_alone(table: BabiTable, folder: Path) -> None:
             )
 
 
-def missing(table: BabiTable, folder: Path) -> list[Group]:
-    """The groups that are not trained yet."""
-    done, groups = kept(folder), []
-    at_once = table.at_once or (table.seeds if table.device.startswith("cuda") else 1)
-    for number, (name, recipe) in enumerate(zip(table.run_keys(), table.recipes())):
-        seeds = [seed for seed in range(table.seeds) if (name, seed) not in done]
-        for first in range(0, len(seeds), at_once):
-            groups.append(Group(number, recipe, name, seeds[first : first + at_once]))
+def list_missing_groups(table: BabiTable, folder: Path) -> list[RunGroup]:
+    """List the groups of runs that are not trained yet."""
+    finished_runs, groups = load_runs(folder), []
+    group_size = table.at_once or (table.seeds if table.device.startswith("cuda") else 1)
+    for number, (name, recipe) in enumerate(zip(table.hash_recipes(), table.build_recipes())):
+        seeds = [seed for seed in range(table.seeds) if (name, seed) not in finished_runs]
+        for first in range(0, len(seeds), group_size):
+            groups.append(RunGroup(number, recipe, name, seeds[first : first + group_size]))
     return groups
 
 
 def train_group(
-    folder: Path, group: Group, device: torch.device, rule: str, clock: Clock
-) -> Generator[Going, None, None]:
-    """Train, test and keep the runs of one group, and its network if none was better so far."""
+    folder: Path, group: RunGroup, device: torch.device, selection_split: str, timer: LapTimer
+) -> Generator[GroupStep, None, None]:
+    """Train, test and save the runs of a group, yielding steps.
+
+    Saves the network of the best run if it is the best of the recipe so far.
+    """
     recipe, seeds = group.recipe, group.seeds
-    data = data_of(recipe)
-    networks = new_networks(recipe, data, seeds)
-    pools = [torch.arange(len(data.train))] * len(seeds)
+    data = load_data(recipe)
+    networks = create_networks(recipe, data, seeds)
+    rows_per_run = [torch.arange(len(data.train))] * len(seeds)
     key = "-".join(map(str, [group.name, *seeds]))
-    going = folder / "going" / f"{sha256(key.encode()).hexdigest()[:16]}.safetensors"
-    steps = fit_many(recipe, data, networks, seeds=seeds, pools=pools, device=device, going=going)
+    progress_path = folder / "going" / f"{sha256(key.encode()).hexdigest()[:16]}.safetensors"
+    steps = train_ensemble(
+        recipe,
+        data,
+        networks,
+        seeds=seeds,
+        rows_per_run=rows_per_run,
+        device=device,
+        progress_path=progress_path,
+    )
     with closing(steps):
-        for watched in steps:
-            yield Going(group, watched)
+        for step in steps:
+            yield GroupStep(group, step)
     errors = {
-        part: test(recipe, data, networks, part, device) for part in ("train", "validation", "test")
+        split: compute_run_errors(recipe, data, networks, split, device)
+        for split in ("train", "validation", "test")
     }
-    read = read_many(recipe, data, networks, device)
-    took = clock.lap() / len(seeds)
+    evidence = measure_evidence_per_run(recipe, data, networks, device)
+    seconds = timer.lap() / len(seeds)
     rows = [
         {
             "recipe": group.name,
             "tasks": list(recipe["data"]["tasks"]),
             "seed": seed,
-            "generated": list(data.made),
-            "seconds": round(took, 2),
-            **{part: found[run] for part, found in errors.items()},
-            "evidence": read[run],
-            "hardware": hardware(device),
+            "generated": list(data.generated_tasks),
+            "seconds": round(seconds, 2),
+            **{split: run_errors[run] for split, run_errors in errors.items()},
+            "evidence": evidence[run],
+            "hardware": describe_hardware(device),
         }
         for run, seed in enumerate(seeds)
     ]
-    keep(folder, rows)
-    ours = [run for (name, _), run in kept(folder).items() if name == group.name]
-    best = min(ours, key=lambda run: mean(list(run[rule].values())))["seed"]
-    if best in seeds:
+    append_runs(folder, rows)
+    finished_runs = [run for (name, _), run in load_runs(folder).items() if name == group.name]
+    best_seed = min(finished_runs, key=lambda run: mean_error(list(run[selection_split].values())))[
+        "seed"
+    ]
+    if best_seed in seeds:
         checkpoint = Checkpoint(
             recipe=recipe,
-            seed=best,
+            seed=best_seed,
             sizes=data.sizes,
-            tokenizer=data.words,
-            network=networks[seeds.index(best)],
-            progress=Progress(phase=len(phases(recipe)), done=True),
+            tokenizer=data.tokenizer,
+            network=networks[seeds.index(best_seed)],
+            progress=TrainingProgress(phase=len(read_phases(recipe)), done=True),
             state={},
         )
         tasks = recipe["data"]["tasks"]
-        save(folder / "best" / (f"task{tasks[0]}" if len(tasks) == 1 else "tasks"), checkpoint)
+        save_checkpoint(
+            folder / "best" / (f"task{tasks[0]}" if len(tasks) == 1 else "tasks"), checkpoint
+        )
 
 
-def test(
-    recipe: Recipe, data: Any, networks: Sequence[Any], part: str, device: torch.device
+def compute_run_errors(
+    recipe: Recipe, data: Any, networks: Sequence[Any], split: str, device: torch.device
 ) -> list[dict[int, float]]:
-    """The error of every run, task by task, on a part of the data."""
-    stories = getattr(data, part)
-    rows: Tensor = torch.arange(len(stories)).expand(len(networks), -1)
-    wrong = wrong_many(recipe, data, networks, rows, part, device)
-    return [by_task(own, stories.task) for own in wrong]
+    """Compute each run's error per task on a split of the data."""
+    dataset = getattr(data, split)
+    rows: Tensor = torch.arange(len(dataset)).expand(len(networks), -1)
+    is_wrong = find_wrong_answers_per_run(recipe, data, networks, rows, split, device)
+    return [percent_by_task(run_wrong, dataset.task) for run_wrong in is_wrong]
 
 
-def result(table: BabiTable, folder: Path) -> dict[str, Any]:
-    """Ours beside the published table, from the runs in ``folder``."""
-    done = kept(folder)
-    runs = [done[name, seed] for name in table.run_keys() for seed in range(table.seeds)]
-    paper, part = table.published(), table.rule()
-    ours = joint_figures(runs, part) if table.joint else task_figures(runs, table.seeds, part)
+def build_result(table: BabiTable, folder: Path) -> dict[str, Any]:
+    """Build the table from the runs in ``folder``, next to the published one."""
+    finished_runs = load_runs(folder)
+    runs = [
+        finished_runs[name, seed] for name in table.hash_recipes() for seed in range(table.seeds)
+    ]
+    paper, split = table.load_published(), table.selection_split()
+    results = (
+        summarize_joint_runs(runs, split)
+        if table.joint
+        else summarize_task_runs(runs, table.seeds, split)
+    )
     if paper:
-        paper["per_task"] = {str(t): e for t, e in enumerate(paper["per_task"], start=1)}
+        paper["per_task"] = {
+            str(task): error for task, error in enumerate(paper["per_task"], start=1)
+        }
     return {
         "table": "babi",
         "recipe": table.recipe,
@@ -238,11 +287,11 @@ def result(table: BabiTable, folder: Path) -> dict[str, Any]:
         "setting": "joint" if table.joint else "per task",
         "overrides": list(table.sets),
         "seeds": list(range(table.seeds)),
-        "selection": RULES[part],
-        "ours": ours,
+        "selection": SELECTION_RULES[split],
+        "ours": results,
         "published": paper,
         "generated_training_tasks": sorted({task for run in runs for task in run["generated"]}),
-        "data_sha256": data_digest(table),
+        "data_sha256": hash_data_files(table),
         "hardware": ", ".join(sorted({run["hardware"] for run in runs})),
         "versions": {
             "mnemic": __version__,
@@ -253,41 +302,45 @@ def result(table: BabiTable, folder: Path) -> dict[str, Any]:
     }
 
 
-def kept(folder: Path) -> dict[tuple[str, int], dict[str, Any]]:
-    """The finished runs, by recipe and seed; a line that a kill cut short is no run."""
+def load_runs(folder: Path) -> dict[tuple[str, int], dict[str, Any]]:
+    """Load the finished runs by recipe hash and seed; skip lines that were cut short."""
     path = folder / "runs.jsonl"
-    found = {}
+    runs = {}
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else []:
         try:
             row = json.loads(line)
         except json.JSONDecodeError:
             continue
-        found[row["recipe"], row["seed"]] = {"hardware": "unknown"} | row
-    return found
+        runs[row["recipe"], row["seed"]] = {"hardware": "unknown"} | row
+    return runs
 
 
-def keep(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
+def append_runs(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """Append finished runs to the JSON lines file of a table's folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "runs.jsonl").open("a", encoding="utf-8") as file:
-        file.writelines(f"\n{json.dumps(row)}\n" for row in rows)  # never behind a cut line
+        file.writelines(f"\n{json.dumps(row)}\n" for row in rows)  # never appended to a cut line
 
 
 def save_result(table: BabiTable, folder: Path) -> dict[str, Any]:
-    """Write ``table.json`` beside the runs."""
-    whole = result(table, folder)
-    write_json(folder / "table.json", whole)
-    return whole
+    """Save the table as ``table.json`` in the folder of its runs."""
+    contents = build_result(table, folder)
+    write_json(folder / "table.json", contents)
+    return contents
 
 
-def data_digest(table: BabiTable) -> str:
-    """One SHA-256 over the official files the table used."""
-    whole = sha256()
-    for path in sorted(folder_of(Path(table.data).expanduser(), table.size).glob("qa*.txt")):
-        whole.update(path.name.encode() + path.read_bytes())
-    return whole.hexdigest()
+def hash_data_files(table: BabiTable) -> str:
+    """Compute one SHA-256 of the official data files that the table uses."""
+    hasher = sha256()
+    for path in sorted(
+        find_story_folder(Path(table.data).expanduser(), table.size).glob("qa*.txt")
+    ):
+        hasher.update(path.name.encode() + path.read_bytes())
+    return hasher.hexdigest()
 
 
-def hardware(device: torch.device) -> str:
+def describe_hardware(device: torch.device) -> str:
+    """Describe a device: the GPU's name, or the CPU and its number of threads."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"CPU ({platform.machine()}), threads: {torch.get_num_threads()}"

@@ -1,61 +1,72 @@
-"""What the runs of a table read: proof and faithfulness on the tasks that have single facts."""
+"""Measure supporting facts and faithfulness on the bAbI tasks with labeled facts."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from mnemic.data.babi.batches import Stories
-from mnemic.evaluate.error_rate import by_task
-from mnemic.evaluate.evidence import Trial, trials
-from mnemic.models import Network
+from mnemic.data.babi.batches import StoryDataset
+from mnemic.evaluate.error_rate import percent_by_task
+from mnemic.evaluate.evidence import AblationResult, run_ablations
+from mnemic.models import MemoryNetwork
 from mnemic.recipe import Recipe
-from mnemic.reproduce.train_ensemble import together
-from mnemic.train.initialize import same_weights
+from mnemic.reproduce.train_ensemble import stack_networks
+from mnemic.train.initialize import rebuild_network
 
-PROVEN = (1, 2, 3)  # one, two and three sentences of a story prove the answer
-ENOUGH = 1000  # test questions a task, as many as the official files have
+SUPPORTED_TASKS = (1, 2, 3)  # with one, two and three supporting facts
+MAX_QUESTIONS = 1000  # test questions per task, as many as in the official files
 
 
-def read_many(
-    recipe: Recipe, data: Any, networks: Sequence[Network], device: torch.device
+def measure_evidence_per_run(
+    recipe: Recipe, data: Any, networks: Sequence[MemoryNetwork], device: torch.device
 ) -> list[dict[int, dict[str, float]]]:
-    """Of every run, for each of the ``PROVEN`` tasks it answers, in percent of the test questions:
+    """Measure each run's evidence on its ``SUPPORTED_TASKS``, in percent of the test questions.
 
-    ``supporting``: the most-read sentence proves the answer. ``most_read``: the answer changes if
-    that sentence is taken out. ``other``: it changes if another one is, as the dice fall.
+    ``supporting``: the most-read sentence is a supporting fact. ``most_read``: the answer changes
+    if that sentence is removed. ``other``: it changes if a random other sentence is removed.
     """
-    stories = proven(data.test)
-    if not len(stories):
+    dataset = select_supported_questions(data.test)
+    if not len(dataset):
         return [{} for _ in networks]
-    own = [same_weights(recipe["model"], data.sizes, network) for network in networks]
-    dice = torch.Generator().manual_seed(0)
-    found = trials(together(own).to(device), stories.to(device), dice)
-    parts = (part.cpu().view(len(own), -1) for part in found)
-    return [shares(Trial(*run), stories) for run in zip(*parts)]
+    models = [rebuild_network(recipe["model"], data.sizes, network) for network in networks]
+    generator = torch.Generator().manual_seed(0)
+    ablations = run_ablations(stack_networks(models).to(device), dataset.to(device), generator)
+    tensors_by_run = (tensor.cpu().view(len(models), -1) for tensor in ablations)
+    return [compute_percentages(AblationResult(*run), dataset) for run in zip(*tensors_by_run)]
 
 
-def read_network(network: Network, asked: Stories) -> dict[int, dict[str, float]]:
-    """The same of one network, where it is."""
-    stories = proven(asked)
-    if not len(stories):
+def measure_evidence(network: MemoryNetwork, dataset: StoryDataset) -> dict[int, dict[str, float]]:
+    """Measure the evidence of one network, on its device; see ``measure_evidence_per_run``."""
+    supported = select_supported_questions(dataset)
+    if not len(supported):
         return {}
-    return shares(trials(network, stories, torch.Generator().manual_seed(0)), stories)
+    return compute_percentages(
+        run_ablations(network, supported, torch.Generator().manual_seed(0)), supported
+    )
 
 
-def proven(stories: Stories) -> Stories:
-    """The questions that are asked: of each of the ``PROVEN`` tasks the first ``ENOUGH``."""
-    rows = [(stories.task == task).nonzero().squeeze(1)[:ENOUGH] for task in PROVEN]
-    return stories.only(torch.cat(rows))
+def select_supported_questions(dataset: StoryDataset) -> StoryDataset:
+    """Select the first ``MAX_QUESTIONS`` questions of each of the ``SUPPORTED_TASKS``."""
+    rows = [(dataset.task == task).nonzero().squeeze(1)[:MAX_QUESTIONS] for task in SUPPORTED_TASKS]
+    return dataset.select(torch.cat(rows))
 
 
-def shares(tried: Trial, stories: Stories) -> dict[int, dict[str, float]]:
-    """One run's trials as percentages, task by task."""
-    rest = stories.task[tried.asked]
-    figures = {
-        "supporting": by_task(tried.proves, stories.task),
-        "most_read": by_task(tried.most_read[tried.asked], rest),
-        "other": by_task(tried.other[tried.asked], rest),
+def compute_percentages(
+    ablations: AblationResult, dataset: StoryDataset
+) -> dict[int, dict[str, float]]:
+    """Compute one run's ablation results as percentages per task."""
+    other_tasks = dataset.task[ablations.has_other]
+    percentages = {
+        "supporting": percent_by_task(ablations.is_supporting, dataset.task),
+        "most_read": percent_by_task(
+            ablations.changes_without_most_read[ablations.has_other], other_tasks
+        ),
+        "other": percent_by_task(
+            ablations.changes_without_random[ablations.has_other], other_tasks
+        ),
     }
-    tasks = rest.unique().tolist()
-    return {task: {name: own[task] for name, own in figures.items()} for task in tasks}
+    tasks = other_tasks.unique().tolist()
+    return {
+        task: {name: percentage_by_task[task] for name, percentage_by_task in percentages.items()}
+        for task in tasks
+    }

@@ -1,8 +1,7 @@
-"""Put a trained network into the package: nothing but what answering needs, and a card.
+"""Publish a trained network in the package: only what inference needs, and a model card.
 
-What only training needs (the optimiser's state, the log) is left out, and weights are stored in 16
-bits, or matrices in 8. The card's figures are measured after that, on the network as it will be
-loaded.
+Optimizer state and training log are left out; weights are stored in 16 bits, or matrices in 8 bits.
+The card's metrics are measured on the network as it will be loaded.
 """
 
 import shutil
@@ -15,24 +14,36 @@ from typing import Any, Literal
 import torch
 
 from mnemic import __version__
-from mnemic.checkpoint.atomic_files import digest, read_json, write_json
-from mnemic.checkpoint.atomic_files import replace as replace_folder
-from mnemic.checkpoint.folder import MANIFEST, Checkpoint, Progress, load, save
-from mnemic.checkpoint.shipped import CARD, LARGEST, MOST, WEIGHTS, size_of
-from mnemic.data import DATASETS, TEXTS
-from mnemic.data.babi.batches import Stories
-from mnemic.evaluate.error_rate import mean, task_errors
-from mnemic.evaluate.text_metrics import figures
+from mnemic.checkpoint.atomic_files import hash_file, read_json, replace_folder, write_json
+from mnemic.checkpoint.folder import (
+    MANIFEST,
+    Checkpoint,
+    TrainingProgress,
+    load_checkpoint,
+    save_checkpoint,
+)
+from mnemic.checkpoint.shipped import (
+    CARD,
+    MAX_NETWORK_BYTES,
+    MAX_TOTAL_BYTES,
+    WEIGHTS,
+    size_in_bytes,
+)
+from mnemic.data import DATASETS, WINDOW_KINDS
+from mnemic.data.babi.batches import StoryDataset
+from mnemic.evaluate.error_rate import compute_task_errors, mean_error
+from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.recipe import ConfigError, Recipe, build, override
-from mnemic.reproduce.faithfulness import read_network
-from mnemic.train.distributed import start_processes
+from mnemic.reproduce.faithfulness import measure_evidence
+from mnemic.train.distributed import init_distributed
 
-NAME = r"[a-z0-9]+(-[a-z0-9]+)*"
+NAME_PATTERN = r"[a-z0-9]+(-[a-z0-9]+)*"
 Precision = Literal["float16", "float32", "int8"]
-FOLDERS = ("data.folder", "data.tokenizer.folder", "model.start")  # a path here says nothing there
+# Keys of paths in a recipe: only the last part of a path is published.
+PATH_KEYS = ("data.folder", "data.tokenizer.folder", "model.start")
 
 
-def ship(
+def publish_checkpoint(
     run: Path,
     name: str,
     *,
@@ -42,76 +53,90 @@ def ship(
     device: str = "cpu",
     shares: str = "",
 ) -> dict[str, Any]:
-    """Copy the finished ``run`` to ``into/name``, test it there on ``device``, return its card.
+    """Publish the finished ``run`` as ``into/name``, evaluate it on ``device``, return its card.
 
-    ``command`` is what was typed to train it: the card repeats it, so that anyone can. ``shares``
-    is a shipped network that it began with: weights that were fixed are not stored again.
+    ``command`` is the command that trained it, for the card. ``shares`` is a shipped network that
+    training started from: weights that were frozen are not stored again.
     """
-    whole = load(run)
-    if not whole.progress.done:
+    checkpoint = load_checkpoint(run)
+    if not checkpoint.progress.done:
         raise ConfigError(f"{run} is not trained to the end; finish it before it is shipped")
-    if not fullmatch(NAME, name):
+    if not fullmatch(NAME_PATTERN, name):
         raise ConfigError(f"a network's name is a word such as entnet-babi, not {name!r}")
-    with TemporaryDirectory() as spare:
-        place = Path(spare) / name
-        save(place, stripped(whole, precision), small=precision == "int8", shares=shares)
-        own = {"name": name, "precision": precision} | card_of(load(place), whole, command, device)
-        write_json(place / CARD, own)
-        manifest = read_json(place / MANIFEST)
-        manifest["files"][CARD] = digest(place / CARD)
-        write_json(place / MANIFEST, manifest)
-        if (alone := size_of(place)) > LARGEST:
-            raise ConfigError(f"{name} has {alone} bytes, over {LARGEST}; try precision int8")
-        total = size_of(into) - size_of(into / name) + alone
-        if total > MOST:
-            raise ConfigError(f"with {name} the shipped networks have {total} bytes, over {MOST}")
-        put(place, into / name)
-    return own
+    with TemporaryDirectory() as temporary_folder:
+        folder = Path(temporary_folder) / name
+        save_checkpoint(
+            folder,
+            strip_checkpoint(checkpoint, precision),
+            quantize=precision == "int8",
+            share_with=shares,
+        )
+        card = {"name": name, "precision": precision} | build_card(
+            load_checkpoint(folder), checkpoint, command, device
+        )
+        write_json(folder / CARD, card)
+        manifest = read_json(folder / MANIFEST)
+        manifest["files"][CARD] = hash_file(folder / CARD)
+        write_json(folder / MANIFEST, manifest)
+        if (num_bytes := size_in_bytes(folder)) > MAX_NETWORK_BYTES:
+            raise ConfigError(
+                f"{name} has {num_bytes} bytes, over {MAX_NETWORK_BYTES}; try precision int8"
+            )
+        total_bytes = size_in_bytes(into) - size_in_bytes(into / name) + num_bytes
+        if total_bytes > MAX_TOTAL_BYTES:
+            raise ConfigError(
+                f"with {name} the shipped networks have {total_bytes} bytes, over {MAX_TOTAL_BYTES}"
+            )
+        install_folder(folder, into / name)
+    return card
 
 
-def put(made: Path, place: Path) -> None:
-    """Copy a finished folder to its place, readable for all; until then the old one stays."""
-    beside = place.with_name(f".{place.name}.new")
-    shutil.rmtree(beside, ignore_errors=True)
-    shutil.copytree(made, beside, copy_function=shutil.copyfile)
-    replace_folder(beside, place)
+def install_folder(source: Path, target: Path) -> None:
+    """Copy a folder to ``target`` with default permissions, replacing an old one atomically."""
+    temporary_path = target.with_name(f".{target.name}.new")
+    shutil.rmtree(temporary_path, ignore_errors=True)
+    shutil.copytree(source, temporary_path, copy_function=shutil.copyfile)
+    replace_folder(temporary_path, target)
 
 
-def stripped(whole: Checkpoint, precision: Precision) -> Checkpoint:
-    """What answering needs. Of the log its last line is left, with the time of all of them."""
-    history = whole.progress.history
-    seconds = round(sum(row["seconds"] for row in history), 2)
-    last = [history[-1] | {"seconds": seconds}] if history else []
-    recipe = whole.recipe
-    for key in FOLDERS:
-        if folder := value_of(recipe, key):
+def strip_checkpoint(checkpoint: Checkpoint, precision: Precision) -> Checkpoint:
+    """Remove from a checkpoint what only training needs.
+
+    Of the log the last row is kept, with the total time.
+    """
+    rows = checkpoint.progress.history
+    seconds = round(sum(row["seconds"] for row in rows), 2)
+    last_row = [rows[-1] | {"seconds": seconds}] if rows else []
+    recipe = checkpoint.recipe
+    for key in PATH_KEYS:
+        if folder := recipe_value_of(recipe, key):
             recipe = override(recipe, key, Path(folder).name)
-    halved = torch.float16 if precision == "float16" else torch.float32
+    dtype = torch.float16 if precision == "float16" else torch.float32
     return replace(
-        whole,
+        checkpoint,
         recipe=recipe,
-        network=whole.network.to(halved),
-        progress=Progress(phase=whole.progress.phase, done=True, history=last),
+        network=checkpoint.network.to(dtype),
+        progress=TrainingProgress(phase=checkpoint.progress.phase, done=True, history=last_row),
         state={},
     )
 
 
-def value_of(recipe: Recipe, key: str) -> Any:
-    """What a recipe says at a dotted key; None where it says nothing."""
-    found: Any = recipe
+def recipe_value_of(recipe: Recipe, key: str) -> Any:
+    """Return a recipe's value at a dotted key, or None."""
+    value: Any = recipe
     for name in key.split("."):
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
-def card_of(
+def build_card(
     shipped: Checkpoint, trained: Checkpoint, command: str, device: str = "cpu"
 ) -> dict[str, Any]:
-    """What can be said of a network: its data, command and seed, and how it does."""
+    """Build a network's card: data, command, seed, size, training time and metrics."""
     source = build(DATASETS, trained.recipe["data"])
-    place = start_processes(device)
-    shipped.network.to(place)
-    texts = shipped.recipe["data"]["kind"] in TEXTS
+    torch_device = init_distributed(device)
+    shipped.network.to(torch_device)
+    reads_texts = shipped.recipe["data"]["kind"] in WINDOW_KINDS
     return {
         "data": shipped.recipe["data"],
         "command": command,
@@ -119,24 +144,26 @@ def card_of(
         "mnemic": __version__,
         "parameters": sum(weight.numel() for weight in shipped.network.parameters()),
         "seconds": round(sum(row["seconds"] for row in shipped.progress.history), 1),
-    } | (of_texts if texts else of_stories)(shipped, source, place)
+    } | (measure_texts if reads_texts else measure_stories)(shipped, source, torch_device)
 
 
-def of_texts(shipped: Checkpoint, source: Any, device: torch.device) -> dict[str, Any]:
-    """The figures of a network that reads texts."""
-    asked = source.asked("test", shipped.tokenizer, shipped.labels)
-    return {"texts": len(asked), "figures": figures(shipped.network, asked.to(device))}
+def measure_texts(shipped: Checkpoint, data_source: Any, device: torch.device) -> dict[str, Any]:
+    """Compute the test metrics of a network that reads texts."""
+    dataset = data_source.dataset("test", shipped.tokenizer, shipped.labels)
+    return {"texts": len(dataset), "figures": compute_metrics(shipped.network, dataset.to(device))}
 
 
-def of_stories(shipped: Checkpoint, source: Any, device: torch.device) -> dict[str, Any]:
-    """The errors of a network with a memory, and what it reads."""
-    asked = source.asked("test", shipped.tokenizer).to(device)
-    errors = task_errors(shipped.network, asked)
-    proofs = read_network(shipped.network, asked) if isinstance(asked, Stories) else {}
+def measure_stories(shipped: Checkpoint, data_source: Any, device: torch.device) -> dict[str, Any]:
+    """Compute the test errors of a network with a memory, and measure its evidence."""
+    dataset = data_source.dataset("test", shipped.tokenizer).to(device)
+    errors = compute_task_errors(shipped.network, dataset)
+    evidence = (
+        measure_evidence(shipped.network, dataset) if isinstance(dataset, StoryDataset) else {}
+    )
     return {
         "memory": shipped.recipe["model"]["memory"]["kind"],
-        "questions": len(asked),
-        "mean_error": mean(list(errors.values())),
+        "questions": len(dataset),
+        "mean_error": mean_error(list(errors.values())),
         "per_task": {str(task): error for task, error in errors.items()},
-        "evidence": {str(task): own for task, own in proofs.items()},
+        "evidence": {str(task): percentages for task, percentages in evidence.items()},
     }

@@ -1,38 +1,40 @@
-"""The figures of a table from its finished runs: which run counts, and what is said of it.
+"""Summarize the finished runs of a table: best run, mean and deviation.
 
-A run is the row that ``tables`` keeps of it: its seed, its errors on each part of the data, task by
-task, and what it read (``evidence``), which rows of earlier versions do not have.
+A run is a row of ``runs.jsonl``: its seed, its errors per split and task, and its ``evidence``,
+which rows of earlier versions lack.
 """
 
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mnemic.evaluate.error_rate import mean
+from mnemic.evaluate.error_rate import mean_error
 
 Run = Mapping[str, Any]
 
-FAILED = 5.0  # a task with a larger error in percent has failed
-RULES = {"train": "lowest training error", "validation": "lowest validation error"}
+FAILURE_THRESHOLD = 5.0  # a task with a larger error in percent has failed
+SELECTION_RULES = {"train": "lowest training error", "validation": "lowest validation error"}
 
 
-def joint_figures(runs: Sequence[Run], part: str) -> dict[str, Any]:
-    """Each run answers all tasks; the best run is the one with the lowest error on ``part``."""
-    errors = [mean(list(run["test"].values())) for run in runs]
-    best = min(range(len(runs)), key=lambda run: mean(list(runs[run][part].values())))
+def summarize_joint_runs(runs: Sequence[Run], split: str) -> dict[str, Any]:
+    """Summarize runs over all tasks; the best has the lowest error on ``split``."""
+    errors = [mean_error(list(run["test"].values())) for run in runs]
+    best = min(range(len(runs)), key=lambda run: mean_error(list(runs[run][split].values())))
     return {
-        **spread(errors),
+        **summarize_errors(errors),
         "best": errors[best],
         "best_seed": runs[best]["seed"],
-        "failed": failed(runs[best]["test"]),
+        "failed": count_failed_tasks(runs[best]["test"]),
         "per_task": runs[best]["test"],
-        "per_task_mean": {t: mean([run["test"][t] for run in runs]) for t in runs[0]["test"]},
-        "evidence": evidence_of([runs[best]]),
+        "per_task_mean": {
+            task: mean_error([run["test"][task] for run in runs]) for task in runs[0]["test"]
+        },
+        "evidence": merge_evidence([runs[best]]),
         "runs": [
             {
                 "seed": run["seed"],
                 "error": error,
-                "failed": failed(run["test"]),
+                "failed": count_failed_tasks(run["test"]),
                 "seconds": run["seconds"],
             }
             for run, error in zip(runs, errors)
@@ -40,67 +42,74 @@ def joint_figures(runs: Sequence[Run], part: str) -> dict[str, Any]:
     }
 
 
-def task_figures(runs: Sequence[Run], seeds: int, part: str) -> dict[str, Any]:
-    """Each task has runs of its own; its best is the one with the lowest error on ``part``."""
-    tasks = [runs[first : first + seeds] for first in range(0, len(runs), seeds)]
-    names = [str(own[0]["tasks"][0]) for own in tasks]
-    chosen = [min(own, key=lambda run: mean(list(run[part].values()))) for own in tasks]
-    best = {name: run["test"][name] for name, run in zip(names, chosen)}
-    table = [[run["test"][name] for run in own] for name, own in zip(names, tasks)]  # task, seed
-    by_seed = [mean([row[seed] for row in table]) for seed in range(seeds)]
+def summarize_task_runs(runs: Sequence[Run], num_seeds: int, split: str) -> dict[str, Any]:
+    """Summarize runs per task; each task's best run has the lowest error on ``split``."""
+    tasks = [runs[first : first + num_seeds] for first in range(0, len(runs), num_seeds)]
+    names = [str(task_runs[0]["tasks"][0]) for task_runs in tasks]
+    best_runs = [
+        min(task_runs, key=lambda run: mean_error(list(run[split].values()))) for task_runs in tasks
+    ]
+    best = {name: run["test"][name] for name, run in zip(names, best_runs)}
+    errors = [
+        [run["test"][name] for run in task_runs] for name, task_runs in zip(names, tasks)
+    ]  # task, seed
+    by_seed = [mean_error([row[seed] for row in errors]) for seed in range(num_seeds)]
     return {
-        **spread(by_seed),
-        "best": mean(list(best.values())),
-        "failed": failed(best),
+        **summarize_errors(by_seed),
+        "best": mean_error(list(best.values())),
+        "failed": count_failed_tasks(best),
         "per_task": best,
-        "per_task_mean": {name: mean(row) for name, row in zip(names, table)},
-        "evidence": evidence_of(chosen),
+        "per_task_mean": {name: mean_error(row) for name, row in zip(names, errors)},
+        "evidence": merge_evidence(best_runs),
         "runs": [{"seed": seed, "error": error} for seed, error in enumerate(by_seed)],
     }
 
 
-def evidence_of(chosen: Sequence[Run]) -> dict[str, dict[str, float]]:
-    """What the chosen runs read, task by task; nothing of runs that were not asked."""
-    return {task: own for run in chosen for task, own in run.get("evidence", {}).items()}
-
-
-def spread(errors: Sequence[float]) -> dict[str, float]:
-    """Mean, deviation and median over seeds."""
-    deviation = statistics.stdev(errors) if len(errors) > 1 else 0.0
-    return {"mean_error": mean(errors), "std": deviation, "median": statistics.median(errors)}
-
-
-def failed(errors: Mapping[str, float]) -> int:
-    return sum(error > FAILED for error in errors.values())
-
-
-def summary_of(whole: Mapping[str, Any]) -> dict[str, Any]:
-    """A whole table (``tables.result``) as one line: published beside ours.
-
-    A table of some tasks or with overrides is not the paper's: nothing published stands beside it.
-    """
-    ours, paper = whole["ours"], whole["published"]
-    if whole["overrides"] or len(ours["per_task"]) < len(paper.get("per_task", ())):
-        paper = {}
+def merge_evidence(runs: Sequence[Run]) -> dict[str, dict[str, float]]:
+    """Merge the evidence of runs by task; runs without evidence add nothing."""
     return {
-        "recipe": whole["recipe"],
-        "size": whole["size"],
-        "setting": whole["setting"],
-        "published": paper.get("mean_error"),
-        "published_failed": paper.get("failed"),
-        "best": ours["best"],
-        "failed": ours["failed"],
-        "mean_error": ours["mean_error"],
-        "std": ours["std"],
-        "seeds": len(whole["seeds"]),
-        "tasks": len(ours["per_task"]),
-        "selection": whole["selection"],
-        "evidence": ours.get("evidence", {}),
-        "minutes": round(whole["seconds"] / 60, 2),
-        "hardware": whole["hardware"],
+        task: percentages for run in runs for task, percentages in run.get("evidence", {}).items()
     }
 
 
-def evidence_line(evidence: Mapping[str, Mapping[str, float]], key: str) -> str:
-    """One number a task, ``99 / 87 / 60``; a dash where none was asked."""
-    return " / ".join(f"{own[key]:.0f}" for own in evidence.values()) or "–"
+def summarize_errors(errors: Sequence[float]) -> dict[str, float]:
+    """Compute mean, standard deviation and median of errors over seeds."""
+    deviation = statistics.stdev(errors) if len(errors) > 1 else 0.0
+    return {"mean_error": mean_error(errors), "std": deviation, "median": statistics.median(errors)}
+
+
+def count_failed_tasks(errors: Mapping[str, float]) -> int:
+    """Count the tasks with an error above ``FAILURE_THRESHOLD`` percent."""
+    return sum(error > FAILURE_THRESHOLD for error in errors.values())
+
+
+def summarize_table(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Summarize a table (``babi_table.build_result``) as one row, next to the published error.
+
+    A table of some tasks only, or with overrides, is not the paper's: its published error is None.
+    """
+    results, paper = table["ours"], table["published"]
+    if table["overrides"] or len(results["per_task"]) < len(paper.get("per_task", ())):
+        paper = {}
+    return {
+        "recipe": table["recipe"],
+        "size": table["size"],
+        "setting": table["setting"],
+        "published": paper.get("mean_error"),
+        "published_failed": paper.get("failed"),
+        "best": results["best"],
+        "failed": results["failed"],
+        "mean_error": results["mean_error"],
+        "std": results["std"],
+        "seeds": len(table["seeds"]),
+        "tasks": len(results["per_task"]),
+        "selection": table["selection"],
+        "evidence": results.get("evidence", {}),
+        "minutes": round(table["seconds"] / 60, 2),
+        "hardware": table["hardware"],
+    }
+
+
+def format_evidence(evidence: Mapping[str, Mapping[str, float]], metric: str) -> str:
+    """Format one number per task, ``99 / 87 / 60``; a dash without evidence."""
+    return " / ".join(f"{percentages[metric]:.0f}" for percentages in evidence.values()) or "–"

@@ -1,4 +1,4 @@
-"""Several trainings side by side on one GPU: each has a stream of its own, and they take turns.
+"""Train several networks concurrently on one GPU, each on its own CUDA stream.
 
 A step of a small network leaves most of a GPU idle. A training is a generator, so one thread can
 advance many of them: the steps of one lane run while those of the others are being queued.
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import torch
 
-TURN = 32  # steps a lane takes at a time: enough in its queue while the other lanes have theirs
+STEPS_PER_TURN = 32  # enough to fill a lane's queue while the other lanes take their turns
 
 # More hardware queues than the default 8; read when CUDA starts.
 os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
@@ -20,39 +20,41 @@ os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
 T = TypeVar("T")
 
 
-def side_by_side(
+def interleave_trainings(
     trainings: Iterable[Generator[T, None, None]], *, lanes: int, device: torch.device
 ) -> Generator[T, None, None]:
-    """Everything that the ``trainings`` yield, up to ``lanes`` of them in turns.
+    """Interleave training generators: advance up to ``lanes`` of them in turns, yield their steps.
 
-    A training begins when a lane is free. Whoever takes what is yielded stands on the stream of
-    the training it came from, so that reading a loss waits for that training alone.
+    A training starts when a lane is free. The caller receives a step while that training's stream
+    is current, so that reading a loss waits for that training alone.
     """
-    waiting = iter(trainings)
-    going = [(training, new_stream(device)) for training in islice(waiting, lanes)]
+    pending = iter(trainings)
+    active = [(training, create_stream(device)) for training in islice(pending, lanes)]
     try:
-        while going:
-            still = []
-            for training, stream in going:
-                with on_stream(stream):
-                    taken = 0
-                    for step in islice(training, TURN):
-                        taken += 1
+        while active:
+            remaining = []
+            for training, stream in active:
+                with use_stream(stream):
+                    num_steps = 0
+                    for step in islice(training, STEPS_PER_TURN):
+                        num_steps += 1
                         yield step
-                if taken == TURN:
-                    still.append((training, stream))
+                if num_steps == STEPS_PER_TURN:
+                    remaining.append((training, stream))
                 else:
-                    still += [(new, stream) for new in islice(waiting, 1)]
-            going = still
+                    remaining += [(training, stream) for training in islice(pending, 1)]
+            active = remaining
     finally:
-        for training, stream in going:
-            with on_stream(stream):
-                training.close()  # stopped: each may save what it has
+        for training, stream in active:
+            with use_stream(stream):
+                training.close()  # so that it can save its progress
 
 
-def new_stream(device: torch.device) -> torch.cuda.Stream | None:
+def create_stream(device: torch.device) -> torch.cuda.Stream | None:
+    """Create a CUDA stream on a GPU; None on a CPU."""
     return torch.cuda.Stream(device) if device.type == "cuda" else None
 
 
-def on_stream(stream: torch.cuda.Stream | None) -> AbstractContextManager[object]:
+def use_stream(stream: torch.cuda.Stream | None) -> AbstractContextManager[object]:
+    """Return a context in which ``stream`` is current; without a stream it does nothing."""
     return nullcontext() if stream is None else torch.cuda.stream(stream)

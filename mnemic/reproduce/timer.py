@@ -1,4 +1,4 @@
-"""How long the runs of a table took, also where it was stopped and gone on with."""
+"""Measure the training time of a table's runs, also across interruptions."""
 
 import time
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 from mnemic.checkpoint.atomic_files import read_json, write_json
 
 
-class Clock:
-    """Laps add up to the whole time, also where what they time runs side by side.
+class LapTimer:
+    """Timer whose laps add up to the total time, even of concurrent runs.
 
-    What a table that was stopped had spent on runs that it did not finish is kept in ``path``.
+    The time spent on runs that an interrupted table did not finish is saved in ``path``.
     """
 
     def __init__(self, path: Path) -> None:
@@ -19,11 +19,11 @@ class Clock:
         self.last = time.monotonic() - spent
 
     def lap(self) -> float:
-        """Seconds since the lap before."""
+        """Return the seconds since the previous lap."""
         before, self.last = self.last, time.monotonic()
         return self.last - before
 
     def stop(self) -> None:
-        """Keep the seconds since the last lap for the next time."""
+        """Save the seconds since the previous lap for the next timer on ``path``."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         write_json(self.path, {"seconds": self.lap()})

@@ -1,4 +1,4 @@
-"""Train many runs of one recipe, each with its seed and its tasks, as one program."""
+"""Train many runs of one recipe with different seeds as one stacked network."""
 
 import time
 from collections.abc import Generator, Mapping, Sequence
@@ -10,159 +10,182 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from mnemic.checkpoint.folder import fill, weights_of
+from mnemic.checkpoint.folder import load_weights, weights_of
 from mnemic.checkpoint.tensors import write_tensors
-from mnemic.data.contract import Questions
-from mnemic.evaluate.error_rate import by_task, mean, wrong
-from mnemic.models import Network
-from mnemic.models.ensemble import Many
+from mnemic.data.contract import QuestionDataset
+from mnemic.evaluate.error_rate import find_wrong_answers, mean_error, percent_by_task
+from mnemic.models import MemoryNetwork
+from mnemic.models.ensemble import StackedNetworks
 from mnemic.recipe import Recipe
-from mnemic.train.early_stopping import Best, check_keep
-from mnemic.train.initialize import new_network, same_weights
-from mnemic.train.loop import Step, optimiser_of
-from mnemic.train.optim.optimizers import optimiser_state, restore_optimiser
-from mnemic.train.phases import Phase, draws_of, phases, train_phase
-from mnemic.train.sampler import dice_of
+from mnemic.train.early_stopping import BestWeights, check_validation_data
+from mnemic.train.initialize import build_network, rebuild_network
+from mnemic.train.loop import Step, build_optimizer
+from mnemic.train.optim.optimizers import optimizer_tensors_of, restore_optimizer
+from mnemic.train.phases import Phase, build_sampler, read_phases, train_phase
+from mnemic.train.sampler import make_generator
 
-SAVE_AFTER = 60.0  # seconds, at the next look at the clock
+SAVE_INTERVAL_S = 60.0  # checked at the end of each epoch
 
 
-class Watched(NamedTuple):
-    """A step of all runs, and where it stands."""
+class EnsembleStep(NamedTuple):
+    """A training step of all runs, with its phase and the total number of steps."""
 
     phase: Phase
-    phases: int
+    num_phases: int
     step: Step
-    total: int
+    total_steps: int
 
 
-def new_networks(recipe: Recipe, data: Any, seeds: Sequence[int]) -> list[Network]:
-    """One network a seed, each with the weights it would have if it trained alone."""
-    return [new_network(recipe["model"], data.sizes, seed) for seed in seeds]
+def create_networks(recipe: Recipe, data: Any, seeds: Sequence[int]) -> list[MemoryNetwork]:
+    """Create one network per seed, with the initial weights it would have on its own."""
+    return [build_network(recipe["model"], data.sizes, seed) for seed in seeds]
 
 
-def fit_many(
+def train_ensemble(
     recipe: Recipe,
     data: Any,
-    networks: list[Network],
+    networks: list[MemoryNetwork],
     *,
     seeds: Sequence[int],
-    pools: Sequence[Tensor],
+    rows_per_run: Sequence[Tensor],
     device: torch.device,
-    going: Path | None = None,
-) -> Generator[Watched, None, None]:
-    """Train all ``networks`` in place; ``pools`` are the training questions each may see.
+    progress_path: Path | None = None,
+) -> Generator[EnsembleStep, None, None]:
+    """Train all ``networks`` in place; ``rows_per_run`` are the training questions of each.
 
-    On a GPU the step is recorded once a phase and replayed as a CUDA graph. Dropout has the dice
-    of the first seed, which all runs share: only there a run is not what it would be alone.
-    ``going`` is a file for what stands when the generator is closed, and once a minute before, at
-    the end of an epoch; the next call goes on there.
+    On a GPU the step is recorded once per phase and replayed as a CUDA graph. All runs share the
+    dropout generator of the first seed: only there a run differs from training it alone. Progress
+    is saved to ``progress_path`` when the generator is closed, and about once a minute at the end
+    of an epoch; the next call resumes from it.
     """
-    plan = phases(recipe)
-    check_keep(plan, data)
-    saved = load_file(going) if going is not None and going.is_file() else {}
+    all_phases = read_phases(recipe)
+    check_validation_data(all_phases, data)
+    saved = (
+        load_file(progress_path) if progress_path is not None and progress_path.is_file() else {}
+    )
     first, start = (int(saved.pop(name, 0)) for name in ("phase", "step"))
-    stories, held = data.train.to(device), data.validation.to(device)
-    tasks = [data.train.task[pool].unique() for pool in pools]
-    graph = device.type == "cuda"
-    for phase in plan[first:]:
-        own = [same_weights(phase.recipe["model"], data.sizes, network) for network in networks]
-        group = together(own).to(device)
-        optimiser = optimiser_of(group, phase.settings, graph=graph)
-        draws = draws_of(phase, group, stories, pools, seeds)
-        restore(group, optimiser, saved)
-        settings, total = phase.settings, phase.settings.total(draws.epoch)
-        best = Best.restored(saved, device)
-        torch.manual_seed(dice_of(seeds[0], "dropout").initial_seed())
-        steps = train_phase(phase, group, stories, draws, optimiser=optimiser, start=start)
-        saving = partial(store, going, group, optimiser) if going is not None else None
+    stories, validation = data.train.to(device), data.validation.to(device)
+    tasks = [data.train.task[rows].unique() for rows in rows_per_run]
+    cuda_graph = device.type == "cuda"
+    for phase in all_phases[first:]:
+        models = [
+            rebuild_network(phase.recipe["model"], data.sizes, network) for network in networks
+        ]
+        group = stack_networks(models).to(device)
+        optimizer = build_optimizer(group, phase.settings, cuda_graph=cuda_graph)
+        sampler = build_sampler(phase, group, stories, rows_per_run, seeds)
+        restore_progress(group, optimizer, saved)
+        settings, total_steps = phase.settings, phase.settings.total_steps(sampler.steps_per_epoch)
+        best_weights = BestWeights.from_state_dict(saved, device)
+        torch.manual_seed(make_generator(seeds[0], "dropout").initial_seed())
+        steps = train_phase(phase, group, stories, sampler, optimizer=optimizer, first_step=start)
+        save = (
+            partial(save_progress, progress_path, group, optimizer)
+            if progress_path is not None
+            else None
+        )
         saved_at = time.monotonic()
         try:
-            for step in () if best.stale(settings.patience) else steps:
+            for step in () if best_weights.should_stop(settings.patience) else steps:
                 start = step.number
-                if settings.keep == "best" and settings.looks(step.number, draws.epoch):
-                    best.offer(group, mean_errors(group, held, tasks))
-                stale = best.stale(settings.patience)
-                yield Watched(phase, len(plan), step, step.number if stale else total)
-                if stale:
+                if settings.keep == "best" and settings.evaluates_at(
+                    step.number, sampler.steps_per_epoch
+                ):
+                    best_weights.update(group, compute_mean_errors(group, validation, tasks))
+                is_finished = best_weights.should_stop(settings.patience)
+                yield EnsembleStep(
+                    phase, len(all_phases), step, step.number if is_finished else total_steps
+                )
+                if is_finished:
                     break
-                due = start % draws.epoch == 0 and time.monotonic() - saved_at > SAVE_AFTER
-                if saving and due:
-                    saving(where(phase, start) | best.state())
+                is_due = (
+                    start % sampler.steps_per_epoch == 0
+                    and time.monotonic() - saved_at > SAVE_INTERVAL_S
+                )
+                if save and is_due:
+                    save(position_tensors(phase, start) | best_weights.state_dict())
                     saved_at = time.monotonic()
         except GeneratorExit:
-            if saving:
-                saving(where(phase, start) | best.state())
+            if save:
+                save(position_tensors(phase, start) | best_weights.state_dict())
             raise
-        best.put_back(group)
-        if isinstance(group, Many):
-            group.put_back(own)
-        for network, trained in zip(networks, own):
-            fill(network, weights_of(trained), Path("a run's own network"))
+        best_weights.copy_to(group)
+        if isinstance(group, StackedNetworks):
+            group.copy_weights_to(models)
+        for network, model in zip(networks, models):
+            load_weights(network, weights_of(model), Path("a run's own network"))
         saved, start = {}, 0
-    if going is not None:
-        going.unlink(missing_ok=True)
+    if progress_path is not None:
+        progress_path.unlink(missing_ok=True)
 
 
-def where(phase: Phase, step: int) -> dict[str, Tensor]:
-    """How far a training is, as tensors for its file."""
+def position_tensors(phase: Phase, step: int) -> dict[str, Tensor]:
+    """Return phase and step of a training as tensors for its progress file."""
     return {"phase": torch.tensor(phase.number), "step": torch.tensor(step)}
 
 
-def store(
-    path: Path, group: nn.Module, optimiser: torch.optim.Optimizer, more: dict[str, Tensor]
+def save_progress(
+    path: Path, group: nn.Module, optimizer: torch.optim.Optimizer, extra_tensors: dict[str, Tensor]
 ) -> None:
-    """Weights, optimiser and ``more`` in one file, written beside its place and put there."""
+    """Save weights, optimizer state and ``extra_tensors`` in one file, atomically."""
     weights = {
         f"weights.{name}": weight.detach().cpu() for name, weight in group.named_parameters()
     }
-    beside = path.with_name(f".{path.name}.new")
-    beside.parent.mkdir(parents=True, exist_ok=True)
-    whole = weights | optimiser_state(optimiser) | more
-    write_tensors(beside, whole)
-    beside.rename(path)
+    temporary_path = path.with_name(f".{path.name}.new")
+    temporary_path.parent.mkdir(parents=True, exist_ok=True)
+    tensors = weights | optimizer_tensors_of(optimizer) | extra_tensors
+    write_tensors(temporary_path, tensors)
+    temporary_path.rename(path)
 
 
 @torch.no_grad()
-def restore(
-    group: nn.Module, optimiser: torch.optim.Optimizer, saved: Mapping[str, Tensor]
+def restore_progress(
+    group: nn.Module, optimizer: torch.optim.Optimizer, saved: Mapping[str, Tensor]
 ) -> None:
-    """The inverse of ``store``; where nothing was saved, nothing changes."""
+    """Restore weights and optimizer state that ``save_progress`` wrote; do nothing without."""
     if not saved:
         return
     for name, weight in group.named_parameters():
         weight.copy_(saved[f"weights.{name}"])
-    restore_optimiser(optimiser, saved)
+    restore_optimizer(optimizer, saved)
 
 
-def wrong_many(
+def find_wrong_answers_per_run(
     recipe: Recipe,
     data: Any,
-    networks: Sequence[Network],
+    networks: Sequence[MemoryNetwork],
     rows: Tensor,
-    part: str,
+    split: str,
     device: torch.device,
 ) -> Tensor:
-    """Which questions each run gets wrong: ``rows`` (runs q) of the data's ``part``."""
-    own = [same_weights(recipe["model"], data.sizes, network) for network in networks]
-    asked = (rows if len(own) > 1 else rows[0]).to(device)
-    found = wrong(together(own).to(device), getattr(data, part).to(device), asked).cpu()
-    return found.view(rows.shape)
+    """Return a mask of the questions in ``rows`` (runs q) answered wrongly."""
+    models = [rebuild_network(recipe["model"], data.sizes, network) for network in networks]
+    device_rows = (rows if len(models) > 1 else rows[0]).to(device)
+    is_wrong = find_wrong_answers(
+        stack_networks(models).to(device), getattr(data, split).to(device), device_rows
+    ).cpu()
+    return is_wrong.view(rows.shape)
 
 
-def mean_errors(group: nn.Module, held: Questions, tasks: Sequence[Tensor]) -> Tensor:
-    """Each run's mean error in percent over its own tasks: one number a run, or one number."""
-    rows = torch.arange(len(held), device=held.device)
-    rows = rows.expand(len(tasks), -1) if isinstance(group, Many) else rows
-    found = wrong(group, held, rows).view(len(tasks), -1).cpu()
-    told = held.task.cpu()
+def compute_mean_errors(
+    group: nn.Module, validation: QuestionDataset, tasks: Sequence[Tensor]
+) -> Tensor:
+    """Compute each run's mean error over its tasks, in percent; a scalar for one run."""
+    rows = torch.arange(len(validation), device=validation.device)
+    rows = rows.expand(len(tasks), -1) if isinstance(group, StackedNetworks) else rows
+    is_wrong = find_wrong_answers(group, validation, rows).view(len(tasks), -1).cpu()
+    task_ids = validation.task.cpu()
     errors = []
-    for run, own in enumerate(tasks):
-        asked = torch.isin(told, own)
-        errors.append(mean(list(by_task(found[run, asked], told[asked]).values())))
-    return torch.tensor(errors) if isinstance(group, Many) else torch.tensor(errors[0])
+    for run, run_tasks in enumerate(tasks):
+        is_in_tasks = torch.isin(task_ids, run_tasks)
+        errors.append(
+            mean_error(
+                list(percent_by_task(is_wrong[run, is_in_tasks], task_ids[is_in_tasks]).values())
+            )
+        )
+    return torch.tensor(errors) if isinstance(group, StackedNetworks) else torch.tensor(errors[0])
 
 
-def together(networks: Sequence[Network]) -> nn.Module:
-    """Many networks as one; a single one as it is."""
-    return Many(networks) if len(networks) > 1 else networks[0]
+def stack_networks(networks: Sequence[MemoryNetwork]) -> nn.Module:
+    """Stack several networks into one module; return a single network unchanged."""
+    return StackedNetworks(networks) if len(networks) > 1 else networks[0]

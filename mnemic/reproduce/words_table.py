@@ -1,8 +1,8 @@
-"""One perplexity table: language models of several kinds on the same words.
+"""Compare the perplexity of several kinds of language models on the same words.
 
-All have the same vocabulary, the same training words in the same order (of a seed), and the same
-context: a network reads ``data.length`` words at once and begins each time with nothing read.
-Finished runs are kept as runs of ``mnemic train``, so a table that was stopped goes on.
+All have the same vocabulary, the same training words in the same order (per seed), and the same
+context: a network reads ``data.length`` words at once, without state from earlier words. Finished
+runs are saved as runs of ``mnemic train``, so an interrupted table resumes.
 """
 
 import json
@@ -15,31 +15,30 @@ from typing import Any, NamedTuple
 import torch
 
 from mnemic import __version__
-from mnemic.checkpoint.atomic_files import digest, write_json
-from mnemic.checkpoint.folder import load, weights_of
-from mnemic.checkpoint.lock import lock
+from mnemic.checkpoint.atomic_files import hash_file, write_json
+from mnemic.checkpoint.folder import load_checkpoint, weights_of
+from mnemic.checkpoint.lock import lock_folder
 from mnemic.data import DATASETS
-from mnemic.data.language_modeling.dataset import WordFiles
-from mnemic.data.language_modeling.token_folder import ABOUT, is_kept
-from mnemic.predict.perplexity import language_figures, unigram_figures
-from mnemic.recipe import ConfigError, Recipe, build, override
-from mnemic.recipe import load as load_recipe
-from mnemic.reproduce.babi_table import hardware, keep, kept
-from mnemic.reproduce.statistics import spread
-from mnemic.train.phases import phases
-from mnemic.train.run import Report, fit
+from mnemic.data.language_modeling.dataset import LanguageModelFiles
+from mnemic.data.language_modeling.token_folder import METADATA_FILE, is_token_folder
+from mnemic.predict.perplexity import compute_perplexity, compute_unigram_perplexity
+from mnemic.recipe import ConfigError, Recipe, build, load_recipe, override
+from mnemic.reproduce.babi_table import append_runs, describe_hardware, load_runs
+from mnemic.reproduce.statistics import summarize_errors
+from mnemic.train.phases import read_phases
+from mnemic.train.run import StepReport, fit
 
-RECIPES = ("rnn-words", "gru-words", "lstm-words", "transformer-words")
-WORDS = "words"  # the folder with the numbered documents
-NEEDED = ("train.xz", "validation.xz", "test.xz", "tokenizer.json")
+DEFAULT_RECIPES = ("rnn-words", "gru-words", "lstm-words", "transformer-words")
+WORDS_FOLDER = "words"  # subfolder with the encoded documents
+HASHED_FILES = ("train.xz", "validation.xz", "test.xz", "tokenizer.json")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordsTable:
-    """Which networks to compare, and on what."""
+    """The settings of a perplexity table: recipes, data and seeds."""
 
-    data: str  # a folder of documents, or one that ``mnemic data words`` has made
-    recipes: Sequence[str] = RECIPES
+    data: str  # a folder of documents, or one that ``mnemic data words`` wrote
+    recipes: Sequence[str] = DEFAULT_RECIPES
     seeds: int = 1
     sets: Sequence[str] = ()
     device: str = "cpu"
@@ -48,108 +47,125 @@ class WordsTable:
         if self.seeds < 1 or not self.recipes:
             raise ConfigError(f"a table takes recipes and seeds ≥ 1, not {self.seeds} seeds")
 
-    def recipe_of(self, name: str, folder: str) -> Recipe:
+    def build_recipe(self, name: str, folder: str) -> Recipe:
+        """Load a recipe with the table's overrides and data folder; raise for other data."""
         recipe = override(load_recipe(name, self.sets), "data.folder", folder)
         if recipe.get("data", {}).get("kind") != "words":
             raise ConfigError(f"the recipe {name!r} does not learn from data of kind 'words'")
         return recipe
 
-    def files(self, folder: str) -> WordFiles:
-        """The data set that all recipes share."""
-        told = [self.recipe_of(name, folder)["data"] for name in self.recipes]
-        if strange := [name for name, own in zip(self.recipes, told) if own != told[0]]:
+    def build_data_source(self, folder: str) -> LanguageModelFiles:
+        """Build the data source that all recipes share; raise if their data differ."""
+        sections = [self.build_recipe(name, folder)["data"] for name in self.recipes]
+        if mismatched := [
+            name for name, section in zip(self.recipes, sections) if section != sections[0]
+        ]:
             raise ConfigError(
-                f"{strange[0]} and {self.recipes[0]} learn from other words ([data] differs); "
+                f"{mismatched[0]} and {self.recipes[0]} learn from other words ([data] differs); "
                 "perplexities can be compared only on the same"
             )
-        return build(DATASETS, told[0])
+        return build(DATASETS, sections[0])
 
-    def place(self, folder: Path) -> str:
-        """Where the words are: as given, or numbered below the table's own folder."""
-        given = Path(self.data).expanduser()
-        return str(given if is_kept(given) else folder / WORDS)
+    def words_folder_of(self, folder: Path) -> str:
+        """Return the folder of the encoded words: ``data``, or a subfolder of the table's."""
+        path = Path(self.data).expanduser()
+        return str(path if is_token_folder(path) else folder / WORDS_FOLDER)
 
 
-class Going(NamedTuple):
-    """A step of one run of a table in the making."""
+class RunStep(NamedTuple):
+    """A training step of one run."""
 
     recipe: str
     seed: int
-    run: int  # counted from 0
-    report: Report
+    run: int  # its number, from 0
+    report: StepReport
 
 
-def rebuild(table: WordsTable, folder: Path) -> Generator[Going, None, None]:
-    """Number the words if nobody has, train and test what is missing; ``result`` then reads it."""
-    with lock(folder):
-        place = table.place(folder)
-        if not is_kept(Path(place)):
-            table.files(table.data).keep(Path(place))
-        for number, (name, seed) in enumerate(runs_of(table)):
-            recipe, run = table.recipe_of(name, place), folder / f"{name}-{seed}"
-            if (name, seed) in kept(folder) and load(run).recipe == recipe:
+def train_missing_runs(table: WordsTable, folder: Path) -> Generator[RunStep, None, None]:
+    """Encode the words if needed, train and test missing runs; then call ``build_result``."""
+    with lock_folder(folder):
+        words_folder = table.words_folder_of(folder)
+        if not is_token_folder(Path(words_folder)):
+            table.build_data_source(table.data).save_encoded(Path(words_folder))
+        for index, (name, seed) in enumerate(list_runs(table)):
+            recipe, run = table.build_recipe(name, words_folder), folder / f"{name}-{seed}"
+            if (name, seed) in load_runs(folder) and load_checkpoint(run).recipe == recipe:
                 continue
             for report in fit(recipe, run, seed=seed, device=table.device):
-                yield Going(name, seed, number, report)
-            keep(folder, [tested(table, name, seed, run)])
+                yield RunStep(name, seed, index, report)
+            append_runs(folder, [evaluate_run(table, name, seed, run)])
 
 
-def runs_of(table: WordsTable) -> Iterator[tuple[str, int]]:
+def list_runs(table: WordsTable) -> Iterator[tuple[str, int]]:
+    """List the recipe and the seed of each run, seed by seed."""
     return ((name, seed) for seed in range(table.seeds) for name in table.recipes)
 
 
-def tested(table: WordsTable, name: str, seed: int, run: Path) -> dict[str, Any]:
-    """A finished run as a row: its perplexities, its size and what it cost."""
-    checkpoint = load(run)
+def evaluate_run(table: WordsTable, name: str, seed: int, run: Path) -> dict[str, Any]:
+    """Evaluate a finished run: perplexities, number of weights, steps and seconds."""
+    checkpoint = load_checkpoint(run)
     network = checkpoint.network.to(table.device)
-    files, history = build(DATASETS, checkpoint.recipe["data"]), checkpoint.progress.history
-    data = files.data()
-    words = {"validation": data.validation, "test": data.test}
-    found = {
-        part: language_figures(network, own.to(table.device)) if len(own) or part == "test" else {}
-        for part, own in words.items()
+    data_source, history = build(DATASETS, checkpoint.recipe["data"]), checkpoint.progress.history
+    data = data_source.load()
+    datasets = {"validation": data.validation, "test": data.test}
+    metrics = {
+        split: compute_perplexity(network, dataset.to(table.device))
+        if len(dataset) or split == "test"
+        else {}
+        for split, dataset in datasets.items()
     }
     return {
         "recipe": name,
         "seed": seed,
-        **found,
+        **metrics,
         "weights": sum(weight.numel() for weight in weights_of(network).values()),
         "steps": history[-1]["steps"],
         "seconds": round(sum(row["seconds"] for row in history), 1),
     }
 
 
-def result(table: WordsTable, folder: Path) -> dict[str, Any]:
-    """The whole table, from the runs in ``folder``, beside guessing by frequency."""
-    done, place = kept(folder), table.place(folder)
-    data = table.files(place).data()
+def build_result(table: WordsTable, folder: Path) -> dict[str, Any]:
+    """Build the table from the runs in ``folder``, next to a unigram model."""
+    finished_runs, words_folder = load_runs(folder), table.words_folder_of(folder)
+    data = table.build_data_source(words_folder).load()
     rows = []
     for name in table.recipes:
-        runs = [done[name, seed] for seed in range(table.seeds)]
-        over_seeds = spread([run["test"]["perplexity"] for run in runs])
-        told = {key: over_seeds[key] for key in ("std", "median")}
-        batch = phases(table.recipe_of(name, place))[-1].settings.batch
-        same = {key: runs[0][key] for key in ("weights", "steps")}
-        same["words_read"] = round(same["steps"] * batch * data.train.asked / len(data.train))
-        figures = {
+        runs = [finished_runs[name, seed] for seed in range(table.seeds)]
+        over_seeds = summarize_errors([run["test"]["perplexity"] for run in runs])
+        deviations = {key: over_seeds[key] for key in ("std", "median")}
+        batch = read_phases(table.build_recipe(name, words_folder))[-1].settings.batch
+        sizes = {key: runs[0][key] for key in ("weights", "steps")}
+        sizes["words_read"] = round(
+            sizes["steps"] * batch * data.train.num_targets / len(data.train)
+        )
+        mean_metrics = {
             key: sum(run["test"][key] for run in runs) / len(runs) for key in runs[0]["test"]
         }
         seconds = round(sum(run["seconds"] for run in runs), 1)
-        rows.append({"recipe": name, **figures, **told, **same, "seconds": seconds, "runs": runs})
-    told = json.loads((Path(place) / ABOUT).read_text(encoding="utf-8"))
+        rows.append(
+            {
+                "recipe": name,
+                **mean_metrics,
+                **deviations,
+                **sizes,
+                "seconds": seconds,
+                "runs": runs,
+            }
+        )
+    about = json.loads((Path(words_folder) / METADATA_FILE).read_text(encoding="utf-8"))
     return {
         "table": "words",
         "rows": rows,
-        "unigram": unigram_figures(data.train, data.test, len(data.words)),
+        "unigram": compute_unigram_perplexity(data.train, data.test, len(data.tokenizer)),
         "overrides": list(table.sets),
         "recipes": list(table.recipes),
         "seeds": list(range(table.seeds)),
-        "vocab": len(data.words),
-        "length": data.train.length,
-        "documents": told["about"],
-        "words": {"train": data.train.asked, "test": data.test.asked},
-        "data_sha256": {name: digest(Path(place) / name) for name in NEEDED},
-        "hardware": hardware(torch.device(table.device)),
+        "vocab": len(data.tokenizer),
+        "length": data.train.max_tokens,
+        "documents": about["about"],
+        "words": {"train": data.train.num_targets, "test": data.test.num_targets},
+        "data_sha256": {name: hash_file(Path(words_folder) / name) for name in HASHED_FILES},
+        "hardware": describe_hardware(torch.device(table.device)),
         "versions": {
             "mnemic": __version__,
             "torch": torch.__version__,
@@ -160,7 +176,7 @@ def result(table: WordsTable, folder: Path) -> dict[str, Any]:
 
 
 def save_result(table: WordsTable, folder: Path) -> dict[str, Any]:
-    """Write ``table.json`` beside the runs."""
-    whole = result(table, folder)
-    write_json(folder / "table.json", whole)
-    return whole
+    """Save the table as ``table.json`` in the folder of its runs."""
+    contents = build_result(table, folder)
+    write_json(folder / "table.json", contents)
+    return contents

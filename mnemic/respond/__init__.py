@@ -1,41 +1,41 @@
-"""R of the frame: from what was found to an answer."""
+"""Responses (R of the frame): heads and decoders that turn states into answers."""
 
 from collections.abc import Callable
 from typing import Any
 
-from mnemic.respond.classes import Classes
-from mnemic.respond.next_token import NextWord
+from mnemic.respond.classes import ClassHead
+from mnemic.respond.next_token import NextTokenHead
 from mnemic.respond.predictor import Predictor
 from mnemic.respond.pretraining import PretrainingHeads
-from mnemic.respond.quote import Quotes
-from mnemic.respond.relation import Relation
-from mnemic.respond.sequence import SpokenSequence
-from mnemic.respond.spans import Spans
-from mnemic.respond.tags import Tags
-from mnemic.respond.word import AnswerWord
-from mnemic.respond.word_decoder import DecodedWord
-from mnemic.respond.word_joint import JoinedWord
-from mnemic.respond.word_match import MatchedWord
-from mnemic.respond.words import SeveralWords
+from mnemic.respond.quote import QuoteResponse
+from mnemic.respond.relation import RelationHead
+from mnemic.respond.sequence import SequenceDecoder
+from mnemic.respond.spans import SpanHead
+from mnemic.respond.tags import TagHead
+from mnemic.respond.word import WordHead
+from mnemic.respond.word_decoder import GRUWordHead
+from mnemic.respond.word_joint import JointWordHead
+from mnemic.respond.word_match import MatchWordHead
+from mnemic.respond.words import MultiWordHead
 
 RESPONSES: dict[str, Callable[..., Any]] = {
-    "classes": Classes,
-    "decoded": DecodedWord,
-    "joined": JoinedWord,
+    "classes": ClassHead,
+    "decoded": GRUWordHead,
+    "joined": JointWordHead,
     "masked": PretrainingHeads,
-    "matched": MatchedWord,
-    "next": NextWord,
+    "matched": MatchWordHead,
+    "next": NextTokenHead,
     "predictor": Predictor,
-    "quotes": Quotes,
-    "relation": Relation,
-    "sequence": SpokenSequence,
-    "several": SeveralWords,
-    "spans": Spans,
-    "tags": Tags,
-    "word": AnswerWord,
+    "quotes": QuoteResponse,
+    "relation": RelationHead,
+    "sequence": SequenceDecoder,
+    "several": MultiWordHead,
+    "spans": SpanHead,
+    "tags": TagHead,
+    "word": WordHead,
 }
 
-# Kinds that answer from the states of a text alone, in networks without a memory.
+# Kinds that answer from the states of a text, in networks without a memory.
 WITHOUT_MEMORY = ("classes", "masked", "next", "sequence", "spans", "tags")
-# Kinds that answer from a memory that was carried through a text, with nothing of the text at hand.
+# Kinds that answer from the memory of a text alone, without the text.
 FROM_MEMORY = ("predictor", "quotes")

@@ -1,21 +1,21 @@
-"""Answer with a class of the whole text, or with a number.
+"""Classification and regression head: a class of the whole text, or a number.
 
-Shapes: b windows, n tokens, d width, c classes (1 where the answer is a number).
+Shapes: b windows, n tokens, d width, c classes (1 for a number).
 """
 
 from typing import Literal
 
 from torch import Tensor, nn
 
-from mnemic.encode.gru_cell import glorot
+from mnemic.encode.gru_cell import init_glorot
 from mnemic.memory import Reading
 
 
-class Classes(nn.Module):
+class ClassHead(nn.Module):
     """Score every class: ``W₂ dropout(tanh(W₁ pooled))`` (Devlin et al. 2019, section 4.1).
 
-    ``pool`` is the first token's state, which a pre-trained BERT has ready for this, or the
-    mean over the texts' own tokens, which a network from scratch learns from sooner.
+    ``pool``: the first token's state, which BERT's pre-training prepares for this, or the mean of
+    the text's tokens, from which a network without pre-training learns faster.
     """
 
     tied = False
@@ -30,18 +30,19 @@ class Classes(nn.Module):
     ) -> None:
         super().__init__()
         self.pool = pool
-        self.inner = glorot(nn.Linear(width, width))
+        self.inner = init_glorot(nn.Linear(width, width))
         self.dropout = nn.Dropout(dropout)
-        self.out = glorot(nn.Linear(width, classes))
+        self.out = init_glorot(nn.Linear(width, classes))
 
     def forward(
         self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor
     ) -> Tensor:
-        pooled = states[:, 0] if self.pool == "first" else mean_of(states, mask)  # b d
+        """Score the classes of each window, b c."""
+        pooled = states[:, 0] if self.pool == "first" else masked_mean(states, mask)  # b d
         return self.out(self.dropout(self.inner(pooled).tanh()))  # b c
 
 
-def mean_of(states: Tensor, mask: Tensor) -> Tensor:
-    """The mean of the states (b n d) where ``mask`` (b n) is True; zeros where it never is."""
-    told = mask.unsqueeze(-1).to(states.dtype)
-    return (states * told).sum(1) / told.sum(1).clamp(min=1)
+def masked_mean(states: Tensor, mask: Tensor) -> Tensor:
+    """Average the states (b n d) of unmasked tokens (b n); zeros without any."""
+    weights = mask.unsqueeze(-1).to(states.dtype)
+    return (states * weights).sum(1) / weights.sum(1).clamp(min=1)

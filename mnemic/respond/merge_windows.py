@@ -1,4 +1,4 @@
-"""From what is said of each window to what is said of the text.
+"""Merge the predictions of a text's windows into one prediction of the text.
 
 Shapes: w windows, b texts, n tokens, c classes or tags.
 """
@@ -8,54 +8,61 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mnemic.respond.spans import NONE
+from mnemic.respond.spans import NO_ANSWER
 
 
-class Span(NamedTuple):
-    """An answer of a text: tokens ``first`` to ``last`` (both in it) of one of its windows."""
+class TokenSpan(NamedTuple):
+    """An answer span of a text, as token indices of one of its windows."""
 
     window: int
-    first: int  # counted from the window's first token
-    last: int
-    score: float  # log of the probability of both ends
-    none: float  # probability that the text holds no answer
+    first_token: int  # counted from the window's first token
+    last_token: int  # inclusive
+    log_probability: float  # of both ends
+    no_answer_probability: float  # that the text holds no answer
 
 
-def mean_windows(scores: Tensor, owner: Tensor, count: int) -> Tensor:
-    """Each text's mean (b c) of its windows' scores (w c), for the few texts of a batch.
+def average_windows(logits: Tensor, text_of_window: Tensor, num_texts: int) -> Tensor:
+    """Average the logits of windows (w c) over each text (b c).
 
-    ``owner`` w says whose a window is; each text has at least one, and ``count`` owns padding.
-    A mean, not a maximum: a maximum grows with the number of windows, so that long texts would
-    lean to whichever class has the loudest window.
+    ``text_of_window`` w is the index of each window's text, ``num_texts`` for padding; each text
+    has at least one window. A mean, not a maximum: a maximum grows with the number of windows, so
+    that long texts would tend to the class with the largest logit in any window.
     """
-    own = owner == torch.arange(count, device=owner.device).unsqueeze(1)  # b w
-    total = (own.unsqueeze(-1) * scores.float()).sum(1)  # no matmul, which might be rounded
-    return total / own.sum(1, keepdim=True)
+    is_owned = (  # b w
+        text_of_window == torch.arange(num_texts, device=text_of_window.device).unsqueeze(1)
+    )
+    total = (is_owned.unsqueeze(-1) * logits.float()).sum(1)  # no matmul, which may round
+    return total / is_owned.sum(1, keepdim=True)
 
 
-def best_spans(scores: Tensor, longest: int) -> tuple[Tensor, Tensor]:
-    """Each window's best span (w 3: first, last and score) and its score of "no answer" (w).
+def find_best_spans(logits: Tensor, max_tokens: int) -> tuple[Tensor, Tensor]:
+    """Find each window's best span of at most ``max_tokens`` tokens.
 
-    ``scores`` w 2 1+n, as ``Spans`` has them. Scores are logs of probabilities among all tokens
-    and "no answer" of one window, so that they may be compared between windows.
+    ``logits`` w 2 1+n, from ``SpanHead``. Returns first token, last token and log-probability of
+    the span (w 3), and the log-probability of "no answer" (w). Probabilities are over all tokens
+    and "no answer" of one window, so that windows can be compared.
     """
-    begin, end = scores.float().log_softmax(-1).unbind(1)  # w 1+n
-    both = begin[:, 1:].unsqueeze(2) + end[:, 1:].unsqueeze(1)  # w n n
-    place = torch.arange(both.shape[1], device=both.device)
-    ahead = place - place.unsqueeze(1)  # n n
-    both = both.masked_fill((ahead < 0) | (ahead >= longest), -torch.inf)
-    best, where = both.flatten(1).max(1)
-    ends = torch.stack([where // both.shape[1], where % both.shape[1], best], 1)
-    return ends, begin[:, NONE] + end[:, NONE]
+    first_logs, last_logs = logits.float().log_softmax(-1).unbind(1)  # w 1+n
+    span_scores = first_logs[:, 1:].unsqueeze(2) + last_logs[:, 1:].unsqueeze(1)  # w n n
+    positions = torch.arange(span_scores.shape[1], device=span_scores.device)
+    length = positions - positions.unsqueeze(1)  # n n
+    span_scores = span_scores.masked_fill((length < 0) | (length >= max_tokens), -torch.inf)
+    best_scores, best_indices = span_scores.flatten(1).max(1)
+    best_spans = torch.stack(
+        [best_indices // span_scores.shape[1], best_indices % span_scores.shape[1], best_scores], 1
+    )
+    return best_spans, first_logs[:, NO_ANSWER] + last_logs[:, NO_ANSWER]
 
 
-def best_of_windows(ends: Tensor, none: Tensor) -> Span:
-    """The best span of one text over its windows (w 3, w).
+def select_best_span(best_spans: Tensor, no_answer: Tensor) -> TokenSpan:
+    """Select the best span of one text over its windows (w 3, w).
 
-    That there is no answer is as likely as the window says that doubts it most, against the best
-    span: a window without the answer is right to say so, and says nothing of the others.
+    The score of "no answer" is the lowest of all windows, compared with the best span: a window
+    without the answer rightly predicts "no answer", which says nothing about the other windows.
     """
-    window = int(ends[:, 2].argmax())
-    first, last, score = ends[window].tolist()
-    nothing = torch.sigmoid((none.min() - ends[window, 2]).double())  # which tells 1 - 1e-12 from 1
-    return Span(window, int(first), int(last), score, float(nothing))
+    window = int(best_spans[:, 2].argmax())
+    first, last, log_probability = best_spans[window].tolist()
+    no_answer_probability = torch.sigmoid(  # in float64, to tell 1 - 1e-12 from 1
+        (no_answer.min() - best_spans[window, 2]).double()
+    )
+    return TokenSpan(window, int(first), int(last), log_probability, float(no_answer_probability))

@@ -1,4 +1,4 @@
-"""Say at every place which word comes next.
+"""Language-model head: logits of the next token at every position.
 
 Shapes: b batch, n tokens, d width, v vocabulary.
 """
@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from mnemic.recipe import ConfigError
 
 
-def check_tied(words: Tensor | None, width: int, tied: bool) -> None:
-    """Word vectors can be shared only where they are as wide as the states."""
+def check_tied_width(words: Tensor | None, width: int, tied: bool) -> None:
+    """Check that shared word vectors are as wide as the states."""
     if tied and words is not None and words.shape[1] != width:
         raise ConfigError(
             f"word vectors of width {words.shape[1]} cannot score states of width {width}; set "
@@ -18,12 +18,12 @@ def check_tied(words: Tensor | None, width: int, tied: bool) -> None:
         )
 
 
-class NextWord(nn.Module):
-    """``W s + b`` at every state of a language model that reads from left to right.
+class NextTokenHead(nn.Module):
+    """Compute ``W s + b`` at every state of a left-to-right language model.
 
-    ``tied`` takes the encoder's word vectors for W, as most language models do (Press and Wolf
-    2017; Inan et al. 2017): half the weights, and better where data are few. ``dropout`` is that of
-    the states.
+    ``tied`` uses the encoder's word vectors as W, as most language models do (Press and Wolf 2017;
+    Inan et al. 2017): half the weights, and better with little data. ``dropout`` is applied to the
+    states.
     """
 
     def __init__(
@@ -36,12 +36,12 @@ class NextWord(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        check_tied(words, width, tied)
-        own = nn.Parameter(torch.randn(vocab, width) * width**-0.5)
-        self.words = words if tied and words is not None else own
+        check_tied_width(words, width, tied)
+        output_table = nn.Parameter(torch.randn(vocab, width) * width**-0.5)
+        self.words = words if tied and words is not None else output_table
         self.bias = nn.Parameter(torch.zeros(vocab))
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, query: None, reading: None, states: Tensor, mask: Tensor) -> Tensor:
-        """``states`` b n d → scores b n v, of the word behind each; at padding they say nothing."""
+        """Score the token after each state: b n d → b n v."""
         return nn.functional.linear(self.dropout(states), self.words, self.bias)

@@ -1,4 +1,4 @@
-"""Answer with words: the first from what was read, the others one after another.
+"""Answer with words: the first from a memory read, the others by a GRU.
 
 Shapes: b batch, m queries, n tokens, w words of an answer, d width, e width of the word vectors,
 v vocabulary.
@@ -9,38 +9,38 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.gru_cell import Cell
+from mnemic.encode.gru_cell import GRUCell
 from mnemic.memory import Reading
-from mnemic.respond.classes import mean_of
-from mnemic.respond.generate import Step
-from mnemic.respond.pretraining import FollowsHead
+from mnemic.respond.classes import masked_mean
+from mnemic.respond.generate import DecodingStep
+from mnemic.respond.pretraining import NextSentenceHead
 from mnemic.respond.vocabulary import VocabularyHead
 
-TINY = 1e-9  # a chance is at least this
-SELDOM = -2.0  # log-odds of copying, at first
+MIN_PROBABILITY = 1e-9  # added before the logarithm
+INITIAL_COPY_LOGIT = -2.0
 
 
-class Saying(NamedTuple):
-    """Where an answer stands between two words: a state for ``mnemic.respond.generate``."""
+class DecodingState(NamedTuple):
+    """The decoder state between two words, for ``mnemic.respond.generate``."""
 
     hidden: Tensor  # b d
-    first: Tensor  # b v, scores of the first word
-    begun: Tensor  # b, True = the first word was said
+    first_logits: Tensor  # b v, of the first word
+    has_begun: Tensor  # b, True = the first word was generated
 
 
 class Predictor(nn.Module):
-    """The predictor and the prediction module of BERT-MASS.
+    """Predict answers and masked words: the prediction module of BERT-MASS.
 
     The first word is scored from ``h = tanh(W [query; found; z])``, z the mean of the question's
-    states; the 2nd to the last by a GRU that begins with h and reads the word said before. All
-    words share BERT's vocabulary head, and with it the encoder's word vectors (``words``). What was
-    found in memory reaches a token's own scores through ``known``: of masked words, of next words.
-    With ``copies`` these may also be words that memory holds, each as likely as its slot was read:
-    a gate says how much of that (pointers; Merity et al. 2017, arXiv:1609.07843).
+    states; the other words by a GRU that starts with h and reads the word before. All words share
+    BERT's vocabulary head, and with it the encoder's word vectors (``words``). ``add_found``
+    combines a token's state with its memory read, to score masked words and next words. With
+    ``copies`` these words may also be copied from memory, in proportion to the attention on their
+    slots; a gate weighs copying (pointers; Merity et al. 2017, arXiv:1609.07843).
     """
 
     tied = False
-    says = True
+    generates_words = True
 
     def __init__(
         self,
@@ -54,69 +54,82 @@ class Predictor(nn.Module):
         super().__init__()
         self.vocabulary = VocabularyHead(width, vocab, words=words)
         self.join = nn.Linear(3 * width, width)
-        self.cell = Cell(self.vocabulary.words.shape[1], width)
+        self.cell = GRUCell(self.vocabulary.words.shape[1], width)
         self.found = nn.Linear(width, width)
         self.norm = nn.LayerNorm(width)
-        self.follows = FollowsHead(width)
+        self.follows = NextSentenceHead(width)
         self.dropout = nn.Dropout(dropout)
         self.copies = nn.Linear(width, 1) if copies else None
         if self.copies is not None:
-            nn.init.constant_(self.copies.bias, SELDOM)
+            nn.init.constant_(self.copies.bias, INITIAL_COPY_LOGIT)
 
     def forward(self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor) -> Tensor:
-        """Scores of the first word, b m v: ``query`` b m d, the question's ``states`` b n d."""
-        return self.vocabulary(self.begin(query, reading, states, mask))
+        """Score the first word of the answer, b m v.
 
-    def begin(self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor) -> Tensor:
-        """What the first word is said from, b m d."""
-        mean = mean_of(states, mask).unsqueeze(1).expand_as(query)
+        ``query`` b m d; ``states`` b n d and ``mask`` b n are the question's.
+        """
+        return self.vocabulary(self.initial_state(query, reading, states, mask))
+
+    def initial_state(
+        self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor
+    ) -> Tensor:
+        """Compute the decoder state h that the first word is scored from, b m d."""
+        mean = masked_mean(states, mask).unsqueeze(1).expand_as(query)
         joined = self.join(torch.cat([query, reading.found.to(query.dtype), mean], -1))
         return self.dropout(joined.tanh())
 
-    def rest(self, begin: Tensor, words: Tensor) -> Tensor:
-        """Scores of the 2nd to the last word, b w-1 v, each after those before it (``words`` b w).
+    def score_rest(self, initial_state: Tensor, answer_ids: Tensor) -> Tensor:
+        """Score all words after the first, each given the words before it: b w-1 v.
 
-        ``begin`` is b d.
+        ``initial_state`` b d, ``answer_ids`` b w (teacher forcing).
         """
-        hidden, states = begin, []
-        for word in words[:, :-1].unbind(1):
-            hidden = self.cell(nn.functional.embedding(word, self.vocabulary.words), hidden)
-            states.append(hidden)
-        if not states:
-            return begin.new_zeros(len(begin), 0, self.vocabulary.words.shape[0])
-        return self.vocabulary(torch.stack(states, 1))
+        hidden, hidden_states = initial_state, []
+        for token in answer_ids[:, :-1].unbind(1):
+            hidden = self.cell(nn.functional.embedding(token, self.vocabulary.words), hidden)
+            hidden_states.append(hidden)
+        if not hidden_states:
+            return initial_state.new_zeros(len(initial_state), 0, self.vocabulary.words.shape[0])
+        return self.vocabulary(torch.stack(hidden_states, 1))
 
-    def saying(self, begin: Tensor) -> Saying:
-        """The state before the first word, for a ``begin`` of b d."""
-        first = self.vocabulary(begin.unsqueeze(1)).squeeze(1)
-        return Saying(begin, first, torch.zeros_like(begin[:, 0], dtype=torch.bool))
+    def start_decoding(self, initial_state: Tensor) -> DecodingState:
+        """Make the decoder state before the first word from ``initial_state`` (b d)."""
+        first_logits = self.vocabulary(initial_state.unsqueeze(1)).squeeze(1)
+        return DecodingState(
+            initial_state, first_logits, torch.zeros_like(initial_state[:, 0], dtype=torch.bool)
+        )
 
     @property
-    def step(self) -> Step:
-        """For ``generate.greedy``, ``beam``, ``sample``; the word they start with is not read."""
+    def step(self) -> DecodingStep:
+        """The decoding step for ``mnemic.respond.generate``; it ignores the start token."""
 
-        def step(words: Tensor, state: Saying) -> tuple[Tensor, Saying]:
-            read = nn.functional.embedding(words, self.vocabulary.words)
-            begun = state.begun.unsqueeze(1)
-            hidden = torch.where(begun, self.cell(read, state.hidden), state.hidden)
-            later = self.vocabulary(hidden.unsqueeze(1)).squeeze(1)
-            scores = torch.where(begun, later, state.first)
-            return scores, Saying(hidden, state.first, torch.ones_like(state.begun))
+        def step(last_tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
+            embedded = nn.functional.embedding(last_tokens, self.vocabulary.words)
+            has_begun = state.has_begun.unsqueeze(1)
+            hidden = torch.where(has_begun, self.cell(embedded, state.hidden), state.hidden)
+            later_logits = self.vocabulary(hidden.unsqueeze(1)).squeeze(1)
+            logits = torch.where(has_begun, later_logits, state.first_logits)
+            return logits, DecodingState(
+                hidden, state.first_logits, torch.ones_like(state.has_begun)
+            )
 
         return step
 
-    def known(self, states: Tensor, found: Tensor) -> Tensor:
-        """States … d that know what was found for them."""
-        return self.norm(states + self.found(found.to(states.dtype)))
+    def add_found(self, states: Tensor, memory_output: Tensor) -> Tensor:
+        """Combine states (… d) with their memory reads (… d)."""
+        return self.norm(states + self.found(memory_output.to(states.dtype)))
 
-    def copied(self, scores: Tensor, states: Tensor, shares: Tensor, words: Tensor) -> Tensor:
-        """Log-chances p v of words, from their ``scores`` and from what was read, p a.
+    def mix_copies(
+        self, logits: Tensor, states: Tensor, copy_weights: Tensor, token_ids: Tensor
+    ) -> Tensor:
+        """Mix the vocabulary distribution with copied words; return log-probabilities (p v).
 
-        ``shares`` say how much of each source was, ``words`` which word it is. Where nothing was
-        read, all comes from the scores.
+        ``copy_weights`` p a are the weights of the source tokens ``token_ids`` p a. Without
+        attention on any source the result is the softmax of the ``logits``.
         """
         if self.copies is None:
-            return scores
+            return logits
         gate = torch.sigmoid(self.copies(states).float())  # p 1
-        own = scores.float().softmax(-1) * (1 - gate * shares.sum(-1, keepdim=True))
-        return (own.scatter_add(1, words, gate * shares) + TINY).log()
+        probabilities = logits.float().softmax(-1) * (1 - gate * copy_weights.sum(-1, keepdim=True))
+        return (
+            probabilities.scatter_add(1, token_ids, gate * copy_weights) + MIN_PROBABILITY
+        ).log()

@@ -1,6 +1,6 @@
-"""What BERT says while it is pre-trained: the hidden words, and whether the second text follows.
+"""BERT's pre-training heads: masked words and next-sentence prediction.
 
-Shapes: b batch, n tokens, m places, d width, v vocabulary.
+Shapes: b batch, n tokens, m masked positions, d width, v vocabulary.
 """
 
 from typing import NamedTuple
@@ -13,18 +13,18 @@ from mnemic.memory import Reading
 from mnemic.respond.vocabulary import VocabularyHead
 
 
-class Said(NamedTuple):
-    """Scores of the words at the places asked for, and of next-sentence prediction."""
+class PretrainingLogits(NamedTuple):
+    """Logits of masked words and of next-sentence prediction."""
 
-    words: Tensor  # m v
-    follows: Tensor | None  # b 2: it does, it does not; None if nobody asks
+    masked_logits: Tensor  # m v
+    nsp_logits: Tensor | None  # b 2: follows, does not follow; None without this head
 
 
 class PretrainingHeads(nn.Module):
     """A vocabulary head and a next-sentence head (Devlin et al. 2019, section 3.1).
 
-    ``words`` are the encoder's word vectors, to be shared. Without ``pairs`` there is no
-    next-sentence prediction.
+    ``words`` are the encoder's word vectors, shared with the vocabulary head. Without ``pairs``
+    there is no next-sentence prediction.
     """
 
     tied = False
@@ -43,19 +43,23 @@ class PretrainingHeads(nn.Module):
         self.vocabulary = VocabularyHead(
             width, vocab, words=words, activation=activation, epsilon=epsilon
         )
-        self.follows = FollowsHead(width) if pairs else None
+        self.follows = NextSentenceHead(width) if pairs else None
 
     def forward(
         self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor
-    ) -> Said:
-        """``mask`` b n: which words are asked for; or their places in the flattened batch, m."""
-        places = mask if mask.dim() == 1 else mask.flatten().nonzero().squeeze(1)
-        follows = None if self.follows is None else self.follows(states)
-        return Said(self.vocabulary(states, places), follows)
+    ) -> PretrainingLogits:
+        """Score the words at masked positions, and next-sentence prediction.
+
+        ``mask`` b n is True at masked positions; or it holds their indices in the flattened batch,
+        m.
+        """
+        positions = mask if mask.dim() == 1 else mask.flatten().nonzero().squeeze(1)
+        nsp_logits = None if self.follows is None else self.follows(states)
+        return PretrainingLogits(self.vocabulary(states, positions), nsp_logits)
 
 
-class FollowsHead(nn.Module):
-    """Two scores of the first state, pooled by a dense layer and tanh."""
+class NextSentenceHead(nn.Module):
+    """Score next-sentence prediction from the first state, pooled by a dense layer and tanh."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -63,5 +67,5 @@ class FollowsHead(nn.Module):
         self.score = nn.Linear(width, 2)
 
     def forward(self, states: Tensor) -> Tensor:
-        """``states`` b n d → b 2: it follows, it does not."""
+        """Score "follows" and "does not follow": ``states`` b n d → b 2."""
         return self.score(self.pool(states))

@@ -1,4 +1,4 @@
-"""Say no words: the answer is what was read most, in the text's own words.
+"""A response without words: the caller quotes the text that was read most.
 
 Shapes: b batch, m queries, n tokens, d width.
 """
@@ -8,16 +8,18 @@ from torch import Tensor, nn
 from mnemic.memory import Reading
 
 
-class Quotes(nn.Module):
-    """A response without weights, for networks that only find.
+class QuoteResponse(nn.Module):
+    """A response without weights, for networks that only retrieve.
 
-    Which slot was read most is in the reading; who has the text quotes what was written there. Only
-    the losses ``ctrl`` and ``read`` have something to teach such a network.
+    The reading says which slot was read most; the caller, who has the text, quotes its source. Only
+    the losses ``ctrl`` and ``read`` train such a network.
     """
 
     tied = False
-    says = False
+    generates_words = False
 
-    def begin(self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor) -> Tensor:
-        """What a first word would be said from, b m d."""
+    def initial_state(
+        self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor
+    ) -> Tensor:
+        """Return the query (b m d), since no word is generated from it."""
         return query

@@ -1,4 +1,4 @@
-"""Answer from how the items of a working buffer relate, two by two, given the question.
+"""Relation network over the items of a working buffer, given the question.
 
 Shapes: b batch, m queries, k items of the buffer, n inputs, t tables, d width, v vocabulary.
 """
@@ -7,12 +7,12 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from mnemic.encode.gru_cell import glorot
+from mnemic.encode.gru_cell import init_glorot
 from mnemic.memory import Reading
 
 
-class Relation(nn.Module):
-    """Score every word: ``W Σ_ij g([o_i; o_j; u])`` over all ordered pairs, i = j too.
+class RelationHead(nn.Module):
+    """Score every word: ``W Σ_ij g([o_i; o_j; u])`` over all ordered pairs, also i = j.
 
     The relational reasoning module of Pavez et al. 2018, after the relation network of Santoro et
     al. 2017, whose second network is here W alone. g has ``depth`` layers of ``hidden`` ReLUs.
@@ -26,20 +26,30 @@ class Relation(nn.Module):
         if hidden < 1 or depth < 1:
             raise ValueError(f"relation takes hidden and depth ≥ 1, not {hidden} and {depth}")
         sizes = [3 * width] + [hidden] * depth
-        self.layers = nn.ModuleList(glorot(nn.Linear(*pair)) for pair in pairwise(sizes))
-        self.out = glorot(nn.Linear(hidden, vocab, bias=False))
+        self.layers = nn.ModuleList(init_glorot(nn.Linear(*pair)) for pair in pairwise(sizes))
+        self.out = init_glorot(nn.Linear(hidden, vocab, bias=False))
 
     def forward(self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor) -> Tensor:
+        """Score every word from the pairs in ``reading.buffer``, b m v."""
         if reading.buffer is None:
             raise ValueError("a relation response needs a memory with a buffer, such as wmn")
-        x = self.pairs(reading.buffer, query[:, :, 0])
+        x = self.encode_pairs(reading.buffer, query[:, :, 0])
         for layer in list(self.layers)[1:]:
             x = layer(x.relu())
         return self.out(x.relu().sum((2, 3)))  # b m v
 
-    def pairs(self, items: Tensor, question: Tensor) -> Tensor:
-        """g's first layer, b m k k h: a sum of three maps, so that each is done once an item."""
-        first: nn.Linear = self.layers[0]  # type: ignore[assignment]
-        one, other, asked = first.weight.chunk(3, 1)  # h d each
-        given = nn.functional.linear(question, asked, first.bias)[:, :, None, None]  # b m 1 1 h
-        return (items @ one.mT).unsqueeze(3) + (items @ other.mT).unsqueeze(2) + given
+    def encode_pairs(self, items: Tensor, question: Tensor) -> Tensor:
+        """Apply g's first layer to all pairs, b m k k h.
+
+        It is a sum of three linear maps, so that each is computed once per item.
+        """
+        layer: nn.Linear = self.layers[0]  # type: ignore[assignment]
+        first_weight, second_weight, question_weight = layer.weight.chunk(3, 1)  # h d each
+        question_part = nn.functional.linear(  # b m 1 1 h
+            question, question_weight, layer.bias
+        )[:, :, None, None]
+        return (
+            (items @ first_weight.mT).unsqueeze(3)
+            + (items @ second_weight.mT).unsqueeze(2)
+            + question_part
+        )

@@ -1,6 +1,6 @@
-"""Answer with a text, word by word: the decoder of the encoder–decoder Transformer.
+"""Decoder of the encoder–decoder Transformer: answer with a text, token by token.
 
-Shapes: b batch, n tokens of the source, m tokens said, d width, v vocabulary.
+Shapes: b batch, n tokens of the source, m tokens of the answer, d width, v vocabulary.
 """
 
 from collections.abc import Mapping
@@ -10,23 +10,23 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.embeddings import Embeddings
-from mnemic.encode.stack import DECODERS, Cache
+from mnemic.encode.stack import DECODERS, KeyValueCache
 from mnemic.recipe import build
-from mnemic.respond.next_token import check_tied
+from mnemic.respond.next_token import check_tied_width
 
-PLACED: Mapping[str, Any] = {
+DEFAULT_EMBEDDINGS: Mapping[str, Any] = {
     "kind": "sum", "positions": {"kind": "sinusoidal"}, "scaled": True, "norm": False,
 }  # fmt: skip
-DECODER: Mapping[str, Any] = {"kind": "transformer"}
+DEFAULT_DECODER: Mapping[str, Any] = {"kind": "transformer"}
 
 
-class SpokenSequence(nn.Module):
-    """What was said, read by a decoder that looks at the source (Vaswani et al. 2017, figure 1).
+class SequenceDecoder(nn.Module):
+    """A Transformer decoder with cross-attention (Vaswani et al. 2017, figure 1).
 
-    In training it is handed the right answer, one word behind (teacher forcing). To speak,
-    ``begin`` with a source and take one ``step`` a word, as ``generate.greedy`` and ``beam`` do:
-    nothing is read twice, and the scores are those of ``forward``. With ``tied`` the encoder's word
-    vectors are also those of what is said, and of the scores (section 3.4).
+    In training it gets the right answer, shifted by one token (teacher forcing). To generate, call
+    ``start_decoding`` with a source and ``step`` once per token, as ``generate.greedy_search`` and
+    ``beam_search`` do: nothing is computed twice, and the logits are those of ``forward``. With
+    ``tied`` the encoder's word vectors also embed and score the answer (section 3.4).
     """
 
     def __init__(
@@ -37,12 +37,12 @@ class SpokenSequence(nn.Module):
         words: nn.Parameter | None = None,
         *,
         tied: bool = True,
-        embeddings: Mapping[str, Any] = PLACED,
-        decoder: Mapping[str, Any] = DECODER,
+        embeddings: Mapping[str, Any] = DEFAULT_EMBEDDINGS,
+        decoder: Mapping[str, Any] = DEFAULT_DECODER,
     ) -> None:
         super().__init__()
-        self.longest = longest  # words of an answer
-        check_tied(words, width, tied)
+        self.max_length = longest  # tokens of an answer
+        check_tied_width(words, width, tied)
         self.embeddings: Any = build({"sum": Embeddings}, embeddings, width=width, vocab=vocab)
         if tied and words is not None:
             self.embeddings.tokens = words
@@ -50,25 +50,27 @@ class SpokenSequence(nn.Module):
         self.bias = nn.Parameter(torch.zeros(vocab))
 
     def forward(
-        self, query: None, reading: None, states: Tensor, mask: Tensor, said: Tensor
+        self, query: None, reading: None, states: Tensor, mask: Tensor, decoder_tokens: Tensor
     ) -> Tensor:
-        """``states`` b n d, ``mask`` b n, ``said`` b m → scores b m v of the words behind ``said``.
+        """Score the token after each of ``decoder_tokens`` (b m): b m v.
 
-        What is said needs no mask: no word sees those behind it, where padding would be.
+        ``states`` b n d and ``mask`` b n are the source. ``decoder_tokens`` need no mask: no token
+        sees later ones, where padding would be.
         """
-        return self.score(said, self.begin(states, mask))[0]
+        return self.score_tokens(decoder_tokens, self.start_decoding(states, mask))[0]
 
-    def begin(self, states: Tensor, mask: Tensor) -> Cache:
-        """A source (b n d, b n) about which nothing has been said yet."""
-        return self.decoder.empty(states, states, mask)
+    def start_decoding(self, states: Tensor, mask: Tensor) -> KeyValueCache:
+        """Make a key-value cache for a source (b n d, mask b n)."""
+        return self.decoder.empty_cache(states, states, mask)
 
-    def step(self, words: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
-        """The words said last (b) → scores of the next ones (b v), and the cache to go on with."""
-        scores, cache = self.score(words.unsqueeze(1), cache)
-        return scores.squeeze(1), cache
+    def step(self, last_tokens: Tensor, cache: KeyValueCache) -> tuple[Tensor, KeyValueCache]:
+        """Score the next tokens (b v) after ``last_tokens`` (b); return the cache too."""
+        logits, cache = self.score_tokens(last_tokens.unsqueeze(1), cache)
+        return logits.squeeze(1), cache
 
-    def score(self, said: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
-        real = torch.ones_like(said, dtype=torch.bool)
-        x = self.embeddings(said, real, start=cache.mask.shape[1])
-        states, cache = self.decoder(x, real, cache)
+    def score_tokens(self, tokens: Tensor, cache: KeyValueCache) -> tuple[Tensor, KeyValueCache]:
+        """Score the token after each of ``tokens`` (b m), continuing from the cache."""
+        mask = torch.ones_like(tokens, dtype=torch.bool)
+        x = self.embeddings(tokens, mask, start=cache.mask.shape[1])
+        states, cache = self.decoder(x, mask, cache)
         return nn.functional.linear(states, self.embeddings.tokens, self.bias), cache

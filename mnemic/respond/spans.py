@@ -1,4 +1,4 @@
-"""Answer with a stretch of the text, or say that it holds no answer.
+"""Extractive question answering head: a span of the text, or "no answer".
 
 Shapes: b windows, n tokens, d width.
 """
@@ -6,18 +6,19 @@ Shapes: b windows, n tokens, d width.
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.gru_cell import glorot
+from mnemic.encode.gru_cell import init_glorot
 from mnemic.memory import Reading
 from mnemic.recipe import ConfigError
 
-NONE = 0  # the column of "no answer"; token i has column i + 1
+NO_ANSWER = 0  # the column of "no answer"; token i has column i + 1
 
 
-class Spans(nn.Module):
-    """Score every token as the first and as the last of the answer (Devlin et al. 2019, 4.2).
+class SpanHead(nn.Module):
+    """Score every token as first and last of the answer (Devlin et al. 2019, 4.2).
 
-    "No answer" is one more choice of both, scored from the first token's state with weights of its
-    own; in BERT it shares those of the tokens. ``most`` is how many tokens an answer may have.
+    "No answer" is one more choice of both, scored from the first token's state. Where we differ:
+    it has its own weights; in BERT it shares those of the tokens. ``most`` is the maximum number of
+    tokens of an answer.
     """
 
     tied = False
@@ -26,16 +27,19 @@ class Spans(nn.Module):
         super().__init__()
         if most < 1:
             raise ConfigError(f"an answer has at least 1 token: model.respond.most is {most}")
-        self.longest = most  # not what sizes call so: that is the length of a window
+        self.max_tokens = most
         self.dropout = nn.Dropout(dropout)
-        self.ends = glorot(nn.Linear(width, 2))
-        self.none = glorot(nn.Linear(width, 2))
+        self.ends = init_glorot(nn.Linear(width, 2))
+        self.none = init_glorot(nn.Linear(width, 2))
 
     def forward(
         self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor
     ) -> Tensor:
-        """b 2 1+n: of the first token and of the last; what may be no answer scores lowest."""
+        """Score the first and the last token of the answer, b 2 1+n.
+
+        Column 0 is "no answer"; masked tokens get the lowest score.
+        """
         states = self.dropout(states)
-        scores = self.ends(states).mT  # b 2 n
-        scores = scores.masked_fill(~mask.unsqueeze(1), torch.finfo(scores.dtype).min)
-        return torch.cat([self.none(states[:, 0]).unsqueeze(-1), scores], -1)
+        logits = self.ends(states).mT  # b 2 n
+        logits = logits.masked_fill(~mask.unsqueeze(1), torch.finfo(logits.dtype).min)
+        return torch.cat([self.none(states[:, 0]).unsqueeze(-1), logits], -1)

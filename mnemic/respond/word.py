@@ -1,4 +1,4 @@
-"""Answer with one word of the vocabulary.
+"""Word head: answer with one word of the vocabulary.
 
 Shapes: b batch, m queries, n inputs, d width, v vocabulary.
 """
@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from mnemic.memory import Reading
 
 
-class AnswerWord(nn.Module):
+class WordHead(nn.Module):
     """Score every word: ``W found``, without a bias (Sukhbaatar et al. 2015, equation 3).
 
-    With ``tied`` the network puts the encoder's last table in W's place (adjacent tying). Where
-    ``candidates`` (c, word ids) are given, only they are scored, in their order.
+    With ``tied`` the network uses the encoder's last table as W (adjacent tying). With
+    ``candidates`` (c, word ids) only they are scored, in their order.
     """
 
     def __init__(self, width: int, vocab: int, *, tied: bool = False) -> None:
@@ -29,5 +29,6 @@ class AnswerWord(nn.Module):
         mask: Tensor,
         candidates: Tensor | None = None,
     ) -> Tensor:
+        """Score all words (b m v) or the candidates (b m c)."""
         table = self.table if candidates is None else self.table.index_select(0, candidates)
         return reading.found @ table.mT  # b m v, or b m c

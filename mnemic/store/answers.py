@@ -1,83 +1,85 @@
-"""What a memory says to a question: answers, best first, each a quotation with its evidence."""
+"""The answer of a memory to a question: quotations, best first, with their evidence."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["span", "sentence"]
-SHOWN = 5  # sentences of evidence, and passages of a search
+AnswerKind: TypeAlias = Literal["span", "sentence"]
+NUM_SHOWN = 5  # sentences of evidence, or passages of a search, by default
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """A sentence that was read, where it stands, and how much each hop read of its passage."""
+    """A sentence that was read, its position, and the weight of its passage per hop."""
 
     document: int  # the id that `forget` and `update` take
-    name: str  # of the document: its path, or its title
+    name: str  # path or title of the document
     page: int | None
-    line: int  # of the original; 0: it has no lines
+    line: int  # line in the original; 0: it has no lines
     first: int  # character offsets in the original
     last: int
     passage: str
-    start: int  # of the sentence, in the passage
+    start: int  # offsets of the sentence in the passage
     end: int
-    weights: tuple[float, ...]  # one a hop
+    weights: tuple[float, ...]  # one per hop
     score: float
 
     @property
     def sentence(self) -> str:
-        """The exact words."""
+        """The text of the sentence, verbatim."""
         return self.passage[self.start : self.end]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ranked:
-    """One of several answers, and the sentence it is quoted from."""
+class RankedAnswer:
+    """One of several answers, with the sentence that it quotes."""
 
-    start: int  # in the passage of its evidence
+    start: int  # offsets in the passage of its evidence
     end: int
     score: float  # as ``Answer.score``
     evidence: Evidence
 
     @property
     def text(self) -> str:
-        """The exact words."""
+        """The text of the answer, verbatim."""
         return self.evidence.passage[self.start : self.end]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What the memory says to a question; without a reader, the sentence that fits best."""
+    """The answer to a question; without a reader, the sentence that matches best."""
 
     question: str
     text: str  # verbatim; empty: no answer
-    score: float  # its confidence; without a reader, its share of all sentences that were read
+    score: float  # its confidence; without a reader, its softmax weight among the sentences read
     evidence: tuple[Evidence, ...]  # best first; the answer is a quotation of the first
-    start: int  # of the answer, in the passage of the first evidence
+    start: int  # offsets of the answer in the passage of the first evidence
     end: int
-    ranked: tuple[Ranked, ...]  # all answers that were found, best first, however unsure
-    kind: Kind  # what a reader found, or without one a sentence
+    ranked: tuple[RankedAnswer, ...]  # all answers, best first, whatever their confidence
+    kind: AnswerKind  # a reader's span, or without a reader a sentence
     hops: int
-    looked: int  # passages in memory, all of which were looked at
+    looked: int  # passages in memory, all of which were searched
     read: int  # passages that were read sentence by sentence
     notes: tuple[str, ...] = ()
 
     @property
-    def found(self) -> bool:
+    def has_answer(self) -> bool:
+        """Whether there is an answer."""
         return bool(self.text)
 
 
-def report(answer: Answer) -> dict[str, Any]:
-    """An answer as plain values; each sentence beside its offsets, its passage left out."""
-    told = asdict(answer) | {"answer": answer.text or None}
-    told["evidence"] = [sentence(one) for one in answer.evidence]
-    told["ranked"] = [
-        {"answer": one.text} | asdict(one) | {"evidence": sentence(one.evidence)}
-        for one in answer.ranked
+def answer_to_dict(answer: Answer) -> dict[str, Any]:
+    """Convert an answer to a dict for JSON, with sentences instead of passages."""
+    fields = asdict(answer) | {"answer": answer.text or None}
+    fields["evidence"] = [evidence_to_dict(evidence) for evidence in answer.evidence]
+    fields["ranked"] = [
+        {"answer": ranked.text} | asdict(ranked) | {"evidence": evidence_to_dict(ranked.evidence)}
+        for ranked in answer.ranked
     ]
-    return {key: told[key] for key in ("question", "answer", *told) if key != "text"}
+    return {key: fields[key] for key in ("question", "answer", *fields) if key != "text"}
 
 
-def sentence(one: Evidence) -> dict[str, Any]:
-    told = asdict(one)
-    told.pop("passage")
-    return {"sentence": one.sentence} | told
+def evidence_to_dict(evidence: Evidence) -> dict[str, Any]:
+    """Convert evidence to a dict for JSON, with its sentence instead of its passage."""
+    fields = asdict(evidence)
+    fields.pop("passage")
+    return {"sentence": evidence.sentence} | fields

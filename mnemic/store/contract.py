@@ -1,12 +1,12 @@
-"""What every engine of the lasting memory promises, and the values that go in and come out.
+"""The ``Store`` protocol that every storage engine implements, and the values it exchanges.
 
-A *document* is one content, remembered once, whatever the number of *places* (paths) where it
-lies. It is kept as *passages* of whole sentences, the slots of the memory: a passage's vector and
-those of its sentences are its keys, its text its value. A document that was superseded, or whose
-places are gone, is *retired*: its text stays, for the history, but nothing reads it. What is
-*erased* is gone.
+A *document* is one content, stored once, no matter how many files (*places*) hold it. It is stored
+as *passages* of complete sentences, the slots of the memory: the vectors of a passage and of its
+sentences are its keys, its text is its value. A document is *retired* when another one supersedes
+it or when its last file is gone: its text stays for the history, but searches no longer see it.
+*Erasing* a document deletes it with its history.
 
-Shapes: n passages, k keys of all of them, s keys of one, d width.
+Shapes: n passages, k sentences of all passages, s sentences of one passage, d embedding width.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,29 +21,29 @@ from mnemic.text.documents import Passage
 Vectors = NDArray[numpy.float32]  # n d
 
 
-class Marks(NamedTuple):
-    """What a slot is found by: the vector of its text, and a key of each part of the text."""
+class PassageEmbedding(NamedTuple):
+    """The vectors of a passage: one of its text, and one per sentence."""
 
     vector: Vectors  # d
-    keys: Vectors  # s d, rows of length 1; a single one says what the vector says
+    sentence_vectors: Vectors  # s d, rows of norm 1; a single row adds nothing to the vector
 
 
-Passages = Iterable[tuple[Passage, Marks | None]]
+EmbeddedPassages = Iterable[tuple[Passage, PassageEmbedding | None]]
 
 
 class StoreError(ValueError):
-    """The memory cannot do this; the message says why, and what to do."""
+    """The memory cannot do this; the message says why and what to do."""
 
 
 class RaceError(StoreError):
-    """Another process changed the same at the same moment, and this change was taken back whole.
+    """Another process changed the same rows concurrently; this transaction was rolled back.
 
-    Only an engine with several writers raises it; look again, and do what is still to be done.
+    Only an engine with several writers raises it. Read the memory again and retry what is left.
     """
 
 
-class Model(NamedTuple):
-    """The embedder whose vectors a memory holds."""
+class EmbeddingModel(NamedTuple):
+    """The identity of the embedder that made the vectors of a memory."""
 
     name: str
     hash: str
@@ -54,11 +54,11 @@ class Draft(NamedTuple):
     """A document that is about to be stored."""
 
     digest: str  # SHA-256 of the content
-    kind: str  # how it was read: text, html, pdf … or note
+    kind: str  # the format: text, html, pdf … or note
     title: str
-    notes: tuple[str, ...] = ()  # what the reader of an answer should know: a page without text
+    notes: tuple[str, ...] = ()  # warnings for the user, such as a page without text
     previous: int | None = None  # the document it supersedes
-    path: str = ""  # where it was read, for the history
+    path: str = ""  # the file it came from, for the history
 
 
 class Document(NamedTuple):
@@ -71,28 +71,28 @@ class Document(NamedTuple):
     notes: tuple[str, ...]
     previous: int | None
     remembered: str  # when, in ISO 8601, UTC
-    retired: str | None  # since when it is no longer read
+    retired: str | None  # when it was retired; None: it is active
     passages: int
     characters: int
-    places: tuple[str, ...]
+    places: tuple[str, ...]  # paths of the files that hold it
 
     @property
     def name(self) -> str:
-        """What to call it: where it lies, or its title."""
+        """The name to display: the path of its first file, or its title."""
         return self.places[0] if self.places else self.title
 
 
-class Place(NamedTuple):
-    """A file that holds a document, and what it looked like when it was read."""
+class FileRecord(NamedTuple):
+    """A file that holds a document, with its size and time when it was read."""
 
     path: str
     document: int
     size: int
-    modified: int  # nanoseconds
+    modified_ns: int
 
 
-class Event(NamedTuple):
-    """Something that happened to a document."""
+class HistoryEvent(NamedTuple):
+    """An event in the history of a document."""
 
     document: int
     at: str
@@ -100,183 +100,197 @@ class Event(NamedTuple):
     path: str
 
 
-class Slot(NamedTuple):
-    """A passage as it is stored."""
+class MemorySlot(NamedTuple):
+    """A slot of the memory: a passage as it is stored."""
 
     id: int
     document: int
-    number: int  # among the document's own, from 0
+    number: int  # position in the document, from 0
     passage: Passage
 
 
-class Scored(NamedTuple):
-    """A slot, and how well it fits."""
+class ScoredSlot(NamedTuple):
+    """The id of a slot and its score."""
 
-    slot: int
+    slot_id: int
     score: float
 
 
-class Nearest(NamedTuple):
-    """The slots nearest to a vector, best first, and how all slots' scores are spread.
+class NearestSlots(NamedTuple):
+    """The slots nearest to a vector, best first, with mean and deviation of all scores.
 
-    Mean and deviation are what makes scores of different kinds comparable. An engine that does
-    not look at every slot may estimate them.
+    Mean and deviation make scores of different kinds comparable. An engine that does not compare
+    the vector with every slot may estimate them.
     """
 
-    best: list[Scored]
+    best: list[ScoredSlot]
     mean: float
-    deviation: float
+    std: float
 
 
-class Keys(NamedTuple):
-    """The keys of some slots, those of one behind those of the other."""
+class SentenceVectors(NamedTuple):
+    """The sentence vectors of several slots, concatenated slot by slot."""
 
-    rows: Vectors  # k d
-    counts: NDArray[numpy.int64]  # n: how many each slot has, 0 where its vector is the only one
+    vectors: Vectors  # k d
+    counts: NDArray[numpy.int64]  # n: rows per slot, 0 where the passage vector is the only one
 
 
-class Counts(NamedTuple):
-    """How much there is."""
+class MemoryStats(NamedTuple):
+    """The size of a memory: counts of its rows, and bytes."""
 
     documents: int
     retired: int
     places: int
-    passages: int  # that are read
+    passages: int  # of active documents
     sentences: int
     vectors: int
-    keyed: int  # those whose keys are made, too
+    keyed: int  # passages that also have sentence vectors
     bytes: int
 
 
-class Checked(NamedTuple):
-    """What is wrong with a memory, and what nobody looked at; both empty: all is well."""
+class CheckReport(NamedTuple):
+    """The result of a check: faults, and the checks that were skipped."""
 
-    faults: tuple[str, ...] = ()  # a line each
-    left_out: tuple[str, ...] = ()  # checks that only one who writes can make
-    why: str = ""  # nobody can write now
+    faults: tuple[str, ...] = ()  # one line each; empty: no fault was found
+    left_out: tuple[str, ...] = ()  # checks that only a writer can run
+    why: str = ""  # the reason why nobody can write now
 
 
 class Store(Protocol):
-    """An engine. Everything that changes it happens within ``writing`` and ``change``."""
+    """A storage engine. All changes happen within ``write_session`` and ``transaction``."""
 
     @property
     def location(self) -> str:
-        """Where the memory is, in words for a person."""
+        """The location of the memory, as text for the user."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the file or the connection."""
 
-    def writing(self) -> AbstractContextManager[None]:
-        """Be one who writes; ``StoreError`` if that is not allowed here.
+    def write_session(self) -> AbstractContextManager[None]:
+        """Open a session for writing; raise ``StoreError`` if the memory is read-only.
 
-        Of an engine with one writer also if another process is the one.
+        An engine with a single writer also raises it while another process is writing.
         """
 
-    def change(self) -> AbstractContextManager[None]:
-        """Make a change that is there whole, for good, after the block, or not at all."""
+    def transaction(self) -> AbstractContextManager[None]:
+        """Run the block as one transaction: committed durably after it, or rolled back."""
 
-    def model(self) -> Model | None:
-        """Whose vectors these are; None: the memory is read by its words alone."""
+    def get_model(self) -> EmbeddingModel | None:
+        """Return the embedding model of the vectors; None: the memory is searched by words only."""
 
-    def begun(self) -> bool:
-        """Whether that has been said by ``set_model``; a memory is made in two steps.
+    def is_initialized(self) -> bool:
+        """Return whether ``set_model`` was called; creating a memory takes these two steps.
 
-        Asked within a change, no other process says it before the change has ended.
+        Within a transaction, no other process can call it before the transaction ends.
         """
 
-    def set_model(self, model: Model | None) -> None:
-        """Say whose vectors follow; those that are there are dropped."""
+    def set_model(self, model: EmbeddingModel | None) -> None:
+        """Set the embedding model of the vectors that follow; drop the existing ones."""
 
-    def add(self, draft: Draft, passages: Passages = ()) -> int:
-        """Store a document; its id. An equal one that is read must not be there.
+    def add_document(self, draft: Draft, passages: EmbeddedPassages = ()) -> int:
+        """Store a document and return its id; no active document may have the same digest.
 
-        What it supersedes is retired, unless it has a place left.
+        The document that it supersedes is retired, unless a file still holds it.
         """
 
-    def extend(self, document: int, passages: Passages) -> None:
-        """Give a document more passages."""
+    def add_passages(self, document_id: int, passages: EmbeddedPassages) -> None:
+        """Append passages to a document."""
 
-    def retell(self, document: int, draft: Draft) -> None:
-        """Correct a document's title and notes."""
+    def update_metadata(self, document_id: int, draft: Draft) -> None:
+        """Replace the title and the notes of a document by those of the draft."""
 
-    def restore(
-        self, document: Document, passages: Passages, places: Sequence[Place], told: Sequence[Event]
+    def restore_document(
+        self,
+        document: Document,
+        passages: EmbeddedPassages,
+        file_records: Sequence[FileRecord],
+        events: Sequence[HistoryEvent],
     ) -> int:
-        """Store a document of another memory as it was there; its id here."""
+        """Store a document of another memory with its history; return its id here."""
 
-    def put(self, place: Place, what: str) -> None:
-        """Say that a document lies at a path, and no longer what lay there; ``what`` happened."""
+    def put_file_record(self, record: FileRecord, action: str) -> None:
+        """Record that a file holds a document, instead of what it held before.
 
-    def remove(self, path: str) -> None:
-        """Say that nothing lies at a path any more; a document without a place left is retired."""
+        ``action`` goes into the history; empty: nothing does.
+        """
 
-    def erase(self, documents: Sequence[int]) -> None:
-        """Drop documents, with everything that is known of them."""
+    def remove_file_record(self, path: str) -> None:
+        """Remove the record of a file; retire its document if no other file holds it."""
+
+    def erase_documents(self, document_ids: Sequence[int]) -> None:
+        """Delete documents with their passages, vectors and history."""
 
     def scrub(self) -> bool:
-        """Clear what erased documents left in indexes and journals; False if readers keep some."""
+        """Clear indexes and journals of erased documents; return False if readers prevent it."""
 
-    def unscrubbed(self) -> bool:
-        """Whether a process ended after it erased and before it scrubbed."""
+    def has_pending_scrub(self) -> bool:
+        """Return whether a process ended after it erased and before it scrubbed."""
 
-    def remains(self, traces: Sequence[bytes]) -> list[bytes]:
-        """Which of these are anywhere in what the engine keeps, beside what it remembers.
+    def find_traces(self, traces: Sequence[bytes]) -> list[bytes]:
+        """Return the traces that occur in the raw files and belong to no stored document.
 
-        ``StoreError`` if that cannot be looked for here, even if no trace is given.
+        Raise ``StoreError`` if the files cannot be searched, even if ``traces`` is empty.
         """
 
-    def beyond(self) -> str:
-        """Where traces of the erased may be that ``scrub`` cannot reach; empty: nowhere."""
+    def describe_unreachable_traces(self) -> str:
+        """Describe where traces may remain that ``scrub`` cannot reach; empty: nowhere."""
 
-    def document(self, number: int) -> Document | None: ...
+    def get_document(self, document_id: int) -> Document | None:
+        """Return a document by its id, active or retired."""
 
-    def versions(self, number: int) -> list[Document]:
-        """A document with all it superseded and all that superseded it, the oldest first."""
+    def list_versions(self, document_id: int) -> list[Document]:
+        """Return all versions of a document, older and newer ones, the oldest first."""
 
-    def documents(self, *, retired: bool = False) -> Iterator[Document]:
-        """Those that are read, or all, in the order they were remembered."""
+    def list_documents(self, *, retired: bool = False) -> Iterator[Document]:
+        """Yield the active documents, or also the retired ones, in the order of their ids."""
 
-    def equal(self, digest: str) -> int | None:
-        """The document with this content that is read."""
+    def find_by_digest(self, digest: str) -> int | None:
+        """Return the id of the active document with this digest."""
 
-    def places(self) -> Iterator[Place]: ...
+    def list_file_records(self) -> Iterator[FileRecord]:
+        """Yield the records of all files, in the order of their paths."""
 
-    def place(self, path: str) -> Place | None: ...
+    def get_file_record(self, path: str) -> FileRecord | None:
+        """Return the record of a file."""
 
-    def once_at(self, path: str) -> list[int]:
-        """The documents that lay at a path, now or before."""
+    def find_by_path(self, path: str) -> list[int]:
+        """Return the ids of the documents that a file holds or held."""
 
-    def history(self, documents: Sequence[int]) -> list[Event]: ...
+    def list_events(self, document_ids: Sequence[int]) -> list[HistoryEvent]:
+        """Return the history of documents, the oldest event first."""
 
-    def slots(self, numbers: Sequence[int]) -> list[Slot]:
-        """These slots, in this order."""
+    def get_slots(self, slot_ids: Sequence[int]) -> list[MemorySlot]:
+        """Return slots by their ids, in the same order."""
 
-    def slots_of(self, document: int) -> Iterator[Slot]: ...
+    def list_slots(self, document_id: int) -> Iterator[MemorySlot]:
+        """Yield the slots of a document, in the order of its text."""
 
-    def unmarked(self) -> Iterator[list[Slot]]:
-        """The slots that are read and lack a vector, or its keys, a few hundred at a time."""
+    def list_unembedded_slots(self) -> Iterator[list[MemorySlot]]:
+        """Yield batches of active slots that have no vector or no sentence vectors."""
 
-    def give(self, numbers: Sequence[int], marks: Sequence[Marks]) -> None:
-        """Store what these slots are found by, instead of what was there."""
+    def set_embeddings(self, slot_ids: Sequence[int], embeddings: Sequence[PassageEmbedding]) -> None:
+        """Store the embeddings of slots, replacing existing ones."""
 
-    def match(self, text: str, most: int, *, every: bool = False) -> list[Scored]:
-        """The slots that share words with ``text``, or have every one, by BM25, best first."""
+    def search_bm25(self, text: str, limit: int, *, require_all: bool = False) -> list[ScoredSlot]:
+        """Rank the slots that contain any word of ``text``, or all of them, by BM25."""
 
-    def nearest(self, vector: Vectors, most: int) -> Nearest:
-        """The slots whose vectors have the largest product with this one (d)."""
+    def search_vectors(self, vector: Vectors, limit: int) -> NearestSlots:
+        """Find the slots whose vectors have the largest dot product with ``vector`` (d)."""
 
-    def vectors(self, numbers: Sequence[int]) -> Vectors:
-        """The vectors (n d) of these slots; zeros where there is none."""
+    def get_vectors(self, slot_ids: Sequence[int]) -> Vectors:
+        """Return the vectors (n d) of slots; zeros for a slot without one."""
 
-    def keys(self, numbers: Sequence[int]) -> Keys:
-        """The keys of these slots, rounded; none of a slot whose keys are not made."""
+    def get_sentence_vectors(self, slot_ids: Sequence[int]) -> SentenceVectors:
+        """Return the sentence vectors of slots, as quantized; no rows for a slot without them."""
 
-    def size(self) -> int:
-        """How many slots are read."""
+    def count_slots(self) -> int:
+        """Return the number of active slots."""
 
-    def count(self) -> Counts: ...
+    def collect_stats(self) -> MemoryStats:
+        """Count documents, passages, vectors and bytes."""
 
-    def check(self) -> Checked:
-        """What is wrong with it, in one state of it; nothing is changed.
+    def check(self) -> CheckReport:
+        """Check one consistent state of the memory, without changing it.
 
-        Within ``writing`` all is looked at; else what only a writer can ask is left out, and told.
+        Outside ``write_session``, checks that only a writer can run are skipped and reported.
         """

@@ -1,53 +1,57 @@
-"""Which memory is meant: a path, a name, the one of this project, or the person's own.
+"""Locate a memory: by path, name or address, or that of the project.
 
-``mnemic remember`` in a folder below one with a ``.mnemic`` folder uses the memory in it, as git
-finds ``.git``. An address such as ``postgresql://host/database#name`` is a memory on a server.
-Otherwise memories lie in ``$MNEMIC_HOME``, usually ``~/.local/share/mnemic``.
+In a folder below one with a ``.mnemic`` folder, the memory in that folder is used, as git finds
+``.git``. An address such as ``postgresql://host/database#name`` is a memory on a server. All other
+memories are in ``$MNEMIC_HOME``, by default ``~/.local/share/mnemic``.
 """
 
 import os
 from pathlib import Path
 
 from mnemic.store.contract import StoreError
-from mnemic.store.postgres.address import Address, address_of, is_address
+from mnemic.store.postgres.address import Address, is_address, parse_address
 
-PROJECT = Path(".mnemic", "memory.db")
-ENDINGS = (".db", ".sqlite", ".sqlite3")
-OWN = "default"
+PROJECT_PATH = Path(".mnemic", "memory.db")
+DATABASE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
+DEFAULT_NAME = "default"
 
 
-def home() -> Path:
-    """Where named memories lie."""
-    if told := os.environ.get("MNEMIC_HOME"):
-        return Path(told).expanduser()
+def find_home_folder() -> Path:
+    """Return the folder of the named memories."""
+    if configured := os.environ.get("MNEMIC_HOME"):
+        return Path(configured).expanduser()
     data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(data).expanduser() / "mnemic"
 
 
-def locate(memory: str | Path | None = None, start: Path | None = None) -> Path | Address:
-    """Where a memory is. A path has a slash or an ending such as .db; all else is a name."""
+def locate_memory(memory: str | Path | None = None, start: Path | None = None) -> Path | Address:
+    """Return the path or address of a memory.
+
+    A path has a slash or a suffix such as .db; anything else is a name. Without ``memory`` it is
+    that of the project above ``start``, or the default one.
+    """
     if memory is None:
         memory = os.environ.get("MNEMIC_MEMORY") or None
     if memory is None:
-        return project(start or Path.cwd()) or home() / f"{OWN}.db"
+        return find_project_memory(start or Path.cwd()) or find_home_folder() / f"{DEFAULT_NAME}.db"
     if isinstance(memory, str) and is_address(memory):
-        return address_of(memory)
+        return parse_address(memory)
     path = Path(memory).expanduser()
-    if isinstance(memory, Path) or os.sep in memory or path.suffix in ENDINGS:
+    if isinstance(memory, Path) or os.sep in memory or path.suffix in DATABASE_SUFFIXES:
         return path
     if not memory.strip() or memory.startswith("."):
         raise StoreError(f"a memory is a path such as notes.db or a name such as work: {memory!r}")
-    return home() / f"{memory}.db"
+    return find_home_folder() / f"{memory}.db"
 
 
-def project(start: Path) -> Path | None:
-    """The memory of the nearest folder above that has one."""
+def find_project_memory(start: Path) -> Path | None:
+    """Return the memory of ``start`` or of its nearest parent folder that has one."""
     for folder in (start, *start.parents):
-        if (folder / PROJECT).is_file():
-            return folder / PROJECT
+        if (folder / PROJECT_PATH).is_file():
+            return folder / PROJECT_PATH
     return None
 
 
-def named() -> dict[str, Path]:
-    """All memories that have a name."""
-    return {path.stem: path for path in sorted(home().glob("*.db"))}
+def list_named_memories() -> dict[str, Path]:
+    """Return the paths of all named memories by their names."""
+    return {path.stem: path for path in sorted(find_home_folder().glob("*.db"))}

@@ -1,4 +1,4 @@
-"""The lasting memory of a person's documents: remember, ask, search, update, forget.
+"""``Memory``, a persistent memory of documents: remember, ask, search, update, forget.
 
     from mnemic import Memory
 
@@ -6,7 +6,7 @@
     memory.remember("report.pdf")
     print(memory.ask("Who wrote the report?").text)
 
-Remember is write, ask is read and respond; what it holds lies in a ``Store`` and survives a kill.
+``remember`` writes, ``ask`` reads and responds; a ``Store`` has the documents and survives a kill.
 """
 
 import os
@@ -16,52 +16,51 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from mnemic.store.answer.ask import HOPS, READ, Asking, ask, check_question
-from mnemic.store.answer.confidence import LEAST, Reader
-from mnemic.store.answer.reader import reader_of
+from mnemic.store.answer.ask import DEFAULT_HOPS, DEFAULT_PASSAGES, AskOptions, answer_question, check_question
+from mnemic.store.answer.confidence import MIN_CONFIDENCE, Reader
+from mnemic.store.answer.reader import resolve_reader
 from mnemic.store.answers import Answer
-from mnemic.store.contract import Checked, Counts, Document, Event, Model, Store, StoreError
-from mnemic.store.ingest import export as exchange
-from mnemic.store.ingest.check import check
-from mnemic.store.ingest.file_stat import size_of
-from mnemic.store.ingest.forget import Forgotten, finish, forget
-from mnemic.store.ingest.reindex import reindex
-from mnemic.store.ingest.remember import NOTE, Remembering, Step, remember_note
-from mnemic.store.ingest.retry import retried
-from mnemic.store.locate import locate
+from mnemic.store.contract import CheckReport, Document, EmbeddingModel, HistoryEvent, MemoryStats, Store, StoreError
+from mnemic.store.ingest.check import check_store
+from mnemic.store.ingest.export import ExportProgress, check_export, import_export, write_export
+from mnemic.store.ingest.file_stat import get_file_size
+from mnemic.store.ingest.forget import ForgetResult, finish_scrub, forget_documents
+from mnemic.store.ingest.reindex import reindex_store
+from mnemic.store.ingest.remember import NOTE_KIND, RememberRun, RememberStep, remember_note
+from mnemic.store.ingest.retry import retry_call
+from mnemic.store.locate import locate_memory
 from mnemic.store.postgres.address import Address
 from mnemic.store.postgres.store import PostgresStore
-from mnemic.store.retrieve import embedders as embed
-from mnemic.store.retrieve.embedders import Embedder
-from mnemic.store.retrieve.hybrid import read
-from mnemic.store.retrieve.models import SHIPPED
+from mnemic.store.retrieve.embedders import NO_EMBEDDER, Embedder, load_embedder
+from mnemic.store.retrieve.hybrid import read_hop
+from mnemic.store.retrieve.models import SHIPPED_MODEL
 from mnemic.store.sqlite.store import SQLiteStore
-from mnemic.text.documents import USUAL, DocumentError, Limits, Parser, Sentence, find_files
+from mnemic.text.documents import DEFAULT_LIMITS, DocumentError, DocumentParser, Limits, Sentence, find_files
 
-ABOUT = 10_000  # passages that are looked through for documents to forget
+ABOUT_LIMIT = 10_000  # passages that `forget --about` may match
 
 ENGINES: dict[str, Callable[..., Store]] = {"sqlite": SQLiteStore, "postgresql": PostgresStore}
 
 
 class Hit(NamedTuple):
-    """A passage that a search found."""
+    """A passage that a search returned."""
 
     document: int
     name: str
     page: int | None
     text: str
     sentences: tuple[Sentence, ...]
-    weight: float  # its share of the read
+    weight: float  # of the softmax over all candidates
     score: float
 
 
 class Memory:
-    """A memory in a file or on a server, made when something is first remembered.
+    """A memory of documents in a file or on a server, created on first use.
 
     ``memory`` is a path, a name, an address such as postgresql://host/database#name, or None for
-    the project's or the person's own. ``embedder`` (one, or the name of one) is for a new memory;
-    one that is there has its own and refuses others: ``reindex`` changes it. ``reader`` (one, or
-    the name or the folder of one) answers from passages; with None an answer is a sentence.
+    the memory of the project or of the user. ``embedder`` (an object or a name) is for a new
+    memory; an existing memory refuses any but its own, and ``reindex`` changes it. ``reader`` (an
+    object, a name or a folder) answers from passages; with None an answer is a sentence.
     """
 
     def __init__(
@@ -69,25 +68,22 @@ class Memory:
         memory: str | Path | None = None,
         *,
         embedder: str | Embedder | None = None,
-        reader: str | Reader | None = SHIPPED,
+        reader: str | Reader | None = SHIPPED_MODEL,
     ) -> None:
-        self.path = locate(memory)
-        self.wanted = embedder
-        self.reader = reader_of(reader)
+        self.path = locate_memory(memory)
+        self.requested_embedder = embedder
+        self.reader = resolve_reader(reader)
 
     def __enter__(self) -> "Memory":
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file or the server; the next use opens it again."""
+        """Close the file or the connection; the next use opens it again."""
         if "store" in self.__dict__:
             self.store.close()
             del self.store
@@ -95,42 +91,45 @@ class Memory:
 
     @cached_property
     def store(self) -> Store:
-        return opened(self.path, create=False)
+        return open_store(self.path, create=False)
 
     @cached_property
     def embedder(self) -> Embedder | None:
-        """The embedder whose vectors the memory holds; an error if it is another one by now."""
-        known = self.store.model()
-        name = known.name if known else embed.NONE
-        found = chosen(name if self.wanted is None else self.wanted)
-        own = found.model if found else None
-        if own != known:
+        """The embedder that made the vectors of the memory; any other one is an error."""
+        stored_model = self.store.get_model()
+        name = stored_model.name if stored_model else NO_EMBEDDER
+        embedder = resolve_embedder(name if self.requested_embedder is None else self.requested_embedder)
+        model = embedder.model if embedder else None
+        if model != stored_model:
             raise StoreError(
-                f"{self.store.location} was written with {told(known)}, and this is {told(own)}: "
-                "their vectors cannot be compared. Nothing was changed; `mnemic reindex --embedder "
-                "NAME` makes them anew"
+                f"{self.store.location} was written with {describe_model(stored_model)}, and this "
+                f"is {describe_model(model)}: their vectors cannot be compared. Nothing was "
+                "changed; `mnemic reindex --embedder NAME` computes them again"
             )
-        return found
+        return embedder
 
-    def begin(self) -> None:
-        """Make the memory, unless it is there."""
-        there = size_of(self.path) if isinstance(self.path, Path) else "store" in self.__dict__
-        if not there:
-            self.wanted = self.wanted and (chosen(self.wanted) or embed.NONE)  # a mistake ends here
-            self.store = opened(self.path, create=True)
-        if self.store.begun():
+    def create_if_missing(self) -> None:
+        """Create the memory, unless it exists."""
+        exists = get_file_size(self.path) if isinstance(self.path, Path) else "store" in self.__dict__
+        if not exists:
+            # Raises here, before the memory is created, if there is no such embedder.
+            self.requested_embedder = self.requested_embedder and (
+                resolve_embedder(self.requested_embedder) or NO_EMBEDDER
+            )
+            self.store = open_store(self.path, create=True)
+        if self.store.is_initialized():
             return
-        found = chosen(SHIPPED if self.wanted is None else self.wanted)
-        with self.store.writing(), self.store.change():
-            if self.store.begun():  # another process was quicker
+        embedder = resolve_embedder(SHIPPED_MODEL if self.requested_embedder is None else self.requested_embedder)
+        with self.store.write_session(), self.store.transaction():
+            if self.store.is_initialized():  # by another process, meanwhile
                 return
-            self.store.set_model(found.model if found else None)
-        self.embedder = found
+            self.store.set_model(embedder.model if embedder else None)
+        self.embedder = embedder
 
     def remember(
         self, *paths: str | Path, include: Sequence[str] = (), exclude: Sequence[str] = ()
-    ) -> list[Step]:
-        """Remember files, and all files of folders; what happened to each of them."""
+    ) -> list[RememberStep]:
+        """Remember files and folders; return one step per file."""
         steps = self.remembering(paths, include=include, exclude=exclude)
         return [step for step in steps if step.outcome != "reading"]
 
@@ -140,36 +139,40 @@ class Memory:
         *,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
-        limits: Limits = USUAL,
-    ) -> Generator[Step, None, None]:
-        """As ``remember``, step by step. Stopped and begun again, it goes on where it was."""
-        found = find_files(paths, include=include, exclude=exclude)
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> Generator[RememberStep, None, None]:
+        """Remember files and folders, and yield each step.
+
+        After an interrupt, the same call resumes.
+        """
+        selection = find_files(paths, include=include, exclude=exclude)
         folders = [os.path.abspath(path) for path in paths if os.path.isdir(path)]
-        self.begin()
-        with self.store.writing(), Parser(limits) as parser:
-            finish(self.store)
-            work = Remembering(self.store, lambda: self.embedder, parser)
-            yield from work.files(found.files, found.closed)
-            yield from work.gone(folders)
+        self.create_if_missing()
+        with self.store.write_session(), DocumentParser(limits) as parser:
+            finish_scrub(self.store)
+            run = RememberRun(self.store, lambda: self.embedder, parser)
+            yield from run.remember_files(selection.files, selection.unreadable)
+            yield from run.remove_missing_files(folders)
 
     def note(self, text: str, title: str = "") -> int:
-        """Remember a text that lies in no file; the document's id."""
+        """Remember a text that is in no file; return the document's id."""
         return self.write_note(text, title, None)
 
     def write_note(self, text: str, title: str, previous: Document | None) -> int:
-        self.begin()
-        with self.store.writing():
-            told = (self.store, self.embedder, text, title, previous)
-            return retried(lambda: remember_note(*told))
+        """Store a note that may supersede a document; return its id."""
+        self.create_if_missing()
+        with self.store.write_session():
+            arguments = (self.store, self.embedder, text, title, previous)
+            return retry_call(lambda: remember_note(*arguments))
 
     def update(self, target: int | str | Path, text: str | None = None) -> int:
-        """Supersede a document by ``text``, or by what its file says now; the new one's id.
+        """Replace a document by ``text``, or by its file read again; return the new id.
 
         The old version stays in the history until it is forgotten.
         """
         old = self.document(target)
         if text is not None:
-            return self.write_note(text, old.title if old.kind == NOTE else "", old)
+            return self.write_note(text, old.title if old.kind == NOTE_KIND else "", old)
         if not old.places:
             raise StoreError(f"document {old.id} has no file to read again; give a new text")
         *_, last = self.remember(*old.places)
@@ -181,122 +184,127 @@ class Memory:
         self,
         question: str,
         *,
-        hops: int = HOPS,
-        passages: int = READ,
+        hops: int = DEFAULT_HOPS,
+        passages: int = DEFAULT_PASSAGES,
         lexical: float | None = None,
-        confidence: float = LEAST,
+        confidence: float = MIN_CONFIDENCE,
     ) -> Answer:
-        """The best answer the memory has, with its evidence.
+        """Answer a question with a quotation, and return it with its evidence.
 
-        Each hop reads ``passages`` sentence by sentence; the second and later ones ask with what
-        was found. ``lexical`` is the share of words, beside vectors, in what is read: what suits
-        the embedder, unless told. A reader's answer is given from a ``confidence`` on.
+        Each hop reads ``passages`` sentence by sentence; later hops add the best sentence to the
+        query. ``lexical`` is the weight of BM25 beside vectors, by default the embedder's. A
+        reader's answer must have at least this ``confidence``.
         """
-        how = Asking(hops, passages, lexical, confidence)
-        return ask(self.store, self.embedder, self.reader, question, how)
+        options = AskOptions(hops, passages, lexical, confidence)
+        return answer_question(self.store, self.embedder, self.reader, question, options)
 
-    def search(self, query: str, most: int = 10, lexical: float | None = None) -> list[Hit]:
-        """The passages that fit best."""
+    def search(self, query: str, limit: int = 10, lexical: float | None = None) -> list[Hit]:
+        """Return the passages that match a query best."""
         check_question(query)
-        hop = read(self.store, self.embedder, query, lexical=lexical)
-        found = []
-        for slot in self.store.slots(hop.best(most)):
-            name, scores = self.document(slot.document).name, hop.weights[slot.id]
+        hop = read_hop(self.store, self.embedder, query, bm25_weight=lexical)
+        hits = []
+        for slot in self.store.get_slots(hop.top_slots(limit)):
+            name, weight = self.document(slot.document).name, hop.weights[slot.id]
             page, text = slot.passage.page, slot.passage.text
-            own = (page, text, slot.passage.sentences, scores, hop.scores[slot.id])
-            found.append(Hit(slot.document, name, *own))
-        return found
+            fields = (page, text, slot.passage.sentences, weight, hop.scores[slot.id])
+            hits.append(Hit(slot.document, name, *fields))
+        return hits
 
-    def forget(self, *targets: int | str | Path, verify: bool = False) -> Forgotten:
-        """Forget documents, by id or path, with all older versions: nothing of them is left.
+    def forget(self, *targets: int | str | Path, verify: bool = False) -> ForgetResult:
+        """Erase documents, by id or path, with all their older versions.
 
-        ``verify`` looks for traces of them in the raw bytes of the memory's files.
+        ``verify`` searches the raw bytes of the memory's files for traces of them.
         """
-        chosen = [number for target in targets for number in self.meant(target)]
-        return forget(self.store, chosen, verify=verify)
+        document_ids = [document_id for target in targets for document_id in self.resolve_ids(target)]
+        return forget_documents(self.store, document_ids, verify=verify)
 
-    def meant(self, target: int | str | Path) -> list[int]:
-        """A folder stands for everything in it, all else for a document."""
+    def resolve_ids(self, target: int | str | Path) -> list[int]:
+        """Return the ids of a document, or of all documents in a folder."""
         if isinstance(target, int) or not os.path.isdir(target):
             return [self.document(target).id]
         root = os.path.join(os.path.abspath(target), "")
-        inside = {place.document for place in self.store.places() if place.path.startswith(root)}
-        if not inside:
+        document_ids = {record.document for record in self.store.list_file_records() if record.path.startswith(root)}
+        if not document_ids:
             raise StoreError(f"nothing of {target} is remembered; `mnemic memories` lists what is")
-        return sorted(inside)
+        return sorted(document_ids)
 
     def about(self, query: str) -> list[Document]:
-        """The documents that have a passage with every word of ``query``."""
-        slots = self.store.slots([one.slot for one in self.store.match(query, ABOUT, every=True)])
-        return [self.document(number) for number in sorted({slot.document for slot in slots})]
+        """Return the documents that have a passage with every word of ``query``."""
+        slots = self.store.get_slots(
+            [match.slot_id for match in self.store.search_bm25(query, ABOUT_LIMIT, require_all=True)]
+        )
+        return [self.document(document_id) for document_id in sorted({slot.document for slot in slots})]
 
     def document(self, target: int | str | Path) -> Document:
-        """A document by its id (12 or "12"), or by the path where it lies or lay last."""
+        """Return a document by its id (12 or "12") or its path."""
         if isinstance(target, int) or str(target).isdecimal():
-            found = self.store.document(int(str(target)))
-            if found is None:
+            document = self.store.get_document(int(str(target)))
+            if document is None:
                 raise StoreError(f"there is no document {target}; `mnemic memories` lists them")
-            return found
-        numbers = self.store.once_at(os.path.abspath(target))
-        if not numbers:
+            return document
+        document_ids = self.store.find_by_path(os.path.abspath(target))
+        if not document_ids:
             raise StoreError(f"nothing of {target} is remembered; `mnemic memories` lists what is")
-        return self.document(numbers[-1])
+        return self.document(document_ids[-1])
 
     def memories(self, *, retired: bool = False) -> list[Document]:
-        """What is remembered; also what is no longer read, if asked for."""
-        return list(self.store.documents(retired=retired))
+        """List the active documents, or with ``retired`` all documents."""
+        return list(self.store.list_documents(retired=retired))
 
-    def history(self, target: int | str | Path) -> tuple[list[Document], list[Event]]:
-        """All versions of a document, the oldest first, and what happened to them."""
-        versions = self.store.versions(self.document(target).id)
-        return versions, self.store.history([one.id for one in versions])
+    def history(self, target: int | str | Path) -> tuple[list[Document], list[HistoryEvent]]:
+        """Return all versions of a document, the oldest first, and their events."""
+        versions = self.store.list_versions(self.document(target).id)
+        return versions, self.store.list_events([version.id for version in versions])
 
     def text(self, target: int | str | Path) -> str:
-        """What a document says, or said until it was superseded: its passages, line by line."""
-        slots = self.store.slots_of(self.document(target).id)
+        """Return the text of a document, active or retired, one line per passage."""
+        slots = self.store.list_slots(self.document(target).id)
         return "\n".join(slot.passage.text for slot in slots)
 
-    def stats(self) -> Counts:
-        return self.store.count()
+    def stats(self) -> MemoryStats:
+        """Count documents, passages, vectors and bytes."""
+        return self.store.collect_stats()
 
-    def check(self) -> Checked:
-        """What is wrong with the memory, and what was left out because nobody can write now."""
-        return check(self.store)
+    def check(self) -> CheckReport:
+        """Check the memory; report faults and the checks that were skipped."""
+        return check_store(self.store)
 
     def reindex(self, embedder: str | Embedder | None = None) -> Iterator[tuple[int, int]]:
-        """Make missing vectors and keys, or all by another embedder; yields done and total.
+        """Compute missing vectors, or all with another embedder; yield done and total.
 
-        Stopped and begun again with the same one, it goes on where it was.
+        After an interrupt, a call with the same embedder resumes.
         """
-        known = self.store.model()
-        own = known.name if known else embed.NONE
-        found = chosen(own if embedder is None else embedder)
-        with self.store.writing():
-            self.wanted, self.embedder = found or embed.NONE, found
-            yield from reindex(self.store, found)
+        stored_model = self.store.get_model()
+        name = stored_model.name if stored_model else NO_EMBEDDER
+        new_embedder = resolve_embedder(name if embedder is None else embedder)
+        with self.store.write_session():
+            self.requested_embedder, self.embedder = new_embedder or NO_EMBEDDER, new_embedder
+            yield from reindex_store(self.store, new_embedder)
 
-    def export(self, path: str | Path) -> Iterator[exchange.Progress]:
-        """Write everything but vectors and keys as JSON lines."""
-        yield from exchange.write(self.store, Path(path))
+    def export(self, path: str | Path) -> Iterator[ExportProgress]:
+        """Export everything but vectors as JSON lines; yield the progress."""
+        yield from write_export(self.store, Path(path))
 
-    def take(self, path: str | Path) -> Iterator[exchange.Progress]:
-        """Add what another memory exported; nothing is begun for a file that is not whole."""
-        exchange.check(Path(path))
-        self.begin()
-        with self.store.writing():
-            yield from exchange.read(self.store, self.embedder, Path(path))
-
-
-def opened(place: Path | Address, *, create: bool) -> Store:
-    """The engine of a place."""
-    if isinstance(place, Address):
-        return PostgresStore(place, create=create)
-    return SQLiteStore(place, create=create)
+    def take(self, path: str | Path) -> Iterator[ExportProgress]:
+        """Import documents that ``export`` wrote; a damaged file is refused before any change."""
+        check_export(Path(path))
+        self.create_if_missing()
+        with self.store.write_session():
+            yield from import_export(self.store, self.embedder, Path(path))
 
 
-def chosen(wanted: str | Embedder) -> Embedder | None:
-    return embed.embedder(wanted) if isinstance(wanted, str) else wanted
+def open_store(location: Path | Address, *, create: bool) -> Store:
+    """Open the storage engine of a path or an address."""
+    if isinstance(location, Address):
+        return PostgresStore(location, create=create)
+    return SQLiteStore(location, create=create)
 
 
-def told(model: Model | None) -> str:
+def resolve_embedder(embedder: str | Embedder) -> Embedder | None:
+    """Load an embedder by its name; return an embedder as it is."""
+    return load_embedder(embedder) if isinstance(embedder, str) else embedder
+
+
+def describe_model(model: EmbeddingModel | None) -> str:
+    """Describe an embedding model for an error message."""
     return f"the embedder {model.name} ({model.hash[:12]})" if model else "no embedder"

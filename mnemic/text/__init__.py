@@ -1,40 +1,40 @@
-"""Strings to tokens and sentences, always with the character offsets that quote the text.
+"""Split strings into tokens and sentences, with character offsets that quote the text.
 
 A tokenizer comes from ``TOKENIZERS[kind](texts)``, which learns its vocabulary, or from
-``load(path)``, which reads any stored one, Hugging Face's included; ``Tokenizer`` is what all of
-them promise. ``load_subwords(folder)`` knows the vocab.txt of a BERT, too. ``sentences(text)`` cuts
-a text, English or Chinese, into spans that tile it.
+``load_tokenizer(path)``, which reads any saved one, Hugging Face's included; ``Tokenizer`` is the
+protocol of all of them. ``load_subword_tokenizer(folder)`` also reads the vocab.txt of a BERT.
+``split_sentences(text)`` splits a text, English or Chinese, into spans that cover it.
 """
 
 from collections.abc import Callable, Mapping
 
-from mnemic.text.chinese import share_of_han
-from mnemic.text.sentences import Span, sentences, trim
-from mnemic.text.tokenizers.contract import Encoded, Frame, Tokenizer
-from mnemic.text.tokenizers.huggingface import load_subwords
-from mnemic.text.tokenizers.load import load
-from mnemic.text.tokenizers.subwords import Subwords
+from mnemic.text.chinese import han_fraction
+from mnemic.text.sentences import Span, split_sentences, trim_span
+from mnemic.text.tokenizers.contract import Encoding, SpecialTokens, Tokenizer
+from mnemic.text.tokenizers.huggingface import load_subword_tokenizer
+from mnemic.text.tokenizers.load import load_tokenizer
+from mnemic.text.tokenizers.subwords import SubwordTokenizer
 from mnemic.text.tokenizers.trainers import TRAINERS
-from mnemic.text.tokenizers.words import Words
-from mnemic.text.windows import Room, Windowed, WindowError
+from mnemic.text.tokenizers.words import WordTokenizer
+from mnemic.text.windows import WindowedText, WindowError, WindowOptions
 
-TOKENIZERS: Mapping[str, Callable[..., Tokenizer]] = {"words": Words.of, **TRAINERS}
+TOKENIZERS: Mapping[str, Callable[..., Tokenizer]] = {"words": WordTokenizer.from_texts, **TRAINERS}
 
 __all__ = [
     "TOKENIZERS",
     "TRAINERS",
-    "Encoded",
-    "Frame",
-    "Room",
+    "Encoding",
     "Span",
-    "Subwords",
+    "SpecialTokens",
+    "SubwordTokenizer",
     "Tokenizer",
     "WindowError",
-    "Windowed",
-    "Words",
-    "load",
-    "load_subwords",
-    "sentences",
-    "share_of_han",
-    "trim",
+    "WindowOptions",
+    "WindowedText",
+    "WordTokenizer",
+    "han_fraction",
+    "load_subword_tokenizer",
+    "load_tokenizer",
+    "split_sentences",
+    "trim_span",
 ]

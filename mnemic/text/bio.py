@@ -4,28 +4,28 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Entity(NamedTuple):
-    """A kind and the words it spans, from ``first`` to ``last``, both in it."""
+class EntitySpan(NamedTuple):
+    """An entity's kind and its words, from ``first`` to ``last`` inclusive."""
 
     kind: str
     first: int
     last: int
 
 
-def entities(tags: Sequence[str]) -> list[Entity]:
-    """The entities in a row of tags B-…, I-… and O.
+def decode_bio_tags(tags: Sequence[str]) -> list[EntitySpan]:
+    """Decode a sequence of BIO tags (B-…, I-… and O) into entity spans.
 
-    As in seqeval's default, an I- that continues nothing of its kind begins an entity.
+    As in seqeval's default, an I- that continues no entity of its kind begins one.
     """
-    found: list[Entity] = []
-    before = "O"
-    for place, tag in enumerate(tags):
+    entities: list[EntitySpan] = []
+    previous_tag = "O"
+    for index, tag in enumerate(tags):
         kind = tag[2:]
         if tag != "O":
-            goes_on = tag.startswith("I-") and before != "O" and before[2:] == kind
-            if goes_on:
-                found[-1] = found[-1]._replace(last=place)
+            continues_entity = tag.startswith("I-") and previous_tag != "O" and previous_tag[2:] == kind
+            if continues_entity:
+                entities[-1] = entities[-1]._replace(last=index)
             else:
-                found.append(Entity(kind, place, place))
-        before = tag
-    return found
+                entities.append(EntitySpan(kind, index, index))
+        previous_tag = tag
+    return entities

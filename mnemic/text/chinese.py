@@ -1,4 +1,4 @@
-"""Which characters are Chinese, and which texts."""
+"""Detect Chinese characters and Chinese texts."""
 
 import re
 
@@ -8,7 +8,10 @@ HAN = "\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _IDEOGRAPH = re.compile(f"[{HAN}]")
 
 
-def share_of_han(text: str) -> float:
-    """How much of ``text`` is Chinese: the share among its letters and digits, 0.0 without any."""
+def han_fraction(text: str) -> float:
+    """Return the fraction of a text's letters and digits that are Chinese characters.
+
+    0.0 for a text without letters and digits.
+    """
     letters = sum(map(str.isalnum, text))
     return len(_IDEOGRAPH.findall(text)) / letters if letters else 0.0

@@ -1,7 +1,8 @@
-"""The keys of a text: stretches of it, about its sentences, that have a vector each.
+"""Split a text's tokens into sentence spans, each of which gets its own vector.
 
-A network's keys must be cut in use as they were in training, where nothing but a tokenizer is
-installed; so the rule is simpler than that of ``sentences``, and what it gets wrong does no harm.
+A network's sentence spans must be cut in use as they were in training, where nothing but a
+tokenizer is installed; so the rule is simpler than that of ``split_sentences``, and its errors do
+no harm.
 """
 
 import re
@@ -9,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-LEAST = 5  # tokens of a key: fewer are an initial, a number, or say little alone
+MIN_TOKENS = 5  # per span: fewer are an initial or a number, or mean little alone
 
 _END = re.compile(
     r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]*[^\W_a-z])"  # a stop, then no small letter
@@ -17,12 +18,15 @@ _END = re.compile(
 )
 
 
-def key_lengths(text: str, offsets: Sequence[tuple[int, int]]) -> list[int]:
-    """How many of a text's tokens each of its keys has, in order. Every text has a key."""
+def count_sentence_tokens(text: str, offsets: Sequence[tuple[int, int]]) -> list[int]:
+    """Split a text's tokens by sentence and return the number of tokens in each.
+
+    ``offsets`` are the tokens' character offsets. Every text has at least one span.
+    """
     starts = [start for start, _ in offsets]
-    ends = [bisect_left(starts, found.end()) for found in _END.finditer(text)]
+    ends = [bisect_left(starts, match.end()) for match in _END.finditer(text)]
     cuts = [0]
     for end in ends:
-        if end - cuts[-1] >= LEAST and len(starts) - end >= LEAST:
+        if end - cuts[-1] >= MIN_TOKENS and len(starts) - end >= MIN_TOKENS:
             cuts.append(end)
     return [end - start for start, end in pairwise([*cuts, len(starts)])]

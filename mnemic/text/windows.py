@@ -1,168 +1,184 @@
-"""Texts longer than an encoder's room, read in overlapping windows: nothing is cut off silently.
+"""Split texts longer than an encoder's input into overlapping windows; nothing is lost silently.
 
-A *window* is a stretch of a text's tokens with the special tokens around it and, where the text
-comes with a question or a partner, that other text before or behind it, whole in every window.
+A *window* holds a range of a text's tokens with the special tokens around it and, where the text
+comes with a question or a partner, that other text in full before or after it.
 """
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from mnemic.text.tokenizers.contract import Encoded, Frame, Tokenizer
+from mnemic.text.tokenizers.contract import Encoding, SpecialTokens, Tokenizer
 
-Text = str | Encoded  # a string, or what ``encode`` made of it without special tokens
+Text = str | Encoding  # a string, or its encoding without special tokens
 Truncation = Literal["windows", "first", "error"]
-CHOICES: tuple[Truncation, ...] = ("windows", "first", "error")
+TRUNCATIONS: tuple[Truncation, ...] = ("windows", "first", "error")
 
 
 class WindowError(ValueError):
-    """A text does not fit; the message names the lengths."""
+    """A text does not fit into its windows; the message states the lengths."""
 
 
-class Stretch(NamedTuple):
-    """Which tokens of a text a window holds, half open."""
+class TokenRange(NamedTuple):
+    """A range of a text's tokens, half open."""
 
     start: int
     end: int
 
 
 class Window(NamedTuple):
-    """A window as a network reads it."""
+    """One window of a text: token ids ready for an encoder."""
 
     ids: list[int]
     segments: list[int]
-    place: int  # where in ids the first token of the text stands
-    held: Stretch  # which tokens of the text stand there
+    text_start: int  # index in ids of the first token of the text
+    token_range: TokenRange  # the tokens of the text in this window
 
 
-class Windowed(NamedTuple):
-    """A text in windows. ``offsets`` are of all its tokens, into the string as it was given.
+class WindowedText(NamedTuple):
+    """A text split into windows; ``offsets`` are the character offsets of all its tokens.
 
-    They are as many as came in: none for a text that was encoded without them.
+    A text that was encoded without offsets has none here.
     """
 
     windows: list[Window]
     offsets: list[tuple[int, int]]
-    seen: int  # tokens that are in some window, with those of the other text
-    total: int  # tokens there are, with those of the other text
+    covered_tokens: int  # tokens in any window, the partner's included
+    total_tokens: int  # all tokens, the partner's included
 
 
-class Room(NamedTuple):
-    """How texts are read: ``length`` tokens a window, special ones too; ``overlap`` are shared.
+class WindowOptions(NamedTuple):
+    """Options for windows: maximum length, overlap, and treatment of longer texts.
 
-    ``truncation`` says what happens to a text with more: it is read in ``windows``, or only its
-    ``first`` window is (and every result says so), or it is an ``error``.
+    A window has at most ``max_tokens`` tokens, special ones included; neighbors share ``overlap``
+    tokens. With ``truncation`` "windows" a longer text is read in several windows, with "first"
+    only its first window is read (and every result says so), with "error" it is an error.
     """
 
-    length: int
+    max_tokens: int
     overlap: int
     truncation: Truncation = "windows"
 
-    def check(self) -> "Room":
-        whole = isinstance(self.length, int) and isinstance(self.overlap, int)
-        if not whole or self.length < 1 or self.overlap < 0:
-            came = f"{self.length} and {self.overlap}"
-            raise WindowError(
-                f"length is at least 1 token and overlap at least 0, whole numbers, not {came}"
-            )
-        if self.truncation not in CHOICES:
-            raise WindowError(f"truncation is one of {', '.join(CHOICES)}, not {self.truncation!r}")
+    def check(self) -> "WindowOptions":
+        """Raise ``WindowError`` if an option is invalid; return the options."""
+        are_integers = isinstance(self.max_tokens, int) and isinstance(self.overlap, int)
+        if not are_integers or self.max_tokens < 1 or self.overlap < 0:
+            values = f"{self.max_tokens} and {self.overlap}"
+            raise WindowError(f"length is at least 1 token and overlap at least 0, whole numbers, not {values}")
+        if self.truncation not in TRUNCATIONS:
+            raise WindowError(f"truncation is one of {', '.join(TRUNCATIONS)}, not {self.truncation!r}")
         return self
 
 
-def stretches(total: int, room: int, overlap: int) -> list[Stretch]:
-    """Cut ``total`` tokens into stretches of ``room``; neighbours share exactly ``overlap``.
+def split_token_ranges(num_tokens: int, max_tokens: int, overlap: int) -> list[TokenRange]:
+    """Split ``num_tokens`` tokens into ranges of ``max_tokens``; neighbors share ``overlap``.
 
-    The last one may be shorter, yet always holds a token that no other does. A text without tokens
-    has one empty stretch.
+    The last one may be shorter, but always holds a token that no other does. A text without tokens
+    has one empty range.
     """
-    assert 0 <= overlap < room
-    starts = range(0, max(total - overlap, 1), room - overlap)
-    return [Stretch(start, min(start + room, total)) for start in starts]
+    assert 0 <= overlap < max_tokens
+    starts = range(0, max(num_tokens - overlap, 1), max_tokens - overlap)
+    return [TokenRange(start, min(start + max_tokens, num_tokens)) for start in starts]
 
 
-def owners(windows: Sequence[Stretch]) -> list[int]:
-    """For each token the window in which it stands farthest from where the text was cut.
+def assign_tokens(windows: Sequence[TokenRange]) -> list[int]:
+    """Assign each token to the window in which it has the most context.
 
-    There it has most context on both sides. The text's own two ends are no cuts; of equally good
-    windows the first is taken.
+    That is the window in which the token is farthest from a cut. The text's two ends are not cuts;
+    of equally good windows the first is taken.
     """
     total = max((end for _, end in windows), default=0)
-    owner, best = [0] * total, [-1] * total
+    best_window, best_context = [0] * total, [-1] * total
     for number, (start, end) in enumerate(windows):
         for token in range(start, end):
-            left = token - start if start else total
-            right = end - 1 - token if end < total else total
-            if min(left, right) > best[token]:
-                owner[token], best[token] = number, min(left, right)
-    return owner
+            left_context = token - start if start else total
+            right_context = end - 1 - token if end < total else total
+            if min(left_context, right_context) > best_context[token]:
+                best_window[token], best_context[token] = number, min(left_context, right_context)
+    return best_window
 
 
-def window(
+def make_windows(
     tokenizer: Tokenizer,
     text: Text,
-    room: Room,
+    options: WindowOptions,
     *,
-    beside: Text | None = None,
-    before: bool = False,
-) -> Windowed:
-    """Cut ``text`` into windows, each with the whole of ``beside``: ``before`` it, or behind."""
-    found = encoded(tokenizer, text)
-    other = None if beside is None else encoded(tokenizer, beside).ids
-    frame = tokenizer.frame(pair=beside is not None)
-    taken = len(other or [])
-    own, total = room.check().length - sum(map(len, frame)) - taken, len(found.ids)
-    if own < total or own < 0:
-        check_long(room, own, total, taken)
-    held = stretches(total, max(own, 1), room.overlap if own < total else 0)
-    if room.truncation == "first":
-        held = held[:1]
-    windows = [framed(found.ids[a:b], other, frame, Stretch(a, b), before=before) for a, b in held]
-    return Windowed(windows, found.offsets, held[-1].end + taken, total + taken)
+    partner: Text | None = None,
+    partner_first: bool = False,
+) -> WindowedText:
+    """Split a text into windows, each with the special tokens and the whole partner text.
+
+    The partner, such as a question, comes after the text, or before it if ``partner_first``.
+    """
+    encoding = encode_if_string(tokenizer, text)
+    partner_ids = None if partner is None else encode_if_string(tokenizer, partner).ids
+    specials = tokenizer.special_tokens(pair=partner is not None)
+    partner_tokens = len(partner_ids or [])
+    capacity, num_tokens = (options.check().max_tokens - sum(map(len, specials)) - partner_tokens, len(encoding.ids))
+    if capacity < num_tokens or capacity < 0:
+        check_splittable(options, capacity, num_tokens, partner_tokens)
+    ranges = split_token_ranges(num_tokens, max(capacity, 1), options.overlap if capacity < num_tokens else 0)
+    if options.truncation == "first":
+        ranges = ranges[:1]
+    windows = [
+        build_window(encoding.ids[a:b], partner_ids, specials, TokenRange(a, b), partner_first=partner_first)
+        for a, b in ranges
+    ]
+    return WindowedText(windows, encoding.offsets, ranges[-1].end + partner_tokens, num_tokens + partner_tokens)
 
 
-def check_long(room: Room, own: int, total: int, taken: int) -> None:
-    """Whether a text that is longer than its room may, and can, be read in several windows."""
-    whole = f"a text has {total} tokens" + (f" beside another of {taken}" if taken else "")
-    there = f"a window of {room.length} has room for {max(own, 0)} of them"
-    if room.truncation == "error":
+def check_splittable(options: WindowOptions, capacity: int, num_tokens: int, partner_tokens: int) -> None:
+    """Raise ``WindowError`` unless a long text may and can be split into windows.
+
+    ``capacity`` is the number of the text's tokens that one window can hold.
+    """
+    problem = f"a text has {num_tokens} tokens" + (f" beside another of {partner_tokens}" if partner_tokens else "")
+    limit = f"a window of {options.max_tokens} has room for {max(capacity, 0)} of them"
+    if options.truncation == "error":
+        raise WindowError(f'{problem}; {limit}: give a larger length, or truncation="windows" to read it in several')
+    if capacity <= options.overlap:
         raise WindowError(
-            f'{whole}; {there}: give a larger length, or truncation="windows" to read it in several'
-        )
-    if own <= room.overlap:
-        raise WindowError(
-            f"{whole}; {there}, which must be more than the overlap of {room.overlap}: give a "
+            f"{problem}; {limit}, which must be more than the overlap of {options.overlap}: give a "
             "larger length, a smaller overlap or shorter texts"
         )
 
 
-def framed(
-    ids: list[int], other: list[int] | None, frame: Frame, held: Stretch, *, before: bool
+def build_window(
+    ids: list[int],
+    partner_ids: list[int] | None,
+    specials: SpecialTokens,
+    token_range: TokenRange,
+    *,
+    partner_first: bool,
 ) -> Window:
-    """Both texts within their special tokens, in their order; segment 1 is the second one."""
-    left, right = (other or [], ids) if before else (ids, other or [])
-    head = [*frame.before, *left, *frame.between]
-    tail = [*right, *frame.after]
-    place = len(head) if before else len(frame.before)
-    return Window(head + tail, [0] * len(head) + [int(other is not None)] * len(tail), place, held)
+    """Build a window from the text's ids, the partner's ids and the special tokens.
+
+    Segment 1 is the second of the two texts.
+    """
+    first, second = (partner_ids or [], ids) if partner_first else (ids, partner_ids or [])
+    head = [*specials.before, *first, *specials.between]
+    tail = [*second, *specials.after]
+    text_start = len(head) if partner_first else len(specials.before)
+    return Window(head + tail, [0] * len(head) + [int(partner_ids is not None)] * len(tail), text_start, token_range)
 
 
-def encoded(tokenizer: Tokenizer, text: Text) -> Encoded:
+def encode_if_string(tokenizer: Tokenizer, text: Text) -> Encoding:
+    """Encode a string without special tokens; return an encoding as it is."""
     return tokenizer.encode(text, special=False) if isinstance(text, str) else text
 
 
-def window_alone(tokenizer: Tokenizer, text: Text, room: Room) -> Windowed:
-    """A text by itself."""
-    return window(tokenizer, text, room, before=False)
+def make_text_windows(tokenizer: Tokenizer, text: Text, options: WindowOptions) -> WindowedText:
+    """Split a single text into windows."""
+    return make_windows(tokenizer, text, options, partner_first=False)
 
 
-def window_question(tokenizer: Tokenizer, question: Text, text: Text, room: Room) -> Windowed:
-    """A text that is asked about: the question stands before every window of it."""
-    return window(tokenizer, text, room, beside=question, before=True)
+def make_question_windows(tokenizer: Tokenizer, question: Text, text: Text, options: WindowOptions) -> WindowedText:
+    """Split a text into windows, each with the question before it."""
+    return make_windows(tokenizer, text, options, partner=question, partner_first=True)
 
 
-def window_pair(tokenizer: Tokenizer, first: Text, second: Text, room: Room) -> Windowed:
-    """Two texts that are compared: the longer one is cut, the other is whole in every window."""
-    both = encoded(tokenizer, first), encoded(tokenizer, second)
-    if len(both[1].ids) >= len(both[0].ids):
-        return window(tokenizer, both[1], room, beside=both[0], before=True)
-    return window(tokenizer, both[0], room, beside=both[1])
+def make_pair_windows(tokenizer: Tokenizer, first: Text, second: Text, options: WindowOptions) -> WindowedText:
+    """Split the longer of two texts into windows, each with the whole shorter one."""
+    encodings = encode_if_string(tokenizer, first), encode_if_string(tokenizer, second)
+    if len(encodings[1].ids) >= len(encodings[0].ids):
+        return make_windows(tokenizer, encodings[1], options, partner=encodings[0], partner_first=True)
+    return make_windows(tokenizer, encodings[0], options, partner=encodings[1])

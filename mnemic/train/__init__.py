@@ -1,1 +1,1 @@
-"""Training: from a recipe to a checkpoint."""
+"""Train networks: from a recipe to a checkpoint."""

@@ -1,4 +1,4 @@
-"""Many processes, started by torchrun, as one training; and few threads for what is small."""
+"""Choose the device, join torchrun's process group, and limit CPU threads."""
 
 import os
 
@@ -8,11 +8,11 @@ from torch import nn
 
 from mnemic.recipe import ConfigError
 
-SMALL = 2_000_000  # weights; below that, threads wait for each other longer than they work
+MAX_SINGLE_THREAD_WEIGHTS = 2_000_000  # below that, threads wait longer than they work
 
 
-def start_processes(device: str) -> torch.device:
-    """Join the other processes if torchrun started this one; the device this one uses."""
+def init_distributed(device: str) -> torch.device:
+    """Join torchrun's process group, if there is one; return this process's device."""
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device.startswith("cuda") and not torch.cuda.is_available():
@@ -28,8 +28,11 @@ def start_processes(device: str) -> torch.device:
         raise ConfigError(f"no device {device!r}; give cpu, cuda or auto") from None
 
 
-def spare_threads(network: nn.Module) -> None:
-    """One thread for a small network on a CPU: beside other work more of them only wait."""
-    weights = list(network.parameters())
-    if weights[0].device.type == "cpu" and sum(p.numel() for p in weights) < SMALL:
+def limit_threads(network: nn.Module) -> None:
+    """Use one CPU thread for a small network; more threads would only wait."""
+    parameters = list(network.parameters())
+    if (
+        parameters[0].device.type == "cpu"
+        and sum(p.numel() for p in parameters) < MAX_SINGLE_THREAD_WEIGHTS
+    ):
         torch.set_num_threads(1)

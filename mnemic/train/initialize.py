@@ -1,8 +1,8 @@
-"""The network a run begins with: from dice, or with weights that are already there.
+"""Initialize a network at random or from trained weights; check recipes.
 
-``model.start`` names a folder whose encoder a new network takes over, weight by weight, and with
-``model.takes`` its memory or its response, too: training in stages, from weights alone. It is read
-when a run begins and never again: a checkpoint needs no other folder.
+``model.start`` names a folder whose encoder is copied into a new network; ``model.takes`` adds its
+memory or its response: training in stages, from weights alone. The folder is only read when a run
+starts: a checkpoint needs no other folder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,164 +15,179 @@ from torch import Tensor, nn
 from mnemic.checkpoint.atomic_files import CheckpointError
 from mnemic.checkpoint.folder import (
     RECIPE,
-    fill,
-    locate,
-    read_described,
+    find_checkpoint,
+    load_weights,
+    read_metadata,
     read_weights,
     weights_of,
 )
-from mnemic.data import IN_TURN, LONG, RESPONSE_OF
+from mnemic.data import SEQUENTIAL_WINDOW_KINDS, SEGMENT_KINDS, RESPONSE_OF
 from mnemic.data.contract import Sizes
 from mnemic.data.knowledge.dataset import KnowledgeFolder
-from mnemic.encode import WHOLE
-from mnemic.encode.huggingface.read import CONFIG, load_encoder, read_json
-from mnemic.encode.huggingface.shape import parts_of, shape_of_config
-from mnemic.memory.kv_memnn import KeyValue
-from mnemic.models import assemble, check_parts
+from mnemic.encode import TEXT_KINDS
+from mnemic.encode.huggingface.read import CONFIG_FILE, load_encoder, read_json
+from mnemic.encode.huggingface.shape import encoder_options, shape_from_config
+from mnemic.memory.kv_memnn import KeyValueMemory
+from mnemic.models import build_model, check_parts_fit
 from mnemic.objectives import OBJECTIVES
-from mnemic.recipe import ConfigError, Recipe, build, listed, merge, named, override
-from mnemic.train.freeze import fixed_parts
+from mnemic.recipe import (
+    ConfigError,
+    Recipe,
+    build,
+    join_words,
+    merge_recipes,
+    override,
+    parameters_of,
+)
+from mnemic.train.freeze import find_modules
 from mnemic.train.phases import Phase
-from mnemic.train.sampler import dice_of
+from mnemic.train.sampler import make_generator
 
-TAKEN = ("encode", "mass", "memory", "respond")  # what a network may take over from another
-LAYERS = "encode.stack.blocks."  # before the names of the weights of an encoder's layers
+COPYABLE_PARTS = ("encode", "mass", "memory", "respond")  # from ``model.start``
+LAYER_PREFIX = "encode.stack.blocks."  # of the weights of an encoder's layers
 
 
-def new_network(model: dict[str, Any], sizes: Sizes, seed: int) -> Any:
-    """A network with the weights of a seed; the global dice are left as they were."""
+def build_network(model: dict[str, Any], sizes: Sizes, seed: int) -> Any:
+    """Build a network with random weights from a seed; the global generator is unchanged."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(dice_of(seed, "weights").initial_seed())
-        return assemble(model, sizes)
+        torch.manual_seed(make_generator(seed, "weights").initial_seed())
+        return build_model(model, sizes)
 
 
-def begun(model: dict[str, Any], sizes: Sizes, seed: int) -> Any:
-    """As ``new_network``, with the parts of ``model.start`` where the recipe names one."""
-    network, parts = new_network(model, sizes, seed), model.get("takes", ["encode"])
-    if not isinstance(parts, list) or not parts or not {*parts} <= {*TAKEN}:
-        raise ConfigError(f"model.takes is a list of some of {listed(TAKEN)}, not {parts!r}")
+def initialize_network(model: dict[str, Any], sizes: Sizes, seed: int) -> Any:
+    """Build a network and copy the parts of ``model.start``, if the recipe names one."""
+    network, parts = build_network(model, sizes, seed), model.get("takes", ["encode"])
+    if not isinstance(parts, list) or not parts or not {*parts} <= {*COPYABLE_PARTS}:
+        raise ConfigError(
+            f"model.takes is a list of some of {join_words(COPYABLE_PARTS)}, not {parts!r}"
+        )
     if "start" not in model:
         if "takes" in model:
             raise ConfigError("model.takes is for a network that begins with another: --start DIR")
         return network
     if not isinstance(model["start"], str) or not model["start"]:
         raise ConfigError(f"model.start is a folder with weights, not {model['start']!r}")
-    take_over(network, parts, Path(model["start"]).expanduser())
+    copy_parts(network, parts, Path(model["start"]).expanduser())
     return network
 
 
-def with_start(recipe: Recipe, folder: Path) -> Recipe:
-    """The recipe with the encoder and the tokenizer of a folder, which it begins with.
+def start_recipe_from(recipe: Recipe, folder: Path) -> Recipe:
+    """Set a recipe's encoder, tokenizer and initial weights to those of a folder.
 
-    Its width and its ``model.encode`` become those of the folder, a checkpoint of ours or a
-    Hugging Face folder; what the recipe says of dropout stays. What its ``[started]`` says takes
-    the place of the rest: weights that are already there want a smaller rate than those from dice.
+    The folder is a checkpoint or a Hugging Face folder. The recipe's width and ``model.encode``
+    become those of the folder, except for dropout. The recipe's ``[started]`` table overrides its
+    other settings, since trained weights need a smaller learning rate than random ones.
     """
-    if (folder / CONFIG).is_file():
-        shape = shape_of_config(read_json(folder / CONFIG), folder / CONFIG)
-        place, width = folder, shape.width
-        encode: Any = {"kind": "transformer", **parts_of(shape)}
+    if (folder / CONFIG_FILE).is_file():
+        shape = shape_from_config(read_json(folder / CONFIG_FILE), folder / CONFIG_FILE)
+        checkpoint_folder, width = folder, shape.width
+        encode: Any = {"kind": "transformer", **encoder_options(shape)}
     else:
-        place = start_of(folder)
-        model = read_described(place / RECIPE)["recipe"]["model"]
+        checkpoint_folder = find_start_checkpoint(folder)
+        model = read_metadata(checkpoint_folder / RECIPE)["recipe"]["model"]
         width, encode = model["width"], model["encode"]
-        if encode.get("kind") in WHOLE:
+        if encode.get("kind") in TEXT_KINDS:
             raise ConfigError(
                 f"{folder} holds a network whose encoder is of kind {encode['kind']!r}, which reads"
                 " the sentences of stories; --start takes one that reads tokens, such as a BERT"
             )
-    encode = own_dropout(encode, recipe["model"].get("encode", {}))
-    where = {"kind": "stored", "folder": str(place)}
-    given = {"model.width": width, "model.encode": encode, "model.start": str(folder)}
-    own = {key: value for key, value in recipe.items() if key != "started"}
-    recipe = merge(own, recipe.get("started", {}))
-    for key, value in (given | {"data.tokenizer": where}).items():
+    encode = copy_dropout(encode, recipe["model"].get("encode", {}))
+    tokenizer = {"kind": "stored", "folder": str(checkpoint_folder)}
+    start_settings = {"model.width": width, "model.encode": encode, "model.start": str(folder)}
+    base = {key: value for key, value in recipe.items() if key != "started"}
+    recipe = merge_recipes(base, recipe.get("started", {}))
+    for key, value in (start_settings | {"data.tokenizer": tokenizer}).items():
         recipe = override(recipe, key, value)
     return recipe
 
 
-def own_dropout(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """A piece of recipe with another's dropout, wherever both say something of it."""
-    found = dict(theirs)
-    for key in theirs.keys() & ours.keys():
+def copy_dropout(encoder: Mapping[str, Any], dropout_source: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy the dropout settings of ``dropout_source`` into the settings of an encoder.
+
+    Only keys that both have are copied.
+    """
+    merged = dict(encoder)
+    for key in encoder.keys() & dropout_source.keys():
         if key == "dropout":
-            found[key] = ours[key]
-        elif isinstance(theirs[key], Mapping) and isinstance(ours[key], Mapping):
-            found[key] = own_dropout(theirs[key], ours[key])
-    return found
+            merged[key] = dropout_source[key]
+        elif isinstance(encoder[key], Mapping) and isinstance(dropout_source[key], Mapping):
+            merged[key] = copy_dropout(encoder[key], dropout_source[key])
+    return merged
 
 
-def start_of(folder: Path) -> Path:
-    """Where the checkpoint is that a run begins with."""
+def find_start_checkpoint(folder: Path) -> Path:
+    """Find the checkpoint that a run starts from."""
     try:
-        return locate(folder)
+        return find_checkpoint(folder)
     except CheckpointError:
-        what = "has neither" if folder.is_dir() else "is no folder: there is neither"
+        problem = "has neither" if folder.is_dir() else "is no folder: there is neither"
         raise CheckpointError(
-            f"cannot start from {str(folder)!r}, which {what} the checkpoint of a run nor the "
-            f"{CONFIG} of a Hugging Face folder"
+            f"cannot start from {str(folder)!r}, which {problem} the checkpoint of a run nor the "
+            f"{CONFIG_FILE} of a Hugging Face folder"
         ) from None
 
 
-def take_over(network: nn.Module, parts: Sequence[str], folder: Path) -> None:
-    """Give some parts the weights of those in ``folder``; every name and shape must agree.
+def copy_parts(network: nn.Module, parts: Sequence[str], folder: Path) -> None:
+    """Copy the weights of some parts from ``folder``; every name and shape must agree.
 
-    An encoder of fewer layers takes the first ones.
+    An encoder with fewer layers gets the first ones.
     """
-    wanted, given = weights_of(network), weights_in(folder)
-    for part in parts:
-        for which, names in (("this network", wanted), (str(folder), given)):
-            if not any(part_of(name) == part for name in names):
-                raise ConfigError(f"model.takes names {part!r}, which {which} does not have")
-    taken = {
+    network_weights, start_weights = weights_of(network), read_start_weights(folder)
+    for part_name in parts:
+        for owner, names in (("this network", network_weights), (str(folder), start_weights)):
+            if not any(part_of(name) == part_name for name in names):
+                raise ConfigError(f"model.takes names {part_name!r}, which {owner} does not have")
+    copied = {
         name: weight
-        for name, weight in given.items()
-        if part_of(name) in parts and (name in wanted or not name.startswith(LAYERS))
+        for name, weight in start_weights.items()
+        if part_of(name) in parts and (name in network_weights or not name.startswith(LAYER_PREFIX))
     }
-    kept = {name: weight for name, weight in wanted.items() if part_of(name) not in parts}
-    fill(network, kept | taken, folder)
+    unchanged = {
+        name: weight for name, weight in network_weights.items() if part_of(name) not in parts
+    }
+    load_weights(network, unchanged | copied, folder)
 
 
 def part_of(name: str) -> str:
-    """The part of a network that a weight belongs to."""
+    """The part of a network that a weight belongs to, such as ``encode``."""
     return name.partition(".")[0]
 
 
-def weights_in(folder: Path) -> dict[str, Tensor]:
-    """The weights of the network in a folder, by the names ours have.
+def read_start_weights(folder: Path) -> dict[str, Tensor]:
+    """Read the weights of the network in a folder, under mnemic's names.
 
-    A run or a checkpoint of ours, or a Hugging Face folder, which has a ``config.json`` and nothing
-    but an encoder.
+    The folder is a run, a checkpoint, or a Hugging Face folder, which has a ``config.json`` and
+    only an encoder.
     """
-    if (folder / CONFIG).is_file():
-        own = weights_of(load_encoder(folder).encoder)
-        return {f"encode.{name}": weight for name, weight in own.items()}
-    place = start_of(folder)
-    if not (place / RECIPE).is_file():
-        raise CheckpointError(f"{place} holds no network: no {RECIPE}")
-    described = read_described(place / RECIPE)
-    network = assemble(described["recipe"]["model"], described["sizes"])
-    return read_weights(place, described, weights_of(network))
+    if (folder / CONFIG_FILE).is_file():
+        weights = weights_of(load_encoder(folder).encoder)
+        return {f"encode.{name}": weight for name, weight in weights.items()}
+    checkpoint_folder = find_start_checkpoint(folder)
+    if not (checkpoint_folder / RECIPE).is_file():
+        raise CheckpointError(f"{checkpoint_folder} holds no network: no {RECIPE}")
+    metadata = read_metadata(checkpoint_folder / RECIPE)
+    network = build_model(metadata["recipe"]["model"], metadata["sizes"])
+    return read_weights(checkpoint_folder, metadata, weights_of(network))
 
 
 def check_kinds(recipe: Recipe) -> None:
-    """Whether data, response and objective are of the same kind."""
+    """Raise an error if the kinds of data, model, response and objective do not fit."""
     model, data = recipe["model"], recipe["data"]
     kind, has_memory = data.get("kind"), "memory" in model
-    carries = "carry" in model
-    if kind in LONG and not carries:
+    has_carry = "carry" in model
+    if kind in SEGMENT_KINDS and not has_carry:
         raise ConfigError(
             f"data of kind {kind!r} is read in segments: add model.carry, as in recipe bert-mass"
         )
-    if carries and kind not in LONG + IN_TURN:
-        known = listed(LONG + IN_TURN)
+    if has_carry and kind not in SEGMENT_KINDS + SEQUENTIAL_WINDOW_KINDS:
+        known = join_words(SEGMENT_KINDS + SEQUENTIAL_WINDOW_KINDS)
         raise ConfigError(f"model.carry reads in segments: data.kind is {known}, not {kind!r}")
-    if kind in LONG:
-        check_silent(model, recipe["objective"])
+    if kind in SEGMENT_KINDS:
+        check_quote_losses(model, recipe["objective"])
         return
-    check_slots(model.get("memory"), data)
-    if carries:
-        check_in_turn(data)
+    check_memory_slots(model.get("memory"), data)
+    if has_carry:
+        check_segment_windows(data)
     elif (kind in RESPONSE_OF) == has_memory:
         raise ConfigError(
             f"data of kind {kind!r} is read in windows, without a memory: leave model.memory out"
@@ -181,20 +196,23 @@ def check_kinds(recipe: Recipe) -> None:
         )
     if kind not in RESPONSE_OF:
         return
-    respond = RESPONSE_OF[kind]
-    asked = {"reading": "reading"}.get(kind, {"sequence": "next"}.get(respond, respond))
+    response_kind = RESPONSE_OF[kind]
+    objective_kind = {"reading": "reading"}.get(
+        kind, {"sequence": "next"}.get(response_kind, response_kind)
+    )
     if data.get("labels") == "numbers":
-        asked = "numbers"
-    for part, due in (("model.respond", respond), ("objective", asked)):
-        own = model["respond"] if part == "model.respond" else recipe["objective"]
-        if own.get("kind") != due:
+        objective_kind = "numbers"
+    for key, expected_kind in (("model.respond", response_kind), ("objective", objective_kind)):
+        section = model["respond"] if key == "model.respond" else recipe["objective"]
+        if section.get("kind") != expected_kind:
             raise ConfigError(
-                f"{part}.kind is {own.get('kind')!r}, but data of kind {kind!r} needs {due!r}"
+                f"{key}.kind is {section.get('kind')!r}, but data of kind {kind!r} needs "
+                f"{expected_kind!r}"
             )
 
 
-def check_silent(model: Mapping[str, Any], objective: Mapping[str, Any]) -> None:
-    """Who says no words is not taught to."""
+def check_quote_losses(model: Mapping[str, Any], objective: Mapping[str, Any]) -> None:
+    """Raise an error if a response of kind ``quotes`` has losses that need words."""
     if model["respond"].get("kind") != "quotes":
         return
     if objective.get("kind") != "bert-mass":
@@ -203,28 +221,33 @@ def check_silent(model: Mapping[str, Any], objective: Mapping[str, Any]) -> None
             f"{objective.get('kind')!r}"
         )
     weights = build(OBJECTIVES, objective).weights
-    if due := [name for name, own in weights.items() if own and name not in ("ctrl", "read")]:
+    if active := [
+        name for name, weight in weights.items() if weight and name not in ("ctrl", "read")
+    ]:
         raise ConfigError(
-            f"a response of kind 'quotes' says no words: set objective.{due[0]}=0, or "
+            f"a response of kind 'quotes' says no words: set objective.{active[0]}=0, or "
             "model.respond.kind=predictor"
         )
 
 
-def check_slots(memory: Any, data: Mapping[str, Any]) -> None:
-    """All slots that are selected for a question fit, or the best of them would be pushed out."""
+def check_memory_slots(memory: Any, data: Mapping[str, Any]) -> None:
+    """Raise an error if a memory has fewer slots than the data selects per question.
+
+    Otherwise the best of the selected slots would be overwritten.
+    """
     if not isinstance(memory, Mapping) or memory.get("kind") != "key-value":
         return
-    held = memory.get("slots", named(KeyValue)["slots"].default)
+    capacity = memory.get("slots", parameters_of(KeyValueMemory)["slots"].default)
     selected = data.get("slots", KnowledgeFolder.slots)
-    if isinstance(held, int) and isinstance(selected, int) and selected > held:
+    if isinstance(capacity, int) and isinstance(selected, int) and selected > capacity:
         raise ConfigError(
-            f"data.slots selects {selected} slots for a question, but the memory holds {held}: "
+            f"data.slots selects {selected} slots for a question, but the memory holds {capacity}: "
             f"set model.memory.slots={selected}, too"
         )
 
 
-def check_in_turn(data: Mapping[str, Any]) -> None:
-    """A memory reads each token once, and all of them."""
+def check_segment_windows(data: Mapping[str, Any]) -> None:
+    """Raise an error if segments overlap or leave out tokens: a memory reads each once."""
     if data.get("overlap") != 0 or data.get("truncation", "windows") != "windows":
         raise ConfigError(
             "model.carry reads a text in segments that do not overlap, all of it: set "
@@ -232,27 +255,35 @@ def check_in_turn(data: Mapping[str, Any]) -> None:
         )
 
 
-def same_weights(model: dict[str, Any], sizes: Sizes, network: nn.Module) -> Any:
-    """A network of a phase's own model with another's weights."""
-    fresh = new_network(model, sizes, 0)
-    fill(fresh, weights_of(network), Path("the phase before"))
-    return fresh
+def rebuild_network(model: dict[str, Any], sizes: Sizes, network: nn.Module) -> Any:
+    """Build the network of a phase's model with the weights of another network."""
+    rebuilt = build_network(model, sizes, 0)
+    load_weights(rebuilt, weights_of(network), Path("the phase before"))
+    return rebuilt
 
 
-def check_phases(plan: Sequence[Phase], recipe: Recipe, sizes: Sizes) -> None:
-    """The parts fit; a phase may use the recipe's weights otherwise, but not other weights."""
-    network = new_network(recipe["model"], sizes, 0)
-    check_parts(network, sizes)
-    for phase in plan:
-        fixed_parts(network, phase.settings.fixed)
-        if phase.settings.segments and recipe["data"].get("kind") not in LONG:
-            raise ConfigError(f"train.segments is for data of kind {listed(LONG)}; leave it out")
+def check_phases(phases: Sequence[Phase], recipe: Recipe, sizes: Sizes) -> None:
+    """Raise an error if parts do not fit or a phase changes the weights' shapes."""
+    network = build_network(recipe["model"], sizes, 0)
+    check_parts_fit(network, sizes)
+    for phase in phases:
+        find_modules(network, phase.settings.fixed)
+        if phase.settings.segments and recipe["data"].get("kind") not in SEGMENT_KINDS:
+            raise ConfigError(
+                f"train.segments is for data of kind {join_words(SEGMENT_KINDS)}; leave it out"
+            )
         if phase.recipe["model"] == recipe["model"]:
             continue
         models = (recipe["model"], phase.recipe["model"])
-        whole, own = (weights_of(new_network(model, sizes, 0)) for model in models)
-        for name in sorted(whole.keys() | own.keys()):
-            if name not in whole or name not in own or whole[name].shape != own[name].shape:
+        recipe_weights, phase_weights = (
+            weights_of(build_network(model, sizes, 0)) for model in models
+        )
+        for name in sorted(recipe_weights.keys() | phase_weights.keys()):
+            if (
+                name not in recipe_weights
+                or name not in phase_weights
+                or recipe_weights[name].shape != phase_weights[name].shape
+            ):
                 raise ConfigError(
                     f"phases.{phase.number} changes the weight {name!r}; a phase may change how "
                     "weights are used, not their sizes (width, slots, hops, tying ...)"

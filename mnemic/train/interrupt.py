@@ -1,4 +1,4 @@
-"""Ctrl-C, or a request to end, that waits for a good moment."""
+"""Defer Ctrl-C and SIGTERM to the end of a training step."""
 
 import os
 import signal
@@ -7,25 +7,27 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def patient() -> Iterator[Callable[[], bool]]:
-    """Yield a function that says whether to stop, so that work can end between steps.
+def defer_interrupts() -> Iterator[Callable[[], bool]]:
+    """Yield a function that reports whether to stop, so that work can end between steps.
 
-    Ctrl-C and the signal that ``kill`` and ``timeout`` send ask for it; a second Ctrl-C interrupts
-    at once, as everywhere else. ``timeout`` sends its signal twice, so that one may come again. The
-    first one is answered in a line, since a validation may take minutes.
+    Ctrl-C and SIGTERM (of ``kill`` and ``timeout``) ask to stop; a second Ctrl-C interrupts at
+    once. ``timeout`` sends SIGTERM twice, so a second one is ignored. The first signal prints a
+    line, since a validation may take minutes.
     """
-    pressed: list[int] = []
+    signals: list[int] = []
 
-    def note(number: int, frame: object) -> None:
-        if pressed and number == signal.SIGINT:
+    def handle_signal(number: int, frame: object) -> None:
+        if signals and number == signal.SIGINT:
             raise KeyboardInterrupt
-        if not pressed:
+        if not signals:
             os.write(2, b"\nstopping after this step or validation; Ctrl-C stops at once\n")
-        pressed.append(number)
+        signals.append(number)
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    old_handlers = {
+        number: signal.signal(number, handle_signal) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
-        yield lambda: bool(pressed)
+        yield lambda: bool(signals)
     finally:
-        for number, was in before.items():
-            signal.signal(number, was)
+        for number, handler in old_handlers.items():
+            signal.signal(number, handler)

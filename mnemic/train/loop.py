@@ -1,4 +1,7 @@
-"""Training is a generator: it steps and yields; its caller logs, evaluates, saves and stops."""
+"""The training loop, as a generator that yields after each step.
+
+Its caller logs, evaluates, saves and stops.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,52 +17,52 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_map
 
-from mnemic.models.ensemble import Many
-from mnemic.objectives import Carried, Loss
+from mnemic.models.ensemble import StackedNetworks
+from mnemic.objectives import CarriedState, Loss
 from mnemic.recipe import ConfigError, build
-from mnemic.train.freeze import fixed_parts
+from mnemic.train.freeze import find_modules
 from mnemic.train.optim.clipping import CLIPS
-from mnemic.train.optim.optimizers import OPTIMISERS
+from mnemic.train.optim.optimizers import OPTIMIZERS
 from mnemic.train.optim.schedules import SCHEDULES
 
-LossOf = Callable[[nn.Module, Any, Carried | None], Loss]
-EAGER = 3  # steps taken before a CUDA graph is captured: kernels and allocator must be warm
+LossFunction = Callable[[nn.Module, Any, CarriedState | None], Loss]
+EAGER_STEPS = 3  # before a CUDA graph is captured: kernels and allocator must be warm
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainSettings:
-    """How to train; nothing here changes what the model is."""
+    """Settings of training; none of them changes the model."""
 
     epochs: int = 10
-    steps: int = 0  # ends a phase early; 0: after its epochs
+    steps: int = 0  # end a phase after so many steps; 0: after its epochs
     batch: int = 32
-    accumulate: int = 1  # parts of a batch that are read one after another, to save memory
-    replace: bool = False  # draw each example anew instead of shuffling
-    workers: int = 0  # processes that make batches of long documents ahead; 0: none
-    segments: int = 0  # of the longest documents of this phase; 0: as long as the data says
-    buckets: int = 1  # kinds of batches by length: the more, the less work goes into padding
+    accumulate: int = 1  # shards of a batch that run one after another, to save memory
+    replace: bool = False  # sample with replacement instead of shuffling
+    workers: int = 0  # processes that prefetch batches of long documents; 0: none
+    segments: int = 0  # of the longest documents of this phase; 0: as in the data
+    buckets: int = 1  # groups of examples by length: more of them mean less padding
     rate: float = 1e-3
-    fixed: Sequence[str] = ()  # parts whose weights stay as they are: "encode.embeddings", …
+    fixed: Sequence[str] = ()  # names of frozen modules: "encode.embeddings", …
     reduce: Literal["mean", "sum"] = "mean"  # sum: the step grows with the batch
     optimiser: Mapping[str, Any] = field(default_factory=lambda: {"kind": "adamw"})
     schedule: Mapping[str, Any] = field(default_factory=lambda: {"kind": "constant"})
     clip: Mapping[str, Any] = field(default_factory=lambda: {"kind": "norm"})
-    noise: float = 0.0  # deviation of what is added to the clipped gradient
+    noise: float = 0.0  # standard deviation of noise added to the clipped gradient
     matmul: Literal["float32", "tf32", "bf16"] = "float32"  # faster in this order, and less exact
-    compile: bool = False  # on a GPU: let torch.compile fuse what the network computes
-    log: int = 0  # steps between rows of the log; 0: an epoch
-    validate: int = 5  # rows of the log between looks at the validation set; 0: never
-    keep: Literal["last", "best"] = "last"  # best: the weights that did best in those looks
-    patience: int = 0  # looks in a row that were no better, after which a phase ends; 0: never
+    compile: bool = False  # use torch.compile on a GPU
+    log: int = 0  # steps per row of the log; 0: one epoch
+    validate: int = 5  # rows of the log per evaluation on the validation set; 0: never
+    keep: Literal["last", "best"] = "last"  # best: the weights of the best evaluation
+    patience: int = 0  # evaluations in a row without a better one that end a phase; 0: none
     save: int = 2000  # steps between checkpoints
 
     def __post_init__(self) -> None:
-        least = {"epochs": 0, "steps": 0, "batch": 1, "buckets": 1, "validate": 0}
-        least |= {"patience": 0, "save": 1, "accumulate": 1, "log": 0, "segments": 0}
-        least["workers"] = 0
-        for name, number in least.items():
-            if getattr(self, name) < number:
-                raise ConfigError(f"train.{name} is at least {number}, not {getattr(self, name)}")
+        minimums = {"epochs": 0, "steps": 0, "batch": 1, "buckets": 1, "validate": 0}
+        minimums |= {"patience": 0, "save": 1, "accumulate": 1, "log": 0, "segments": 0}
+        minimums["workers"] = 0
+        for name, minimum in minimums.items():
+            if getattr(self, name) < minimum:
+                raise ConfigError(f"train.{name} is at least {minimum}, not {getattr(self, name)}")
         if self.batch % self.accumulate:
             raise ConfigError(
                 f"train.batch = {self.batch} has no {self.accumulate} equal parts "
@@ -68,10 +71,12 @@ class TrainSettings:
         if self.workers and self.accumulate > 1:
             raise ConfigError("train.workers make whole batches: leave out train.accumulate")
         if self.keep == "best" and not self.validate:
-            raise ConfigError('train.keep = "best" needs looks: set train.validate to 1 or more')
+            raise ConfigError(
+                'train.keep = "best" needs evaluations: set train.validate to 1 or more'
+            )
         if self.patience and self.keep != "best":
             raise ConfigError(
-                'train.patience waits for better looks: set train.keep = "best", or '
+                'train.patience waits for better evaluations: set train.keep = "best", or '
                 "train.patience = 0"
             )
         if not 0 <= self.noise < inf:
@@ -79,193 +84,223 @@ class TrainSettings:
         if not 0 < self.rate < inf:
             raise ConfigError(f"train.rate is a number above 0, not {self.rate}")
 
-    def total(self, epoch: int) -> int:
-        """How many steps a phase has, if an epoch has ``epoch``."""
-        whole = self.epochs * epoch
-        return min(whole, self.steps) if self.steps else whole
+    def total_steps(self, steps_per_epoch: int) -> int:
+        """The number of steps of a phase with so many steps per epoch."""
+        num_steps = self.epochs * steps_per_epoch
+        return min(num_steps, self.steps) if self.steps else num_steps
 
-    def stride(self, epoch: int) -> int:
-        """How many steps a row of the log tells of, if an epoch has ``epoch``."""
-        return self.log or epoch
+    def steps_per_row(self, steps_per_epoch: int) -> int:
+        """The number of steps per row of the log."""
+        return self.log or steps_per_epoch
 
-    def looks(self, step: int, epoch: int) -> bool:
-        """Whether the validation set is looked at after this step of a phase."""
+    def evaluates_at(self, step: int, steps_per_epoch: int) -> bool:
+        """Whether to evaluate on the validation set after this step of a phase."""
         if not self.validate:
             return False
-        return step % (self.validate * self.stride(epoch)) == 0 or step == self.total(epoch)
+        return step % (
+            self.validate * self.steps_per_row(steps_per_epoch)
+        ) == 0 or step == self.total_steps(steps_per_epoch)
 
 
 class Step(NamedTuple):
-    """What one step did. Losses and norms are tensors, one number a run: reading them may wait."""
+    """The result of one training step.
 
-    number: int  # steps taken in this phase
+    Losses and norms are tensors, one number per run: reading them may wait for the GPU.
+    """
+
+    number: int  # of steps taken in this phase
     loss: Tensor  # mean over the targets of the batch
-    norm: Tensor  # of the whole gradient, before clipping
+    norm: Tensor  # of all gradients, before clipping
     rate: float
-    carried: Carried | None  # what the next step would be handed
-    parts: Carried | None = None  # the mean of each loss by name, where there are several
+    carried: CarriedState | None  # for the next step
+    means: CarriedState | None = None  # of each loss by name, where there are several
 
 
-class Stepped(NamedTuple):
-    """What an optimiser step gives back."""
+class StepResult(NamedTuple):
+    """The result of one optimizer step."""
 
     loss: Tensor
     norm: Tensor  # of the gradient
-    carried: Carried | None
-    parts: Carried | None = None
+    carried: CarriedState | None
+    means: CarriedState | None = None
 
 
 def train(
     network: nn.Module,
-    loss_of: LossOf,
+    compute_loss: LossFunction,
     batches: Iterable[Any],
     settings: TrainSettings,
     *,
-    optimiser: torch.optim.Optimizer,
-    epoch: int,
-    start: int = 0,
-    carried: Carried | None = None,
+    optimizer: torch.optim.Optimizer,
+    steps_per_epoch: int,
+    first_step: int = 0,
+    carried: CarriedState | None = None,
 ) -> Iterator[Step]:
-    """Take one optimiser step a batch, from step ``start`` to the end of the phase.
+    """Take one optimizer step per batch, from ``first_step`` to the end of the phase.
 
-    ``epoch`` is the number of steps an epoch has. An optimiser made with ``graph`` has its step
-    replayed as a CUDA graph, one for each ``most`` of a batch: that needs batches of equal shapes
-    on the GPU, and carries no state.
+    The step of an optimizer built with ``cuda_graph`` is replayed as a CUDA graph, one per
+    ``max_length`` of batches: that needs batches of equal shapes on the GPU, and carries no state.
     """
-    total = settings.total(epoch)
+    total_steps = settings.total_steps(steps_per_epoch)
     schedule = build(SCHEDULES, settings.schedule)
-    advance: Any = Advance(network, loss_of, optimiser, settings)
-    if isinstance(optimiser.param_groups[0]["lr"], Tensor):
-        advance = Graphed(advance, after=EAGER, key=lambda batch: getattr(batch, "most", None))
+    take_step: Any = OptimizerStep(network, compute_loss, optimizer, settings)
+    if isinstance(optimizer.param_groups[0]["lr"], Tensor):
+        take_step = GraphedStep(
+            take_step,
+            warmup_steps=EAGER_STEPS,
+            shape_of=lambda batch: getattr(batch, "max_length", None),
+        )
     network.train()
-    fixed = fixed_parts(network, settings.fixed)
-    for number, batch in enumerate(islice(batches, max(total - start, 0)), start=start):
-        now = settings.rate * schedule(number, epoch, total)
-        set_rate(optimiser, now)
-        for part in fixed:
-            part.eval()  # what does not learn has no dropout; whoever looked may have set it back
-        loss, norm, carried, parts = advance(batch, carried)
-        yield Step(number + 1, loss, norm, now, carried, parts)
+    frozen_modules = find_modules(network, settings.fixed)
+    for number, batch in enumerate(
+        islice(batches, max(total_steps - first_step, 0)), start=first_step
+    ):
+        rate = settings.rate * schedule(number, steps_per_epoch, total_steps)
+        set_learning_rate(optimizer, rate)
+        for module in frozen_modules:
+            module.eval()  # no dropout in frozen modules; an evaluation may have set it back
+        loss, norm, carried, means = take_step(batch, carried)
+        yield Step(number + 1, loss, norm, rate, carried, means)
 
 
-def optimiser_of(
-    network: nn.Module, settings: TrainSettings, *, graph: bool = False
+def build_optimizer(
+    network: nn.Module, settings: TrainSettings, *, cuda_graph: bool = False
 ) -> torch.optim.Optimizer:
-    """The optimiser a recipe names, of all weights that are not fixed.
+    """Build the optimizer of a recipe for all weights that are not frozen.
 
-    With ``graph`` its rate is a tensor that a graph can read.
+    With ``cuda_graph`` its learning rate is a tensor that a CUDA graph can read.
     """
-    rate: Any = torch.zeros((), device="cuda") if graph else settings.rate
-    learnt = [p for p in network.parameters() if p.requires_grad]
-    given = {"parameters": learnt, "rate": rate, "runs": isinstance(network, Many)}
-    return build(OPTIMISERS, settings.optimiser, **given)
+    rate: Any = torch.zeros((), device="cuda") if cuda_graph else settings.rate
+    parameters = [p for p in network.parameters() if p.requires_grad]
+    kwargs = {"parameters": parameters, "rate": rate, "runs": isinstance(network, StackedNetworks)}
+    return build(OPTIMIZERS, settings.optimiser, **kwargs)
 
 
-class Advance:
-    """One optimiser step: loss, gradient, clipping, update."""
+class OptimizerStep:
+    """One step of training: loss, gradients, clipping, update."""
 
     def __init__(
         self,
         network: nn.Module,
-        loss_of: LossOf,
-        optimiser: torch.optim.Optimizer,
+        compute_loss: LossFunction,
+        optimizer: torch.optim.Optimizer,
         settings: TrainSettings,
     ) -> None:
-        self.network, self.loss_of, self.optimiser = network, loss_of, optimiser
+        self.network, self.compute_loss, self.optimizer = network, compute_loss, optimizer
         self.parameters = [p for p in network.parameters() if p.requires_grad]
         self.clip = build(CLIPS, settings.clip)
-        self.mean, self.noise = settings.reduce == "mean", settings.noise
-        self.parts = settings.accumulate
+        self.use_mean, self.noise = settings.reduce == "mean", settings.noise
+        self.num_shards = settings.accumulate
 
-    def __call__(self, batch: Any, carried: Carried | None) -> Stepped:
-        self.optimiser.zero_grad(set_to_none=True)
-        way = self.read_at_once if self.parts == 1 else self.read_in_parts
-        read = way(batch, carried)
+    def __call__(self, batch: Any, carried: CarriedState | None) -> StepResult:
+        self.optimizer.zero_grad(set_to_none=True)
+        backward = self.backward_batch if self.num_shards == 1 else self.backward_shards
+        loss = backward(batch, carried)
         gradients = [p.grad for p in self.parameters if p.grad is not None]
-        norm = self.clip(gradients, runs=read.total.dim() > 0)
+        norm = self.clip(gradients, runs=loss.total.dim() > 0)
         if self.noise:
             noise = [torch.randn_like(gradient) for gradient in gradients]
             torch._foreach_add_(gradients, noise, alpha=self.noise)
-        self.optimiser.step()
-        return Stepped(read.total / read.targets, norm, cut(read.carried), read.parts)
+        self.optimizer.step()
+        return StepResult(
+            loss.total / loss.num_targets, norm, detach_state(loss.carried), loss.means
+        )
 
-    def read_at_once(self, batch: Any, carried: Carried | None) -> Loss:
-        """The loss over all processes; leaves gradients."""
-        loss = self.loss_of(self.network, batch, carried)
-        total, count = summed(loss.total.detach()), summed(loss.targets).clamp(min=1)
-        (loss.total * self.scale(count)).sum().backward()
-        return Loss(total, count, loss.carried, loss.parts)
+    def backward_batch(self, batch: Any, carried: CarriedState | None) -> Loss:
+        """Compute gradients and return the loss over all processes."""
+        loss = self.compute_loss(self.network, batch, carried)
+        total, num_targets = (
+            sum_over_processes(loss.total.detach()),
+            sum_over_processes(loss.num_targets).clamp(min=1),
+        )
+        (loss.total * self.gradient_scale(num_targets)).sum().backward()
+        return Loss(total, num_targets, loss.carried, loss.means)
 
-    def read_in_parts(self, batch: Any, carried: Carried | None) -> Loss:
-        """The same, part by part: only when all are read it is known what to divide by."""
+    def backward_shards(self, batch: Any, carried: CarriedState | None) -> Loss:
+        """Accumulate gradients shard by shard and return the loss over all processes.
+
+        The number of targets to divide by is only known after the last shard.
+        """
         totals, counts = [], []
-        for number in range(self.parts):
-            last = number == self.parts - 1
-            with nullcontext() if last else apart(self.network):
-                part = batch.part(number, self.parts)
-                loss = self.loss_of(self.network, part, carried)
+        for number in range(self.num_shards):
+            is_last = number == self.num_shards - 1
+            with nullcontext() if is_last else skip_gradient_sync(self.network):
+                shard = batch.select_shard(number, self.num_shards)
+                loss = self.compute_loss(self.network, shard, carried)
                 loss.total.sum().backward()
             totals.append(loss.total.detach())
-            counts.append(loss.targets)
-            carried = cut(loss.carried)
-        total = summed(torch.stack(totals).sum(0))
-        count = summed(torch.stack(counts).sum(0)).clamp(min=1)
+            counts.append(loss.num_targets)
+            carried = detach_state(loss.carried)
+        total = sum_over_processes(torch.stack(totals).sum(0))
+        num_targets = sum_over_processes(torch.stack(counts).sum(0)).clamp(min=1)
         gradients = [p.grad for p in self.parameters if p.grad is not None]
-        torch._foreach_mul_(gradients, self.scale(count))
-        return Loss(total, count, carried)
+        torch._foreach_mul_(gradients, self.gradient_scale(num_targets))
+        return Loss(total, num_targets, carried)
 
-    def scale(self, count: Tensor) -> Any:
-        """Parallel training averages the processes' gradients; here they must add up."""
-        return processes() / count if self.mean else processes()
+    def gradient_scale(self, num_targets: Tensor) -> Any:
+        """Compute the factor of the gradients.
+
+        Distributed training averages the gradients of the processes; here they must add up.
+        """
+        return world_size() / num_targets if self.use_mean else world_size()
 
 
-def apart(network: nn.Module) -> Any:
-    """Within it, processes that train together do not tell each other their gradients."""
+def skip_gradient_sync(network: nn.Module) -> Any:
+    """Return a context in which processes do not exchange gradients."""
     if isinstance(network, DistributedDataParallel):
         return network.no_sync()
     return nullcontext()
 
 
-class Graphed:
-    """A step that is recorded once and then replayed by the GPU alone, without Python.
+class GraphedStep:
+    """An optimizer step that is captured as a CUDA graph and then replayed.
 
-    Batches of each shape have a recording of their own; ``key(batch)`` tells them apart.
+    There is one recording per ``shape_of(batch)``.
     """
 
-    def __init__(self, advance: Advance, *, after: int, key: Callable[[Any], Any]) -> None:
-        self.advance, self.after, self.key = advance, after, key
-        self.taken = Counter[Any]()
-        self.recorded: dict[Any, Recorded] = {}
+    def __init__(
+        self, step: OptimizerStep, *, warmup_steps: int, shape_of: Callable[[Any], Any]
+    ) -> None:
+        self.step, self.warmup_steps, self.shape_of = step, warmup_steps, shape_of
+        self.step_counts = Counter[Any]()
+        self.recordings: dict[Any, RecordedStep] = {}
         self.stream = torch.cuda.Stream()
-        self.pool = torch.cuda.graph_pool_handle()  # recordings never run at once: one memory
+        self.pool = torch.cuda.graph_pool_handle()  # shared: recordings never run concurrently
 
-    def __call__(self, batch: Any, carried: Carried | None) -> Stepped:
-        shape = self.key(batch)
-        self.taken[shape] += 1
-        if self.taken[shape] <= self.after:
+    def __call__(self, batch: Any, carried: CarriedState | None) -> StepResult:
+        shape = self.shape_of(batch)
+        self.step_counts[shape] += 1
+        if self.step_counts[shape] <= self.warmup_steps:
             self.stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(self.stream):
-                result = self.advance(batch, None)
+                result = self.step(batch, None)
             torch.cuda.current_stream().wait_stream(self.stream)
             return result
-        if shape not in self.recorded:
-            self.recorded[shape] = self.record(batch)
-        graph, kept, loss, norm = self.recorded[shape]
-        tree_map(lambda new, old: old.copy_(new) if isinstance(new, Tensor) else None, batch, kept)
+        if shape not in self.recordings:
+            self.recordings[shape] = self.record_step(batch)
+        graph, static_batch, loss, norm = self.recordings[shape]
+        tree_map(
+            lambda new, old: old.copy_(new) if isinstance(new, Tensor) else None,
+            batch,
+            static_batch,
+        )
         graph.replay()
-        return Stepped(loss.clone(), norm.clone(), None)
+        return StepResult(loss.clone(), norm.clone(), None)
 
-    def record(self, batch: Any) -> "Recorded":
-        kept = tree_map(lambda part: part.clone() if isinstance(part, Tensor) else part, batch)
-        self.advance.optimiser.zero_grad(set_to_none=True)
+    def record_step(self, batch: Any) -> "RecordedStep":
+        """Capture one step on a copy of the batch."""
+        static_batch = tree_map(
+            lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf, batch
+        )
+        self.step.optimizer.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.pool):
-            loss, norm, *_ = self.advance(kept, None)
-        return Recorded(graph, kept, loss, norm)
+            loss, norm, *_ = self.step(static_batch, None)
+        return RecordedStep(graph, static_batch, loss, norm)
 
 
-class Recorded(NamedTuple):
-    """A recorded step, the batch it reads and what it writes."""
+class RecordedStep(NamedTuple):
+    """A captured CUDA graph, the batch it reads and the results it writes."""
 
     graph: torch.cuda.CUDAGraph
     batch: Any
@@ -273,27 +308,28 @@ class Recorded(NamedTuple):
     norm: Tensor
 
 
-def cut(carried: Carried | None) -> Carried | None:
-    """What is carried, without the graph that made it: gradients end at a step's border."""
-    return None if carried is None else {name: part.detach() for name, part in carried.items()}
+def detach_state(carried: CarriedState | None) -> CarriedState | None:
+    """Detach carried state from the graph: gradients do not cross steps."""
+    return None if carried is None else {name: tensor.detach() for name, tensor in carried.items()}
 
 
-def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
-    for group in optimiser.param_groups:
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of all parameter groups, in place if it is a tensor."""
+    for group in optimizer.param_groups:
         if isinstance(group["lr"], Tensor):
             group["lr"].fill_(rate)
         else:
             group["lr"] = rate
 
 
-def processes() -> int:
-    """How many processes train together."""
+def world_size() -> int:
+    """The number of processes that train together."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
-def summed(number: Tensor) -> Tensor:
-    """The sum over all processes."""
-    if processes() > 1:
+def sum_over_processes(number: Tensor) -> Tensor:
+    """Sum a tensor over all processes."""
+    if world_size() > 1:
         number = number.clone()
         dist.all_reduce(number)
     return number

@@ -1,7 +1,7 @@
-"""One phase of a recipe, for one run or for many at once.
+"""Read and train the phases of a recipe, for one or several runs.
 
-A recipe may have ``[[phases]]``: each is a piece of recipe laid over the whole one. MemN2N's
-linear start is a phase in which ``model.memory.softmax`` is false. Phases share their data.
+A recipe may have ``[[phases]]``: each overrides some settings of the recipe. MemN2N's linear start
+is a phase in which ``model.memory.softmax`` is false. Phases share their data.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,139 +10,158 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mnemic.data.contract import Examples
-from mnemic.data.long_context.batches import LongSet
-from mnemic.encode.packed import try_kernels
-from mnemic.models.ensemble import Many
-from mnemic.objectives import OBJECTIVES, Carried, Loss
-from mnemic.recipe import ConfigError, Recipe, build, fill, merge
-from mnemic.train.distributed import spare_threads
-from mnemic.train.loop import Step, TrainSettings, optimiser_of, processes, train
+from mnemic.data.contract import Dataset
+from mnemic.data.long_context.batches import LongDataset
+from mnemic.encode.packed import probe_kernels
+from mnemic.models.ensemble import StackedNetworks
+from mnemic.objectives import OBJECTIVES, CarriedState, Loss
+from mnemic.recipe import ConfigError, Recipe, build, construct, merge_recipes
+from mnemic.train.distributed import limit_threads
+from mnemic.train.loop import Step, TrainSettings, build_optimizer, train, world_size
 from mnemic.train.optim.clipping import CLIPS
 from mnemic.train.optim.schedules import SCHEDULES
-from mnemic.train.prefetch import Ahead
-from mnemic.train.sampler import Draw, Draws
+from mnemic.train.prefetch import Prefetcher
+from mnemic.train.sampler import BatchIndices, BatchSampler
 
 
 class Phase(NamedTuple):
-    """A phase's own whole recipe."""
+    """One phase of training, with its complete recipe."""
 
     number: int
     recipe: Recipe
     settings: TrainSettings
 
 
-def phases(recipe: Recipe) -> list[Phase]:
-    """The recipe's phases in order; a recipe without any is one phase."""
-    whole = {key: value for key, value in recipe.items() if key != "phases"}
-    own = [merge(whole, part) for part in recipe.get("phases") or [{}]]
-    found = [
-        Phase(number, part, fill(TrainSettings, part.get("train", {}), name="train"))
-        for number, part in enumerate(own)
+def read_phases(recipe: Recipe) -> list[Phase]:
+    """Read the phases of a recipe in order; a recipe without any is one phase."""
+    base = {key: value for key, value in recipe.items() if key != "phases"}
+    recipes = [merge_recipes(base, overrides) for overrides in recipe.get("phases") or [{}]]
+    plan = [
+        Phase(
+            number,
+            phase_recipe,
+            construct(TrainSettings, phase_recipe.get("train", {}), name="train"),
+        )
+        for number, phase_recipe in enumerate(recipes)
     ]
-    for phase in found:
-        check(phase)
-    return found
+    for phase in plan:
+        check_phase(phase)
+    return plan
 
 
-def check(phase: Phase) -> None:
-    """Build what the phase will build, so that a slip in the last one is noticed in the first."""
+def check_phase(phase: Phase) -> None:
+    """Build the objective, schedule, clipping and optimizer of a phase to find errors early."""
     if "objective" not in phase.recipe:
         raise ConfigError("the recipe has no [objective]")
     build(OBJECTIVES, phase.recipe["objective"])
     build(SCHEDULES, phase.settings.schedule)
     build(CLIPS, phase.settings.clip)
-    optimiser_of(nn.Linear(1, 1), phase.settings)
+    build_optimizer(nn.Linear(1, 1), phase.settings)
 
 
-def draws_of(
+def build_sampler(
     phase: Phase,
     network: nn.Module,
-    questions: Examples,
+    dataset: Dataset,
     pools: Sequence[Tensor],
     seeds: Sequence[int],
-) -> Draws:
-    """What the phase draws. Processes that train together draw the whole batch (see ``share``)."""
-    return Draws(
+) -> BatchSampler:
+    """Build the batch sampler of a phase.
+
+    Processes that train together all sample the whole batch (see ``select_rank_shard``).
+    """
+    return BatchSampler(
         pools=pools,
         seeds=seeds,
         phase=phase.number,
-        batch=phase.settings.batch,
-        rolls=bare(network).rolls + questions.rolls,
+        batch_size=phase.settings.batch,
+        num_uniforms=unwrap_network(network).num_uniforms + dataset.num_uniforms,
         replace=phase.settings.replace,
-        stacked=isinstance(network, Many),
-        device=questions.device,
-        lengths=questions.lengths.cpu() if phase.settings.buckets > 1 else None,
-        buckets=phase.settings.buckets,
+        stacked=isinstance(network, StackedNetworks),
+        device=dataset.device,
+        lengths=dataset.lengths.cpu() if phase.settings.buckets > 1 else None,
+        num_buckets=phase.settings.buckets,
     )
 
 
 def train_phase(
     phase: Phase,
     network: nn.Module,
-    questions: Examples,
-    draws: Draws,
+    dataset: Dataset,
+    sampler: BatchSampler,
     *,
-    optimiser: torch.optim.Optimizer,
-    start: int = 0,
-    carried: Carried | None = None,
-    ahead: Ahead | None = None,
+    optimizer: torch.optim.Optimizer,
+    first_step: int = 0,
+    carried: CarriedState | None = None,
+    prefetcher: Prefetcher | None = None,
 ) -> Iterator[Step]:
-    """Train from step ``start`` to the phase's end, with what the step before it carried on.
+    """Train from ``first_step`` to the end of a phase.
 
-    ``ahead`` makes the batches of long documents, where the phase has workers.
+    ``carried`` is the state of the step before. ``prefetcher`` makes the batches of long
+    documents, if the phase has workers.
     """
     device = next(network.parameters()).device
     on_gpu = device.type == "cuda"
-    spare_threads(network)
+    limit_threads(network)
     if on_gpu:
-        exact = phase.settings.matmul != "tf32"
-        torch.set_float32_matmul_precision("highest" if exact else "high")
+        is_exact = phase.settings.matmul != "tf32"
+        torch.set_float32_matmul_precision("highest" if is_exact else "high")
     objective = build(OBJECTIVES, phase.recipe["objective"])
-    # A wrapper around the same weights, for these steps alone; masks and losses stay as they are.
-    fused: Any = network
+    # A wrapper around the same weights, for these steps alone; masks and losses are not compiled.
+    compiled: Any = network
     if on_gpu and phase.settings.compile:
-        try_kernels(device)
-        fused = torch.compile(network, dynamic=False)
-    halved = phase.settings.matmul == "bf16"  # of products alone: weights and sums stay as they are
-    compact = not on_gpu  # a GPU would rather have equal shapes than fewer texts
+        probe_kernels(device)
+        compiled = torch.compile(network, dynamic=False)
+    use_bf16 = phase.settings.matmul == "bf16"  # for products; weights and sums stay float32
+    compact = not on_gpu  # a GPU prefers equal shapes to fewer texts
 
-    def loss_of(network: nn.Module, draw: Any, carried: Carried | None) -> Loss:
-        batch = draw
-        if isinstance(draw, Draw):
-            batch = questions.batch(draw.rows, draw.rolls, compact=compact, most=draw.most)
-        with torch.autocast(device.type, torch.bfloat16, enabled=halved):
-            if isinstance(network, Many):
-                return network.each(objective, batch, carried)
-            return objective(fused, batch, carried)
+    def compute_loss(
+        network: nn.Module, indices_or_batch: Any, carried: CarriedState | None
+    ) -> Loss:
+        batch = indices_or_batch
+        if isinstance(indices_or_batch, BatchIndices):
+            batch = dataset.batch(
+                indices_or_batch.rows,
+                indices_or_batch.uniforms,
+                compact=compact,
+                max_length=indices_or_batch.max_length,
+            )
+        with torch.autocast(device.type, torch.bfloat16, enabled=use_bf16):
+            if isinstance(network, StackedNetworks):
+                return network.map_networks(objective, batch, carried)
+            return objective(compiled, batch, carried)
 
-    drawn: Iterator[Any] = map(share, draws.from_step(start))
+    batches: Iterator[Any] = map(select_rank_shard, sampler.iterate_from(first_step))
     if phase.settings.workers:
-        if ahead is None or not isinstance(questions, LongSet):
+        if prefetcher is None or not isinstance(dataset, LongDataset):
             raise ConfigError(
-                "train.workers make batches of long documents, which are drawn anew each time; "
+                "train.workers make batches of long documents, which are generated anew each time; "
                 "leave it out for other data"
             )
-        drawn = ahead.batches(questions, drawn, phase.settings.workers)
+        batches = prefetcher.iterate_batches(dataset, batches, phase.settings.workers)
     return train(
         network,
-        loss_of,
-        drawn,
+        compute_loss,
+        batches,
         phase.settings,
-        optimiser=optimiser,
-        epoch=draws.epoch,
-        start=start,
+        optimizer=optimizer,
+        steps_per_epoch=sampler.steps_per_epoch,
+        first_step=first_step,
         carried=carried,
     )
 
 
-def share(draw: Draw) -> Draw:
-    """This process's part of a batch that all processes have drawn alike."""
-    count = processes()
-    return draw if count == 1 else draw.part(torch.distributed.get_rank(), count)
+def select_rank_shard(indices: BatchIndices) -> BatchIndices:
+    """Select this process's shard of a batch that all processes have sampled alike."""
+    num_shards = world_size()
+    return (
+        indices
+        if num_shards == 1
+        else indices.select_shard(torch.distributed.get_rank(), num_shards)
+    )
 
 
-def bare(network: nn.Module) -> Any:
-    """The network itself, without the wrapper of parallel training."""
-    parallel = isinstance(network, nn.parallel.DistributedDataParallel)
-    return network.module if parallel else network
+def unwrap_network(network: nn.Module) -> Any:
+    """Return the network without the wrapper of distributed training."""
+    is_parallel = isinstance(network, nn.parallel.DistributedDataParallel)
+    return network.module if is_parallel else network

@@ -1,6 +1,6 @@
-"""Batches of long documents made by other processes, while this one trains on those before.
+"""Prefetch batches of long documents in worker processes.
 
-A batch depends on its draw alone, so who makes it changes nothing.
+A batch depends on its indices and random numbers alone, so it is the same in any process.
 """
 
 import os
@@ -16,88 +16,96 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_map
 
-from mnemic.data.long_context.batches import Batch, LongSet, sent
-from mnemic.train.sampler import Draw
+from mnemic.data.long_context.batches import LongBatch, LongDataset, move_batch
+from mnemic.train.sampler import BatchIndices
 
-EACH = 2  # batches that a process is ahead
+BATCHES_PER_WORKER = 2  # how far each worker is ahead
 
-_documents: LongSet | None = None  # of a process that makes batches
+_documents: LongDataset | None = None  # set in worker processes
 
 
-class Ahead:
-    """Processes that make batches for all phases of a run: begun when asked, ended by ``close``.
+class Prefetcher:
+    """Worker processes that make batches for all phases of a run, until ``close``.
 
-    ``documents`` are what all phases have in common; how long they are, each phase says.
+    ``documents`` are shared by all phases; each phase sets their number of segments.
     """
 
-    def __init__(self, documents: LongSet) -> None:
+    def __init__(self, documents: LongDataset) -> None:
         self.documents = documents.to("cpu")
         self.pool: ProcessPoolExecutor | None = None
-        self.workers = 0
+        self.num_workers = 0
 
-    def batches(self, documents: LongSet, draws: Iterator[Draw], workers: int) -> Iterator[Batch]:
-        """The batches of ``draws``, in their order, where ``documents`` would have put them."""
-        pool = self.started(workers)
-        waiting: deque[Future[Any]] = deque()
+    def iterate_batches(
+        self, documents: LongDataset, batch_indices: Iterator[BatchIndices], num_workers: int
+    ) -> Iterator[LongBatch]:
+        """Make the batches of ``batch_indices`` in order, on the device of ``documents``."""
+        pool = self.start_pool(num_workers)
+        pending: deque[Future[Any]] = deque()
         try:
-            for rows, rolls, _ in draws:
-                told = None if rolls is None else rolls.numpy()
-                waiting.append(pool.submit(made, rows.numpy(), told, documents.segments))
-                if len(waiting) >= EACH * workers:
-                    yield received(waiting.popleft().result(), documents)
-            while waiting:
-                yield received(waiting.popleft().result(), documents)
+            for rows, uniforms, _ in batch_indices:
+                uniforms_array = None if uniforms is None else uniforms.numpy()
+                pending.append(
+                    pool.submit(make_batch, rows.numpy(), uniforms_array, documents.segments)
+                )
+                if len(pending) >= BATCHES_PER_WORKER * num_workers:
+                    yield receive_batch(pending.popleft().result(), documents)
+            while pending:
+                yield receive_batch(pending.popleft().result(), documents)
         finally:
-            for own in waiting:
-                own.cancel()
+            for future in pending:
+                future.cancel()
 
-    def started(self, workers: int) -> ProcessPoolExecutor:
-        """So many processes; those of the phase before, if they are as many."""
-        if self.pool is None or workers != self.workers:
+    def start_pool(self, num_workers: int) -> ProcessPoolExecutor:
+        """Start the worker processes, or reuse those of the phase before."""
+        if self.pool is None or num_workers != self.num_workers:
             self.close()
             self.pool = ProcessPoolExecutor(
-                workers, get_context("spawn"), initializer=begun, initargs=(self.documents,)
+                num_workers,
+                get_context("spawn"),
+                initializer=init_worker,
+                initargs=(self.documents,),
             )
-            self.workers = workers
+            self.num_workers = num_workers
         return self.pool
 
     def close(self) -> None:
+        """Stop the worker processes."""
         if self.pool is not None:
             self.pool.shutdown(wait=False, cancel_futures=True)
         self.pool = None
 
 
-def received(batch: Any, documents: LongSet) -> Batch:
-    return sent(tree_map(as_tensor, batch), documents.place)
+def receive_batch(batch: Any, documents: LongDataset) -> LongBatch:
+    return move_batch(tree_map(array_to_tensor, batch), documents.batch_device)
 
 
-def as_tensor(part: Any) -> Any:
-    return torch.from_numpy(part) if isinstance(part, np.ndarray) else part
+def array_to_tensor(leaf: Any) -> Any:
+    return torch.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
 
 
-def begun(documents: LongSet) -> None:
-    """A process is told once what it draws from, and ends with the one that it works for.
+def init_worker(documents: LongDataset) -> None:
+    """Set up a worker process: its documents, and its end with the parent process.
 
-    Ctrl-C, or ``timeout``, asks a whole group of processes to end: this one is in none of them, so
-    that the one that trains can finish its step and save.
+    Ctrl-C and ``timeout`` signal a whole process group: a worker leaves that group, so that the
+    training process can finish its step and save.
     """
     global _documents
     if hasattr(os, "setpgrp"):
         os.setpgrp()
-    Thread(target=end_with, args=(parent_process(),), daemon=True).start()
+    Thread(target=exit_with_parent, args=(parent_process(),), daemon=True).start()
     torch.set_num_threads(1)
     _documents = documents
 
 
-def end_with(other: Any) -> None:
-    """Leave as soon as ``other`` is no more, even if it was killed."""
-    wait([other.sentinel])
+def exit_with_parent(parent: Any) -> None:
+    """Exit as soon as the parent process ends, even if it was killed."""
+    wait([parent.sentinel])
     os._exit(1)
 
 
-def made(rows: np.ndarray, rolls: np.ndarray | None, segments: int) -> Any:
-    """One batch, its tensors as plain arrays."""
+def make_batch(rows: np.ndarray, uniforms: np.ndarray | None, segments: int) -> Any:
+    """Make one batch in a worker process, with tensors as NumPy arrays."""
     assert _documents is not None
-    told = None if rolls is None else torch.from_numpy(rolls)
-    batch = _documents.upto(segments).batch(torch.from_numpy(rows), told)
-    return tree_map(lambda part: part.numpy() if torch.is_tensor(part) else part, batch)
+    uniforms_tensor = None if uniforms is None else torch.from_numpy(uniforms)
+    batch = _documents.with_segments(segments).batch(torch.from_numpy(rows), uniforms_tensor)
+    return tree_map(lambda leaf: leaf.numpy() if torch.is_tensor(leaf) else leaf, batch)

@@ -1,25 +1,26 @@
-"""Make the sequences that a recipe pre-trains on, once, for any number of runs and machines."""
+"""Prepare the pre-training sequences of a recipe once, for any number of runs."""
 
 from pathlib import Path
 from typing import Any
 
 from mnemic.data.corpora import CorpusFiles
-from mnemic.recipe import ConfigError, Recipe, fill
+from mnemic.recipe import ConfigError, Recipe, construct
 
 
-def prepare(recipe: Recipe, folder: Path) -> dict[str, Any]:
-    """Put the sequences of a recipe's corpus into ``folder``, which is then its ``data.folder``."""
-    data = dict(recipe.get("data", {}))
-    if data.pop("kind", None) != "corpus":
-        raise ConfigError(
-            "this recipe does not learn from a corpus; take one such as bert-pretrain"
-        )
-    made = fill(CorpusFiles, data | {"kept": str(folder)}, name="corpus").data()
-    parts = {"train": made.train, "validation": made.validation, "test": made.test}
+def prepare_sequences(recipe: Recipe, folder: Path) -> dict[str, Any]:
+    """Write the sequences of a recipe's corpus to ``folder`` and return their statistics.
+
+    Runs can then use the folder as ``data.folder``.
+    """
+    settings = dict(recipe.get("data", {}))
+    if settings.pop("kind", None) != "corpus":
+        raise ConfigError("this recipe does not train on a corpus; take one such as bert-pretrain")
+    data = construct(CorpusFiles, settings | {"kept": str(folder)}, name="corpus").load()
+    splits = {"train": data.train, "validation": data.validation, "test": data.test}
     return {
         "folder": str(folder),
-        "vocabulary": len(made.words),
-        "sequences": {name: len(part) for name, part in parts.items()},
-        "tokens": {name: len(part.tokens) for name, part in parts.items()},
+        "vocabulary": len(data.tokenizer),
+        "sequences": {name: len(dataset) for name, dataset in splits.items()},
+        "tokens": {name: len(dataset.tokens) for name, dataset in splits.items()},
         "bytes": sum(path.stat().st_size for path in folder.iterdir()),
     }

@@ -1,7 +1,7 @@
 """Train one network from its recipe: data, phases, log, checkpoints, resuming.
 
-``fit`` is the caller that the training generator expects: it logs, validates, saves and stops.
-It yields a ``Report`` a step and knows no screen.
+``fit`` drives the training loop: it logs, validates, saves and stops. It yields one ``StepReport``
+per step and prints nothing.
 """
 
 import time
@@ -17,72 +17,87 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from mnemic.checkpoint.atomic_files import CheckpointError
-from mnemic.checkpoint.folder import Checkpoint, Progress, check_foreign, load, locate, remove, save
-from mnemic.checkpoint.lock import lock
+from mnemic.checkpoint.folder import (
+    Checkpoint,
+    TrainingProgress,
+    check_replaceable,
+    find_checkpoint,
+    load_checkpoint,
+    remove_checkpoint,
+    save_checkpoint,
+)
+from mnemic.checkpoint.lock import lock_folder
 from mnemic.data import DATASETS
-from mnemic.data.contract import Data, Examples
-from mnemic.data.long_context.batches import LongSet
-from mnemic.evaluate.calibration import calibrate
-from mnemic.evaluate.error_rate import look
+from mnemic.data.contract import Data, Dataset
+from mnemic.data.long_context.batches import LongDataset
+from mnemic.evaluate.calibration import calibrate_no_answer
+from mnemic.evaluate.error_rate import evaluate_network
 from mnemic.models import check_model
-from mnemic.objectives import Carried
+from mnemic.objectives import CarriedState
 from mnemic.recipe import ConfigError, Recipe, build
-from mnemic.train.distributed import start_processes
-from mnemic.train.early_stopping import Best, check_keep
-from mnemic.train.freeze import fix
-from mnemic.train.initialize import begun, check_kinds, check_phases, new_network, same_weights
-from mnemic.train.logger import Log
-from mnemic.train.loop import Step, optimiser_of
-from mnemic.train.optim.optimizers import optimiser_state, restore_optimiser
-from mnemic.train.phases import Phase, bare, draws_of, phases, train_phase
-from mnemic.train.prefetch import Ahead
-from mnemic.train.sampler import dice_of
-from mnemic.train.tied import with_tied_words
+from mnemic.train.distributed import init_distributed
+from mnemic.train.early_stopping import BestWeights, check_validation_data
+from mnemic.train.freeze import freeze
+from mnemic.train.initialize import (
+    build_network,
+    check_kinds,
+    check_phases,
+    initialize_network,
+    rebuild_network,
+)
+from mnemic.train.logger import RunLogger
+from mnemic.train.loop import Step, build_optimizer
+from mnemic.train.optim.optimizers import optimizer_tensors_of, restore_optimizer
+from mnemic.train.phases import Phase, build_sampler, read_phases, train_phase, unwrap_network
+from mnemic.train.prefetch import Prefetcher
+from mnemic.train.sampler import make_generator
+from mnemic.train.tied import resolve_tied_words
 
-__all__ = ["Report", "Run", "data_of", "fit", "new_network", "same_weights"]
+__all__ = ["Run", "StepReport", "build_network", "fit", "load_data", "rebuild_network"]
 
-CARRIED, PARTS = "carried.", "parts."  # before the names of what steps hand on, and of losses
+# Of the names of carried tensors and of sums of losses in a checkpoint.
+CARRIED_PREFIX, MEANS_PREFIX = "carried.", "parts."
 
 
-class Report(NamedTuple):
-    """Where a run stands, for whoever watches."""
+class StepReport(NamedTuple):
+    """The progress of a run after one step."""
 
     phase: int
-    phases: int
+    num_phases: int
     step: int
-    total: int  # steps of this phase
+    total_steps: int  # of this phase
     rate: float
     row: dict[str, Any] | None  # the log's new row, at the end of an epoch
 
 
-def data_of(recipe: Recipe) -> Data:
-    """The data set a recipe names."""
+def load_data(recipe: Recipe) -> Data:
+    """Check a recipe and load its data."""
     for section in ("model", "data", "objective"):
         if section not in recipe:
             raise ConfigError(f"the recipe has no [{section}]")
     check_model(recipe["model"])
     check_kinds(recipe)
-    return with_tied_words(build(DATASETS, recipe["data"]).data(), recipe)
+    return resolve_tied_words(build(DATASETS, recipe["data"]).load(), recipe)
 
 
 def fit(
     recipe: Recipe, folder: str | Path, *, seed: int = 0, device: str = "auto",
-    fresh: bool = False, looking: Callable[[int], None] = lambda count: None,
-) -> Generator[Report, None, None]:  # fmt: skip
-    """Train ``recipe`` into ``folder``, or go on with the run that stands there.
+    fresh: bool = False, on_validate: Callable[[int], None] = lambda count: None,
+) -> Generator[StepReport, None, None]:  # fmt: skip
+    """Train ``recipe`` in ``folder``, or resume the run that is there.
 
-    A run that was stopped, even by a kill, goes on from its last checkpoint and ends with the
-    same bits. Closing the generator saves first; an interrupt within a step does not, since
-    the weights may then be half stepped. ``looking`` hears of each look at the validation set,
-    which may take minutes, before it: how many examples are looked at.
+    A run that was stopped or killed resumes from its last checkpoint and ends with exactly the
+    same weights. Closing the generator saves first; an interrupt within a step does not, since
+    the weights may then be partly updated. ``on_validate`` is called before each validation,
+    which may take minutes, with the number of examples.
     """
-    place = start_processes(device)
-    leads = not dist.is_initialized() or dist.get_rank() == 0
-    with lock(Path(folder)) if leads else nullcontext():
-        run = Run(recipe, Path(folder), seed, place, fresh)
-        run.looking = looking
+    torch_device = init_distributed(device)
+    is_main = not dist.is_initialized() or dist.get_rank() == 0
+    with lock_folder(Path(folder)) if is_main else nullcontext():
+        run = Run(recipe, Path(folder), seed, torch_device, fresh)
+        run.on_validate = on_validate
         try:
-            for phase in run.plan[run.progress.phase :]:
+            for phase in run.phases[run.progress.phase :]:
                 yield from run.train(phase)
             run.finish()
         finally:
@@ -90,209 +105,242 @@ def fit(
 
 
 class Run:
-    """A run in the making: its network, its data and where it stands."""
+    """The state of a run: its network, its data and its progress."""
 
     def __init__(
         self, recipe: Recipe, folder: Path, seed: int, device: torch.device, fresh: bool
     ) -> None:
         self.recipe, self.folder, self.seed, self.device = recipe, folder, seed, device
-        self.plan = phases(recipe)
-        self.carried: Carried | None = None
-        self.sums = torch.zeros(2, dtype=torch.float64)  # of loss and norm, in this epoch so far
-        self.parts: dict[str, Tensor] = {}  # the same of each loss by name, where there are several
-        self.best = Best()
-        self.looking: Callable[[int], None] = lambda count: None
-        before = None if fresh else found(folder, recipe, seed)
-        if before is None:
-            check_foreign(folder)
-        self.leads = not dist.is_initialized() or dist.get_rank() == 0
-        if not self.leads:
-            dist.barrier()  # the first process makes what is kept on disk, the others read it
-        self.data = data_of(recipe)
-        if self.leads and dist.is_initialized():
+        self.phases = read_phases(recipe)
+        self.carried: CarriedState | None = None
+        self.sums = torch.zeros(2, dtype=torch.float64)  # of loss and norm, in this row of the log
+        self.loss_sums: dict[str, Tensor] = {}  # of each loss by name, where there are several
+        self.best = BestWeights()
+        self.on_validate: Callable[[int], None] = lambda count: None
+        previous = None if fresh else load_previous_run(folder, recipe, seed)
+        if previous is None:
+            check_replaceable(folder)
+        self.is_main = not dist.is_initialized() or dist.get_rank() == 0
+        if not self.is_main:
+            dist.barrier()  # the main process writes files of the data, the others read them
+        self.data = load_data(recipe)
+        if self.is_main and dist.is_initialized():
             dist.barrier()
-        check_phases(self.plan, recipe, self.data.sizes)
-        check_keep(self.plan, self.data)
-        if before is None:
-            self.network: nn.Module = begun(self.plan[0].recipe["model"], self.data.sizes, seed)
-            self.progress = Progress()
+        check_phases(self.phases, recipe, self.data.sizes)
+        check_validation_data(self.phases, self.data)
+        if previous is None:
+            self.network: nn.Module = initialize_network(
+                self.phases[0].recipe["model"], self.data.sizes, seed
+            )
+            self.progress = TrainingProgress()
             self.state: Mapping[str, Tensor] = {}
         else:
-            self.network, self.progress, self.state = before.network, before.progress, before.state
-            if (dict(before.sizes), before.labels) != (self.data.sizes, self.data.labels):
+            self.network, self.progress, self.state = (
+                previous.network,
+                previous.progress,
+                previous.state,
+            )
+            if (dict(previous.sizes), previous.labels) != (self.data.sizes, self.data.labels):
                 raise CheckpointError(
                     f"the data is not what {folder} was trained on (sizes {self.data.sizes}, "
-                    f"then {dict(before.sizes)}); give the same data, or --fresh to start anew"
+                    f"then {dict(previous.sizes)}); give the same data, or --fresh to start anew"
                 )
-        if before is None and self.leads:  # from here on the folder is this run's
-            remove(folder)
-        self.log = Log(folder, self.progress.history) if self.leads else None
-        long = self.data.train
-        self.ahead = Ahead(long) if isinstance(long, LongSet) else None
+        if previous is None and self.is_main:  # from here on the folder belongs to this run
+            remove_checkpoint(folder)
+        self.logger = RunLogger(folder, self.progress.history) if self.is_main else None
+        dataset = self.data.train
+        self.prefetcher = Prefetcher(dataset) if isinstance(dataset, LongDataset) else None
 
-    def train(self, phase: Phase) -> Iterator[Report]:
-        """One phase, from where it stands to its end."""
-        network = same_weights(phase.recipe["model"], self.data.sizes, self.network)
+    def train(self, phase: Phase) -> Iterator[StepReport]:
+        """Train one phase from its current step to its end."""
+        network = rebuild_network(phase.recipe["model"], self.data.sizes, self.network)
         self.network = network = network.to(self.device)
-        fix(network, phase.settings.fixed)
-        stories = self.examples(phase)
-        pools = [torch.arange(len(stories))]
-        trained: nn.Module = DistributedDataParallel(network) if dist.is_initialized() else network
-        optimiser = optimiser_of(trained, phase.settings)
-        draws = draws_of(phase, trained, stories, pools, [self.seed])
-        self.restore(optimiser)
-        start, total = self.progress.step, phase.settings.total(draws.epoch)
+        freeze(network, phase.settings.fixed)
+        dataset = self.select_dataset(phase)
+        pools = [torch.arange(len(dataset))]
+        wrapped: nn.Module = DistributedDataParallel(network) if dist.is_initialized() else network
+        optimizer = build_optimizer(wrapped, phase.settings)
+        sampler = build_sampler(phase, wrapped, dataset, pools, [self.seed])
+        self.restore_state(optimizer)
+        first_step, total_steps = (
+            self.progress.step,
+            phase.settings.total_steps(sampler.steps_per_epoch),
+        )
         steps = train_phase(
-            phase, trained, stories, draws,
-            optimiser=optimiser, start=start, carried=self.carried, ahead=self.ahead,
+            phase, wrapped, dataset, sampler,
+            optimizer=optimizer, first_step=first_step, carried=self.carried,
+            prefetcher=self.prefetcher,
         )  # fmt: skip
-        self.began, patience = time.monotonic(), phase.settings.patience
+        self.row_start, patience = time.monotonic(), phase.settings.patience
         try:
-            while not self.best.stale(patience) and (step := next(steps, None)) is not None:
+            while not self.best.should_stop(patience) and (step := next(steps, None)) is not None:
                 self.carried = step.carried
-                row = self.row(phase, step, draws.epoch, total)
-                self.progress = self.after(phase, step.number, row)
+                row = self.add_to_row(phase, step, sampler.steps_per_epoch, total_steps)
+                self.progress = self.record_progress(phase, step.number, row)
                 if step.number % phase.settings.save == 0:
-                    self.save(optimiser)
-                yield Report(phase.number, len(self.plan), step.number, total, step.rate, row)
+                    self.save_checkpoint(optimizer)
+                yield StepReport(
+                    phase.number, len(self.phases), step.number, total_steps, step.rate, row
+                )
         except GeneratorExit:
-            self.save(optimiser)
+            self.save_checkpoint(optimizer)
             raise
-        self.best.put_back(network)
-        self.progress = Progress(phase=phase.number + 1, history=self.progress.history)
-        self.save(None)
+        self.best.copy_to(network)
+        self.progress = TrainingProgress(phase=phase.number + 1, history=self.progress.history)
+        self.save_checkpoint(None)
 
-    def examples(self, phase: Phase) -> Examples:
-        """What the phase trains on: documents as long as it says, where they can be of any."""
-        own = self.data.train
-        if phase.settings.segments and isinstance(own, LongSet):
-            own = own.upto(phase.settings.segments)
-        return own.to(self.device)
+    def select_dataset(self, phase: Phase) -> Dataset:
+        """Select the training set of a phase, with its number of segments."""
+        dataset = self.data.train
+        if phase.settings.segments and isinstance(dataset, LongDataset):
+            dataset = dataset.with_segments(phase.settings.segments)
+        return dataset.to(self.device)
 
-    def row(self, phase: Phase, step: Step, epoch: int, total: int) -> dict[str, Any] | None:
-        """Add a step to its row of the log, an epoch or less; the row if it ends with it."""
+    def add_to_row(
+        self, phase: Phase, step: Step, steps_per_epoch: int, total_steps: int
+    ) -> dict[str, Any] | None:
+        """Add a step to the current log row; return the row once it is complete.
+
+        The last step of a row may evaluate on the validation set.
+        """
         self.sums = self.sums + torch.stack([step.loss, step.norm])
-        for name, part in (step.parts or {}).items():
-            self.parts[name] = self.parts.get(name, torch.zeros_like(part)) + part
-        stride = phase.settings.stride(epoch)
-        if step.number % stride and step.number != total:
+        for name, mean in (step.means or {}).items():
+            self.loss_sums[name] = self.loss_sums.get(name, torch.zeros_like(mean)) + mean
+        steps_per_row = phase.settings.steps_per_row(steps_per_epoch)
+        if step.number % steps_per_row and step.number != total_steps:
             return None
-        number = -(-step.number // epoch)
-        count = 1 + (step.number - 1) % stride
-        loss, norm = (self.sums / count).tolist()
+        epoch_number = -(-step.number // steps_per_epoch)
+        num_steps = 1 + (step.number - 1) % steps_per_row
+        loss, norm = (self.sums / num_steps).tolist()
         if not isfinite(loss):
             raise ConfigError(
-                f"the loss is {loss} in epoch {number} of phase {phase.number + 1}: training has "
-                "come apart; lower train.rate or train.clip (--fresh starts anew)"
+                f"the loss is {loss} in epoch {epoch_number} of phase {phase.number + 1}: training "
+                "diverged; lower train.rate or train.clip (--fresh starts anew)"
             )
-        earlier = [row["steps"] for row in self.progress.history if row["phase"] <= phase.number]
-        looked = phase.settings.looks(step.number, epoch)
-        validation, figures = self.validate() if looked else (None, {})
+        earlier_steps = [
+            row["steps"] for row in self.progress.history if row["phase"] <= phase.number
+        ]
+        is_due = phase.settings.evaluates_at(step.number, steps_per_epoch)
+        validation, metrics = self.validate() if is_due else (None, {})
         if validation is not None and phase.settings.keep == "best":
-            self.best.offer(bare(self.network), torch.tensor(validation))
+            self.best.update(unwrap_network(self.network), torch.tensor(validation))
         now = time.monotonic()
         row = {
             "phase": phase.number + 1,
-            "epoch": number,
+            "epoch": epoch_number,
             "step": step.number,
-            "steps": step.number + (earlier[-1] if earlier else 0),
+            "steps": step.number + (earlier_steps[-1] if earlier_steps else 0),
             "loss": loss,
             "norm": norm,
             "rate": step.rate,
             "validation": validation,
-            "seconds": round(now - self.began, 2),
-        } | ({"figures": figures} if figures else {})
-        if self.parts:
-            row["losses"] = {name: float(part) / count for name, part in self.parts.items()}
-        self.sums, self.began, self.parts = torch.zeros_like(self.sums), now, {}
+            "seconds": round(now - self.row_start, 2),
+        } | ({"figures": metrics} if metrics else {})
+        if self.loss_sums:
+            row["losses"] = {name: float(mean) / num_steps for name, mean in self.loss_sums.items()}
+        self.sums, self.row_start, self.loss_sums = torch.zeros_like(self.sums), now, {}
         return row
 
-    def after(self, phase: Phase, step: int, row: dict[str, Any] | None) -> Progress:
+    def record_progress(
+        self, phase: Phase, step: int, row: dict[str, Any] | None
+    ) -> TrainingProgress:
+        """Log a completed row, and return the progress after this step."""
         history = self.progress.history
         if row is not None:
             history = [*history, row]
-            if self.log is not None:
-                self.log.add(row)
-        return Progress(phase=phase.number, step=step, history=history)
+            if self.logger is not None:
+                self.logger.add_row(row)
+        return TrainingProgress(phase=phase.number, step=step, history=history)
 
     def validate(self) -> tuple[float | None, dict[str, float]]:
-        """The error in percent on what was held back of the training set, and its figures."""
+        """Evaluate on the validation set: the error in percent, and other metrics."""
         if not len(self.data.validation):
             return None, {}
-        self.looking(len(self.data.validation))
-        return look(self.network, self.data.validation.to(self.device))
+        self.on_validate(len(self.data.validation))
+        return evaluate_network(self.network, self.data.validation.to(self.device))
 
-    def restore(self, optimiser: torch.optim.Optimizer) -> None:
-        """Go on as saved: optimiser, sums, what is carried, best weights, dice of dropout."""
-        restore_optimiser(optimiser, self.state)
-        self.carried = named_by(CARRIED, self.state, self.device) or None
-        self.parts = named_by(PARTS, self.state, self.device)
-        self.best = Best.restored(self.state, self.device)
+    def restore_state(self, optimizer: torch.optim.Optimizer) -> None:
+        """Restore optimizer, sums, carried state, best weights and dropout's random state."""
+        restore_optimizer(optimizer, self.state)
+        self.carried = select_by_prefix(CARRIED_PREFIX, self.state, self.device) or None
+        self.loss_sums = select_by_prefix(MEANS_PREFIX, self.state, self.device)
+        self.best = BestWeights.from_state_dict(self.state, self.device)
         self.sums = self.state.get("sums", torch.zeros_like(self.sums)).to(self.device)
         if "dice" in self.state:
             torch.set_rng_state(self.state["dice"])
         else:
-            torch.manual_seed(dice_of(self.seed, "dropout").initial_seed())
+            torch.manual_seed(make_generator(self.seed, "dropout").initial_seed())
         self.state = {}
 
-    def save(self, optimiser: torch.optim.Optimizer | None) -> None:
-        if not self.leads:
+    def save_checkpoint(self, optimizer: torch.optim.Optimizer | None) -> None:
+        """Save the run; with an ``optimizer``, so that its phase can be resumed."""
+        if not self.is_main:
             return
         state: dict[str, Tensor] = {}
-        if optimiser is not None:  # in the middle of a phase
+        if optimizer is not None:  # in the middle of a phase
             state = {"dice": torch.get_rng_state(), "sums": self.sums.cpu()}
-            state |= optimiser_state(optimiser) | self.best.state()
-            state |= {f"{CARRIED}{name}": part.cpu() for name, part in (self.carried or {}).items()}
-            state |= {f"{PARTS}{name}": part.cpu() for name, part in self.parts.items()}
+            state |= optimizer_tensors_of(optimizer) | self.best.state_dict()
+            state |= {
+                f"{CARRIED_PREFIX}{name}": tensor.cpu()
+                for name, tensor in (self.carried or {}).items()
+            }
+            state |= {
+                f"{MEANS_PREFIX}{name}": tensor.cpu() for name, tensor in self.loss_sums.items()
+            }
         checkpoint = Checkpoint(
             recipe=self.recipe,
             seed=self.seed,
             sizes=self.data.sizes,
-            tokenizer=self.data.words,
+            tokenizer=self.data.tokenizer,
             labels=self.data.labels,
-            network=bare(self.network),
+            network=unwrap_network(self.network),
             progress=self.progress,
             state=state,
         )
-        save(self.folder / "checkpoint", checkpoint)
+        save_checkpoint(self.folder / "checkpoint", checkpoint)
 
     def finish(self) -> None:
-        """The last save holds the recipe's own model, not the last phase's.
+        """Save the finished network as the recipe's model, which may differ from the last phase's.
 
-        A network that finds and reads is calibrated by what was held back, once.
+        A network that retrieves and reads is calibrated on the validation set first.
         """
         if self.progress.done:
             return
-        self.network = same_weights(self.recipe["model"], self.data.sizes, self.network)
+        self.network = rebuild_network(self.recipe["model"], self.data.sizes, self.network)
         if self.recipe["data"]["kind"] == "reading" and len(self.data.validation):
-            held: Any = self.data.validation
-            calibrate(self.network.to(self.device), held.to(self.device))
-        self.progress = Progress(phase=len(self.plan), done=True, history=self.progress.history)
-        self.save(None)
+            validation: Any = self.data.validation
+            calibrate_no_answer(self.network.to(self.device), validation.to(self.device))
+        self.progress = TrainingProgress(
+            phase=len(self.phases), done=True, history=self.progress.history
+        )
+        self.save_checkpoint(None)
 
     def close(self) -> None:
-        if self.ahead is not None:
-            self.ahead.close()
-        if self.log is not None:
-            self.log.close()
+        """Stop worker processes and close the log."""
+        if self.prefetcher is not None:
+            self.prefetcher.close()
+        if self.logger is not None:
+            self.logger.close()
 
 
-def named_by(start: str, state: Mapping[str, Tensor], device: torch.device) -> Carried:
-    """What a checkpoint holds of the state whose names begin so."""
-    own = {name: part for name, part in state.items() if name.startswith(start)}
-    return {name.removeprefix(start): part.to(device) for name, part in own.items()}
+def select_by_prefix(
+    prefix: str, state: Mapping[str, Tensor], device: torch.device
+) -> CarriedState:
+    """Select the tensors whose names start with ``prefix``, without the prefix."""
+    matches = {name: tensor for name, tensor in state.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): tensor.to(device) for name, tensor in matches.items()}
 
 
-def found(folder: Path, recipe: Recipe, seed: int) -> Checkpoint | None:
-    """The checkpoint of a stopped run of the same recipe, if there is one."""
+def load_previous_run(folder: Path, recipe: Recipe, seed: int) -> Checkpoint | None:
+    """Load the checkpoint of a stopped run of the same recipe, if there is one."""
     try:
-        locate(folder)
+        find_checkpoint(folder)
     except CheckpointError:
         return None
-    before = load(folder)
-    if before.recipe != recipe or before.seed != seed:
+    previous = load_checkpoint(folder)
+    if previous.recipe != recipe or previous.seed != seed:
         raise ConfigError(
             f"{folder} holds a run of another recipe or seed; give another --out, or --fresh to "
             "replace it"
         )
-    return before
+    return previous

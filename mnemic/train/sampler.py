@@ -1,9 +1,9 @@
-"""Which examples a step sees, and the random numbers it uses: a pure function of seed and epoch.
+"""Sample the batches of each epoch, as a pure function of seed and epoch.
 
-So a run can go on from any step without a saved generator, every process of a parallel run
-draws the same batch, and a run draws the same whether it trains alone or among many.
+So a run can resume from any step without a saved generator, every process of a distributed run
+samples the same batch, and a run samples the same alone as stacked with others.
 
-Shapes: e steps of an epoch, b batch, r rolls; with several runs a runs axis before b.
+Shapes: e steps of an epoch, b batch, r uniforms; with several runs a runs axis before b.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,153 +18,190 @@ from torch import Tensor
 
 from mnemic.recipe import ConfigError
 
-FINE = 512  # lengths that the choice of buckets tells apart
+MAX_LENGTH_CLASSES = 512  # resolution of the search for bucket bounds
 
 
-class Draw(NamedTuple):
-    """One step's examples and its uniform random numbers."""
+class BatchIndices(NamedTuple):
+    """The rows of one batch, and its uniform random numbers."""
 
     rows: Tensor  # (runs) b
-    rolls: Tensor | None  # (runs) b r, None where nothing is rolled
-    most: int | None = None  # no example of this bucket is longer
+    uniforms: Tensor | None  # (runs) b r; None if the network draws none
+    max_length: int | None = None  # of the bucket; None: any
 
-    def part(self, number: int, count: int) -> "Draw":
-        """One of ``count`` parts, each with every ``count``-th example."""
-        rolls = None if self.rolls is None else self.rolls[..., number::count, :]
-        return Draw(self.rows[..., number::count], rolls, self.most)
+    def select_shard(self, index: int, count: int) -> "BatchIndices":
+        """Select one of ``count`` shards: every ``count``-th example."""
+        uniforms = None if self.uniforms is None else self.uniforms[..., index::count, :]
+        return BatchIndices(self.rows[..., index::count], uniforms, self.max_length)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draws:
-    """Batches of rows for one run (one pool) or several runs (a pool and a seed each).
+class BatchSampler:
+    """Sample batches of rows for one run, or for several stacked runs.
 
-    With ``replace`` each row is drawn anew (MemN2N); otherwise an epoch is a shuffle of the pool,
-    without the last examples that fill no batch. With ``buckets`` a batch holds examples of about
-    one length; which bucket a step has is the same for all runs.
+    With ``replace`` rows are sampled with replacement (MemN2N); otherwise an epoch is a shuffle of
+    the pool, without the last examples that fill no batch. With several buckets the examples of a
+    batch have similar lengths; the bucket of a step is the same for all runs.
     """
 
-    pools: Sequence[Tensor]  # the rows each run may draw
+    pools: Sequence[Tensor]  # the rows of each run
     seeds: Sequence[int]
-    batch: int
+    batch_size: int
     phase: int = 0
-    rolls: int = 0
+    num_uniforms: int = 0
     replace: bool = False
     stacked: bool = False  # keep the runs axis
     device: torch.device | str = "cpu"
-    lengths: Tensor | None = None  # of all examples: what to sort into buckets by
-    buckets: int = 1
+    lengths: Tensor | None = None  # of all examples, for buckets
+    num_buckets: int = 1
 
     def __post_init__(self) -> None:
-        if min(len(pool) for pool in self.pools) < self.batch:
-            few = min(len(pool) for pool in self.pools)
+        if min(len(pool) for pool in self.pools) < self.batch_size:
+            smallest_pool = min(len(pool) for pool in self.pools)
             raise ConfigError(
-                f"a batch of {self.batch} cannot be drawn from {few} training examples: lower it, "
-                f"say --set train.batch={max(few // 4, 1)}, or get more of them"
+                f"a batch of {self.batch_size} cannot be drawn from {smallest_pool} training "
+                f"examples: lower it, say --set train.batch={max(smallest_pool // 4, 1)}, or get "
+                "more of them"
             )
         if not self.stacked and len(self.pools) != 1:
             raise ValueError("several runs need a runs axis: stacked=True")
 
     @cached_property
-    def parts(self) -> "list[Bucket]":
-        """The pools, bucket by bucket; one that fills no batch is joined with its neighbour."""
-        if self.lengths is None or self.buckets == 1:
-            few = min(len(pool) for pool in self.pools)
-            return [Bucket(None, list(self.pools), few // self.batch)]
-        own = [self.lengths[pool] for pool in self.pools]
-        *lower, most = edges(torch.cat(own), self.buckets)
-        found: list[Bucket] = []
-        for low in [*reversed(lower), -1]:
-            inside = [p[(size > low) & (size <= most)] for p, size in zip(self.pools, own)]
-            if steps := min(len(part) for part in inside) // self.batch:
-                found.append(Bucket(most, inside, steps))
-                most = low
-        if most > -1:  # the shortest are too few
-            bound = found.pop().most or most
-            inside = [p[size <= bound] for p, size in zip(self.pools, own)]
-            found.append(Bucket(bound, inside, min(len(part) for part in inside) // self.batch))
-        return found
+    def length_buckets(self) -> "list[Bucket]":
+        """The pools split into buckets; one that fills no batch is merged with another."""
+        if self.lengths is None or self.num_buckets == 1:
+            smallest_pool = min(len(pool) for pool in self.pools)
+            return [Bucket(None, list(self.pools), smallest_pool // self.batch_size)]
+        pool_lengths = [self.lengths[pool] for pool in self.pools]
+        *lower_bounds, max_length = choose_bucket_bounds(torch.cat(pool_lengths), self.num_buckets)
+        buckets: list[Bucket] = []
+        for min_length in [*reversed(lower_bounds), -1]:
+            bucket_pools = [
+                rows[(lengths > min_length) & (lengths <= max_length)]
+                for rows, lengths in zip(self.pools, pool_lengths)
+            ]
+            if (
+                num_steps := min(len(bucket_rows) for bucket_rows in bucket_pools)
+                // self.batch_size
+            ):
+                buckets.append(Bucket(max_length, bucket_pools, num_steps))
+                max_length = min_length
+        if max_length > -1:  # the shortest are too few
+            bound = buckets.pop().max_length or max_length
+            bucket_pools = [
+                rows[lengths <= bound] for rows, lengths in zip(self.pools, pool_lengths)
+            ]
+            buckets.append(
+                Bucket(
+                    bound,
+                    bucket_pools,
+                    min(len(bucket_rows) for bucket_rows in bucket_pools) // self.batch_size,
+                )
+            )
+        return buckets
 
     @cached_property
-    def epoch(self) -> int:
-        """How many steps an epoch has."""
-        return sum(part.steps for part in self.parts)
+    def steps_per_epoch(self) -> int:
+        """The number of steps per epoch."""
+        return sum(bucket.steps for bucket in self.length_buckets)
 
-    def from_step(self, step: int) -> Iterator[Draw]:
-        """All draws from this step on, without end; the next epoch is drawn beside this one."""
-        number, skip = divmod(step, self.epoch)
-        with ThreadPoolExecutor(1) as beside:
-            drawn = beside.submit(self.draw, number)
+    def iterate_from(self, step: int) -> Iterator[BatchIndices]:
+        """Iterate over batches from this step on, without end.
+
+        A thread samples the next epoch meanwhile.
+        """
+        epoch, first = divmod(step, self.steps_per_epoch)
+        with ThreadPoolExecutor(1) as executor:
+            future = executor.submit(self.draw_epoch, epoch)
             while True:
-                rows, rolls, most = drawn.result()
-                rows, rolls = rows.to(self.device), rolls.to(self.device)
-                number += 1
-                drawn = beside.submit(self.draw, number)
-                for place in range(skip, self.epoch):
-                    yield Draw(rows[place], rolls[place] if self.rolls else None, most[place])
-                skip = 0
+                rows, uniforms, max_lengths = future.result()
+                rows, uniforms = rows.to(self.device), uniforms.to(self.device)
+                epoch += 1
+                future = executor.submit(self.draw_epoch, epoch)
+                for index in range(first, self.steps_per_epoch):
+                    yield BatchIndices(
+                        rows[index],
+                        uniforms[index] if self.num_uniforms else None,
+                        max_lengths[index],
+                    )
+                first = 0
 
-    def draw(self, number: int) -> tuple[Tensor, Tensor, list[int | None]]:
-        """One whole epoch: rows, rolls and the buckets' bounds."""
-        order = [place for place, part in enumerate(self.parts) for _ in range(part.steps)]
-        if len(self.parts) > 1:
-            dice = dice_of(0, "buckets", self.phase, "epoch", number)  # the same for every run
-            order = [order[i] for i in torch.randperm(len(order), generator=dice).tolist()]
-        drawn = [self.draw_one(run, number, order) for run in range(len(self.pools))]
-        rows, rolls = (torch.stack(part, 1) for part in zip(*drawn))  # e runs b …
-        most = [self.parts[place].most for place in order]
-        return (rows, rolls, most) if self.stacked else (rows.squeeze(1), rolls.squeeze(1), most)
+    def draw_epoch(self, epoch: int) -> tuple[Tensor, Tensor, list[int | None]]:
+        """Sample one epoch: rows, uniforms, and the maximum length of each batch."""
+        order = [
+            index for index, bucket in enumerate(self.length_buckets) for _ in range(bucket.steps)
+        ]
+        if len(self.length_buckets) > 1:
+            # The order of buckets is the same for every run.
+            generator = make_generator(0, "buckets", self.phase, "epoch", epoch)
+            order = [order[i] for i in torch.randperm(len(order), generator=generator).tolist()]
+        draws_by_run = [self.draw_run(run, epoch, order) for run in range(len(self.pools))]
+        rows, uniforms = (torch.stack(tensors, 1) for tensors in zip(*draws_by_run))  # e runs b …
+        max_lengths = [self.length_buckets[index].max_length for index in order]
+        return (
+            (rows, uniforms, max_lengths)
+            if self.stacked
+            else (rows.squeeze(1), uniforms.squeeze(1), max_lengths)
+        )
 
-    def draw_one(self, run: int, number: int, order: Sequence[int]) -> tuple[Tensor, Tensor]:
-        dice = dice_of(self.seeds[run], "phase", self.phase, "epoch", number)
-        batches = [self.cut(part, run, dice) for part in self.parts]
-        rows = torch.stack([next(batches[place]) for place in order])
-        return rows, torch.rand(*rows.shape, self.rolls, generator=dice)
+    def draw_run(self, run: int, epoch: int, order: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Sample the rows and uniforms of one run in an epoch, with buckets in ``order``."""
+        generator = make_generator(self.seeds[run], "phase", self.phase, "epoch", epoch)
+        batches = [self.draw_batches(bucket, run, generator) for bucket in self.length_buckets]
+        rows = torch.stack([next(batches[index]) for index in order])
+        return rows, torch.rand(*rows.shape, self.num_uniforms, generator=generator)
 
-    def cut(self, part: "Bucket", run: int, dice: torch.Generator) -> Iterator[Tensor]:
-        """The batches of one bucket, all drawn at once."""
-        pool, shape = part.pools[run], (part.steps, self.batch)
+    def draw_batches(
+        self, bucket: "Bucket", run: int, generator: torch.Generator
+    ) -> Iterator[Tensor]:
+        """Sample the batches of one bucket for an epoch."""
+        pool, shape = bucket.pools[run], (bucket.steps, self.batch_size)
         if self.replace:
-            places = torch.randint(len(pool), shape, generator=dice)
+            indices = torch.randint(len(pool), shape, generator=generator)
         else:
-            places = torch.randperm(len(pool), generator=dice)[: shape[0] * shape[1]].view(shape)
-        return iter(pool[places])
+            indices = torch.randperm(len(pool), generator=generator)[: shape[0] * shape[1]].view(
+                shape
+            )
+        return iter(pool[indices])
 
 
 class Bucket(NamedTuple):
-    """Examples up to one length."""
+    """The examples of similar length, per run."""
 
-    most: int | None  # None: of any length
+    max_length: int | None  # None: any
     pools: list[Tensor]  # the rows of each run
-    steps: int  # batches an epoch
+    steps: int  # batches per epoch
 
 
-def edges(lengths: Tensor, buckets: int) -> list[int]:
-    """Upper bounds of ``buckets`` classes of lengths that leave the least padding in all.
+def choose_bucket_bounds(lengths: Tensor, num_buckets: int) -> list[int]:
+    """Choose the upper bounds of buckets of lengths that minimize the total padding.
 
-    ``cost[k]`` is the least sum of bounds over all examples up to length k, one more bucket at
-    each turn. Long lengths are only told apart as finely as ``FINE`` classes allow.
+    Dynamic programming: ``cost[k]`` is the minimal sum of bounds over all examples up to length k,
+    with one more bucket in each iteration. Lengths are rounded up to at most
+    ``MAX_LENGTH_CLASSES`` different ones.
     """
-    unit = max(-(-int(lengths.max()) // FINE), 1)
+    unit = max(-(-int(lengths.max()) // MAX_LENGTH_CLASSES), 1)
     counts = torch.bincount((lengths + unit - 1) // unit)
-    below = counts.cumsum(0)  # examples of length k or less
+    num_shorter = counts.cumsum(0)  # examples of length k or less
     sizes = torch.arange(len(counts))
-    cost, cuts = sizes * below, []
-    for _ in range(min(buckets, int((counts > 0).sum())) - 1):
-        # From the last bound j < k on: one bucket of bound k.
-        whole = cost[None, :] + sizes[:, None] * (below[:, None] - below[None, :])  # k j
-        whole = whole.masked_fill(sizes[None, :] >= sizes[:, None], whole.max() + 1)
-        cost, last = whole.min(1)
-        cuts.append(last)
+    cost, previous_bounds = sizes * num_shorter, []
+    for _ in range(min(num_buckets, int((counts > 0).sum())) - 1):
+        # One more bucket, from the previous bound j < k to the bound k.
+        total_cost = cost[None, :] + sizes[:, None] * (
+            num_shorter[:, None] - num_shorter[None, :]
+        )  # k j
+        total_cost = total_cost.masked_fill(sizes[None, :] >= sizes[:, None], total_cost.max() + 1)
+        cost, last = total_cost.min(1)
+        previous_bounds.append(last)
     bound = len(counts) - 1
-    found = [bound]
-    for last in reversed(cuts):
+    bounds = [bound]
+    for last in reversed(previous_bounds):
         bound = int(last[bound])
-        found.append(bound)
-    return sorted({unit * bound for bound in found})
+        bounds.append(bound)
+    return sorted({unit * bound for bound in bounds})
 
 
-def dice_of(seed: int, *purpose: object) -> torch.Generator:
-    """A generator of its own for each seed and purpose; the same on every machine."""
-    text = "/".join(str(part) for part in (seed, *purpose))
+def make_generator(seed: int, *purpose: object) -> torch.Generator:
+    """Make a random generator from a seed and a purpose; the same on every machine."""
+    text = "/".join(str(word) for word in (seed, *purpose))
     number = int.from_bytes(sha256(text.encode()).digest()[:8], "big") >> 1
     return torch.Generator().manual_seed(number)

@@ -1,4 +1,4 @@
-"""``fit`` and ``predict`` as scikit-learn has them, around a recipe; scikit-learn is not needed."""
+"""A text classifier with scikit-learn's interface; scikit-learn is not needed."""
 
 import json
 from collections.abc import Sequence
@@ -7,27 +7,27 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from mnemic.checkpoint.folder import Checkpoint, load
+from mnemic.checkpoint.folder import Checkpoint, load_checkpoint
 from mnemic.data.text_tasks.labelled import is_unicode
-from mnemic.predict.text_tasks import classify
-from mnemic.recipe import ConfigError, Recipe, assignment, override
-from mnemic.recipe import load as load_recipe
-from mnemic.train.initialize import with_start
+from mnemic.predict.text_tasks import classify_texts
+from mnemic.recipe import ConfigError, Recipe, load_recipe, override, parse_assignment
+from mnemic.train.initialize import start_recipe_from
 from mnemic.train.run import fit
 
 
-def check_pairs(texts: Sequence[str], labels: Sequence[object]) -> None:
+def check_labels(texts: Sequence[str], labels: Sequence[object]) -> None:
+    """Raise an error if there is not one label per text."""
     if isinstance(texts, str) or len(texts) != len(labels):
         count = "one string" if isinstance(texts, str) else f"{len(texts)} texts"
         raise ValueError(f"a label for every text, not {count} and {len(labels)} labels")
 
 
 class TextClassifier:
-    """Learns which class a text belongs to.
+    """Train a text classifier and predict classes.
 
-    ``recipe`` is a name, a path or a whole recipe whose data is of kind ``classes``; ``sets`` are
-    overrides such as ``"train.epochs=3"``; ``start`` is a folder with a BERT to begin with, as
-    ``mnemic train --start`` has it. The run goes to ``folder``, or is kept nowhere.
+    ``recipe`` is a name, a path or a recipe whose data is of kind ``classes``; ``sets`` are
+    overrides such as ``"train.epochs=3"``; ``start`` is a folder with a BERT to start from, as in
+    ``mnemic train --start``. The run is written to ``folder``, or to a temporary folder.
     """
 
     def __init__(
@@ -47,10 +47,10 @@ class TextClassifier:
         self.checkpoint: Checkpoint | None = None
 
     def fit(self, texts: Sequence[str], labels: Sequence[object]) -> "TextClassifier":
-        """Train on texts and their labels; a share of them is held back to choose the best by."""
-        check_pairs(texts, labels)
+        """Train on texts and their labels; some of them become the validation set."""
+        check_labels(texts, labels)
         if not len(texts):
-            raise ValueError("there is no text to learn from")
+            raise ValueError("there is no text to train on")
         for number, (text, label) in enumerate(zip(texts, labels)):
             if not isinstance(text, str) or not is_unicode(text):
                 raise ValueError(f"text {number} is no unicode text: {str(text)[:40]!r}")
@@ -60,49 +60,54 @@ class TextClassifier:
         names = {label: str(label) for label in self.classes_}
         if len(set(names.values())) < len(names):
             raise ValueError(f"labels that look the same are not: {self.classes_}")
-        with TemporaryDirectory() as spare:
-            place = Path(spare if self.folder is None else self.folder)
-            place.mkdir(parents=True, exist_ok=True)
-            with (place / "train.jsonl").open("w", encoding="utf-8") as file:
+        with TemporaryDirectory() as temporary:
+            folder = Path(temporary if self.folder is None else self.folder)
+            folder.mkdir(parents=True, exist_ok=True)
+            with (folder / "train.jsonl").open("w", encoding="utf-8") as file:
                 for text, label in zip(texts, labels):
                     file.write(json.dumps({"text": text, "label": names[label]}) + "\n")
-            whole = self.whole(place)
-            for _ in fit(whole, place / "run", seed=self.seed, device=self.device, fresh=True):
+            recipe = self.complete_recipe(folder)
+            for _ in fit(recipe, folder / "run", seed=self.seed, device=self.device, fresh=True):
                 pass
-            self.checkpoint = load(place / "run")
+            self.checkpoint = load_checkpoint(folder / "run")
         return self
 
-    def whole(self, folder: Path) -> Recipe:
-        """The recipe with the texts' folder; nothing is kept for a test."""
-        own = self.recipe if isinstance(self.recipe, dict) else load_recipe(self.recipe)
+    def complete_recipe(self, folder: Path) -> Recipe:
+        """Return the recipe with overrides and the folder of texts, without a test set."""
+        recipe = self.recipe if isinstance(self.recipe, dict) else load_recipe(self.recipe)
         if self.start is not None:
-            own = with_start(own, Path(self.start).expanduser())
-        for text in self.sets:
-            own = override(own, *assignment(text))
-        if own.get("data", {}).get("kind") != "classes":
+            recipe = start_recipe_from(recipe, Path(self.start).expanduser())
+        for assignment_text in self.sets:
+            recipe = override(recipe, *parse_assignment(assignment_text))
+        if recipe.get("data", {}).get("kind") != "classes":
             raise ConfigError("a text classifier needs a recipe whose data.kind is 'classes'")
         files = {"folder": str(folder), "learnt": "train.jsonl", "tested": ""}
-        return own | {"data": own["data"] | files}
+        return recipe | {"data": recipe["data"] | files}
 
     def predict(self, texts: Sequence[str]) -> list[object]:
-        """The class of each text, as it was given to ``fit``."""
-        said = classify(self.trained, texts)
-        by_name = {str(label): label for label in self.classes_}
-        return [by_name[own.label] for own in said]
+        """Predict the class of each text, as one of the labels given to ``fit``."""
+        predictions = classify_texts(self.trained_checkpoint, texts)
+        label_of_name = {str(label): label for label in self.classes_}
+        return [label_of_name[prediction.label] for prediction in predictions]
 
     def predict_proba(self, texts: Sequence[str]) -> torch.Tensor:
-        """Each text's probabilities, in the order of ``classes_``."""
-        said = [dict(own.ranked) for own in classify(self.trained, texts)]
-        rows = [[own[str(label)] for label in self.classes_] for own in said]
+        """Predict the class probabilities of each text, in the order of ``classes_``."""
+        predictions = [
+            dict(prediction.ranked) for prediction in classify_texts(self.trained_checkpoint, texts)
+        ]
+        rows = [[prediction[str(label)] for label in self.classes_] for prediction in predictions]
         return torch.tensor(rows).view(-1, len(self.classes_))
 
     def score(self, texts: Sequence[str], labels: Sequence[object]) -> float:
-        """The share of texts whose class is right."""
-        check_pairs(texts, labels)
-        return sum(a == b for a, b in zip(self.predict(texts), labels)) / max(len(labels), 1)
+        """Return the accuracy on texts and their labels."""
+        check_labels(texts, labels)
+        return sum(
+            prediction == label for prediction, label in zip(self.predict(texts), labels)
+        ) / max(len(labels), 1)
 
     @property
-    def trained(self) -> Checkpoint:
+    def trained_checkpoint(self) -> Checkpoint:
+        """The checkpoint of ``fit``; an error if it was not called."""
         if self.checkpoint is None:
-            raise ValueError("this classifier has learnt nothing yet: call fit(texts, labels)")
+            raise ValueError("this classifier is not trained yet: call fit(texts, labels)")
         return self.checkpoint

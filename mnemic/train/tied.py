@@ -1,35 +1,37 @@
-"""Keys that are tied to words: from the words of a recipe to the ids that only the data knows."""
+"""Resolve the words that a recipe ties memory keys to into token ids."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from mnemic.recipe import ConfigError, Recipe, listed
+from mnemic.recipe import ConfigError, Recipe, join_words
 
-SHOWN = 12  # words of the data, in an error
+MAX_WORDS = 12  # of the data, listed in an error
 
 
-def with_tied_words(data: Any, recipe: Recipe) -> Any:
-    """The data with the ids of ``model.memory.tied`` among its sizes, where that names words.
+def resolve_tied_words(data: Any, recipe: Recipe) -> Any:
+    """Add the ids of the words in ``model.memory.tied`` to the sizes of the data.
 
-    The sizes are kept with a checkpoint, so that the network is built again without the data.
+    A checkpoint stores the sizes, so that the network can be rebuilt without the data.
     """
     memory = recipe["model"].get("memory")
     tied = memory.get("tied") if isinstance(memory, Mapping) else None
-    if not isinstance(tied, list) or not all(type(own) in (int, str) for own in tied):
-        return data  # whoever builds the memory says what is wrong
-    ids = [own if isinstance(own, int) else id_of(own, data.words) for own in tied]
-    if strange := [own for own in ids if not 0 < own < len(data.words)]:
-        last = len(data.words) - 1
+    if not isinstance(tied, list) or not all(type(key) in (int, str) for key in tied):
+        return data  # building the memory reports the error
+    ids = [key if isinstance(key, int) else word_id_of(key, data.tokenizer) for key in tied]
+    if invalid := [key for key in ids if not 0 < key < len(data.tokenizer)]:
+        last = len(data.tokenizer) - 1
         raise ConfigError(
-            f"model.memory.tied has the id {strange[0]}; ids go from 1 to {last}; or name the words"
+            f"model.memory.tied has the id {invalid[0]}; ids go from 1 to {last}; or name the words"
         )
     return data if ids == tied else data._replace(sizes={**data.sizes, "tied_words": ids})
 
 
-def id_of(word: str, words: Any) -> int:
-    if word not in words:
-        some = listed(words.words[2 : 2 + SHOWN])
+def word_id_of(word: str, tokenizer: Any) -> int:
+    """The id of a word; an error if it is not in the vocabulary."""
+    if word not in tokenizer:
+        known_words = join_words(tokenizer.vocabulary[2 : 2 + MAX_WORDS])
         raise ConfigError(
-            f"model.memory.tied names {word!r}, which training never says; it says {some} …"
+            f"model.memory.tied names {word!r}, which is not in the training data; "
+            f"it has {known_words} …"
         )
-    return words.id_of(word)
+    return tokenizer.id_of(word)

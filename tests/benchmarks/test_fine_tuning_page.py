@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 from text_runs import TINY, files, tiny
 
-from mnemic.checkpoint.folder import load
+from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.encode import Pretrained, load_encoder, save_encoder
 from mnemic.train.run import fit
 
@@ -40,7 +40,7 @@ def packed(folder: Path) -> Path:
     data = files("pairs", folder / "data/toy").parent
     recipe = tiny("pairs", data / "toy", "model.encode.stack.norm=post", "train.epochs=0")
     list(fit(recipe, folder / "first", device="cpu"))
-    first = load(folder / "first")
+    first = load_checkpoint(folder / "first")
     save_encoder(folder / "bert", Pretrained(first.network.encode, first.tokenizer))
     words = ["pack", str(data), str(folder / "carry"), "--weights", str(folder / "bert")]
     assert fine_tuning.main(words) == 0

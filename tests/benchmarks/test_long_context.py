@@ -20,11 +20,11 @@ import long_words  # noqa: E402
 
 from mnemic.data import DATASETS  # noqa: E402
 from mnemic.data.long_context.articles import Article  # noqa: E402
-from mnemic.data.long_context.batches import LongSet  # noqa: E402
-from mnemic.data.long_context.hide import Piece  # noqa: E402
+from mnemic.data.long_context.batches import LongDataset  # noqa: E402
+from mnemic.data.long_context.hide import SentenceTokens  # noqa: E402
 from mnemic.evaluate import long_context as recall  # noqa: E402
 from mnemic.recipe import build  # noqa: E402
-from mnemic.train.initialize import new_network  # noqa: E402
+from mnemic.train.initialize import build_network  # noqa: E402
 
 MODEL = {
     "width": 16,
@@ -36,15 +36,15 @@ MODEL = {
 
 
 @pytest.fixture(scope="module")
-def stories() -> LongSet:
+def stories() -> LongDataset:
     spec = {"kind": "long-stories", "length": 32, "segments": 4, "tasks": [1], "count": 60}
     source = build(DATASETS, spec | {"tokenizer": {"kind": "wordpiece", "vocab": 400}})
-    return source.data().test.upto(4)
+    return source.load().test.with_segments(4)
 
 
-def carriers(stories: LongSet, count: int) -> list[Any]:
+def carriers(stories: LongDataset, count: int) -> list[Any]:
     sizes = {"vocab": len(stories.tokenizer), "longest": stories.length}
-    return [new_network(MODEL, sizes, seed).eval() for seed in range(count)]
+    return [build_network(MODEL, sizes, seed).eval() for seed in range(count)]
 
 
 def test_cited_slots_are_the_fewest_that_make_up_the_share() -> None:
@@ -78,34 +78,34 @@ def test_memories_without_a_controller_are_of_equal_size() -> None:
 
 
 def test_networks_that_read_the_same_documents_answer_as_each_does_alone(
-    stories: LongSet, monkeypatch: pytest.MonkeyPatch
+    stories: LongDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recall, "right", lambda said, _: said.scores[:, 0, ::2].sum(-1) > 0)
+    monkeypatch.setattr(recall, "find_correct_answers", lambda said, _: said.logits[:, 0, ::2].sum(-1) > 0)
     networks, rows = carriers(stories, 3), list(range(12))
-    alone = [recall.wrong(own, stories, rows, 2) for own in networks]
+    alone = [recall.find_wrong_answers(own, stories, rows, 2) for own in networks]
     assert len({tuple(own.tolist()) for own in alone}) > 1, "they must differ for this to tell"
-    monkeypatch.setattr(long_once, "right", recall.right)
+    monkeypatch.setattr(long_once, "find_correct_answers", recall.find_correct_answers)
     monkeypatch.setattr(long_once, "MOST", 5)
     for workers in (1, 2):
         once = long_once.wrong_of_once(networks, stories, rows, 2, workers=workers)
-        for one, *others in zip(alone, recall.wrong_of_each(networks, stories, rows, 2), once):
+        for one, *others in zip(alone, recall.find_wrong_answers_per_network(networks, stories, rows, 2), once):
             assert all(torch.equal(one, other) for other in others)
 
 
-def test_the_last_segment_alone_is_what_a_memory_that_never_lasts_holds(stories: LongSet) -> None:
+def test_the_last_segment_alone_is_what_a_memory_that_never_lasts_holds(stories: LongDataset) -> None:
     (network,), rows = carriers(stories, 1), list(range(8))
     with torch.no_grad():
-        alone = network(long_context.last_segments(stories, rows).inputs).scores
-        lasting = network(stories.batch(torch.tensor(rows)).inputs).scores
-        network.lasts = False
-        emptied = network(stories.batch(torch.tensor(rows)).inputs).scores
+        alone = network(long_context.last_segments(stories, rows).inputs).logits
+        lasting = network(stories.batch(torch.tensor(rows)).inputs).logits
+        network.carry_memory = False
+        emptied = network(stories.batch(torch.tensor(rows)).inputs).logits
     torch.testing.assert_close(alone, emptied)
     assert not torch.allclose(alone, lasting)
 
 
 def test_retrieval_keeps_the_best_that_fit_in_the_order_they_were_told() -> None:
     sizes = {0.9: 4, 0.1: 2, 0.8: 3, 0.7: 9}
-    found = [(like, place, Piece(np.zeros(n))) for place, (like, n) in enumerate(sizes.items())]
+    found = [(like, place, SentenceTokens(np.zeros(n))) for place, (like, n) in enumerate(sizes.items())]
     kept = long_context.fitting(found, 8)
     assert [like for like, *_ in kept] == [0.9, 0.8]
     assert [like for like, *_ in long_context.fitting(found, 16)] == [0.9, 0.8, 0.7]
@@ -134,9 +134,9 @@ def test_word_losses_are_means_over_words_and_the_first_segment_is_left_out() ->
 @pytest.mark.parametrize("unit", ["sentences", "tokens"])
 @pytest.mark.parametrize("memory", ["keeps", "bert-mass"])
 def test_segments_that_come_again_are_encoded_once(
-    stories: LongSet, memory: str, unit: str
+    stories: LongDataset, memory: str, unit: str
 ) -> None:
-    network = new_network(
+    network = build_network(
         MODEL | {"carry": {"unit": unit}, "memory": {"kind": memory, "slots": 8}},
         {"vocab": len(stories.tokenizer), "longest": stories.length},
         0,
@@ -146,11 +146,11 @@ def test_segments_that_come_again_are_encoded_once(
     for rows in ([0, 1, 2], [2, 0, 3], [3, 1]):
         inputs = stories.batch(torch.tensor(rows)).inputs
         with torch.no_grad():
-            plain, (found,) = network.encoded(inputs), once(inputs)
-        assert torch.equal(plain.seen.sum((1, 2)), found.seen.sum((1, 2)))
+            plain, (found,) = network.encode_segments(inputs), once(inputs)
+        assert torch.equal(plain.mask.sum((1, 2)), found.mask.sum((1, 2)))
         if memory == "bert-mass":
-            assert torch.equal(plain.seen.sum(2), found.seen.sum(2))
-        torch.testing.assert_close(plain.units[plain.seen], found.units[found.seen])
-        assert not found.units[~found.seen].any()
+            assert torch.equal(plain.mask.sum(2), found.mask.sum(2))
+        torch.testing.assert_close(plain.items[plain.mask], found.items[found.mask])
+        assert not found.items[~found.mask].any()
     assert len(calls) == 5, "the third batch has nothing new"
     assert calls[3] < calls[1] == calls[0], "of the second batch one document is"

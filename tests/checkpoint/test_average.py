@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from mnemic.checkpoint.average import average
-from mnemic.checkpoint.folder import load, weights_of
-from mnemic.checkpoint.folder import save as save_checkpoint
+from mnemic.checkpoint.average import average_checkpoints
+from mnemic.checkpoint.folder import load_checkpoint, weights_of
+from mnemic.checkpoint.folder import save_checkpoint
 from mnemic.cli.bare import main
 from mnemic.recipe import ConfigError
-from mnemic.recipe import load as recipe_of
+from mnemic.recipe import load_recipe as recipe_of
 from mnemic.train.run import fit
 
 TINY = [
@@ -34,7 +34,7 @@ def test_every_weight_is_the_mean(tmp_path: Path) -> None:
     runs = [trained(tmp_path / str(seed), seed) for seed in range(3)]
     words = ["average", *map(str, runs), "--out", str(tmp_path / "mean")]
     assert main(words) == 0
-    whole, parts = load(tmp_path / "mean"), [load(run) for run in runs]
+    whole, parts = load_checkpoint(tmp_path / "mean"), [load_checkpoint(run) for run in runs]
     for name, weight in weights_of(whole.network).items():
         each = torch.stack([weights_of(own.network)[name] for own in parts])
         torch.testing.assert_close(weight, each.mean(0))
@@ -53,13 +53,13 @@ def test_what_has_no_mean_is_refused(tmp_path: Path) -> None:
     one, out = trained(tmp_path / "one", 0), tmp_path / "mean"
     wider = trained(tmp_path / "wider", 0, "model.width=10")
     with pytest.raises(ConfigError, match="differ in their models"):
-        average([one, wider], out)
-    with pytest.raises(ConfigError, match="two runs or more"):
-        average([one], out)
-    own = load(one)
+        average_checkpoints([one, wider], out)
+    with pytest.raises(ConfigError, match="at least two runs"):
+        average_checkpoints([one], out)
+    own = load_checkpoint(one)
     save_checkpoint(tmp_path / "begun", replace(own, progress=replace(own.progress, done=False)))
     with pytest.raises(ConfigError, match="not trained to the end"):
-        average([one, tmp_path / "begun"], out)
+        average_checkpoints([one, tmp_path / "begun"], out)
     assert not out.exists()
-    with pytest.raises(ConfigError, match="is there already"):
-        average([one, one], one)
+    with pytest.raises(ConfigError, match="exists already"):
+        average_checkpoints([one, one], one)

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from mnemic.checkpoint import atomic_files as disk
 from mnemic.checkpoint import folder as checkpoints
-from mnemic.checkpoint.atomic_files import CheckpointError, digest, old_of
-from mnemic.checkpoint.folder import Checkpoint, Progress, load, save, weights_of
-from mnemic.models import assemble
-from mnemic.text import Words
+from mnemic.checkpoint.atomic_files import CheckpointError, hash_file, backup_path_of
+from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, load_checkpoint, save_checkpoint, weights_of
+from mnemic.models import build_model
+from mnemic.text import WordTokenizer
 
 FILES = {
     "recipe.json", "weights.safetensors", "tokenizer.json",
@@ -30,15 +30,15 @@ def some(seed: int = 0, **changes: Any) -> Checkpoint:
     """A checkpoint with something of everything."""
     recipe = small()
     torch.manual_seed(seed)
-    words = Words.of(["the milk is here", "where is the milk"], extra=["milk,football"])
+    words = WordTokenizer.from_texts(["the milk is here", "where is the milk"], extra=["milk,football"])
     sizes = {"vocab": len(words), "longest": 6}
     given: dict[str, Any] = {
         "recipe": recipe,
         "seed": seed,
         "sizes": sizes,
         "tokenizer": words,
-        "network": assemble(recipe["model"], sizes),
-        "progress": Progress(phase=1, step=3, history=[{"loss": 0.1, "validation": None}]),
+        "network": build_model(recipe["model"], sizes),
+        "progress": TrainingProgress(phase=1, step=3, history=[{"loss": 0.1, "validation": None}]),
         "state": {
             "dice": torch.get_rng_state(),
             "optimiser.0.exp_avg": torch.randn(3, 2).T,  # not contiguous
@@ -63,11 +63,11 @@ def same_checkpoint(one: Checkpoint, other: Checkpoint) -> None:
 
 def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path) -> None:
     before = some()
-    save(tmp_path / "checkpoint", before)
-    same_checkpoint(load(tmp_path), before)  # the run's folder
-    same_checkpoint(load(tmp_path / "checkpoint"), before)  # or the checkpoint itself
-    assert not load(tmp_path).network.training
-    network = load(tmp_path).network
+    save_checkpoint(tmp_path / "checkpoint", before)
+    same_checkpoint(load_checkpoint(tmp_path), before)  # the run's folder
+    same_checkpoint(load_checkpoint(tmp_path / "checkpoint"), before)  # or the checkpoint itself
+    assert not load_checkpoint(tmp_path).network.training
+    network = load_checkpoint(tmp_path).network
     assert network.respond.table is network.encode.tables[-1]  # tied again
 
 
@@ -93,13 +93,13 @@ def test_a_checkpoint_is_these_plain_files_and_nothing_else(finished: Path) -> N
 def test_every_weight_is_stored_once(finished: Path) -> None:
     stored = load_file(finished / "checkpoint" / "weights.safetensors")
     assert "respond.table" not in stored  # the tied matrix has one name
-    assert {name for name, _ in load(finished).network.named_parameters()} == set(stored)
+    assert {name for name, _ in load_checkpoint(finished).network.named_parameters()} == set(stored)
 
 
 def reseal(folder: Path) -> None:
     """Make the manifest agree with files that were changed."""
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    manifest["files"] = {name: digest(folder / name) for name in manifest["files"]}
+    manifest["files"] = {name: hash_file(folder / name) for name in manifest["files"]}
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
@@ -124,7 +124,7 @@ def test_weights_are_loaded_strictly(
     save_file(weights, folder / "weights.safetensors")
     reseal(folder)
     with pytest.raises(CheckpointError, match=rf"weights\.safetensors:? .*{says}|{says}"):
-        load(folder)
+        load_checkpoint(folder)
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
@@ -141,7 +141,7 @@ def test_a_harmed_file_is_named(finished: Path, tmp_path: Path, name: str, harm:
     else:
         path.write_bytes(data[: len(data) // 2] if harm == "cut short" else b"")
     with pytest.raises(CheckpointError) as caught:
-        load(tmp_path)
+        load_checkpoint(tmp_path)
     said = str(caught.value)
     # A changed digest in the manifest accuses the file it is the digest of.
     named = str(folder) if (name, harm) == ("manifest.json", "changed") else str(path)
@@ -156,7 +156,7 @@ def test_a_broken_tensor_file_is_named_even_when_the_manifest_agrees(
     (folder / "weights.safetensors").write_bytes(b"\x08" + b"\0" * 20)
     reseal(folder)
     with pytest.raises(CheckpointError, match=r"weights\.safetensors is no valid safetensors"):
-        load(folder)
+        load_checkpoint(folder)
 
 
 def test_another_format_is_refused(finished: Path, tmp_path: Path) -> None:
@@ -164,14 +164,14 @@ def test_another_format_is_refused(finished: Path, tmp_path: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     (folder / "manifest.json").write_text(json.dumps({**manifest, "format": 99}), encoding="utf-8")
     with pytest.raises(CheckpointError, match="has format 99; this version reads 1"):
-        load(folder)
+        load_checkpoint(folder)
 
 
 def test_no_checkpoint_at_all(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"no checkpoint in .*mnemic train"):
-        load(tmp_path)
+        load_checkpoint(tmp_path)
     with pytest.raises(CheckpointError, match="no checkpoint in"):
-        load(tmp_path / "nowhere")
+        load_checkpoint(tmp_path / "nowhere")
 
 
 class Killed(BaseException):
@@ -193,8 +193,8 @@ def deadly(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         return operation
 
     for home, name in [
-        (checkpoints, "write_json"), (checkpoints, "write_tensors"), (checkpoints, "flush"),
-        (os, "rename"), (shutil, "rmtree"), (Path, "mkdir"), (disk, "flush"),
+        (checkpoints, "write_json"), (checkpoints, "write_tensors"), (checkpoints, "flush_to_disk"),
+        (os, "rename"), (shutil, "rmtree"), (Path, "mkdir"), (disk, "flush_to_disk"),
     ]:  # fmt: skip
         monkeypatch.setattr(home, name, mortal(getattr(home, name)))
 
@@ -213,23 +213,23 @@ def test_a_kill_at_any_moment_of_saving_leaves_a_whole_checkpoint(
     seen = set()
     for count in range(100):
         folder = tmp_path / str(count) / "checkpoint"
-        save(folder, old)
+        save_checkpoint(folder, old)
         if again:  # what a kill between the two renames leaves
-            os.rename(folder, old_of(folder))
+            os.rename(folder, backup_path_of(folder))
             (folder.parent / ".checkpoint.new").mkdir()
             (folder.parent / ".checkpoint.new" / "weights.safetensors").write_bytes(b"half")
         deadly(count)
         try:
-            save(folder, new)
+            save_checkpoint(folder, new)
             through = True
         except Killed:
             through = False
         deadly(10**9)
-        found = load(folder.parent)
+        found = load_checkpoint(folder.parent)
         same_checkpoint(found, new if found.seed == 2 else old)
         seen.add((found.seed, (folder / "manifest.json").is_file()))
-        save(folder, new)  # the next save gets over what is lying about
-        same_checkpoint(load(folder.parent), new)
+        save_checkpoint(folder, new)  # the next save gets over what is lying about
+        same_checkpoint(load_checkpoint(folder.parent), new)
         assert {path.name for path in folder.parent.iterdir()} == {"checkpoint"}
         if through:
             break
@@ -240,10 +240,10 @@ def test_a_kill_at_any_moment_of_saving_leaves_a_whole_checkpoint(
 
 
 def test_a_torn_file_in_a_new_folder_is_never_looked_at(tmp_path: Path) -> None:
-    save(tmp_path / "checkpoint", some())
+    save_checkpoint(tmp_path / "checkpoint", some())
     shutil.copytree(tmp_path / "checkpoint", tmp_path / ".checkpoint.new")
     (tmp_path / ".checkpoint.new" / "weights.safetensors").write_bytes(b"half")
-    same_checkpoint(load(tmp_path), some())
+    same_checkpoint(load_checkpoint(tmp_path), some())
 
 
 def test_what_is_put_in_place_has_reached_the_disk(
@@ -251,11 +251,11 @@ def test_what_is_put_in_place_has_reached_the_disk(
 ) -> None:
     """Every file and the folder itself are flushed before the rename that makes them count."""
     done: list[str] = []
-    flush, rename = disk.flush, os.rename
+    flush, rename = disk.flush_to_disk, os.rename
     for home in (checkpoints, disk):
-        monkeypatch.setattr(home, "flush", lambda p: (done.append(f"flush {p.name}"), flush(p)))
+        monkeypatch.setattr(home, "flush_to_disk", lambda p: (done.append(f"flush {p.name}"), flush(p)))
     monkeypatch.setattr(os, "rename", lambda a, b: (done.append("rename"), rename(a, b)))
-    save(tmp_path / "checkpoint", some())
+    save_checkpoint(tmp_path / "checkpoint", some())
     before = done[: done.index("rename")]
     assert set(before) == {f"flush {name}" for name in (*FILES, ".checkpoint.new")}
     assert done[-1] == f"flush {tmp_path.name}"

@@ -10,22 +10,21 @@ import torch
 from app_runs import model, run
 from safetensors.torch import load_file
 
-from mnemic.checkpoint import shared_weights as share
+from mnemic.checkpoint import shared_weights
 from mnemic.checkpoint import shipped
 from mnemic.checkpoint.atomic_files import CheckpointError, read_json, write_json
 from mnemic.checkpoint.folder import weights_of
 from mnemic.cli.bare import main
 from mnemic.data import DATASETS
-from mnemic.evaluate.error_rate import task_errors
+from mnemic.evaluate.error_rate import compute_task_errors
 from mnemic.predict import ask_story
 from mnemic.predict.model import load
-from mnemic.recipe import ConfigError, build
-from mnemic.recipe import load as load_recipe
+from mnemic.recipe import ConfigError, build, load_recipe
 from mnemic.reproduce import publish as ship_module
-from mnemic.reproduce.publish import ship
-from mnemic.train.initialize import begun as begun_network
-from mnemic.train.initialize import with_start
-from mnemic.train.run import data_of, fit
+from mnemic.reproduce.publish import publish_checkpoint
+from mnemic.train.initialize import initialize_network as begun_network
+from mnemic.train.initialize import start_recipe_from
+from mnemic.train.run import load_data, fit
 
 STORY = (
     "Mary moved to the bathroom.",
@@ -33,8 +32,8 @@ STORY = (
     "Mary travelled to the office.",
     "Daniel journeyed to the garden.",
 )
-NAMES = shipped.names()
-STORIES = [name for name in NAMES if "tasks" in shipped.card(name)["data"]]
+NAMES = shipped.list_networks()
+STORIES = [name for name in NAMES if "tasks" in shipped.read_card(name)["data"]]
 MUSEUM = (
     "The museum of Harlow was founded in 1897 by Edith Marlowe, a chemist.",
     "It stands on the north bank of the river.",
@@ -47,14 +46,14 @@ MUSEUM = (
 def test_something_is_shipped_and_all_of_it_is_small() -> None:
     assert "entnet-babi" in NAMES
     assert {path.name for path in shipped.WEIGHTS.iterdir()} == set(NAMES)
-    assert shipped.size_of(shipped.WEIGHTS) < shipped.MOST == 28_000_000
-    sizes = [shipped.size_of(shipped.WEIGHTS / name) for name in NAMES]
-    assert max(sizes) < shipped.LARGEST == 24_000_000
+    assert shipped.size_in_bytes(shipped.WEIGHTS) < shipped.MAX_TOTAL_BYTES == 28_000_000
+    sizes = [shipped.size_in_bytes(shipped.WEIGHTS / name) for name in NAMES]
+    assert max(sizes) < shipped.MAX_NETWORK_BYTES == 24_000_000
 
 
 @pytest.mark.parametrize("name", STORIES)
 def test_a_shipped_network_loads_says_what_it_is_and_answers(name: str) -> None:
-    card, checkpoint = shipped.card(name), load(name)
+    card, checkpoint = shipped.read_card(name), load(name)
     assert card["name"] == name
     assert card["seed"] == checkpoint.seed
     assert card["data"] == checkpoint.recipe["data"]
@@ -73,21 +72,21 @@ def test_a_shipped_network_loads_says_what_it_is_and_answers(name: str) -> None:
 @pytest.mark.parametrize("name", STORIES)
 def test_the_errors_on_a_card_are_those_on_new_stories(name: str) -> None:
     """Of the generator, since the files of the card are not here."""
-    card, checkpoint = shipped.card(name), load(name)
+    card, checkpoint = shipped.read_card(name), load(name)
     count = 300
     made = {"kind": "generated", "tasks": card["data"]["tasks"], "count": count}
-    asked = build(DATASETS, made).asked("test", checkpoint.tokenizer)
-    assert not asked.unknown
-    for task, error in task_errors(checkpoint.network, asked).items():
+    asked = build(DATASETS, made).dataset("test", checkpoint.tokenizer)
+    assert not asked.num_unknown
+    for task, error in compute_task_errors(checkpoint.network, asked).items():
         told = card["per_task"][str(task)]
         chance = 3 * (told * (100 - told) / count) ** 0.5  # three deviations
         assert error == pytest.approx(told, abs=2 + chance), task
 
 
 def test_the_shipped_memory_reads_a_text_of_any_length_and_finds_what_is_asked() -> None:
-    card, checkpoint = shipped.card("bert-mass"), load("bert-mass")
-    assert shipped.size_of(shipped.WEIGHTS / "bert-mass") < 2_000_000  # the encoder is the reader's
-    assert shipped.brief(card) == f"keeps, long-articles: {card['mean_error']:.1f} % error"
+    card, checkpoint = shipped.read_card("bert-mass"), load("bert-mass")
+    assert shipped.size_in_bytes(shipped.WEIGHTS / "bert-mass") < 2_000_000  # the encoder is the reader's
+    assert shipped.summarize_card(card) == f"keeps, long-articles: {card['mean_error']:.1f} % error"
     other = "On a day like any other the clock of the town hall struck twelve. "
     text = " ".join(MUSEUM) + " " + other * 60
     state = checkpoint.remember(text)
@@ -127,7 +126,7 @@ def test_what_is_shipped_is_listed() -> None:
     assert [card["name"] for card in listed] == NAMES
     seen = run("inspect").out
     assert "entnet-babi" in seen
-    assert shipped.brief(listed[NAMES.index("entnet-babi")]) in seen
+    assert shipped.summarize_card(listed[NAMES.index("entnet-babi")]) in seen
     told = run("inspect", "entnet-babi").out
     assert "trained by   mnemic train entnet" in told
     assert "tested" in told
@@ -136,19 +135,19 @@ def test_what_is_shipped_is_listed() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_all_of_them_can_be_inspected(name: str) -> None:
     told = run("inspect", name).out
-    assert shipped.card(name)["command"].split(";")[0] in " ".join(told.split())
+    assert shipped.read_card(name)["command"].split(";")[0] in " ".join(told.split())
 
 
 def test_numbers_in_a_row_are_told_by_their_ends() -> None:
-    assert shipped.stretches([1, 6, 7, 8, 9, 12]) == "1, 6-9, 12"
-    assert shipped.stretches([3]) == "3"
+    assert shipped.format_ranges([1, 6, 7, 8, 9, 12]) == "1, 6-9, 12"
+    assert shipped.format_ranges([3]) == "3"
 
 
 # Making one ------------------------------------------------------------------------------------
 
 
 def test_shipping_keeps_what_answering_needs_at_half_the_size(tmp_path: Path) -> None:
-    card = ship(model(), "small", command="mnemic train memn2n", into=tmp_path)
+    card = publish_checkpoint(model(), "small", command="mnemic train memn2n", into=tmp_path)
     place = tmp_path / "small"
     assert read_json(place / "card.json") == card
     weights = load_file(place / "weights.safetensors")
@@ -161,15 +160,15 @@ def test_shipping_keeps_what_answering_needs_at_half_the_size(tmp_path: Path) ->
         torch.testing.assert_close(new, old, atol=1e-3, rtol=1e-3)
     whole = sum(row["seconds"] for row in before.progress.history)
     assert [row["seconds"] for row in after.progress.history] == [pytest.approx(whole, abs=0.01)]
-    exact = ship(model(), "exact", command="…", into=tmp_path, precision="float32")
+    exact = publish_checkpoint(model(), "exact", command="…", into=tmp_path, precision="float32")
     assert exact["precision"] == "float32"
-    errors = task_errors(before.network, data_of(before.recipe).test)
+    errors = compute_task_errors(before.network, load_data(before.recipe).test)
     assert exact["per_task"] == {"1": errors[1]}
     assert set(exact["evidence"]["1"]) == {"supporting", "most_read", "other"}
 
 
 def test_a_changed_card_is_noticed(tmp_path: Path) -> None:
-    ship(model(), "small", command="…", into=tmp_path)
+    publish_checkpoint(model(), "small", command="…", into=tmp_path)
     write_json(tmp_path / "small" / "card.json", {"mean_error": 0.0})
     with pytest.raises(CheckpointError, match=r"card\.json was changed"):
         load(tmp_path / "small")
@@ -179,15 +178,15 @@ def test_what_would_be_too_much_is_not_shipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what stood in its place stays."""
-    old = ship(model(), "small", command="first", into=tmp_path)
-    monkeypatch.setattr(ship_module, "MOST", shipped.size_of(tmp_path) + 100)
-    assert ship(model(), "small", command="again", into=tmp_path) != old  # in its place
+    old = publish_checkpoint(model(), "small", command="first", into=tmp_path)
+    monkeypatch.setattr(ship_module, "MAX_TOTAL_BYTES", shipped.size_in_bytes(tmp_path) + 100)
+    assert publish_checkpoint(model(), "small", command="again", into=tmp_path) != old  # in its place
     with pytest.raises(ConfigError, match="bytes, over"):
-        ship(model(), "other", command="…", into=tmp_path)
+        publish_checkpoint(model(), "other", command="…", into=tmp_path)
     assert read_json(tmp_path / "small" / "card.json")["command"] == "again"
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
     with pytest.raises(ConfigError, match="a word such as entnet-babi"):
-        ship(model(), "../small", command="…", into=tmp_path)
+        publish_checkpoint(model(), "../small", command="…", into=tmp_path)
 
 
 def test_what_is_shared_with_another_network_is_stored_once(tmp_path: Path) -> None:
@@ -196,41 +195,41 @@ def test_what_is_shared_with_another_network_is_stored_once(tmp_path: Path) -> N
         "data.tasks=[4]", "data.count=20", "data.segments=1", "model.encode.stack.depth=1",
         "train.batch=2", 'train.fixed=["encode"]', "phases=[{train={segments=1, steps=1}}]",
     ]  # fmt: skip
-    begun = partial(with_start, folder=Path("reader"))
+    begun = partial(start_recipe_from, folder=Path("reader"))
     list(fit(load_recipe("keeps", sets, change=begun), tmp_path / "run", device="cpu"))
     given: Any = {"command": "mnemic train keeps", "precision": "int8", "into": tmp_path / "all"}
-    ship(tmp_path / "run", "kept", shares="reader", **given)
+    publish_checkpoint(tmp_path / "run", "kept", shares="reader", **given)
     stored = load_file(tmp_path / "all" / "kept" / "weights.safetensors")
     assert not [name for name in stored if name.startswith("encode.")]
-    assert shipped.size_of(tmp_path / "all") < 6_000_000
+    assert shipped.size_in_bytes(tmp_path / "all") < 6_000_000
     before, after = load(tmp_path / "run"), load(tmp_path / "all" / "kept")
     ours, theirs = (weights_of(own.network.encode) for own in (after, before))
     assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
     torch.testing.assert_close(
         after.network.memory.time.weight, before.network.memory.time.weight, atol=1e-3, rtol=0
     )
-    again = load_recipe("keeps", sets, change=partial(with_start, folder=tmp_path / "all" / "kept"))
+    again = load_recipe("keeps", sets, change=partial(start_recipe_from, folder=tmp_path / "all" / "kept"))
     third = begun_network(again["model"], after.sizes, 1)
     assert torch.equal(third.encode.embeddings.tokens, theirs["embeddings.tokens"])
-    with pytest.raises(ConfigError, match="no weight is the other network's"):
-        ship(model(), "other", shares="reader", **given)
+    with pytest.raises(ConfigError, match="no weight equals the shipped network's"):
+        publish_checkpoint(model(), "other", shares="reader", **given)
     with pytest.raises(ConfigError, match="no network 'readers' came with mnemic"):
-        ship(tmp_path / "run", "other", shares="readers", **given)
+        publish_checkpoint(tmp_path / "run", "other", shares="readers", **given)
 
 
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        ({"network": "reader", "weights": "0"}, "was trained beside other weights of 'reader'"),
+        ({"network": "reader", "weights": "0"}, "was trained with other weights of 'reader'"),
         ({"network": "gone", "weights": "0"}, "needs the network 'gone'"),
-        ("reader", "not of this version"),
+        ("reader", "not by a network and its SHA-256"),
     ],
 )
 def test_shared_weights_that_are_not_there_are_noticed(
     told: object, message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(CheckpointError, match=message):
-        share.check(told, tmp_path, "weights.safetensors")
+        shared_weights.find_shared_weights(told, tmp_path, "weights.safetensors")
 
 
 def test_the_step_from_a_run_to_the_package(

@@ -8,28 +8,28 @@ import pytest
 from app_runs import STORY, copy_of_model, model, run
 from matplotlib import image
 
-from mnemic.cli.render.colormap import shade
-from mnemic.cli.render.evidence_table import cell
-from mnemic.cli.render.plot_story import NO_FONT, draw
-from mnemic.predict import Answer, Evidence
+from mnemic.cli.render.colormap import pick_weight_colors
+from mnemic.cli.render.evidence_table import format_weight
+from mnemic.cli.render.plot_story import MISSING_FONT_NOTE, plot_story
+from mnemic.predict import SentenceEvidence, StoryAnswer
 
 KITCHEN = "Mary travelled to the kitchen."
 
 
 def ask(*words: object, story: str = STORY) -> tuple[str, dict[str, Any]]:
     """The same question for the eye and for a program."""
-    asked = ("ask", "--model", model(), "--story", "-", *words)
-    seen, told = run(*asked, stdin=story), run(*asked, "--json", stdin=story)
-    assert seen.code == told.code == 0
-    return seen.out, told.json
+    command = ("ask", "--model", model(), "--story", "-", *words)
+    seen, report = run(*command, stdin=story), run(*command, "--json", stdin=story)
+    assert seen.code == report.code == 0
+    return seen.out, report.json
 
 
 def test_the_answer_and_what_it_was_read_from() -> None:
-    seen, told = ask("Where is Mary?")
-    assert told["answer"] == "kitchen"
-    assert told["probability"] == told["ranked"][0]["probability"] > 0.5
-    assert max(told["evidence"], key=lambda one: max(one["weights"]))["text"] == KITCHEN
-    assert [one["sentence"] for one in told["evidence"]] == [0, 1, 2]
+    seen, report = ask("Where is Mary?")
+    assert report["answer"] == "kitchen"
+    assert report["probability"] == report["ranked"][0]["probability"] > 0.5
+    assert max(report["evidence"], key=lambda evidence: max(evidence["weights"]))["text"] == KITCHEN
+    assert [evidence["sentence"] for evidence in report["evidence"]] == [0, 1, 2]
     assert "kitchen" in seen
     assert KITCHEN in seen
     assert all(f"hop {hop}" in seen for hop in (1, 2, 3))
@@ -43,8 +43,8 @@ def test_the_answer_and_what_it_was_read_from() -> None:
     ],
 )
 def test_what_cannot_be_trusted_is_said(question: str, story: str, says: str) -> None:
-    _, told = ask(question, story=story)
-    assert any(says in note for note in told["notes"])
+    _, report = ask(question, story=story)
+    assert any(says in note for note in report["notes"])
 
 
 def test_a_story_cannot_command_the_terminal() -> None:
@@ -61,38 +61,36 @@ def test_a_sentence_without_end_can_be_drawn(tmp_path: Path) -> None:
 def test_a_story_from_a_file_from_words_and_from_both(tmp_path: Path) -> None:
     path = tmp_path / "story.txt"
     path.write_text("1 John moved to the office.\n2 Where is John?\toffice\t1\n", encoding="utf-8")
-    asked = ("ask", "--model", model(), "--json", "Where is Mary?")
-    spoken = ("--sentence", "Mary went to the garden.", "--sentence", KITCHEN)
-    both = run(*asked, "--story", path, *spoken).json
-    assert [one["text"] for one in both["evidence"]] == ["John moved to the office.", *spoken[1::2]]
-    assert run(*asked, *spoken).json["answer"] == both["answer"] == "kitchen"
+    command = ("ask", "--model", model(), "--json", "Where is Mary?")
+    sentence_options = ("--sentence", "Mary went to the garden.", "--sentence", KITCHEN)
+    both = run(*command, "--story", path, *sentence_options).json
+    assert [evidence["text"] for evidence in both["evidence"]] == ["John moved to the office.", *sentence_options[1::2]]
+    assert run(*command, *sentence_options).json["answer"] == both["answer"] == "kitchen"
 
 
 def test_the_most_read_sentences_are_shown_unless_all_are_asked_for() -> None:
     story = "".join(f"{name} went to the office.\n" for name in ["John", "Daniel"] * 4)
     seen, _ = ask("Where is Mary?", story=f"{KITCHEN}\n{story}John moved to the garden.\n")
-    every, _ = ask(
-        "Where is Mary?", "--all", story=f"{KITCHEN}\n{story}John moved to the garden.\n"
-    )
+    all_sentences, _ = ask("Where is Mary?", "--all", story=f"{KITCHEN}\n{story}John moved to the garden.\n")
     assert KITCHEN in seen
     assert "2 more sentences were read less; --all shows them" in seen
-    assert (seen.count("went to the office."), every.count("went to the office.")) < (8, 9)
-    assert every.count("went to the office.") == 8
+    assert (seen.count("went to the office."), all_sentences.count("went to the office.")) < (8, 9)
+    assert all_sentences.count("went to the office.") == 8
 
 
 def test_a_weight_is_the_darker_the_larger_it_is() -> None:
-    grounds = [sum(shade(weight).ground) for weight in (0.0, 0.1, 0.5, 1.0)]
+    grounds = [sum(pick_weight_colors(weight).background) for weight in (0.0, 0.1, 0.5, 1.0)]
     assert grounds == sorted(grounds, reverse=True)
-    assert cell(0.001).plain == "·"
-    assert cell(0.01).plain == "0.01"
-    assert "on #" in str(cell(0.5).style)
+    assert format_weight(0.001).plain == "·"
+    assert format_weight(0.01).plain == "0.01"
+    assert "on #" in str(format_weight(0.5).style)
 
 
-def answer_about(*sentences: str) -> Answer:
+def answer_about(*sentences: str) -> StoryAnswer:
     weights = (1 / len(sentences), 0.0)
-    evidence = tuple(Evidence(place, text, weights) for place, text in enumerate(sentences))
+    evidence = tuple(SentenceEvidence(number, text, weights) for number, text in enumerate(sentences))
     ranked = (("office", 0.9), ("garden", 0.1))
-    return Answer("office", 0.9, ranked, evidence, len(sentences), len(sentences) + 2, ())
+    return StoryAnswer("office", 0.9, ranked, evidence, len(sentences), len(sentences) + 2, ())
 
 
 def test_a_picture_grows_with_its_sentences_and_cuts_none_off(tmp_path: Path) -> None:
@@ -100,7 +98,7 @@ def test_a_picture_grows_with_its_sentences_and_cuts_none_off(tmp_path: Path) ->
     shapes = []
     for number, sentences in enumerate((["Go."], ["Go."] * 30, ["a $b$ c_d " * 20, "W" * 150])):
         path = tmp_path / f"{number}.png"
-        assert draw(answer_about(*sentences), "Where is it? " * (5 * number + 1), path) == []
+        assert plot_story(answer_about(*sentences), "Where is it? " * (5 * number + 1), path) == []
         pixels = image.imread(path)[..., :3]
         assert (pixels[:8] == 1).all()
         assert (pixels[-8:] == 1).all()
@@ -113,8 +111,8 @@ def test_a_picture_grows_with_its_sentences_and_cuts_none_off(tmp_path: Path) ->
 
 def test_a_picture_from_the_command_line(tmp_path: Path) -> None:
     path = tmp_path / "read.svg"
-    seen, told = ask("Where is Mary?", "--plot", path)
-    assert told["plot"] == str(path)
+    seen, report = ask("Where is Mary?", "--plot", path)
+    assert report["plot"] == str(path)
     assert f"drawn: {path}" in seen
     assert all(text in path.read_text(encoding="utf-8") for text in STORY.splitlines())
     wrong = run("ask", "--model", model(), "--sentence", KITCHEN, "Who?", "--plot", "read.doc")
@@ -124,30 +122,28 @@ def test_a_picture_from_the_command_line(tmp_path: Path) -> None:
 
 def test_of_a_long_story_the_most_read_sentences_are_drawn(tmp_path: Path) -> None:
     path = tmp_path / "read.svg"
-    many = tuple(Evidence(n, f"Told {n}.", (n / 1000,)) for n in range(400))
-    draw(replace(answer_about("Go."), evidence=many[::-1]), "Where?", path)
-    drawn = path.read_text(encoding="utf-8")
-    assert "Of 400 sentences the 150 most read are drawn." in drawn
-    assert ("Told 249." in drawn, "Told 250." in drawn, "Told 399." in drawn) == (False, True, True)
+    many = tuple(SentenceEvidence(n, f"Told {n}.", (n / 1000,)) for n in range(400))
+    plot_story(replace(answer_about("Go."), evidence=many[::-1]), "Where?", path)
+    svg = path.read_text(encoding="utf-8")
+    assert "Of 400 sentences the 150 most read are drawn." in svg
+    assert ("Told 249." in svg, "Told 250." in svg, "Told 399." in svg) == (False, True, True)
 
 
-def test_characters_without_a_font_are_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mnemic.cli.render.plot_story.ASIAN", ())
-    assert draw(answer_about("玛丽去了厨房。"), "玛丽在哪里？", tmp_path / "a.png") == [NO_FONT]
+def test_characters_without_a_font_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mnemic.cli.render.plot_story.CHINESE_FONTS", ())
+    assert plot_story(answer_about("玛丽去了厨房。"), "玛丽在哪里？", tmp_path / "a.png") == [MISSING_FONT_NOTE]
 
 
 def test_evaluate_each_split() -> None:
-    tested = {split: run("evaluate", "--model", model(), "--split", split, "--json").json
+    reports = {split: run("evaluate", "--model", model(), "--split", split, "--json").json
               for split in ("test", "validation", "train")}  # fmt: skip
-    assert {split: own["questions"]["1"] for split, own in tested.items()} == {
+    assert {split: report["questions"]["1"] for split, report in reports.items()} == {
         "test": 1000,
         "validation": 100,
         "train": 900,
     }
-    assert all(own["mean_error"] == own["per_task"]["1"] < 5 for own in tested.values())
-    assert all(own["failed"] == 0 for own in tested.values())
+    assert all(report["mean_error"] == report["per_task"]["1"] < 5 for report in reports.values())
+    assert all(report["failed"] == 0 for report in reports.values())
 
 
 def test_evaluate_on_files_says_what_training_said(tmp_path: Path) -> None:
@@ -156,13 +152,11 @@ def test_evaluate_on_files_says_what_training_said(tmp_path: Path) -> None:
         words = ("--task", "1-2", "--count", "1000", "--split", split, "--out", tmp_path)
         assert run("data", "stories", *words).code == 0
     from_files = run("evaluate", "--model", model(), "--data", tmp_path, "--json").json
-    made = run("evaluate", "--model", model(), "--json").json
-    assert from_files["per_task"] == made["per_task"]
-    held = run(
-        "evaluate", "--model", model(), "--data", tmp_path, "--split", "validation", "--json"
-    )
+    generated = run("evaluate", "--model", model(), "--json").json
+    assert from_files["per_task"] == generated["per_task"]
+    validation = run("evaluate", "--model", model(), "--data", tmp_path, "--split", "validation", "--json")
     log = run("inspect", model(), "--json").json["log"]
-    assert held.json["mean_error"] == pytest.approx(log[-1]["validation"])
+    assert validation.json["mean_error"] == pytest.approx(log[-1]["validation"])
     seen = run("evaluate", "--model", model(), "--data", tmp_path).out
     assert "single-supporting-fact" in seen
     assert "0 of 1 tasks failed (over 5 %)" in seen
@@ -177,13 +171,13 @@ def test_answers_that_the_network_cannot_give_count_as_wrong(tmp_path: Path) -> 
 
 
 def test_inspect_tells_what_a_checkpoint_is(tmp_path: Path) -> None:
-    told = run("inspect", model(), "--json").json
-    words = told["sizes"]["vocab"]
-    assert told["parameters"] == {"encode": 4 * 20 * words, "memory": 4 * 20 * 10, "respond": 0}
-    assert told["progress"] == told["progress"] | {"done": True, "phase": 2, "phases": 2}
-    assert told["recipe"]["data"]["tasks"] == [1]
-    assert told["files"]["weights.safetensors"] > 4 * sum(told["parameters"].values())
-    assert told["log"][-1]["epoch"] == 10
+    report = run("inspect", model(), "--json").json
+    words = report["sizes"]["vocab"]
+    assert report["parameters"] == {"encode": 4 * 20 * words, "memory": 4 * 20 * 10, "respond": 0}
+    assert report["progress"] == report["progress"] | {"done": True, "phase": 2, "phases": 2}
+    assert report["recipe"]["data"]["tasks"] == [1]
+    assert report["files"]["weights.safetensors"] > 4 * sum(report["parameters"].values())
+    assert report["log"][-1]["epoch"] == 10
     seen = run("inspect", model()).out
     assert "trained to the end" in seen
     assert "whole: every SHA-256" in seen

@@ -1,4 +1,4 @@
-"""Every kind of memory shows what it read in its own words, on the screen and in a picture."""
+"""Every kind of memory explains its evidence, on the screen and in a plot."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,19 +8,19 @@ import pytest
 import torch
 from matplotlib import image
 
-from mnemic.checkpoint.folder import Checkpoint, Progress
-from mnemic.cli.render.captions import MANNERS, TAKEN, columns, unread
-from mnemic.cli.render.console import out
-from mnemic.cli.render.evidence_table import BLOCKS, blocks, evidence_table
-from mnemic.cli.render.plot_story import draw
-from mnemic.data.babi.batches import vocabulary
-from mnemic.data.babi.format import Example
+from mnemic.checkpoint.folder import Checkpoint, TrainingProgress
+from mnemic.cli.render.captions import MEMORY_LABELS, UPDATE_GATE_LABEL, compute_unread_weights, format_column_titles
+from mnemic.cli.render.console import get_stdout
+from mnemic.cli.render.evidence_table import BLOCKS, build_evidence_table, format_blocks
+from mnemic.cli.render.plot_story import plot_story
+from mnemic.data.babi.batches import build_tokenizer
+from mnemic.data.babi.format import StoryExample
 from mnemic.memory import MEMORIES, Reading, Written
-from mnemic.models import Output
-from mnemic.predict import Answer, Evidence, Slots, ask_story
-from mnemic.predict.story import used
-from mnemic.recipe import load
-from mnemic.train.run import new_network
+from mnemic.models import ModelOutput
+from mnemic.predict import SentenceEvidence, SlotActivity, StoryAnswer, ask_story
+from mnemic.predict.story import count_hops
+from mnemic.recipe import load_recipe
+from mnemic.train.run import build_network
 
 STORY = ("Mary went home.", "John went away.", "Mary took the milk.")
 RECIPES = {
@@ -37,127 +37,117 @@ RECIPES = {
 
 def untrained(name: str, *sets: str) -> Checkpoint:
     """A network of a recipe that knows the story's words, and nothing else."""
-    recipe = load(name, ["model.width=8", *sets])
-    words = vocabulary([Example(STORY, "Where is Mary?", "home", (), 1)])
+    recipe = load_recipe(name, ["model.width=8", *sets])
+    words = build_tokenizer([StoryExample(STORY, "Where is Mary?", "home", (), 1)])
     sizes = {"vocab": len(words), "longest": 6}
-    network = new_network(recipe["model"], sizes, 0)
+    network = build_network(recipe["model"], sizes, 0)
     return Checkpoint(recipe=recipe, seed=0, sizes=sizes, tokenizer=words, network=network.eval(),
-                      progress=Progress(done=True), state={})  # fmt: skip
+                      progress=TrainingProgress(done=True), state={})  # fmt: skip
 
 
-def shown(answer: Answer) -> str:
-    screen = out()
+def render_table(answer: StoryAnswer) -> str:
+    screen = get_stdout()
     with screen.capture() as seen:
-        screen.print(evidence_table(answer, None))
+        screen.print(build_evidence_table(answer, None))
     return seen.get()
 
 
 def test_every_memory_has_a_manner() -> None:
     carried = {"bert-mass", "keeps"}  # whose evidence is of texts: test_ask_memory
-    assert set(MANNERS) == set(MEMORIES) - carried
-    assert set(RECIPES) == set(MANNERS) - {"key-value"}  # which reads facts: test_ask_base
+    assert set(MEMORY_LABELS) == set(MEMORIES) - carried
+    assert set(RECIPES) == set(MEMORY_LABELS) - {"key-value"}  # which reads facts: test_ask_base
 
 
 @pytest.mark.parametrize("kind", RECIPES)
 def test_every_memory_is_shown_and_drawn(kind: str, tmp_path: Path) -> None:
-    answer = ask_story(
-        untrained(RECIPES[kind], f"model.memory.kind={kind}"), STORY, "Where is Mary?"
-    )
+    answer = ask_story(untrained(RECIPES[kind], f"model.memory.kind={kind}"), STORY, "Where is Mary?")
     assert answer.memory == kind
-    assert [one.text for one in answer.evidence] == list(STORY)
-    seen = shown(answer)
-    assert all(text in seen for text in (*STORY, *columns(answer)))
-    assert draw(answer, "Where is Mary?", tmp_path / "read.svg") == []
-    drawn = (tmp_path / "read.svg").read_text(encoding="utf-8")
-    assert all(text in drawn for text in (*STORY, MANNERS[kind].caption))
+    assert [evidence.text for evidence in answer.evidence] == list(STORY)
+    seen = render_table(answer)
+    assert all(text in seen for text in (*STORY, *format_column_titles(answer)))
+    assert plot_story(answer, "Where is Mary?", tmp_path / "read.svg") == []
+    svg = (tmp_path / "read.svg").read_text(encoding="utf-8")
+    assert all(text in svg for text in (*STORY, MEMORY_LABELS[kind].caption))
 
 
 @pytest.mark.parametrize("kind", RECIPES)
 def test_a_column_adds_up_where_it_is_said_to(kind: str) -> None:
-    answer = ask_story(
-        untrained(RECIPES[kind], f"model.memory.kind={kind}"), STORY, "Where is Mary?"
-    )
-    for hop, rest in enumerate(unread(answer)):
-        spent = sum(one.weights[hop] for one in answer.evidence) + rest
-        if "adds up to 1" in MANNERS[kind].caption or MANNERS[kind].rest:
+    answer = ask_story(untrained(RECIPES[kind], f"model.memory.kind={kind}"), STORY, "Where is Mary?")
+    for hop, rest in enumerate(compute_unread_weights(answer)):
+        spent = sum(evidence.weights[hop] for evidence in answer.evidence) + rest
+        if "adds up to 1" in MEMORY_LABELS[kind].caption or MEMORY_LABELS[kind].unread_label:
             assert spent == pytest.approx(1, abs=1e-5)
             assert rest > -1e-5
 
 
 def test_gates_that_stand_alone_leave_no_rest() -> None:
-    """DMN's gates are each between 0 and 1: three of 0.2 do not mean that 0.4 was wasted."""
-    evidence = tuple(Evidence(place, text, (0.2,)) for place, text in enumerate(STORY))
-    answer = Answer("home", 1.0, (("home", 1.0),), evidence, 3, 3, (), memory="dmn")
-    assert unread(answer) == [0.0]
-    assert "pass 1" in shown(answer)
-    assert "nothing" not in shown(answer)
-    assert "nothing: free slots" in shown(replace(answer, memory="memn2n"))
+    """DMN's gates are independent: three of 0.2 leave no unread weight of 0.4."""
+    evidence = tuple(SentenceEvidence(number, text, (0.2,)) for number, text in enumerate(STORY))
+    answer = StoryAnswer("home", 1.0, (("home", 1.0),), evidence, 3, 3, (), memory="dmn")
+    assert compute_unread_weights(answer) == [0.0]
+    assert "pass 1" in render_table(answer)
+    assert "nothing" not in render_table(answer)
+    assert "nothing: free slots" in render_table(replace(answer, memory="memn2n"))
 
 
 def test_a_gated_hop_says_how_much_it_took() -> None:
     checkpoint = untrained("gated-memn2n")
     with torch.no_grad():
-        checkpoint.network.memory.update.biases.copy_(
-            torch.tensor([-50.0, 0.0, 50.0])[:, None].expand(3, 8)
-        )
+        checkpoint.network.memory.update.biases.copy_(torch.tensor([-50.0, 0.0, 50.0])[:, None].expand(3, 8))
         checkpoint.network.memory.update.maps.zero_()
     answer = ask_story(checkpoint, STORY, "Where is Mary?")
     assert answer.taken == pytest.approx((0.0, 0.5, 1.0))
-    assert TAKEN in shown(answer)
+    assert UPDATE_GATE_LABEL in render_table(answer)
     plain = ask_story(untrained("memn2n"), STORY, "Where is Mary?")
     assert plain.taken == ()
-    assert TAKEN not in shown(plain)
+    assert UPDATE_GATE_LABEL not in render_table(plain)
 
 
 def test_a_reading_that_stopped_ends_with_the_hop_that_stopped_it() -> None:
-    def output(*read: float, nothing: bool = True) -> Output:
+    def output(*read: float, nothing: bool = True) -> ModelOutput:
         weights = torch.tensor(read)[None, :, None, None, None]
         none = torch.zeros(1, len(read), 1, 1) if nothing else None
         reading = Reading(torch.zeros(1), weights, weights, nothing=none)
-        return Output(torch.zeros(0), reading, Written((), torch.ones(1, 1, 1)))
+        return ModelOutput(torch.zeros(0), reading, Written((), torch.ones(1, 1, 1)))
 
-    assert used(output(1, 1, 0, 0, 0)) == 3
-    assert used(output(0, 0, 0)) == 1
-    assert used(output(1, 1, 1)) == 3
-    assert used(output(1, 0, 0, nothing=False)) == 3  # it cannot stop: all its hops are shown
+    assert count_hops(output(1, 1, 0, 0, 0)) == 3
+    assert count_hops(output(0, 0, 0)) == 1
+    assert count_hops(output(1, 1, 1)) == 3
+    assert count_hops(output(1, 0, 0, nothing=False)) == 3  # it cannot stop: all its hops are shown
 
 
 # EntNet's slots --------------------------------------------------------------------------------
 
 
-def entities(**options: Any) -> Answer:
+def entities(**options: Any) -> StoryAnswer:
     gates = ((0.9, 0.0, 0.1), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))
-    slots = Slots(("1", "2", "3"), gates, (0.7, 0.2, 0.1))
-    evidence = tuple(Evidence(place, text, (0.3,)) for place, text in enumerate(STORY))
-    answer = Answer("home", 1.0, (("home", 1.0),), evidence, 3, 3, (), memory="entnet", slots=slots)
+    slots = SlotActivity(("1", "2", "3"), gates, (0.7, 0.2, 0.1))
+    evidence = tuple(SentenceEvidence(number, text, (0.3,)) for number, text in enumerate(STORY))
+    answer = StoryAnswer("home", 1.0, (("home", 1.0),), evidence, 3, 3, (), memory="entnet", slots=slots)
     return replace(answer, **options)
 
 
 def test_the_screen_has_a_block_a_slot_and_names_the_most_read() -> None:
-    assert blocks((0.0, 0.5, 1.0)).plain == f"{BLOCKS[0]}{BLOCKS[4]}{BLOCKS[-1]}"
-    seen = shown(entities())
-    assert [line.split()[-2] for line in seen.splitlines() if any(s in line for s in STORY)] == [
-        "▇·▁",
-        "·█·",
-        "█··",
-    ]
+    assert format_blocks((0.0, 0.5, 1.0)).plain == f"{BLOCKS[0]}{BLOCKS[4]}{BLOCKS[-1]}"
+    seen = render_table(entities())
+    assert [line.split()[-2] for line in seen.splitlines() if any(s in line for s in STORY)] == ["▇·▁", "·█·", "█··"]
     assert "█▂▁" in seen.splitlines()[-2]  # read of each slot, against the most read
 
 
 def test_the_picture_frames_the_slot_that_was_read_most(tmp_path: Path) -> None:
-    """The one frame there is moves to the right with the most-read slot, a slot's width a slot."""
-    places = []
-    for most in range(3):
-        read = tuple(0.8 if slot == most else 0.1 for slot in range(3))
+    """The frame is at the most-read slot, one slot's width per slot."""
+    positions = []
+    for most_read in range(3):
+        read = tuple(0.8 if slot == most_read else 0.1 for slot in range(3))
         slots = replace(entities().slots, read=read)  # type: ignore[type-var]
-        path = tmp_path / f"{most}.png"
-        assert draw(entities(slots=slots), "Where?", path) == []
+        path = tmp_path / f"{most_read}.png"
+        assert plot_story(entities(slots=slots), "Where?", path) == []
         pixels = image.imread(path)[..., :3]
         assert (pixels[:, -8:] == 1).all()  # nothing is cut off
         frame = (pixels[..., 2] > 0.55) & (pixels[..., 0] < 0.25)  # its blue
         right = frame[len(frame) // 2 :, pixels.shape[1] // 2 :]
-        places.append(right.any(0).nonzero()[0].min())
-    assert 0 < places[1] - places[0] == pytest.approx(places[2] - places[1], abs=1)
+        positions.append(right.any(0).nonzero()[0].min())
+    assert 0 < positions[1] - positions[0] == pytest.approx(positions[2] - positions[1], abs=1)
 
 
 def test_tied_keys_are_called_by_their_words(tmp_path: Path) -> None:
@@ -167,27 +157,27 @@ def test_tied_keys_are_called_by_their_words(tmp_path: Path) -> None:
     answer = ask_story(tied, STORY, "Where is Mary?")
     assert answer.slots is not None
     assert answer.slots.names == ("mary", "john")
-    draw(answer, "Where is Mary?", tmp_path / "read.svg")
+    plot_story(answer, "Where is Mary?", tmp_path / "read.svg")
     assert ">john<" in (tmp_path / "read.svg").read_text(encoding="utf-8")
 
 
 def test_what_a_memory_left_out_is_named(tmp_path: Path) -> None:
-    """The oldest where those leave; else by number, as told: not the first ones by mistake."""
+    """The oldest if the memory drops those; else the sentences by their number."""
     small = ("model.memory.slots=2", "model.memory.forget={kind='oldest'}")
     oldest = ask_story(untrained("memnn", *small), STORY, "Where is Mary?")
-    assert oldest.left_out == "the first 1 of 3 were left out"
-    judged = untrained("memnn", *small[:1], "model.memory.forget={kind='useless'}")
-    candidates = judged.network.encode.tables[2]
+    assert oldest.missing_sentences == "the first 1 of 3 were left out"
+    checkpoint = untrained("memnn", *small[:1], "model.memory.forget={kind='useless'}")
+    candidates = checkpoint.network.encode.tables[2]
     with torch.no_grad():  # "john" alone is worth nothing
         candidates.zero_()
-        candidates[judged.tokenizer.encode("John").ids[0]] = -1.0
-        judged.network.memory.forget.vector.fill_(1.0)
-    answer = ask_story(judged, [*STORY[:2], "Zelda took the milk."], "Where is Mary?")
-    assert [one.sentence for one in answer.evidence] == [0, 2]
-    assert answer.left_out == "1 of 3 were left out: number 2"
+        candidates[checkpoint.tokenizer.encode("John").ids[0]] = -1.0
+        checkpoint.network.memory.forget.vector.fill_(1.0)
+    answer = ask_story(checkpoint, [*STORY[:2], "Zelda took the milk."], "Where is Mary?")
+    assert [evidence.sentence for evidence in answer.evidence] == [0, 2]
+    assert answer.missing_sentences == "1 of 3 were left out: number 2"
     assert "'zelda'" in answer.notes[0]  # of a sentence that was kept
-    assert answer.notes[1] == f"the memory holds 2 sentences; {answer.left_out}"
-    draw(answer, "Where is Mary?", tmp_path / "read.svg")
+    assert answer.notes[1] == f"the memory holds 2 sentences; {answer.missing_sentences}"
+    plot_story(answer, "Where is Mary?", tmp_path / "read.svg")
     assert "full: 1 of 3 were left out: number 2." in (tmp_path / "read.svg").read_text("utf-8")
 
 
@@ -199,7 +189,7 @@ def test_a_memory_that_nothing_entered_is_not_drawn(tmp_path: Path) -> None:
         "the memory holds 0 sentences; none of 1 could be kept",
     )
     with pytest.raises(ValueError, match="nothing to draw"):
-        draw(answer, "Where is Mary?", tmp_path / "read.png")
+        plot_story(answer, "Where is Mary?", tmp_path / "read.png")
 
 
 def test_padding_is_never_an_answer() -> None:
@@ -216,5 +206,5 @@ def test_a_story_longer_than_any_of_training_is_said_to_be() -> None:
     """A memory that rewrites takes any number of sentences; nobody knows how well."""
     checkpoint = untrained("entnet", "data.sentences=3")
     assert ask_story(checkpoint, STORY, "Where is Mary?").notes == ()
-    (said,) = ask_story(checkpoint, [*STORY, STORY[0]], "Where is Mary?").notes
-    assert said == "4 sentences are in memory, and training told at most 3; do not trust it"
+    (note,) = ask_story(checkpoint, [*STORY, STORY[0]], "Where is Mary?").notes
+    assert note == "4 sentences are in memory, and training had at most 3; do not trust it"

@@ -19,47 +19,43 @@ class Refused(socket.socket):
         raise AssertionError("a socket was opened")
 
 
-def test_it_remembers_its_documentation_and_answers_from_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_remembers_its_documentation_and_answers_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the README alone, which must be enough: it is all that a wheel has."""
     monkeypatch.setattr(socket, "socket", Refused)
-    monkeypatch.setattr(demo, "own_documents", lambda folder: [ROOT / "README.md"])
+    monkeypatch.setattr(demo, "find_documentation", lambda folder: [ROOT / "README.md"])
     first = run("demo", "--out", tmp_path / "demo")
     assert first.code == 0, first.out
     assert "files: 1 new" in first.out
-    assert first.out.count("question    ") == first.out.count("answer      ") == len(demo.ASKED)
+    assert first.out.count("question    ") == first.out.count("answer      ") == len(demo.QUESTIONS)
     assert "README.md, line" in first.out
     assert "answer      none" in first.out
     again = run("demo", "--out", tmp_path / "demo", "--json").json
     assert again["remembered"]["files"] == {"unchanged": 1}
-    assert [one["question"] for one in again["answers"]] == [one.question for one in demo.ASKED]
-    assert all(one["right"] for one in again["answers"])
-    assert all(one["evidence"] for one in again["answers"])
+    assert [answer["question"] for answer in again["answers"]] == [question.question for question in demo.QUESTIONS]
+    assert all(answer["right"] for answer in again["answers"])
+    assert all(answer["evidence"] for answer in again["answers"])
 
 
 def test_of_a_clone_all_pages_are_read_and_of_a_wheel_its_readme(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = demo.own_documents(tmp_path)
-    assert ROOT / "README.md" in found
-    assert set(ROOT.glob("docs/*.md")) < set(found)
+    paths = demo.find_documentation(tmp_path)
+    assert ROOT / "README.md" in paths
+    assert set(ROOT.glob("docs/*.md")) < set(paths)
     monkeypatch.setattr(mnemic, "__file__", str(tmp_path / "site-packages" / "mnemic" / "x.py"))
-    told = Message()
-    monkeypatch.setattr(demo, "metadata", lambda name: told)
+    package_metadata = Message()
+    monkeypatch.setattr(demo, "metadata", lambda name: package_metadata)
     with pytest.raises(ValueError, match="no documentation beside"):
-        demo.own_documents(tmp_path)
-    told["Description"] = "# mnemic"
-    (page,) = demo.own_documents(tmp_path)
+        demo.find_documentation(tmp_path)
+    package_metadata["Description"] = "# mnemic"
+    (page,) = demo.find_documentation(tmp_path)
     assert page.read_text(encoding="utf-8") == "# mnemic"
 
 
-def test_the_demonstration_trains_once_and_shows_evidence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With fewer tasks and steps than the real one, so its answers may be wrong (exit code 1)."""
-    monkeypatch.setattr(demo_stories, "SETS", (*TINY, *QUICK, "train.epochs=2"))
-    monkeypatch.setattr(demo_stories, "ASKED", demo_stories.ASKED[:1])
+def test_the_demonstration_trains_once_and_shows_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer tasks and steps than the real demo, so that answers may be wrong."""
+    monkeypatch.setattr(demo_stories, "RECIPE_CHANGES", (*TINY, *QUICK, "train.epochs=2"))
+    monkeypatch.setattr(demo_stories, "STORIES", demo_stories.STORIES[:1])
     first = run("demo", "--stories", "--out", tmp_path / "demo")
     assert first.code == (1 if "wrong:" in first.out else 0)
     assert "Trained in" in first.out

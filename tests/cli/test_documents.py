@@ -23,9 +23,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "papers" / "lease.txt").write_text(
         "The lease ends on 30 June. The rent is 700 euros.\n", encoding="utf-8"
     )
-    (folder / "papers" / "trip.md").write_text(
-        "# Trip\n\nThe train to Bern leaves at nine.\n", encoding="utf-8"
-    )
+    (folder / "papers" / "trip.md").write_text("# Trip\n\nThe train to Bern leaves at nine.\n", encoding="utf-8")
     pdf(folder / "papers" / "bill.pdf", ["The plumber was paid 90 euros.", ""])
     monkeypatch.chdir(folder)
     return folder
@@ -58,8 +56,8 @@ def test_remember_ask_forget() -> None:
     assert "papers/bill.pdf, page 1 (document 1)" in page
     again = run("remember", "papers", "--json").json
     assert again["files"] == {"unchanged": 3}
-    gone = run("forget", "2", "--verify")
-    assert gone.out.splitlines() == [
+    report = run("forget", "2", "--verify")
+    assert report.out.splitlines() == [
         "forgotten: 2  papers/lease.txt",
         "verified: no trace is left in the files of the memory",
     ]
@@ -69,12 +67,12 @@ def test_remember_ask_forget() -> None:
 
 def test_answers_for_programs(desk: Path) -> None:
     remember("papers")
-    told = run("ask", "--json", "--hops", "2", "When does the train leave?", *SENTENCE).json
-    assert told["answer"] == "The train to Bern leaves at nine."
-    first = told["evidence"][0]
+    report = run("ask", "--json", "--hops", "2", "When does the train leave?", *SENTENCE).json
+    assert report["answer"] == "The train to Bern leaves at nine."
+    first = report["evidence"][0]
     assert first["name"] == str(desk / "papers" / "trip.md")
-    assert (first["line"], first["sentence"]) == (3, told["answer"])
-    assert len(first["weights"]) == told["hops"] == 2
+    assert (first["line"], first["sentence"]) == (3, report["answer"])
+    assert len(first["weights"]) == report["hops"] == 2
     (desk / "questions.txt").write_text("What is the rent?\n\nWho was paid?\n", encoding="utf-8")
     many = run("ask", "--questions", "questions.txt", *SENTENCE)
     answers = [json.loads(line)["answer"] for line in many.out.splitlines()]
@@ -82,27 +80,27 @@ def test_answers_for_programs(desk: Path) -> None:
     spans = run("ask", "--questions", "questions.txt", "--confidence", "0")
     read = [json.loads(line) for line in spans.out.splitlines()]
     assert read[0]["answer"] == "700 euros"
-    for one, sentence in zip(read, answers):
-        assert one["answer"] in sentence
-        assert one["kind"] == "span"
-        assert one["ranked"][0]["answer"] == one["answer"]
-        assert one["ranked"][0]["evidence"] == one["evidence"][0]
-        assert one["ranked"][0]["score"] == one["score"]
-    found = run("search", "euros", "--most", "2", "--json").json["found"]
-    assert {Path(hit["name"]).name for hit in found} == {"bill.pdf", "lease.txt"}
+    for row, sentence in zip(read, answers):
+        assert row["answer"] in sentence
+        assert row["kind"] == "span"
+        assert row["ranked"][0]["answer"] == row["answer"]
+        assert row["ranked"][0]["evidence"] == row["evidence"][0]
+        assert row["ranked"][0]["score"] == row["score"]
+    hits = run("search", "euros", "--most", "2", "--json").json["found"]
+    assert {Path(hit["name"]).name for hit in hits} == {"bill.pdf", "lease.txt"}
     assert "papers/trip.md" in run("search", "train to Bern").out
 
 
 def test_forgetting_by_words_asks_first() -> None:
     remember("papers")
-    asked = ("forget", "--about", "euros")
-    refused_line = refused(*asked, stdin="n\n")
+    command = ("forget", "--about", "euros")
+    refused_line = refused(*command, stdin="n\n")
     assert "papers/bill.pdf" in refused_line
     assert "nothing was forgotten" in refused_line
-    assert "nothing was forgotten" in refused(*asked)  # nobody there
+    assert "nothing was forgotten" in refused(*command)  # nobody there
     assert len(run("memories", "--json").json["documents"]) == 3
-    done = run(*asked, "--yes", "--json").json
-    assert [Path(one["name"]).name for one in done["forgotten"]] == ["bill.pdf", "lease.txt"]
+    done = run(*command, "--yes", "--json").json
+    assert [Path(document["name"]).name for document in done["forgotten"]] == ["bill.pdf", "lease.txt"]
     assert "no document has all of these words" in refused("forget", "--about", "zebra euros")
     assert "nothing to forget" in refused("forget")
 
@@ -112,18 +110,18 @@ def test_notes_updates_and_their_history(desk: Path) -> None:
     done = run("update", "1", "--note", "The meeting is on Friday.")
     assert done.out == "document 2 supersedes 1\n"
     assert "on Friday" in run("ask", "When is the meeting?").out
-    assert [one["id"] for one in run("memories", "--json").json["documents"]] == [2]
+    assert [document["id"] for document in run("memories", "--json").json["documents"]] == [2]
     assert "(no longer read)" in run("memories", "--all").out
-    told = run("history", "2", "--json").json
-    assert [one["id"] for one in told["versions"]] == [1, 2]
-    assert "text" not in told["versions"][0]
+    report = run("history", "2", "--json").json
+    assert [document["id"] for document in report["versions"]] == [1, 2]
+    assert "text" not in report["versions"][0]
     assert "superseded" in run("history", "1").out
-    said = run("history", "2", "--text", "--json").json["versions"]
+    versions = run("history", "2", "--text", "--json").json["versions"]
     monday, friday = (f"The meeting is on {day}." for day in ("Monday", "Friday"))
-    assert [one["text"] for one in said] == [monday, friday]
-    shown = run("history", "1", "--text").out.splitlines()
-    assert shown.index(monday) < shown.index(friday)
-    assert "read until" in shown[shown.index(monday) - 1]
+    assert [document["text"] for document in versions] == [monday, friday]
+    lines = run("history", "1", "--text").out.splitlines()
+    assert lines.index(monday) < lines.index(friday)
+    assert "read until" in lines[lines.index(monday) - 1]
     remember("papers/lease.txt")
     assert run("update", "papers/lease.txt").out == "document 3 is as it was\n"
     done = run("update", "3", "--note", "The lease ends in May.")
@@ -137,9 +135,9 @@ def test_several_memories(desk: Path) -> None:
     remember("papers/bill.pdf", "--here")
     assert (desk / ".mnemic" / "memory.db").is_file()
     os.chdir(desk / "papers")
-    told = run("stats", "--json").json
-    assert (told["memory"], told["documents"]) == (str(desk / ".mnemic" / "memory.db"), 1)
-    assert set(told["others"]) == {"default", "work"}
+    report = run("stats", "--json").json
+    assert (report["memory"], report["documents"]) == (str(desk / ".mnemic" / "memory.db"), 1)
+    assert set(report["others"]) == {"default", "work"}
     assert run("memories", "--memory", "work", "--json").json["documents"][0]["title"] == "Trip"
     assert "two memories" in refused("remember", ".", "--here", "--memory", "work")
 
@@ -150,9 +148,9 @@ def test_a_version_is_shown_line_by_line_until_it_is_forgotten(desk: Path) -> No
     remember("old.txt")
     (desk / "old.txt").write_text("The lease ended.", encoding="utf-8")
     assert run("update", "1").out == "document 2 supersedes 1\n"
-    shown = run("history", "2", "--text").out.splitlines()
-    start = shown.index(lines[0])
-    assert [line.strip() for line in shown[start : start + 3]] == lines
+    output_lines = run("history", "2", "--text").out.splitlines()
+    start = output_lines.index(lines[0])
+    assert [line.strip() for line in output_lines[start : start + 3]] == lines
     assert "verified: no trace is left" in run("forget", "2", "--verify").out
     assert "there is no document 1" in refused("history", "1", "--text")
 
@@ -161,14 +159,14 @@ def test_check_says_what_it_left_out(desk: Path) -> None:
     """Another process is writing."""
     remember("papers/lease.txt", "--memory", "notes.db")
     store = SQLiteStore("notes.db")
-    with store.writing():
+    with store.write_session():
         done = run("check", "--memory", "notes.db")
         assert (done.code, done.out) == (0, "notes.db is sound, as far as a reader can see\n")
         assert done.err.startswith("warning: left out: whether the full-text index says what the ")
         assert "another process (process " in done.err
-        told = run("check", "--memory", "notes.db", "--json")
-        assert (told.code, told.json["faults"], len(told.json["left_out"])) == (0, [], 1)
-        assert "is writing into" in told.json["why"]
+        report = run("check", "--memory", "notes.db", "--json")
+        assert (report.code, report.json["faults"], len(report.json["left_out"])) == (0, [], 1)
+        assert "is writing into" in report.json["why"]
         store.connection.execute("DELETE FROM vectors")
         done = run("check", "--memory", "notes.db")
         assert (done.code, done.out) == (2, "")
@@ -178,20 +176,20 @@ def test_check_says_what_it_left_out(desk: Path) -> None:
 
 def test_upkeep(desk: Path) -> None:
     remember("papers", "--memory", "notes.db")
-    own = ("--memory", "notes.db")
-    assert run("check", *own).out == "notes.db is sound\n"
-    assert run("reindex", "--embedder", "none", *own).out == "0 vectors by none\n"
-    assert run("reindex", "--embedder", "hashed-ngrams", *own).out == "3 vectors by hashed-ngrams\n"
-    assert "embedder   hashed-ngrams" in run("stats", *own).out
-    assert run("export-memory", "all.jsonl", *own).out == "3 documents written to all.jsonl\n"
-    there = ("import-memory", "all.jsonl", "--memory", "new.db", "--embedder", "none")
-    assert run(*there).out == "3 documents in new.db\n"
-    told = run("check", "--memory", "new.db", "--json").json
-    assert told == {"memory": "new.db", "faults": [], "left_out": [], "why": ""}
+    options = ("--memory", "notes.db")
+    assert run("check", *options).out == "notes.db is sound\n"
+    assert run("reindex", "--embedder", "none", *options).out == "0 vectors by none\n"
+    assert run("reindex", "--embedder", "hashed-ngrams", *options).out == "3 vectors by hashed-ngrams\n"
+    assert "embedder   hashed-ngrams" in run("stats", *options).out
+    assert run("export-memory", "all.jsonl", *options).out == "3 documents written to all.jsonl\n"
+    command = ("import-memory", "all.jsonl", "--memory", "new.db", "--embedder", "none")
+    assert run(*command).out == "3 documents in new.db\n"
+    report = run("check", "--memory", "new.db", "--json").json
+    assert report == {"memory": "new.db", "faults": [], "left_out": [], "why": ""}
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["ask", "Who?"], "begin one: mnemic remember FILE_OR_FOLDER"),
         (["stats"], "there is no memory"),
@@ -202,32 +200,32 @@ def test_upkeep(desk: Path) -> None:
         (["ask", "Who?", "--reader", "bert"], "no reader 'bert'; there are reader, none"),
         (["ask", "--story", "x", "Who?"], "give --model DIR"),
         (["ask", "--model", "entnet-babi"], "no question"),
-        (["ask", "--questions", "papers/lease.txt", "Who?"], "one too many"),
+        (["ask", "--questions", "papers/lease.txt", "Who?"], "not both"),
         (["search", "x", "--most", "0"], "--most is at least 1"),
         (["import-memory", "papers/trip.md", "--memory", "x.db"], "line 1"),
         (["stats", "--memory", "papers/trip.md"], "no SQLite file"),
     ],
 )
-def test_mistakes(words: list[str], said: str) -> None:
-    assert said in refused(*words)
+def test_mistakes(words: list[str], message: str) -> None:
+    assert message in refused(*words)
 
 
 def test_questions_that_cannot_be_asked(desk: Path) -> None:
     remember("papers/lease.txt")
     (desk / "old.txt").write_bytes("Où est le bail ?\n".encode("latin1"))
-    said = refused("ask", "--questions", "old.txt")
-    assert "old.txt is no UTF-8 text: invalid start byte at byte 1" in said
-    assert "iconv" in said
+    message = refused("ask", "--questions", "old.txt")
+    assert "old.txt is no UTF-8 text: invalid start byte at byte 1" in message
+    assert "iconv" in message
     for words in (["ask", ""], ["search", " "]):
         assert "the question is empty" in refused(*words)
 
 
 def test_the_exit_code_of_broken_files(desk: Path) -> None:
     (desk / "papers" / "bad.docx").write_bytes(b"PK nothing")
-    own = ("--embedder", "none")
-    done = run("remember", "papers/bad.docx", *own)
+    options = ("--embedder", "none")
+    done = run("remember", "papers/bad.docx", *options)
     assert (done.code, done.out.splitlines()[0]) == (1, "files: 1 broken; 0 new passages")
-    assert run("remember", "papers/bad.docx", "papers/trip.md", *own, "--json").code == 0
+    assert run("remember", "papers/bad.docx", "papers/trip.md", *options, "--json").code == 0
     assert run("remember", "papers/bad.docx", "--note", "A note.").code == 0
 
 
@@ -246,11 +244,6 @@ for words in (["remember", "papers"], ["ask", "When does the lease end?"], ["sea
 
 def test_the_whole_flow_with_sockets_blocked() -> None:
     """With the embedder and the reader that a new memory gets."""
-    done = subprocess.run(
-        [sys.executable, "-c", BLOCKED], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr.replace("warning: ", "")) == (
-        0,
-        "papers/bill.pdf: page 2 has no text layer\n",
-    )
+    done = subprocess.run([sys.executable, "-c", BLOCKED], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.replace("warning: ", "")) == (0, "papers/bill.pdf: page 2 has no text layer\n")
     assert "answer      30 June" in done.stdout

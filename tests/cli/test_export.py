@@ -7,27 +7,27 @@ import torch
 from app_runs import model, run
 from text_runs import run_of
 
-from mnemic.checkpoint.folder import Checkpoint, Progress, save
+from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, save_checkpoint
 from mnemic.encode import Pretrained, TransformerEncoder, load_encoder, save_encoder
-from mnemic.encode.huggingface.shape import Shape, encoder_of
-from mnemic.models import assemble
-from mnemic.recipe import load as load_recipe
-from mnemic.text import TRAINERS, Words
+from mnemic.encode.huggingface.shape import EncoderShape, build_encoder
+from mnemic.models import build_model
+from mnemic.recipe import load_recipe
+from mnemic.text import TRAINERS, WordTokenizer
 
-SHAPE = Shape(
+SHAPE = EncoderShape(
     vocab=60, width=16, depth=2, heads=2, inner=24, length=12, segments=2, activation="gelu",
     epsilon=1e-12, dropout=0.0, attention_dropout=0.0,
 )  # fmt: skip
 TEXT = "a small text to learn a few pieces from"
 
 
-def same(one: TransformerEncoder, two: TransformerEncoder) -> bool:
+def same(first: TransformerEncoder, second: TransformerEncoder) -> bool:
     ids = torch.tensor([[1, 2, 3, 4]])
-    return torch.equal(one.eval()(ids, ids > 0), two.eval()(ids, ids > 0))
+    return torch.equal(first.eval()(ids, ids > 0), second.eval()(ids, ids > 0))
 
 
 def test_a_hugging_face_folder_is_written_anew(tmp_path: Path) -> None:
-    encoder, tokenizer = encoder_of(SHAPE), TRAINERS["wordpiece"]([TEXT], vocab=60)
+    encoder, tokenizer = build_encoder(SHAPE), TRAINERS["wordpiece"]([TEXT], vocab=60)
     heads = {"cls.predictions.bias": torch.ones(60)}
     save_encoder(tmp_path / "old", Pretrained(encoder, tokenizer, unused=heads))  # type: ignore[arg-type]
     done = run("export", tmp_path / "old", tmp_path / "new", "--json")
@@ -40,12 +40,12 @@ def test_a_hugging_face_folder_is_written_anew(tmp_path: Path) -> None:
     loaded = load_encoder(tmp_path / "new")
     assert same(loaded.encoder, encoder)
     assert loaded.tokenizer == tokenizer
-    shown = run("export", tmp_path / "old", tmp_path / "shown").out
-    assert f'AutoModel.from_pretrained("{tmp_path / "shown"}") loads it' in shown.replace("\n", "")
+    output = run("export", tmp_path / "old", tmp_path / "shown").out
+    assert f'AutoModel.from_pretrained("{tmp_path / "shown"}") loads it' in output.replace("\n", "")
 
 
 def test_another_family(tmp_path: Path) -> None:
-    encoder = encoder_of(SHAPE)
+    encoder = build_encoder(SHAPE)
     save_encoder(tmp_path / "old", Pretrained(encoder))
     done = run("export", tmp_path / "old", tmp_path / "new", "--family", "roberta", "--json")
     assert done.code == 0
@@ -62,23 +62,23 @@ def test_the_encoder_of_a_checkpoint(tmp_path: Path) -> None:
     """A network that reads its questions by a Transformer; the rest of it stays behind."""
     recipe = load_recipe("memn2n")
     recipe["model"]["ask"] = {"kind": "transformer"}
-    words = Words.of([TEXT])
+    words = WordTokenizer.from_texts([TEXT])
     sizes = {"vocab": len(words)}
-    network = assemble(recipe["model"], sizes)
-    save(
+    network = build_model(recipe["model"], sizes)
+    save_checkpoint(
         tmp_path / "run",
         Checkpoint(
             recipe=recipe, seed=0, sizes=sizes, tokenizer=words, network=network,
-            progress=Progress(), state={},
+            progress=TrainingProgress(), state={},
         ),
     )  # fmt: skip
     done = run("export", tmp_path / "run", tmp_path / "new", "--json")
     assert done.code == 0, done.err
     loaded = load_encoder(tmp_path / "new")
     assert isinstance(network.ask, TransformerEncoder)
-    left = sum(own.numel() for own in network.parameters())
-    left -= sum(own.numel() for own in network.ask.parameters())
-    assert f"{left:,} weights of memory and response stay behind" in done.err
+    num_dropped = sum(weight.numel() for weight in network.parameters())
+    num_dropped -= sum(weight.numel() for weight in network.ask.parameters())
+    assert f"{num_dropped:,} weights of memory and response stay behind" in done.err
     assert same(loaded.encoder, network.ask)
     assert loaded.tokenizer is None
 
@@ -91,8 +91,8 @@ def test_a_network_without_a_transformer(tmp_path: Path) -> None:
     assert missing.code == 2
     assert "no checkpoint in" in missing.err
     (tmp_path / "config.json").write_text("{}", encoding="utf-8")
-    theirs = run("evaluate", "--model", tmp_path)
-    assert "(a Hugging Face folder); `mnemic train RECIPE --start" in theirs.err
+    huggingface = run("evaluate", "--model", tmp_path)
+    assert "(a Hugging Face folder); `mnemic train RECIPE --start" in huggingface.err
 
 
 def test_norms_before_the_layers_have_no_place_there(tmp_path: Path) -> None:

@@ -24,9 +24,7 @@ print(time.perf_counter() - began, *sorted(sys.modules), file=sys.stderr)
 
 def test_help_loads_nothing_heavy_and_is_quick() -> None:
     for words in (["--help"], ["train", "--help"], ["remember", "--help"], ["recipes"]):
-        done = subprocess.run(
-            [sys.executable, "-c", PROBE, *words], capture_output=True, text=True, check=True
-        )
+        done = subprocess.run([sys.executable, "-c", PROBE, *words], capture_output=True, text=True, check=True)
         seconds, *modules = done.stderr.split()
         assert not [name for name in HEAVY if name in modules], words
         assert float(seconds) < 2  # about 0.2 on an idle machine
@@ -42,9 +40,9 @@ def test_help_of_every_command_has_an_example_and_json(command: str) -> None:
 
 
 def test_all_commands_are_in_the_help() -> None:
-    shown = run("--help").out
-    assert all(command.split()[0] in shown for command in COMMANDS)
-    assert run().out == shown  # nothing typed
+    output = run("--help").out
+    assert all(command.split()[0] in output for command in COMMANDS)
+    assert run().out == output  # nothing typed
 
 
 def test_version() -> None:

@@ -1,11 +1,11 @@
-"""A user's mistake is one line on standard error and exit code 2; ours keeps its traceback."""
+"""A user's mistake prints one line and exits with 2; a bug keeps its traceback."""
 
 from pathlib import Path
 
 import pytest
 from app_runs import STORY, TINY, copy_of_model, model, run, sets
 
-from mnemic.cli.networks import ask_story as ask
+from mnemic.cli.networks import ask_story
 
 
 def refused(*words: object, stdin: str = "") -> str:
@@ -22,17 +22,14 @@ def refused(*words: object, stdin: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["train", "memn2"], "did you mean 'memn2n'?"),
         (["train", "nowhere.toml"], "no recipe file 'nowhere.toml'"),
         (["recipes", "memn2"], "known recipes: "),
         (["train", "memn2n"], "--data DIR"),
         (["train", "memn2n", "--data", "nowhere"], "no story files"),
-        (
-            ["train", "memn2n", *sets(*TINY, "train.rate=fast")],
-            "train.rate is a number, not 'fast'",
-        ),
+        (["train", "memn2n", *sets(*TINY, "train.rate=fast")], "train.rate is a number, not 'fast'"),
         (["train", "memn2n", *sets(*TINY, "train.speed=1")], "train does not take 'speed'"),
         (["train", "memn2n", *sets(*TINY, "model.width=wide")], "model.width is a whole number"),
         (["train", "memn2n", *sets(*TINY, "model.memory.kind=ram")], "no kind 'ram'"),
@@ -59,16 +56,14 @@ def refused(*words: object, stdin: str = "") -> str:
         (["ask", "--model", "entnet-babi", "Who?"], "no story: give --story FILE"),
     ],
 )
-def test_a_mistake_is_one_line(
-    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mistake_is_one_line(words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert said in refused(*words)
+    assert message in refused(*words)
     assert list(tmp_path.iterdir()) == []  # nothing was begun
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("1 Mary went home.\nJohn left.\n", "story.txt, line 2: expected 'NUMBER SENTENCE'"),
         ("1 Mary went home.\n3 John left.\n2 Ann left.\n", "story.txt, line 3: the number 2"),
@@ -76,19 +71,19 @@ def test_a_mistake_is_one_line(
         ("\n \n", "story.txt: the story is empty"),
     ],
 )
-def test_a_story_that_cannot_be_read(text: str, said: str, tmp_path: Path) -> None:
+def test_a_story_that_cannot_be_read(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "story.txt"
     path.write_text(text, encoding="utf-8")
-    assert said in refused("ask", "--model", model(), "--story", path, "Where is Mary?")
-    said = said.replace("story.txt", "standard input")
-    assert said in refused("ask", "--model", model(), "--story", "-", "Where is Mary?", stdin=text)
+    assert message in refused("ask", "--model", model(), "--story", path, "Where is Mary?")
+    message = message.replace("story.txt", "standard input")
+    assert message in refused("ask", "--model", model(), "--story", "-", "Where is Mary?", stdin=text)
 
 
 def test_a_malformed_story_file_names_its_line(tmp_path: Path) -> None:
     path = tmp_path / "qa1_single-supporting-fact_test.txt"
     path.write_text("1 Mary went home.\n2 Where is Mary?\thome\n", encoding="utf-8")
-    said = refused("evaluate", "--model", model(), "--data", tmp_path)
-    assert f"{path.name}, line 2: expected" in said
+    message = refused("evaluate", "--model", model(), "--data", tmp_path)
+    assert f"{path.name}, line 2: expected" in message
 
 
 def test_an_empty_question_or_sentence() -> None:
@@ -111,7 +106,7 @@ def scribble(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "harm", "said"),
+    ("name", "harm", "message"),
     [
         ("weights.safetensors", cut, "was changed or cut short"),
         ("weights.safetensors", flip, "was changed or cut short"),
@@ -122,22 +117,20 @@ def scribble(path: Path) -> None:
         ("manifest.json", Path.unlink, "is missing"),
     ],
 )
-def test_a_broken_checkpoint_names_its_file(
-    name: str, harm: object, said: str, tmp_path: Path
-) -> None:
+def test_a_broken_checkpoint_names_its_file(name: str, harm: object, message: str, tmp_path: Path) -> None:
     broken = copy_of_model(tmp_path)
     harm(broken / "checkpoint" / name)  # type: ignore[operator]
     for words in (["inspect", broken], ["evaluate", "--model", broken],
                   ["ask", "--model", broken, "--sentence", "Mary left.", "Where is Mary?"],
                   ["train", "memn2n", *sets(*TINY), "--out", broken]):  # fmt: skip
         line = refused(*words)
-        assert said in line
+        assert message in line
         assert name in line
 
 
 def test_a_run_of_another_recipe_is_not_replaced() -> None:
-    said = refused("train", "memn2n", *sets(*TINY), "--out", model(), "--seed", "5")
-    assert "--fresh to replace it" in said
+    message = refused("train", "memn2n", *sets(*TINY), "--out", model(), "--seed", "5")
+    assert "--fresh to replace it" in message
 
 
 def test_a_picture_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,23 +147,21 @@ def test_debug_shows_where_a_mistake_was_found(monkeypatch: pytest.MonkeyPatch) 
         run("train", "memn2")
 
 
-def test_a_fault_of_ours_keeps_its_traceback(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_fault_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def broken(story: str) -> None:
         raise TypeError("ours")
 
-    monkeypatch.setattr(ask, "told", broken)
+    monkeypatch.setattr(ask_story, "read_sentences", broken)
     with pytest.raises(TypeError, match="ours"):
         run("ask", "--model", tmp_path, "--story", "x", "Who?")
 
 
 def test_what_is_no_error_but_is_said() -> None:
-    asked = ("ask", "--model", model(), "--story", "-")
-    unknown = run(*asked, "Quo vadis?", stdin=STORY)
+    command = ("ask", "--model", model(), "--story", "-")
+    unknown = run(*command, "Quo vadis?", stdin=STORY)
     assert unknown.code == 0
     assert "warning: the model knows no word of the question ('quo', 'vadis')" in unknown.err
-    long = run(*asked, "Where is Mary?", "--json", stdin=STORY * 5)
+    long = run(*command, "Where is Mary?", "--json", stdin=STORY * 5)
     assert long.code == 0
     assert "the memory holds 10 sentences; the first 5 of 15 were left out" in long.err
     assert (long.json["kept"], long.json["told"]) == (10, 15)
@@ -178,6 +169,6 @@ def test_what_is_no_error_but_is_said() -> None:
 
 
 def test_a_table_of_stories_takes_no_other_recipe(tmp_path: Path) -> None:
-    told = run("table", "babi", "--recipe", "kv-memnn", "--data", tmp_path, "--out", tmp_path)
-    assert told.code == 2
-    assert "a table of stories, but recipe 'kv-memnn' reads 'knowledge'" in told.err
+    done = run("table", "babi", "--recipe", "kv-memnn", "--data", tmp_path, "--out", tmp_path)
+    assert done.code == 2
+    assert "a table of stories, but recipe 'kv-memnn' reads 'knowledge'" in done.err

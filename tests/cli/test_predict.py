@@ -28,13 +28,13 @@ def test_train_and_evaluate(tmp_path: Path) -> None:
     assert again["already_trained"]
     assert "validation_error" not in again  # figures say what they are
     assert set(again["figures"]) == {"entity f1", "precision", "recall"}
-    told = run("evaluate", "--model", tmp_path / "run", "--json").json
-    assert told["texts"] == 60
-    assert told["seen"] == told["total"] > 300
-    assert set(told["figures"]) == {"entity f1", "precision", "recall"}
-    shown = run("evaluate", "--model", tmp_path / "run", "--split", "validation").out
-    assert "entity f1" in shown
-    assert "30 texts" in shown
+    report = run("evaluate", "--model", tmp_path / "run", "--json").json
+    assert report["texts"] == 60
+    assert report["seen"] == report["total"] > 300
+    assert set(report["figures"]) == {"entity f1", "precision", "recall"}
+    output = run("evaluate", "--model", tmp_path / "run", "--split", "validation").out
+    assert "entity f1" in output
+    assert "30 texts" in output
 
 
 def test_standard_input_is_read_once() -> None:
@@ -63,96 +63,91 @@ def test_a_recipe_without_a_folder_says_what_it_needs(kind: str) -> None:
 def test_lines_of_a_file_and_of_standard_input(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("a lovely house\n\nan awful train\n", encoding="utf-8")
-    own = rows(run("read", "--model", run_of("classes"), path))
-    assert [(row["file"], row["line"], row["label"]) for row in own] == [
+    predictions = rows(run("read", "--model", run_of("classes"), path))
+    assert [(row["file"], row["line"], row["label"]) for row in predictions] == [
         (str(path), 1, "good"),
         (str(path), 3, "bad"),
     ]
-    assert own[0]["ranked"]["good"] == own[0]["probability"]
-    assert (own[0]["seen"], own[0]["total"]) == (3, 3)
+    assert predictions[0]["ranked"]["good"] == predictions[0]["probability"]
+    assert (predictions[0]["seen"], predictions[0]["total"]) == (3, 3)
     for words in ((), ("-",)):
         (typed,) = rows(run("read", "--model", run_of("classes"), *words, stdin="a lovely house\n"))
-        near = {name: pytest.approx(own[0][name], rel=1e-4) for name in ("ranked", "probability")}
-        assert typed == own[0] | {"file": "-"} | near  # read alone, and beside another line
+        approximate = {name: pytest.approx(predictions[0][name], rel=1e-4) for name in ("ranked", "probability")}
+        assert typed == predictions[0] | {"file": "-"} | approximate  # read alone, and beside another line
 
 
 def test_whole_files_json_lines_questions_and_vectors(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("the old train ran in Lima past\na small house\n", encoding="utf-8")
     where = ("read", "--model", run_of("spans"), "--question", "where was it ?")
-    (own,) = rows(run(*where, "--whole", path))
-    assert own["answer"] == "Lima" == path.read_text("utf-8")[own["start"] : own["end"]]
+    (prediction,) = rows(run(*where, "--whole", path))
+    assert prediction["answer"] == "Lima" == path.read_text("utf-8")[prediction["start"] : prediction["end"]]
     ends = b"\xef\xbb\xbfa house\r\nthe old train ran in Lima past\r\n\r\n"
     (tmp_path / "b.txt").write_bytes(ends)
     (tmp_path / "b.txt.gz").write_bytes(gzip.compress(ends))
     for name in ("b.txt", "b.txt.gz"):  # line ends and marks as they are: offsets count them
-        (own,) = rows(run(*where, "--whole", tmp_path / name))
-        assert ends.decode("utf-8")[own["start"] : own["end"]] == own["answer"] == "Lima"
+        (prediction,) = rows(run(*where, "--whole", tmp_path / name))
+        assert ends.decode("utf-8")[prediction["start"] : prediction["end"]] == prediction["answer"] == "Lima"
     first, second = rows(run(*where, path))
     assert (first["answer"], second["answer"]) == ("Lima", None)
-    asked = json.dumps({"question": "where was it ?", "text": "it ran in Rome past a house"})
-    (own,) = rows(run("read", "--model", run_of("spans"), "--jsonl", stdin=asked + "\n"))
-    assert own["answer"] == "Rome"
+    json_line = json.dumps({"question": "where was it ?", "text": "it ran in Rome past a house"})
+    (prediction,) = rows(run("read", "--model", run_of("spans"), "--jsonl", stdin=json_line + "\n"))
+    assert prediction["answer"] == "Rome"
     pair = json.dumps({"text_a": "the old train lovely", "text_b": "is it lovely"})
     (tmp_path / "a.jsonl").write_text(pair + "\n", encoding="utf-8")
-    (own,) = rows(run("read", "--model", run_of("pairs"), tmp_path / "a.jsonl"))
-    assert own["label"] == "1"
-    (own,) = rows(run("read", "--model", run_of("tags"), stdin="the house Ann ran past today\n"))
-    assert own["entities"][0]["text"] == "Ann"
-    (own,) = rows(run("read", "--model", run_of("tags"), "--embed", stdin="the house\n"))
-    assert sum(x * x for x in own["vector"]) == pytest.approx(1, abs=1e-4)
+    (prediction,) = rows(run("read", "--model", run_of("pairs"), tmp_path / "a.jsonl"))
+    assert prediction["label"] == "1"
+    (prediction,) = rows(run("read", "--model", run_of("tags"), stdin="the house Ann ran past today\n"))
+    assert prediction["entities"][0]["text"] == "Ann"
+    (prediction,) = rows(run("read", "--model", run_of("tags"), "--embed", stdin="the house\n"))
+    assert sum(x * x for x in prediction["vector"]) == pytest.approx(1, abs=1e-4)
 
 
 def test_a_long_text_is_said_to_be_cut_only_if_that_was_asked_for() -> None:
     words, text = ("read", "--model", run_of("classes")), "the old train " * 50 + "\n"
-    (own,) = rows(run(*words, stdin=text))
-    assert own["seen"] == own["total"] == 150
-    (own,) = rows(run(*words, "--truncation", "first", stdin=text))
-    assert (own["seen"], own["total"]) == (22, 150)
+    (prediction,) = rows(run(*words, stdin=text))
+    assert prediction["seen"] == prediction["total"] == 150
+    (prediction,) = rows(run(*words, "--truncation", "first", stdin=text))
+    assert (prediction["seen"], prediction["total"]) == (22, 150)
     done = run(*words, "--truncation", "error", stdin=text)
     assert (done.code, done.out) == (2, "")
     assert "a text has 150 tokens" in done.err
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["nowhere.txt"], "No such file or directory: nowhere.txt"),
         (["--jsonl"], "-, line 1: no valid JSON"),
-        (["--words", "5"], "this network does not go on with texts: leave out --words"),
+        (["--words", "5"], "this network does not continue texts: leave out --words"),
         (["--beams", "3", "--embed"], "leave out --beams"),
         (["--truncation", "no"], "truncation is one of windows, first, error, not 'no'"),
     ],
 )
-def test_mistakes(words: list[str], said: str) -> None:
+def test_mistakes(words: list[str], message: str) -> None:
     done = run("read", "--model", run_of("classes"), *words, stdin="a text\n")
     assert (done.code, done.out) == (2, "")
-    assert said in done.err
+    assert message in done.err
     assert done.err.count("\n") == 1
 
 
 def test_tables_are_read_by_their_header(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("id\ttext\n7\ta lovely house\n", encoding="utf-8")
     (tmp_path / "a.csv").write_text('text,id\n"an awful, old house",7\n', encoding="utf-8")
-    own = rows(run("read", "--model", run_of("classes"), tmp_path / "a.tsv", tmp_path / "a.csv"))
-    assert [(row["label"], row["line"]) for row in own] == [("good", 2), ("bad", 2)]
+    predictions = rows(run("read", "--model", run_of("classes"), tmp_path / "a.tsv", tmp_path / "a.csv"))
+    assert [(row["label"], row["line"]) for row in predictions] == [("good", 2), ("bad", 2)]
     (tmp_path / "b.csv").write_text("sentence1,sentence2\nold lovely,is it awful\n", "utf-8")
-    (own,) = rows(run("read", "--model", run_of("pairs"), tmp_path / "b.csv"))
-    assert own["label"] == "0"
+    (predictions,) = rows(run("read", "--model", run_of("pairs"), tmp_path / "b.csv"))
+    assert predictions["label"] == "0"
 
 
 PAIR = '{"text_a": "a", "text_b": "b"}'
 
 
 @pytest.mark.parametrize(
-    ("kind", "words", "line", "said"),
+    ("kind", "words", "line", "message"),
     [
-        (
-            "classes",
-            ["--jsonl"],
-            PAIR,
-            "one text at a time: expected text, or sentence; there",
-        ),
+        ("classes", ["--jsonl"], PAIR, "one text at a time: expected text, or sentence; there"),
         ("classes", ["--jsonl"], '{"text": 5}', "-, line 1: text is a text, not 5"),
         ("tags", ["--jsonl"], PAIR, "-, line 1: this network reads one text at a time"),
         ("pairs", ["--jsonl"], '{"text": "a"}', "compares two texts: expected text_a and text_b"),
@@ -170,26 +165,24 @@ PAIR = '{"text_a": "a", "text_b": "b"}'
         ),
     ],
 )
-def test_texts_that_do_not_fit_the_network(
-    kind: str, words: list[str], line: str, said: str
-) -> None:
+def test_texts_that_do_not_fit_the_network(kind: str, words: list[str], line: str, message: str) -> None:
     """Nothing is left out silently; the error says what the network reads."""
     done = run("read", "--model", run_of(kind), *words, stdin=line + "\n")
     assert (done.code, done.out) == (2, "")
-    assert said in done.err
+    assert message in done.err
 
 
 def test_what_a_network_does_not_read_may_stand_beside(tmp_path: Path) -> None:
     line = json.dumps({"id": 3, "question": "who?", "text": "a lovely house", "label": "x"})
-    (own,) = rows(run("read", "--model", run_of("classes"), "--jsonl", stdin=line + "\n"))
-    assert own["label"] == "good"
+    (prediction,) = rows(run("read", "--model", run_of("classes"), "--jsonl", stdin=line + "\n"))
+    assert prediction["label"] == "good"
 
 
 def test_the_shipped_reader_answers_from_the_command_line(tmp_path: Path) -> None:
     text, question = "Bram Stoker wrote Dracula in 1897.", "Who wrote Dracula?"
     (tmp_path / "a.txt").write_text(text + "\n", encoding="utf-8")
-    (own,) = rows(run("read", "--model", "reader", "--question", question, tmp_path / "a.txt"))
-    assert own["answer"] == "Bram Stoker" == text[own["start"] : own["end"]]
+    (prediction,) = rows(run("read", "--model", "reader", "--question", question, tmp_path / "a.txt"))
+    assert prediction["answer"] == "Bram Stoker" == text[prediction["start"] : prediction["end"]]
     line = json.dumps({"question": question, "text": text})
     (same,) = rows(run("read", "--model", "reader", "--jsonl", stdin=line + "\n"))
     assert same["answer"] == "Bram Stoker"
@@ -198,12 +191,12 @@ def test_the_shipped_reader_answers_from_the_command_line(tmp_path: Path) -> Non
 
 def test_another_file_can_be_tested_on(tmp_path: Path) -> None:
     folder = files("classes", tmp_path / "data")
-    (tested,) = folder.glob("test.*")
-    tested.rename(tested.with_stem("other"))
+    (command,) = folder.glob("test.*")
+    command.rename(command.with_stem("other"))
     words = ("evaluate", "--model", run_of("classes"), "--data", folder)
     assert "--set data.tested=dev" in run(*words).err
-    found = run(*words, "--set", "data.tested=other", "--json")
-    assert json.loads(found.out)["figures"]["accuracy"] > 90
+    report = run(*words, "--set", "data.tested=other", "--json")
+    assert json.loads(report.out)["figures"]["accuracy"] > 90
     assert "--set takes data.…, not train.rate" in run(*words, "--set", "train.rate=1").err
     assert "leave out --tasks" in run(*words, "--tasks", "1").err
 

@@ -10,8 +10,8 @@ from mnemic.cli.render import progress
 
 LINE = "a long line " * 20
 CODE = f"""
-from mnemic.cli.render.progress import Bars
-with Bars("lines") as bars:
+from mnemic.cli.render.progress import ProgressBars
+with ProgressBars("lines") as bars:
     for number in range(3):
         print({LINE!r}, flush=True)
         bars.show("saying", number + 1, 3)
@@ -22,24 +22,24 @@ with Bars("lines") as bars:
 def test_what_is_printed_beside_a_bar_arrives_as_it_was() -> None:
     """Standard error is a terminal, with a bar; standard output is not."""
     seen, terminal = os.openpty()
-    told = {"env": os.environ | {"TERM": "xterm", "COLUMNS": "80"}, "stderr": terminal}
-    done = subprocess.run([sys.executable, "-c", CODE], stdout=subprocess.PIPE, text=True, **told)  # type: ignore[call-overload]
+    kwargs = {"env": os.environ | {"TERM": "xterm", "COLUMNS": "80"}, "stderr": terminal}
+    done = subprocess.run([sys.executable, "-c", CODE], stdout=subprocess.PIPE, text=True, **kwargs)  # type: ignore[call-overload]
     os.close(terminal)
-    drawn = os.read(seen, 65_536).decode()
+    terminal_text = os.read(seen, 65_536).decode()
     os.close(seen)
-    assert "saying" in drawn
+    assert "saying" in terminal_text
     assert done.stdout == f"{LINE}\n" * 3
 
 
 def test_a_look_that_takes_long_is_told_where_no_bar_is_seen(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with progress.Bars("steps") as bars:
-        bars.looking(50)
+    with progress.ProgressBars("steps") as bars:
+        bars.show_validation(50)
         bars.show("phase 1 of 1", 1, 2)  # in time
-        assert bars.late is not None
-        assert bars.late.finished.is_set()
-        monkeypatch.setattr(progress, "SOON", 0.0)
-        bars.looking(1000)
-        bars.late.join()
+        assert bars.delayed_line is not None
+        assert bars.delayed_line.finished.is_set()
+        monkeypatch.setattr(progress, "QUIET_S", 0.0)
+        bars.show_validation(1000)
+        bars.delayed_line.join()
     assert capsys.readouterr().err == "validation: 1000 examples\n"

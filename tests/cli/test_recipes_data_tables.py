@@ -10,31 +10,31 @@ from app_runs import run, sets
 
 from mnemic import recipe
 from mnemic.cli.networks import table
-from mnemic.data.babi.folder import load
-from mnemic.recipe.to_toml import toml_of
+from mnemic.data.babi.folder import load_task
+from mnemic.recipe.to_toml import format_toml
 
 
 def test_every_recipe_is_listed_with_its_paper() -> None:
-    listed = run("recipes", "--json").json["recipes"]
-    assert [one["name"] for one in listed] == recipe.names()
-    assert all("Published" in one["about"] for one in listed)
+    rows = run("recipes", "--json").json["recipes"]
+    assert [row["name"] for row in rows] == recipe.recipe_names()
+    assert all("Published" in row["about"] for row in rows)
     seen = run("recipes").out
-    assert all(name in seen for name in recipe.names())
+    assert all(name in seen for name in recipe.recipe_names())
 
 
-@pytest.mark.parametrize("name", recipe.names())
+@pytest.mark.parametrize("name", recipe.recipe_names())
 def test_a_recipe_is_shown_whole_and_can_be_read_back(name: str) -> None:
-    whole = recipe.load(name)
-    assert tomllib.loads(toml_of(whole)) == whole
+    full_recipe = recipe.load_recipe(name)
+    assert tomllib.loads(format_toml(full_recipe)) == full_recipe
     seen = run("recipes", name).out
-    shown = seen[seen.index("\n[") : seen.index("┏")]
-    assert tomllib.loads(shown) == whole
-    told = run("recipes", name, "--json").json
-    assert told["recipe"] == whole
+    toml = seen[seen.index("\n[") : seen.index("┏")]
+    assert tomllib.loads(toml) == full_recipe
+    report = run("recipes", name, "--json").json
+    assert report["recipe"] == full_recipe
 
 
 def test_options_come_from_the_signatures() -> None:
-    options = {one["option"]: one for one in run("recipes", "memn2n", "--json").json["options"]}
+    options = {option["option"]: option for option in run("recipes", "memn2n", "--json").json["options"]}
     hops, width = options["model.memory.hops"], options["model.width"]
     assert hops == {"option": "model.memory.hops", "takes": "a whole number", "default": 3}
     assert width["value"] == 20
@@ -43,26 +43,26 @@ def test_options_come_from_the_signatures() -> None:
     assert "model.encode.vocab" not in options
 
 
-def set_in(part: dict[str, Any], name: str) -> Iterator[str]:
-    """The dotted names of everything a piece of recipe sets; a table by numbers is one value."""
-    for key, value in part.items():
-        inner = isinstance(value, dict) and not all(own.isdigit() for own in value)
+def set_in(section: dict[str, Any], name: str) -> Iterator[str]:
+    """List the dotted names that a recipe section sets; a table by numbers is one."""
+    for key, value in section.items():
+        inner = isinstance(value, dict) and not all(inner_key.isdigit() for inner_key in value)
         yield from set_in(value, f"{name}.{key}") if inner else [f"{name}.{key}"]
 
 
-@pytest.mark.parametrize("name", recipe.names())
+@pytest.mark.parametrize("name", recipe.recipe_names())
 def test_whatever_a_recipe_sets_is_among_its_options(name: str) -> None:
-    options = {one["option"]: one for one in run("recipes", name, "--json").json["options"]}
+    options = {option["option"]: option for option in run("recipes", name, "--json").json["options"]}
     for section in ("model", "data", "objective", "train"):
-        told = list(set_in(recipe.load(name)[section], section))
-        assert [own for own in told if "value" not in options.get(own, {})] == []
+        keys = list(set_in(recipe.load_recipe(name)[section], section))
+        assert [key for key in keys if "value" not in options.get(key, {})] == []
     assert {"model.ask.kind", "model.fuse.kind"} <= options.keys()
 
 
 def test_a_part_inside_a_part_has_its_own_options() -> None:
-    options = {one["option"]: one for one in run("recipes", "kv-memnn", "--json").json["options"]}
+    options = {option["option"]: option for option in run("recipes", "kv-memnn", "--json").json["options"]}
     assert options["model.memory.update.kind"]["value"] == "rotate"
-    plain = {one["option"]: one for one in run("recipes", "memnn", "--json").json["options"]}
+    plain = {option["option"]: option for option in run("recipes", "memnn", "--json").json["options"]}
     assert plain["model.memory.match.kind"] == {
         "option": "model.memory.match.kind",
         "takes": "linear, tanh",
@@ -73,40 +73,38 @@ def test_a_part_inside_a_part_has_its_own_options() -> None:
 
 def test_toml_keeps_odd_texts_and_keys() -> None:
     odd = {"data": {"kind": 'a "b"\n\\c', "a b": [1, 2.5, True], "in": {"x": {}}}, "phases": [{}]}
-    assert tomllib.loads(toml_of(odd)) == odd
+    assert tomllib.loads(format_toml(odd)) == odd
 
 
 def test_stories_are_written_in_the_official_layout(tmp_path: Path) -> None:
-    made = ("data", "stories", "--task", "1", "--task", "3-4", "--count", "25", "--out", tmp_path)
-    told = run(*made, "--json").json
-    assert [file["task"] for file in told["files"]] == [1, 3, 4]
+    files = ("data", "stories", "--task", "1", "--task", "3-4", "--count", "25", "--out", tmp_path)
+    report = run(*files, "--json").json
+    assert [file["task"] for file in report["files"]] == [1, 3, 4]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "qa1_single-supporting-fact_train.txt",
         "qa3_three-supporting-facts_train.txt",
         "qa4_two-arg-relations_train.txt",
     ]
-    assert all(len(load(tmp_path, task, "train")) == 25 for task in (1, 3, 4))
+    assert all(len(load_task(tmp_path, task, "train")) == 25 for task in (1, 3, 4))
     before = (tmp_path / "qa1_single-supporting-fact_train.txt").read_bytes()
-    again = run(*made)
+    again = run(*files)
     assert again.code == 2
     assert "is there already; give another --out, or --force" in again.err
-    assert run(*made, "--force", "--seed", "1").code == 0
+    assert run(*files, "--force", "--seed", "1").code == 0
     assert (tmp_path / "qa1_single-supporting-fact_train.txt").read_bytes() != before
 
 
 def test_training_and_test_stories_are_others(tmp_path: Path) -> None:
     for split in ("train", "test"):
         run("data", "stories", "--task", "1", "--count", "50", "--split", split, "--out", tmp_path)
-    assert load(tmp_path, 1, "train") != load(tmp_path, 1, "test")
+    assert load_task(tmp_path, 1, "train") != load_task(tmp_path, 1, "test")
 
 
-def test_stopped_writing_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(*given: object) -> None:
+def test_stopped_writing_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mnemic.cli.render.progress.Bars.show", stop)
+    monkeypatch.setattr("mnemic.cli.render.progress.ProgressBars.show", stop)
     done = run("data", "stories", "--task", "all", "--out", tmp_path)
     assert done.code == 130
     assert done.err == f"stopped; to go on: mnemic data stories --task all --out {tmp_path}\n"
@@ -114,12 +112,12 @@ def test_stopped_writing_leaves_nothing_behind(
 
 
 def test_show_one_story() -> None:
-    told = run("data", "show", "--task", "15", "--json").json
-    assert told["name"] == "basic-deduction"
-    assert {"number", "text", "answer", "facts"} == set(told["story"][-1])
+    report = run("data", "show", "--task", "15", "--json").json
+    assert report["name"] == "basic-deduction"
+    assert {"number", "text", "answer", "facts"} == set(report["story"][-1])
     seen = run("data", "show", "--task", "15").out
-    assert told["story"][0]["text"] in seen
-    assert told["story"][-1]["answer"] in seen
+    assert report["story"][0]["text"] in seen
+    assert report["story"][-1]["answer"] in seen
 
 
 @pytest.fixture
@@ -139,24 +137,22 @@ def test_a_table_sets_ours_beside_the_published_one(
     words = ["table", "babi", "--data", babi, "--tasks", "1-2", "--seeds", "2", "--device", "cpu"]
     words += [*sets("train.epochs=2", "phases.0.train.epochs=1"), *(["--joint"] if joint else [])]
     done = run(*words, "--json")
-    ours, paper = done.json["ours"], done.json["published"]
+    results, paper = done.json["ours"], done.json["published"]
     assert done.code == 0
-    assert {"mean_error", "std", "median", "best", "failed", "per_task"} <= ours.keys()
+    assert {"mean_error", "std", "median", "best", "failed", "per_task"} <= results.keys()
     assert (paper["mean_error"], paper["failed"]) == ((12.4, 11) if joint else (13.9, 11))
     assert done.err.count("runs ") == (2 if joint else 4)
     seen = run(*words)
     assert seen.err == ""  # every run was kept
-    assert f"2 seeds: mean error {ours['mean_error']:.1f} ± {ours['std']:.1f} %" in seen.out
+    assert f"2 seeds: mean error {results['mean_error']:.1f} ± {results['std']:.1f} %" in seen.out
     assert "the best is chosen by lowest training error" in seen.out
-    assert set(ours["evidence"]) == {"1", "2"}
+    assert set(results["evidence"]) == {"1", "2"}
     assert "reads a proof" in seen.out
-    assert f"{ours['evidence']['1']['supporting']:.1f}" in seen.out
+    assert f"{results['evidence']['1']['supporting']:.1f}" in seen.out
     assert Path(f"runs/table-babi-memn2n-1k{'-joint' if joint else ''}/table.json").is_file()
 
 
-def test_all_tables_end_in_one_line_a_network(
-    babi: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_tables_end_in_one_line_a_network(babi: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     words = ["table", "babi", "--recipe", "all", "--joint", "--data", babi, "--tasks", "1-2"]
     words += ["--seeds", "1", "--device", "cpu", *sets("train.steps=3")]
@@ -168,29 +164,27 @@ def test_all_tables_end_in_one_line_a_network(
     summary = run(*words, "--json")
     assert "runs 1" not in summary.err  # all were kept
     assert [row["recipe"] for row in summary.json["rows"]] == ["memn2n", "memn2n-lw"]
-    place = Path("runs/table-babi-all-1k-joint")
-    assert (place / "summary.json").is_file()
-    assert (place / "memn2n-lw-1k-joint" / "table.json").is_file()
+    folder = Path("runs/table-babi-all-1k-joint")
+    assert (folder / "summary.json").is_file()
+    assert (folder / "memn2n-lw-1k-joint" / "table.json").is_file()
 
 
-def test_a_stopped_table_keeps_its_finished_runs(
-    babi: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_table_keeps_its_finished_runs(babi: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("table", "babi", "--data", babi, "--tasks", "1", "--seeds", "2", "--device", "cpu",
              *sets("train.epochs=1", "phases=[{}]"), "--out", tmp_path / "table")  # fmt: skip
-    shown = table.Bars.show
+    show_original = table.ProgressBars.show
     done: list[float] = []
 
-    def show(bars: table.Bars, name: str, far: float, *rest: object) -> None:
-        shown(bars, name, far, *rest)  # type: ignore[arg-type]
+    def show(bars: table.ProgressBars, name: str, far: float, *rest: object) -> None:
+        show_original(bars, name, far, *rest)  # type: ignore[arg-type]
         done.append(far)
 
-    monkeypatch.setattr(table, "patient", lambda: Pressed(done))
-    monkeypatch.setattr(table.Bars, "show", show)
+    monkeypatch.setattr(table, "defer_interrupts", lambda: Pressed(done))
+    monkeypatch.setattr(table.ProgressBars, "show", show)
     stopped = run(*words)
     assert stopped.code == 130
-    kept = f"1 finished runs and the state of the others are kept in {tmp_path / 'table'}"
-    assert f"stopped; {kept}; to go on:" in stopped.err
+    message = f"1 finished runs and the state of the others are kept in {tmp_path / 'table'}"
+    assert f"stopped; {message}; to go on:" in stopped.err
     monkeypatch.undo()
     going = run(*words)
     assert going.code == 0

@@ -1,4 +1,4 @@
-"""``mnemic ask --state``: what is said of a memory in a file, and when nothing is."""
+"""``mnemic ask --state``: answers from a memory file, and their notes and errors."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,13 +7,12 @@ import pytest
 from app_runs import model, run
 from long_runs import ASKED, BACK, FACT, read, refused, run_of, told
 
-from mnemic.cli.render.console import CUT
-from mnemic.cli.text.extract import Said
-from mnemic.cli.text.extract import said as words_of
-from mnemic.cli.text.quote import Quotes
-from mnemic.predict.memory_state import read_state
+from mnemic.cli.render.console import MAX_PASSAGE_CHARS
+from mnemic.cli.text.extract import AnswerText, choose_answer_text
+from mnemic.cli.text.quote import QuoteFinder
+from mnemic.predict.memory_state import load_state_file
 from mnemic.predict.model import load
-from mnemic.predict.results import Recollected, Source
+from mnemic.predict.results import MemoryAnswer, SourceSpan
 
 
 def test_the_command_line_says_what_is_missing(carrying: Path, tmp_path: Path) -> None:
@@ -21,53 +20,51 @@ def test_the_command_line_says_what_is_missing(carrying: Path, tmp_path: Path) -
     state = load(carrying).remember(told())
     replace(state, origin="").save(tmp_path / "notes.mem")
     replace(state, origin=str(tmp_path / "gone")).save(tmp_path / "moved.mem")
-    for words, said in (
+    for words, message in (
         (("ask", *model, ASKED), "nothing is remembered"),
         (("ask", "--state", none, ASKED), "there is no memory"),
         (("ask", "--state", tmp_path / "notes.mem", ASKED), "give --model DIR"),
         (("ask", "--state", tmp_path / "moved.mem", ASKED), "is not there any more: give --model"),
         (("ask", "--model", tmp_path, "--state", none, ASKED), "no checkpoint in"),
-        (("ask", *model, "--state", none, "--sentence", "a", ASKED), "one too many"),
+        (("ask", *model, "--state", none, "--sentence", "a", ASKED), "either --state or a story"),
         (("read", *model, "--device", "cpu", tmp_path / "text.txt"), "give --state FILE"),
     ):
         got = run(*words)
         assert (got.code, got.err.count("\n")) == (2, 1), words
-        assert said in got.err
+        assert message in got.err
 
 
 def test_an_empty_memory_does_not_answer(desk: Path) -> None:
     Path("empty.txt").touch()
     assert read("empty.txt").json["filled"] == 0
-    asked = ("ask", "--state", "notes.mem", ASKED)
-    assert "nothing is remembered of the 0 tokens" in refused(run(*asked))
-    assert "read a text into notes.mem: mnemic read --model" in run(*asked, "--json").json["error"]
+    command = ("ask", "--state", "notes.mem", ASKED)
+    assert "nothing is remembered of the 0 tokens" in refused(run(*command))
+    assert "read a text into notes.mem: mnemic read --model" in run(*command, "--json").json["error"]
     read("a.txt", "--fresh")
-    whole = read_state("notes.mem")
-    whole.forget(0, whole.characters).save("notes.mem")
-    assert f"nothing is remembered of the {whole.seen} tokens" in refused(run(*asked))
+    state = load_state_file("notes.mem")
+    state.forget(0, state.characters).save("notes.mem")
+    assert f"nothing is remembered of the {state.seen} tokens" in refused(run(*command))
 
 
 def test_offsets_count_the_line_ends_that_a_file_has(desk: Path) -> None:
     text = "\r\n" * 9 + f"{FACT}\r\n" + BACK.replace(" . ", " .\r\n")
     Path("crlf.txt").write_bytes(text.encode())
     read("crlf.txt")
-    asked = run("ask", "--state", "notes.mem", ASKED, "--json").json
-    best = asked["evidence"][0]
-    assert (best["text"], asked["notes"]) == (FACT, [])
+    report = run("ask", "--state", "notes.mem", ASKED, "--json").json
+    best = report["evidence"][0]
+    assert (best["text"], report["notes"]) == (FACT, [])
     start = Path("crlf.txt").read_bytes().index(b"felix")
     assert best["at"] == [start, start + len(FACT)]
     read("--fresh", stdin=text)
-    assert (
-        run("ask", "--state", "notes.mem", ASKED, "--json").json["evidence"][0]["at"] == best["at"]
-    )
+    assert run("ask", "--state", "notes.mem", ASKED, "--json").json["evidence"][0]["at"] == best["at"]
 
 
 def test_evidence_from_standard_input_is_named_and_counted_by_itself(desk: Path) -> None:
     done = read("b.txt", "-", stdin=told())
     assert done.err.count("standard input cannot be quoted later") == 1
-    shown = run("ask", "--state", "notes.mem", "--all", ASKED)
-    assert "standard input, characters 2 to 25\n" in shown.out
-    assert "changed" not in shown.err
+    answer = run("ask", "--state", "notes.mem", "--all", ASKED)
+    assert "standard input, characters 2 to 25\n" in answer.out
+    assert "changed" not in answer.err
     best = run("ask", "--state", "notes.mem", ASKED, "--json").json["evidence"][0]
     assert (best["file"], best["at"]) == ("-", [2, 25])
     assert best["start"] == 2 + len("clara has the kettle . ")
@@ -79,40 +76,38 @@ def test_a_quotation_is_cut_on_the_screen_and_whole_in_json(desk: Path) -> None:
     read("a.txt")
     best = run("ask", "--state", "notes.mem", ASKED, "--json").json["evidence"][0]
     assert len(best["text"]) > 5000
-    shown = run("ask", "--state", "notes.mem", ASKED).out
-    assert f"x {FACT}\n" in shown
-    assert "x…x" in shown
-    assert max(map(len, shown.splitlines())) < CUT + 80
+    output = run("ask", "--state", "notes.mem", ASKED).out
+    assert f"x {FACT}\n" in output
+    assert "x…x" in output
+    assert max(map(len, output.splitlines())) < MAX_PASSAGE_CHARS + 80
 
 
 def test_a_file_that_has_changed_is_noted_once_and_in_json(desk: Path) -> None:
     read("a.txt", "a.txt")
     Path("a.txt").write_text("another text", encoding="utf-8")
-    said = "a.txt is not there any more or has changed since it was read: no quotes"
+    note = "a.txt is not there any more or has changed since it was read: no quotes"
     done = run("ask", "--state", "notes.mem", "--json", ASKED)
-    assert said in done.json["notes"]
-    for own in (done, run("ask", "--state", "notes.mem", "--all", ASKED)):
-        assert own.err.count(said) == 1
+    assert note in done.json["notes"]
+    for row in (done, run("ask", "--state", "notes.mem", "--all", ASKED)):
+        assert row.err.count(note) == 1
     Path("a.txt").write_bytes(b"\xff")
-    assert said in run("ask", "--state", "notes.mem", ASKED).err
+    assert note in run("ask", "--state", "notes.mem", ASKED).err
 
 
-def test_what_means_nothing_to_a_network_is_refused_by_ask(
-    desk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_means_nothing_to_a_network_is_refused_by_ask(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read("a.txt")
-    asked = ("ask", "--state", "notes.mem")
+    command = ("ask", "--state", "notes.mem")
     for words, names in (
         (("--hops", 2, "--passages", 3, ASKED), "--hops, --passages"),
         (("--memory", "x.db", "--confidence", 0, ASKED), "--memory, --confidence"),
         (("--reader", "none", ASKED), "--reader"),
     ):
-        assert f": leave out {names}\n" in refused(run(*asked, *words))
+        assert f": leave out {names}\n" in refused(run(*command, *words))
     told_to = ("ask", "--model", model(), "--sentence", "Mary went home.", "Where is Mary?")
     assert "leave out --hops" in refused(run(*told_to, "--hops", 1))
     monkeypatch.setenv("MNEMIC_MEMORY", "x.db")  # of other commands; nobody typed it here
-    assert "lantern" in run(*asked, ASKED).out
-    fewer, more = run(*asked, ASKED).out, run(*asked, "--all", ASKED).out
+    assert "lantern" in run(*command, ASKED).out
+    fewer, more = run(*command, ASKED).out, run(*command, "--all", ASKED).out
     assert fewer.count(" characters ") <= 5
     assert set(fewer.splitlines()) - set(more.splitlines()) <= {
         line for line in fewer.splitlines() if line.endswith("--all shows them")
@@ -128,37 +123,35 @@ def test_a_network_without_a_memory_says_so(desk: Path) -> None:
     done = run("read", "--model", model(), "--state", "notes.mem", "a.txt")
     assert "reads no text into a memory that can be asked" in refused(done)
     read("a.txt")
-    asked = run("ask", "--model", model(), "--state", "notes.mem", ASKED)
-    assert "reads no text into a memory that can be asked" in refused(asked)
+    answer = run("ask", "--model", model(), "--state", "notes.mem", ASKED)
+    assert "reads no text into a memory that can be asked" in refused(answer)
 
 
-STORY = (
-    "The harbour was built in 1874. Its lighthouse was designed by Anna Olsen. Gulls nest there."
-)
+STORY = "The harbour was built in 1874. Its lighthouse was designed by Anna Olsen. Gulls nest there."
 
 
-def read_most(*sentences: str, text: str = "") -> Recollected:
+def read_most(*sentences: str, text: str = "") -> MemoryAnswer:
     """An answer that read these sentences of the story, most first."""
-    starts = [STORY.index(own) for own in sentences]
-    sources = tuple(Source(at, at + len(own), 0.5) for at, own in zip(starts, sentences))
-    return Recollected(text, 0.5, sources, (), 20, 20)
+    starts = [STORY.index(sentence) for sentence in sentences]
+    sources = tuple(SourceSpan(start, start + len(sentence), 0.5) for start, sentence in zip(starts, sentences))
+    return MemoryAnswer(text, 0.5, sources, (), 20, 20)
 
 
 def test_the_reader_points_at_the_words_of_a_network_that_says_none() -> None:
-    built, designed, nest = (f"{own}." for own in STORY.removesuffix(".").split(". "))
-    quotes = Quotes(load(run_of("keeps")).remember(STORY), STORY)
-    asked = "Who designed the lighthouse?"
-    found = words_of(read_most(nest, designed, built), asked, quotes, speaks=False)
-    assert (found.text, found.notes) == ("Anna Olsen", ())
-    missed = words_of(read_most(nest, built), asked, quotes, speaks=False)
+    built, designed, nest = (f"{sentence}." for sentence in STORY.removesuffix(".").split(". "))
+    quotes = QuoteFinder(load(run_of("keeps")).remember(STORY), STORY)
+    question = "Who designed the lighthouse?"
+    answer_text = choose_answer_text(read_most(nest, designed, built), question, quotes, is_generative=False)
+    assert (answer_text.text, answer_text.notes) == ("Anna Olsen", ())
+    missed = choose_answer_text(read_most(nest, built), question, quotes, is_generative=False)
     assert missed.text == ""
     assert missed.probability < 0.5
     assert "the reader sees no answer" in missed.notes[0]
-    own = read_most(designed, text="his own")
-    assert words_of(own, asked, quotes, speaks=True) == Said("his own", 0.5)
-    silent = words_of(read_most(designed), asked, quotes, speaks=True)
-    assert silent == Said("", 0.5), "one that speaks said nothing: nobody speaks for it"
-    away = Quotes(load(run_of("keeps")).remember(STORY))
-    unseen = words_of(read_most(designed), asked, away, speaks=False)
+    generated = read_most(designed, text="his own")
+    assert choose_answer_text(generated, question, quotes, is_generative=True) == AnswerText("his own", 0.5)
+    silent = choose_answer_text(read_most(designed), question, quotes, is_generative=True)
+    assert silent == AnswerText("", 0.5), "a generative network that said nothing stays silent"
+    away = QuoteFinder(load(run_of("keeps")).remember(STORY))
+    unseen = choose_answer_text(read_most(designed), question, away, is_generative=False)
     assert unseen.text == ""
-    assert "the text is not at hand" in unseen.notes[0]
+    assert "the text is not available" in unseen.notes[0]

@@ -1,4 +1,4 @@
-"""``mnemic read --state``: texts are read into a memory in a file, which is then asked."""
+"""``mnemic read --state``: texts are read into a memory file, which is then asked."""
 
 import json
 from dataclasses import replace
@@ -10,10 +10,10 @@ from app_runs import run
 from long_runs import ASKED, BACK, FACT, TINY, read, refused, run_of, told
 
 from mnemic.checkpoint.lock import lock_file
-from mnemic.cli.render.plot_state import Picture
-from mnemic.predict.memory_state import read_state
+from mnemic.cli.render.plot_state import StatePlot
+from mnemic.predict.memory_state import load_state_file
 from mnemic.predict.model import load
-from mnemic.recipe import load as load_recipe
+from mnemic.recipe import load_recipe
 from mnemic.train.run import fit
 
 SMALL = [*TINY[1:3], "data.count=40", "data.length=16", "data.segments=2", TINY[-3]]
@@ -22,42 +22,42 @@ SMALL += ["train.batch=16", "train.validate=0"]
 
 def test_the_command_line_reads_a_text_and_asks_the_memory(carrying: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(told(), encoding="utf-8")
-    kept, tokens = tmp_path / "notes.mem", load(carrying).remember(told()).seen
-    into = ("read", "--model", carrying, "--state", kept, "--device", "cpu", tmp_path / "text.txt")
+    memory_path, tokens = tmp_path / "notes.mem", load(carrying).remember(told()).seen
+    into = ("read", "--model", carrying, "--state", memory_path, "--device", "cpu", tmp_path / "text.txt")
     first = run(*into).json
     assert (first["seen"], first["total"], first["remembered"]) == (tokens, tokens, tokens)
     assert 0 < first["filled"] <= first["slots"] == 16
-    asked = run("ask", "--state", kept, ASKED, "--json", "--plot", tmp_path / "memory.svg").json
-    assert asked["answer"] == "lantern"
-    best = asked["evidence"][0]
+    report = run("ask", "--state", memory_path, ASKED, "--json", "--plot", tmp_path / "memory.svg").json
+    assert report["answer"] == "lantern"
+    best = report["evidence"][0]
     assert told()[best["start"] : best["end"]] == best["text"]
     assert best["text"] in FACT  # quoted from the file that was read
     assert best["file"] == str(tmp_path / "text.txt")
-    assert asked["slots"][0]["sources"][0]["text"]
-    assert asked["notes"] == []
+    assert report["slots"][0]["sources"][0]["text"]
+    assert report["notes"] == []
     assert "worth storing" in (tmp_path / "memory.svg").read_text(encoding="utf-8")
-    before = kept.read_bytes()
-    told_of = run("ask", "--model", carrying, "--state", kept, ASKED).out
+    before = memory_path.read_bytes()
+    told_of = run("ask", "--model", carrying, "--state", memory_path, ASKED).out
     assert f"read: {tokens} of {tokens} tokens; {first['filled']} of 16 slots are" in told_of
-    assert kept.read_bytes() == before  # asking changes nothing
+    assert memory_path.read_bytes() == before  # asking changes nothing
     assert f"  {best['text']}\n" in told_of
     again = run(*into).json
     assert (again["seen"], again["remembered"]) == (tokens, 2 * tokens)
-    second = run("ask", "--state", kept, ASKED, "--json").json["evidence"]
-    for one in second:  # of the same file, twice read: counted through both, and in each
-        assert one["at"] == [one["start"] % len(told()), (one["end"] - 1) % len(told()) + 1]
-        assert told()[slice(*one["at"])] == one["text"]
+    second = run("ask", "--state", memory_path, ASKED, "--json").json["evidence"]
+    for source in second:  # of the same file, twice read: counted through both, and in each
+        assert source["at"] == [source["start"] % len(told()), (source["end"] - 1) % len(told()) + 1]
+        assert told()[slice(*source["at"])] == source["text"]
     model = load(carrying)
     model.remember(told(), model.remember(told())).save(tmp_path / "nameless.mem")
     known = ("--model", carrying, "--state", tmp_path / "nameless.mem")
-    for one in run("ask", *known, ASKED, "--json").json["evidence"]:
-        assert set(one) == {"start", "end", "weight"}  # no name, so nowhere to quote from
-        number, start = divmod(one["start"], len(told()))  # counted through both texts
-        place = f"text {number + 1}, characters {start} to {start + one['end'] - one['start']}\n"
-        assert place in (nameless := run("ask", *known, "--all", ASKED)).out
+    for source in run("ask", *known, ASKED, "--json").json["evidence"]:
+        assert set(source) == {"start", "end", "weight"}  # no name, so nowhere to quote from
+        number, start = divmod(source["start"], len(told()))  # counted through both texts
+        location = f"text {number + 1}, characters {start} to {start + source['end'] - source['start']}\n"
+        assert location in (nameless := run("ask", *known, "--all", ASKED)).out
         assert "changed" not in nameless.err
     (tmp_path / "text.txt").write_text(told() + " And more.", encoding="utf-8")
-    changed = run("ask", "--state", kept, ASKED)
+    changed = run("ask", "--state", memory_path, ASKED)
     assert "has changed since it was read" in changed.err
     assert f"  {best['text']}\n" not in changed.out
     (tmp_path / "text.txt").write_text(told(), encoding="utf-8")
@@ -67,27 +67,27 @@ def test_the_command_line_reads_a_text_and_asks_the_memory(carrying: Path, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("second", "said"),
+    ("second", "message"),
     [
         ("none.txt", "there is no file none.txt"),
-        ("binary", "binary is no UTF-8 text: invalid start byte at byte 7; a text in latin1"),
+        ("binary", "binary is no UTF-8 text: invalid start byte at byte 7; convert a latin1 text"),
         ("rows.jsonl", "rows.jsonl is no plain text"),
         (".", ". is a folder; give the path of a text"),
     ],
 )
-def test_every_file_is_looked_at_before_one_is_read(desk: Path, second: str, said: str) -> None:
-    assert said in refused(read("a.txt", second))
+def test_every_file_is_looked_at_before_one_is_read(desk: Path, second: str, message: str) -> None:
+    assert message in refused(read("a.txt", second))
     assert not Path("notes.mem").exists()
 
 
 def stop_at(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C as soon as this file is being read."""
 
-    def show(bars: object, shown: str, *numbers: object) -> None:
-        if shown == name:
+    def show(bars: object, bar_name: str, *numbers: object) -> None:
+        if bar_name == name:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("mnemic.cli.render.progress.Bars.show", show)
+    monkeypatch.setattr("mnemic.cli.render.progress.ProgressBars.show", show)
 
 
 def test_what_is_said_after_a_stop_reads_the_rest_and_nothing_twice(
@@ -98,9 +98,9 @@ def test_what_is_said_after_a_stop_reads_the_rest_and_nothing_twice(
         stop_at("b.txt", patch)
         done = read("--fresh", "a.txt", "b.txt")
         assert (done.code, json.loads(done.out)["file"]) == (130, "a.txt")
-        said = "stopped; 1 of 2 texts are saved in notes.mem; to go on: "
-        assert done.err == f"{said}{command} --device cpu b.txt\n"  # not --fresh: a.txt is in it
-    assert [Path(own.name).name for own in read_state("notes.mem").texts] == ["a.txt"]
+        message = "stopped; 1 of 2 texts are saved in notes.mem; to go on: "
+        assert done.err == f"{message}{command} --device cpu b.txt\n"  # not --fresh: a.txt is in it
+    assert [Path(text.name).name for text in load_state_file("notes.mem").texts] == ["a.txt"]
     with monkeypatch.context() as patch:
         stop_at("a.txt", patch)
         done = read("--fresh", "a.txt", "b.txt")
@@ -116,26 +116,24 @@ def test_what_is_said_after_a_stop_reads_the_rest_and_nothing_twice(
         assert "to go on" not in done.err
 
 
-def test_a_stop_before_anything_is_read_begins_anew_again(
-    desk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stop(*given: object) -> None:
+def test_a_stop_before_anything_is_read_begins_anew_again(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*args: object) -> None:
         raise KeyboardInterrupt
 
     read("a.txt")
-    monkeypatch.setattr("mnemic.checkpoint.folder.load", stop)
+    monkeypatch.setattr("mnemic.checkpoint.folder.load_checkpoint", stop)
     assert " --fresh --device cpu b.txt\n" in read("--fresh", "b.txt").err
 
 
 def test_a_text_that_was_read_before_is_told_again_and_said_to_be(desk: Path) -> None:
     first, again = read("a.txt"), read("a.txt", "b.txt")
     assert (first.err, first.json["notes"]) == ("", [])
-    said = "a.txt was read before, and is now told again"
-    assert f"warning: {said}\n" in again.err
-    one, other = map(json.loads, again.out.splitlines())
-    assert said in one["notes"]
-    assert said not in other["notes"]
-    assert len(read_state("notes.mem").texts) == 3
+    note = "a.txt was read before, and is now read again"
+    assert f"warning: {note}\n" in again.err
+    first_row, second_row = map(json.loads, again.out.splitlines())
+    assert note in first_row["notes"]
+    assert note not in second_row["notes"]
+    assert len(load_state_file("notes.mem").texts) == 3
     Path("b.txt").write_text("clara has the lamp now . ", encoding="utf-8")
     assert read("b.txt").json["notes"][0].startswith("b.txt has changed since it was read")
 
@@ -143,13 +141,13 @@ def test_a_text_that_was_read_before_is_told_again_and_said_to_be(desk: Path) ->
 def test_what_was_kept_of_each_text_and_what_is_strange_to_the_network_is_told(desk: Path) -> None:
     Path("strange.txt").write_text("玛丽 去了 厨房 . " * 5, encoding="utf-8")
     read("a.txt", "strange.txt")
-    state = read_state("notes.mem")
+    state = load_state_file("notes.mem")
     old, new = map(json.loads, read("a.txt", "strange.txt", "--fresh").out.splitlines())
-    assert read_state("notes.mem") == state
+    assert load_state_file("notes.mem") == state
     assert new["kept"] <= new["filled"] <= old["kept"] + new["kept"]
     assert old["kept"] == old["filled"] > 0
     assert old["notes"] == []
-    (note,) = [own for own in new["notes"] if "unknown to this network" in own]
+    (note,) = [text for text in new["notes"] if "unknown to this network" in text]
     assert note.startswith("86 % of the tokens of strange.txt are")
 
 
@@ -165,7 +163,7 @@ def test_a_memory_stays_as_private_and_where_it_is(desk: Path) -> None:
     Path("notes.mem").symlink_to("real.mem")
     read("b.txt")
     assert Path("notes.mem").is_symlink()
-    assert len(read_state("real.mem").texts) == 2
+    assert len(load_state_file("real.mem").texts) == 2
     assert Path("real.mem").stat().st_mode & 0o777 == 0o600
 
 
@@ -189,13 +187,13 @@ def test_a_recurrent_network_reads_into_its_memory(desk: Path) -> None:
 @pytest.mark.parametrize("words", [(), ("--fresh",)])
 def test_only_a_memory_is_written_over(desk: Path, words: tuple[str, ...]) -> None:
     files = {path: path.read_bytes() for path in desk.iterdir()}
-    for target, said in (
+    for target, message in (
         ("b.txt", "b.txt is no memory"),
-        ("a.txt", "a.txt is a text to read, and the memory would take its place"),
+        ("a.txt", "a.txt is a text to read, and the memory would overwrite it"),
         (run_of("keeps") / "checkpoint" / "weights.safetensors", "is no memory; expected"),
         ("/dev/null", "is no memory, and no file"),
     ):
-        assert said in refused(read("--state", target, *words, "a.txt"))
+        assert message in refused(read("--state", target, *words, "a.txt"))
     Path("link.mem").symlink_to("a.txt")
     assert "is a text to read" in refused(read("--state", "link.mem", *words, "b.txt", "a.txt"))
     Path("link.mem").unlink()
@@ -203,46 +201,44 @@ def test_only_a_memory_is_written_over(desk: Path, words: tuple[str, ...]) -> No
     assert load(run_of("keeps")).progress.done  # its weights are whole
 
 
-def test_where_no_memory_can_be_written_nothing_is_read(
-    desk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mnemic.checkpoint.folder.load", None)  # not even the network is read
+def test_where_no_memory_can_be_written_nothing_is_read(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mnemic.checkpoint.folder.load_checkpoint", None)  # not even the network is read
     before = {*desk.rglob("*")}
-    for target, said in (
+    for target, message in (
         ("none/x.mem", "there is no folder 'none' for the memory"),
         ("/proc/x.mem", "/proc/x.mem cannot be written"),
         (desk, "is a folder; give a file"),
     ):
-        assert said in refused(read("--state", target, "a.txt"))
+        assert message in refused(read("--state", target, "a.txt"))
     assert {*desk.rglob("*")} == before
 
 
 def test_two_readers_of_one_memory_lose_no_text(desk: Path) -> None:
     with lock_file(Path("notes.mem"), ""):
-        said = refused(read("a.txt"))
-        assert "another process is writing into notes.mem; wait for it, or give another" in said
+        message = refused(read("a.txt"))
+        assert "another process is writing into notes.mem; wait for it, or give another" in message
     assert read("a.txt").code == 0
     assert [path.name for path in desk.glob("*notes*")] + [*desk.glob(".*")] == ["notes.mem"]
 
 
 def test_a_memory_that_is_full_says_so(desk: Path) -> None:
-    said = "all 16 slots are filled: what was worth least is no longer kept"
-    few, many = read("b.txt"), read("a.txt", "--fresh", stdin="")
-    assert (few.json["filled"], said in few.err, few.json["notes"]) == (1, False, [])
+    note = "all 16 slots are filled: what was worth least is no longer kept"
+    short, many = read("b.txt"), read("a.txt", "--fresh", stdin="")
+    assert (short.json["filled"], note in short.err, short.json["notes"]) == (1, False, [])
     assert many.json["filled"] < 16
     Path("long.txt").write_text(BACK * 3, encoding="utf-8")
     done = read("long.txt")
-    assert (done.json["filled"], done.json["notes"]) == (16, [said])
-    assert f"warning: {said}\n" in done.err
-    shown = run("ask", "--state", "notes.mem", ASKED)
-    assert "16 of 16 slots are filled" in shown.out
-    assert f"warning: {said}\n" in shown.err
+    assert (done.json["filled"], done.json["notes"]) == (16, [note])
+    assert f"warning: {note}\n" in done.err
+    answer = run("ask", "--state", "notes.mem", ASKED)
+    assert "16 of 16 slots are filled" in answer.out
+    assert f"warning: {note}\n" in answer.err
     told_of = run("ask", "--state", "notes.mem", ASKED, "--json").json
-    assert (told_of["notes"], told_of["filled"], told_of["size"]) == ([said], 16, 16)
+    assert (told_of["notes"], told_of["filled"], told_of["size"]) == ([note], 16, 16)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--question", "who?", "--whole"], "leave out --question, --whole"),
         (["--embed", "--jsonl"], "leave out --jsonl, --embed"),
@@ -250,10 +246,8 @@ def test_a_memory_that_is_full_says_so(desk: Path) -> None:
         (["--overlap", "3", "--truncation", "first"], "leave out --overlap, --truncation"),
     ],
 )
-def test_what_means_nothing_to_a_memory_is_refused_by_read(
-    desk: Path, words: list[str], said: str
-) -> None:
-    assert said in refused(read("a.txt", *words))
+def test_what_means_nothing_to_a_memory_is_refused_by_read(desk: Path, words: list[str], message: str) -> None:
+    assert message in refused(read("a.txt", *words))
     assert "without --state there is none: leave out --fresh" in refused(
         run("read", "--model", run_of("keeps"), "--fresh", "a.txt")
     )
@@ -263,30 +257,30 @@ def test_the_scale_of_a_picture_begins_at_0_unless_all_weights_are_high() -> Non
     checkpoint = load(run_of("keeps"))
     state = checkpoint.remember(told())
     answer, count = checkpoint.ask(state, ASKED), len(state.worth)
-    for least, most, begins in ((0.1, 0.9, 0.0), (0.84, 0.99, 0.84), (0.9, 0.9, 0.0)):
-        worth = torch.linspace(least, most, count)
-        picture = Picture(replace(state, worth=worth), answer, ASKED)
-        assert picture.lowest() == pytest.approx(begins)
-        assert any("begins at 0.84" in line for line in picture.caption()) == (begins > 0)
+    for low, high, begins in ((0.1, 0.9, 0.0), (0.84, 0.99, 0.84), (0.9, 0.9, 0.0)):
+        worth = torch.linspace(low, high, count)
+        picture = StatePlot(replace(state, worth=worth), answer, ASKED)
+        assert picture.find_scale_start() == pytest.approx(begins)
+        assert any("begins at 0.84" in line for line in picture.build_caption()) == (begins > 0)
 
 
 @pytest.mark.parametrize("kind", ["keeps", "bert-mass"])
 def test_inspect_lists_what_a_memory_holds(desk: Path, kind: str) -> None:
     run("read", "--model", run_of(kind), "--state", "notes.mem", "--device", "cpu", "a.txt")
-    state, told_of = read_state("notes.mem"), run("inspect", "notes.mem", "--json").json
+    state, told_of = load_state_file("notes.mem"), run("inspect", "notes.mem", "--json").json
     assert (told_of["seen"], told_of["filled"], told_of["kind"]) == (state.seen, state.filled, kind)
-    assert [own["name"] for own in told_of["texts"]] == [str(desk / "a.txt")]
-    places = [own["sources"][0]["start"] for own in told_of["slots"]]
-    assert places == sorted(places)
-    assert len({own["number"] for own in told_of["slots"]}) == len(places) == state.filled
-    units = {tuple(place): number for number, place in enumerate(state.spans.tolist())}
-    for own in told_of["slots"]:
-        best = own["sources"][0]
+    assert [slot["name"] for slot in told_of["texts"]] == [str(desk / "a.txt")]
+    starts = [slot["sources"][0]["start"] for slot in told_of["slots"]]
+    assert starts == sorted(starts)
+    assert len({slot["number"] for slot in told_of["slots"]}) == len(starts) == state.filled
+    units = {tuple(span): number for number, span in enumerate(state.spans.tolist())}
+    for slot in told_of["slots"]:
+        best = slot["sources"][0]
         assert best["text"] == told()[best["start"] : best["end"]]
-        assert own["worth"] == pytest.approx(float(state.worth[units[best["start"], best["end"]]]))
-    shown = run("inspect", "notes.mem", "--all").out
-    assert shown.count(" %  ") == state.filled
-    assert f"{state.filled} of 16 are filled" in shown
+        assert slot["worth"] == pytest.approx(float(state.worth[units[best["start"], best["end"]]]))
+    output = run("inspect", "notes.mem", "--all").out
+    assert output.count(" %  ") == state.filled
+    assert f"{state.filled} of 16 are filled" in output
 
 
 def test_inspect_shows_what_is_worth_most_and_refuses_what_is_no_memory(desk: Path) -> None:
@@ -299,35 +293,35 @@ def test_inspect_shows_what_is_worth_most_and_refuses_what_is_no_memory(desk: Pa
 
 def test_a_text_or_a_stretch_is_forgotten(desk: Path) -> None:
     read("a.txt", "b.txt")
-    whole, size = read_state("notes.mem"), len(told())
+    state, size = load_state_file("notes.mem"), len(told())
     Path("link.txt").symlink_to("b.txt")  # the same file by another path
     done = run("forget", "--state", "notes.mem", "link.txt", "--json").json
-    assert done["forgotten"] == [[size, whole.characters]]
-    assert read_state("notes.mem") == whole.forget(size, whole.characters)
-    assert done["cleared"] == whole.filled - done["filled"] > 0
+    assert done["forgotten"] == [[size, state.characters]]
+    assert load_state_file("notes.mem") == state.forget(size, state.characters)
+    assert done["cleared"] == state.filled - done["filled"] > 0
     start = told().index(FACT)
     out = run("forget", "--state", "notes.mem", f"{start}-{start + len(FACT)}").out
     assert f"forgotten: characters {start} to {start + len(FACT)}\n" in out
-    left = whole.forget(size, whole.characters).forget(start, start + len(FACT))
-    assert read_state("notes.mem") == left
+    expected = state.forget(size, state.characters).forget(start, start + len(FACT))
+    assert load_state_file("notes.mem") == expected
     assert run("ask", "--state", "notes.mem", ASKED, "--json").json["answer"] != "lantern"
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ([], "nothing to forget: give a text that was read, or characters"),
         (["b.txt"], "b.txt was not read into this memory, which has /"),
-        (["9-4"], "9-4 is no stretch of the"),
-        (["0-999999"], "0-999999 is no stretch of the"),
+        (["9-4"], "9-4 is no span of the"),
+        (["0-999999"], "0-999999 is no span of the"),
         (["a.txt", "4-x"], "4-x was not read into this memory"),
         (["a.txt", "--verify"], "--state forgets in a file of its own: leave out --verify"),
     ],
 )
-def test_what_cannot_be_forgotten_changes_nothing(desk: Path, words: list[str], said: str) -> None:
+def test_what_cannot_be_forgotten_changes_nothing(desk: Path, words: list[str], message: str) -> None:
     read("a.txt")
     before = Path("notes.mem").read_bytes()
-    assert said in refused(run("forget", "--state", "notes.mem", *words))
+    assert message in refused(run("forget", "--state", "notes.mem", *words))
     assert Path("notes.mem").read_bytes() == before
     assert "a.txt is no memory" in refused(run("forget", "--state", "a.txt", "b.txt"))
 
@@ -337,13 +331,13 @@ def test_many_questions_are_asked_of_a_memory(desk: Path) -> None:
     Path("questions.txt").write_text(f"{ASKED}\n\nwhat does clara have ?\n", encoding="utf-8")
     done = run("ask", "--state", "notes.mem", "--questions", "questions.txt")
     rows = [json.loads(line) for line in done.out.splitlines()]
-    assert [own["question"] for own in rows] == [ASKED, "what does clara have ?"]
-    one = run("ask", "--state", "notes.mem", ASKED, "--json").json
-    assert rows[0] == {name: one[name] for name in rows[0]}
+    assert [row["question"] for row in rows] == [ASKED, "what does clara have ?"]
+    answer = run("ask", "--state", "notes.mem", ASKED, "--json").json
+    assert rows[0] == {name: answer[name] for name in rows[0]}
     both = run("ask", "--state", "notes.mem", "--questions", "questions.txt", ASKED)
     assert "a file of questions is asked of a memory" in refused(both)
     Path("none.txt").write_text("\n", encoding="utf-8")
     none = run("ask", "--state", "notes.mem", "--questions", "none.txt")
-    assert "none.txt holds no question; write one a line" in refused(none)
+    assert "none.txt holds no question; write one per line" in refused(none)
     alone = run("ask", "--model", run_of("keeps"), "--questions", "questions.txt")
     assert "give --state FILE" in refused(alone)

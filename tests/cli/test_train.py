@@ -24,16 +24,14 @@ def test_a_line_a_look_where_there_is_no_terminal(tmp_path: Path) -> None:
     short = sets("data.count=64", "train.epochs=5", "phases=[{}]")
     done = run(*TRAIN, *short, "--out", tmp_path / "run", "--json")
     assert done.code == 0
-    assert re.fullmatch(
-        r"phase 1 of 1  step 5 of 5  loss [0-9.]+  validation error [0-9.]+ %\n", done.err
-    )
+    assert re.fullmatch(r"phase 1 of 1  step 5 of 5  loss [0-9.]+  validation error [0-9.]+ %\n", done.err)
     assert done.json["steps"] == 5
     fresh = run(*TRAIN, *short, "--out", tmp_path / "run", "--fresh", "--json")
     assert not fresh.json["already_trained"]
 
 
 def test_ctrl_c_saves_and_the_same_command_ends_with_the_same_bits(tmp_path: Path) -> None:
-    """The interrupted run is stopped in the middle of an epoch, then goes on to the end."""
+    """The run is interrupted in the middle of an epoch, then resumed to the end."""
     long = (*TRAIN, *sets("data.count=500", "train.epochs=12", "train.validate=1"))
     stopped = (*long, "--out", tmp_path / "stopped")
     process = start(*stopped, "--fresh")
@@ -46,17 +44,16 @@ def test_ctrl_c_saves_and_the_same_command_ends_with_the_same_bits(tmp_path: Pat
     last = err.splitlines()[-1]
     assert re.match(r"stopped at phase \d of 2, step \d+, and saved; to go on: mnemic train", last)
     assert "--fresh" not in last
-    asked = run("ask", "--model", tmp_path / "stopped", "--sentence", "Mary left.", "Who left?")
-    assert "warning: this network is not trained to the end" in asked.err
+    answer = run("ask", "--model", tmp_path / "stopped", "--sentence", "Mary left.", "Who left?")
+    assert "warning: this network is not trained to the end" in answer.err
     assert "stopped in phase" in run("inspect", tmp_path / "stopped").out
 
     going = run(*stopped, "--json")
     assert going.err.startswith(f"going on with {tmp_path / 'stopped'}: phase ")
     assert going.json["resumed"]
-    whole = run(*long, "--out", tmp_path / "whole", "--json")
-    assert not whole.json["resumed"]
+    full_run = run(*long, "--out", tmp_path / "whole", "--json")
+    assert not full_run.json["resumed"]
     first, second = (
-        (tmp_path / name / "checkpoint" / "weights.safetensors").read_bytes()
-        for name in ("stopped", "whole")
+        (tmp_path / name / "checkpoint" / "weights.safetensors").read_bytes() for name in ("stopped", "whole")
     )
     assert first == second

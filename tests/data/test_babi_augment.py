@@ -3,9 +3,9 @@
 import pytest
 from story_solver import solve
 
-from mnemic.data.babi.augment import retold, retold_by_task
-from mnemic.data.babi.dataset import GeneratedStories, make
-from mnemic.data.babi.format import Example, StoryError
+from mnemic.data.babi.augment import augment_examples, augment_by_task
+from mnemic.data.babi.dataset import GeneratedStories, generate_examples
+from mnemic.data.babi.format import StoryExample, StoryError
 
 PEOPLE = ["mary", "john", "sandra", "daniel"]
 PLACES = ["bathroom", "bedroom", "garden", "hallway", "kitchen", "office"]
@@ -15,8 +15,8 @@ ALIKE = {2: [PEOPLE, PLACES, THINGS], 3: [PEOPLE, PLACES, THINGS], 19: [PLACES]}
 
 @pytest.mark.parametrize("task", ALIKE)
 def test_what_is_retold_has_the_answer_that_a_reader_finds(task: int) -> None:
-    told = make(task, 40, seed=1)
-    again = retold(told, ALIKE[task], 3, seed=0)
+    told = generate_examples(task, 40, seed=1)
+    again = augment_examples(told, ALIKE[task], 3, seed=0)
     assert again[:40] == told
     assert len(again) == 160
     assert all(solve(task, own.sentences, own.question) == own.answer for own in again)
@@ -27,17 +27,17 @@ def test_what_is_retold_has_the_answer_that_a_reader_finds(task: int) -> None:
 
 def test_an_exchange_is_one_to_one_and_differs_from_story_to_story() -> None:
     story = ("Mary went to John.", "mary, the Maryland of john")
-    example = Example(story, "Where is Mary?", "john,mary", (0,), 1)
-    again = retold([example], [["mary", "john"]], 20, seed=0)[1:]
+    example = StoryExample(story, "Where is Mary?", "john,mary", (0,), 1)
+    again = augment_examples([example], [["mary", "john"]], 20, seed=0)[1:]
     other = ("John went to Mary.", "john, the Maryland of mary")
-    swapped = Example(other, "Where is John?", "mary,john", (0,), 1)
+    swapped = StoryExample(other, "Where is John?", "mary,john", (0,), 1)
     assert set(again) == {example, swapped}
-    assert again == retold([example], [["mary", "john"]], 20, seed=0)[1:]
+    assert again == augment_examples([example], [["mary", "john"]], 20, seed=0)[1:]
 
 
 def test_training_alone_is_retold() -> None:
-    plain = GeneratedStories(count=20, tasks=[2]).data()
-    more = GeneratedStories(count=20, tasks=[2], retold=4, alike=[PLACES]).data()
+    plain = GeneratedStories(count=20, tasks=[2]).load()
+    more = GeneratedStories(count=20, tasks=[2], retold=4, alike=[PLACES]).load()
     assert (len(plain.train), len(more.train)) == (18, 90)
     assert len(more.validation) == len(plain.validation)
     assert len(more.test) == len(plain.test)
@@ -46,16 +46,16 @@ def test_training_alone_is_retold() -> None:
 def test_each_task_has_names_of_its_own() -> None:
     alike = {str(task): ALIKE[task] for task in (2, 19)}
     alone = {task: GeneratedStories(count=20, tasks=[task]) for task in (1, 2, 19)}
-    data = GeneratedStories(count=20, tasks=[19, 1, 2], retold=4, alike=alike).data()
+    data = GeneratedStories(count=20, tasks=[19, 1, 2], retold=4, alike=alike).load()
     assert data.train.task.tolist() == [1] * 18 + [2] * 90 + [19] * 90
-    told = [own for source in alone.values() for own in source.told(source.tasks[0], "train")[:18]]
-    again = retold_by_task(told, alike, 4, seed=0)
+    told = [own for source in alone.values() for own in source.read_split(source.tasks[0], "train")[:18]]
+    again = augment_by_task(told, alike, 4, seed=0)
     for task in (2, 19):
         own = [example for example in told if example.task == task]
-        expected = retold(own, ALIKE[task], 4, seed=0)
+        expected = augment_examples(own, ALIKE[task], 4, seed=0)
         assert [example for example in again if example.task == task] == expected
     with pytest.raises(StoryError, match=r"groups for task '3', which is not in data\.tasks"):
-        retold_by_task(told, {"3": ALIKE[3]}, 1, seed=0)
+        augment_by_task(told, {"3": ALIKE[3]}, 1, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_each_task_has_names_of_its_own() -> None:
 )
 def test_slips_are_told(alike: list[list[str]], times: int, words: str) -> None:
     with pytest.raises(StoryError, match=words):
-        retold(make(1, 30, seed=0), alike, times, seed=0)
+        augment_examples(generate_examples(1, 30, seed=0), alike, times, seed=0)

@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic.data.babi.folder import SIZES, SPLITS, TASKS, Size, folder_of, load, path_of
+from mnemic.data.babi.folder import SIZES, FILE_SPLITS, TASKS, Size, find_story_folder, load_task, find_task_file
 from mnemic.data.babi.format import (
-    Example,
-    Question,
-    Sentence,
+    StoryExample,
+    StoryQuestion,
+    StorySentence,
     Story,
     StoryError,
-    examples,
-    parse,
-    read,
+    extract_examples,
+    parse_stories,
+    read_stories,
     read_lines,
     read_story,
-    render,
+    format_story,
 )
 
 OFFICIAL = Path(__file__).parents[3] / "shared/data/babi"
@@ -41,33 +41,33 @@ def lines_of(text: str) -> list[str]:
 
 
 def test_a_file_is_read_story_by_story() -> None:
-    first, second = parse(lines_of(TEXT), "stories.txt")
-    assert first[0] == Sentence(1, "Mary moved to the bathroom.")
-    assert first[2] == Question(3, "Where is Mary? ", "bathroom", (1,))
-    assert first[4] == Question(5, "Where is the milk?", "bathroom", (4, 1))
+    first, second = parse_stories(lines_of(TEXT), "stories.txt")
+    assert first[0] == StorySentence(1, "Mary moved to the bathroom.")
+    assert first[2] == StoryQuestion(3, "Where is Mary? ", "bathroom", (1,))
+    assert first[4] == StoryQuestion(5, "Where is the milk?", "bathroom", (4, 1))
     assert second == (
-        Sentence(1, "Sandra is tired."),
-        Question(2, "Where will sandra go?", "bedroom", (1,)),
+        StorySentence(1, "Sandra is tired."),
+        StoryQuestion(2, "Where will sandra go?", "bedroom", (1,)),
     )
 
 
 def test_rendering_gives_the_file_back() -> None:
-    assert "".join(map(render, parse(lines_of(TEXT), "stories.txt"))) == TEXT
+    assert "".join(map(format_story, parse_stories(lines_of(TEXT), "stories.txt"))) == TEXT
 
 
 def test_an_example_sees_the_sentences_before_its_question_only() -> None:
-    story, _ = parse(lines_of(TEXT), "stories.txt")
-    first, second = examples(story, task=2)
+    story, _ = parse_stories(lines_of(TEXT), "stories.txt")
+    first, second = extract_examples(story, task=2)
     told = ("Mary moved to the bathroom.", "John went to the hallway.")
-    assert first == Example(told, "Where is Mary?", "bathroom", (0,), 2)
+    assert first == StoryExample(told, "Where is Mary?", "bathroom", (0,), 2)
     assert second.sentences == (*told, "Mary got the milk there.")
     assert second.facts == (2, 0)  # line 4 is the third sentence: line 3 is a question
 
 
 def test_an_example_has_no_blanks_around_its_texts() -> None:
-    (story,) = parse(["1 Mary moved. ", "2 Where is Mary? \tpark \t1"], "stories.txt")
-    (example,) = examples(story, task=1)
-    assert example == Example(("Mary moved.",), "Where is Mary?", "park", (0,), 1)
+    (story,) = parse_stories(["1 Mary moved. ", "2 Where is Mary? \tpark \t1"], "stories.txt")
+    (example,) = extract_examples(story, task=1)
+    assert example == StoryExample(("Mary moved.",), "Where is Mary?", "park", (0,), 1)
 
 
 words = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=8)
@@ -77,23 +77,23 @@ phrases = st.lists(words, min_size=1, max_size=4).map(" ".join)
 @st.composite
 def stories(draw: st.DrawFn) -> Story:
     """Any story: sentences and questions in any order, the last line a question."""
-    story: list[Sentence | Question] = []
+    story: list[StorySentence | StoryQuestion] = []
     for asks in [False, *draw(st.lists(st.booleans(), max_size=6)), True]:
         number = len(story) + 1
         if asks:
-            told = [line.number for line in story if isinstance(line, Sentence)]
+            told = [line.number for line in story if isinstance(line, StorySentence)]
             facts = tuple(draw(st.lists(st.sampled_from(told), max_size=3)))
             blank = draw(st.sampled_from(["", " "]))
-            story.append(Question(number, draw(phrases) + blank, draw(words), facts))
+            story.append(StoryQuestion(number, draw(phrases) + blank, draw(words), facts))
         else:
-            story.append(Sentence(number, draw(phrases)))
+            story.append(StorySentence(number, draw(phrases)))
     return tuple(story)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(stories(), min_size=1, max_size=3))
 def test_parsing_is_the_inverse_of_rendering(told: list[Story]) -> None:
-    assert list(parse("".join(map(render, told)).split("\n"), "any")) == told
+    assert list(parse_stories("".join(map(format_story, told)).split("\n"), "any")) == told
 
 
 @pytest.mark.parametrize(
@@ -121,17 +121,17 @@ def test_parsing_is_the_inverse_of_rendering(told: list[Story]) -> None:
 )
 def test_a_broken_file_is_refused_with_its_line(text: str, message: str) -> None:
     with pytest.raises(StoryError, match=message):
-        list(parse(lines_of(text), "stories.txt"))
+        list(parse_stories(lines_of(text), "stories.txt"))
 
 
 def test_bytes_of_any_editor_are_read(tmp_path: Path) -> None:
     path = tmp_path / "stories.txt"
     path.write_bytes(b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode())
     assert read_lines(path) == lines_of(TEXT)
-    assert "".join(map(render, read(path))) == TEXT
+    assert "".join(map(format_story, read_stories(path))) == TEXT
 
 
-@pytest.mark.parametrize("reader", [read_story, lambda path: list(read(path))])
+@pytest.mark.parametrize("reader", [read_story, lambda path: list(read_stories(path))])
 def test_files_that_cannot_be_read_are_named(
     tmp_path: Path, reader: Callable[[Path], object]
 ) -> None:
@@ -194,8 +194,8 @@ def write_task_one(folder: Path) -> Path:
 
 def test_a_folder_is_loaded_by_task_and_split(tmp_path: Path) -> None:
     path = write_task_one(tmp_path / "en")
-    assert path_of(tmp_path / "en", 1, "train") == path
-    loaded = load(tmp_path / "en", 1, "train")
+    assert find_task_file(tmp_path / "en", 1, "train") == path
+    loaded = load_task(tmp_path / "en", 1, "train")
     assert [example.answer for example in loaded] == ["bathroom", "bathroom", "bedroom"]
     assert loaded[2].sentences == ("Sandra is tired.",)
     assert {example.task for example in loaded} == {1}
@@ -204,39 +204,39 @@ def test_a_folder_is_loaded_by_task_and_split(tmp_path: Path) -> None:
 @pytest.mark.parametrize("below", ["en-10k", "tasks_1-20_v1-2/en-10k", "."])
 def test_the_folder_of_a_size_is_found(tmp_path: Path, below: str) -> None:
     write_task_one(tmp_path / "root" / below)
-    assert folder_of(tmp_path / "root", "10k") == tmp_path / "root" / below
+    assert find_story_folder(tmp_path / "root", "10k") == tmp_path / "root" / below
 
 
 def test_what_is_missing_is_named_with_the_way_out(tmp_path: Path) -> None:
     write_task_one(tmp_path / "en")
     with pytest.raises(StoryError, match=r"looked for qa3_three-supporting-facts_train\.txt") as it:
-        load(tmp_path / "en", 3, "train")
+        load_task(tmp_path / "en", 3, "train")
     assert "mnemic data stories --task 3 --out DIR" in str(it.value)
     with pytest.raises(StoryError, match=r"no folder .*nowhere"):
-        load(tmp_path / "nowhere", 1, "train")
+        load_task(tmp_path / "nowhere", 1, "train")
     with pytest.raises(StoryError, match=r"en-10k.*tasks_1-20_v1-2.*mnemic data stories"):
-        folder_of(tmp_path, "10k")
+        find_story_folder(tmp_path, "10k")
     with pytest.raises(StoryError, match="there is no task 21; the tasks are 1 to 20"):
-        path_of(tmp_path / "en", 21, "train")
+        find_task_file(tmp_path / "en", 21, "train")
     with pytest.raises(StoryError, match="there is no split 'dev'; the splits are train, test"):
-        path_of(tmp_path / "en", 1, "dev")  # type: ignore[arg-type]
+        find_task_file(tmp_path / "en", 1, "dev")  # type: ignore[arg-type]
     with pytest.raises(StoryError, match="there is no size '5k'; the sizes are 1k, 10k"):
-        folder_of(tmp_path, "5k")  # type: ignore[arg-type]
+        find_story_folder(tmp_path, "5k")  # type: ignore[arg-type]
 
 
 @needs_official
 @pytest.mark.parametrize("size", SIZES)
 def test_official_files_come_back_byte_for_byte(size: Size) -> None:
-    folder = folder_of(OFFICIAL, size)
-    names = {path_of(folder, task, "test").name for task in TASKS}
+    folder = find_story_folder(OFFICIAL, size)
+    names = {find_task_file(folder, task, "test").name for task in TASKS}
     assert len(names) == len(TASKS)
     for path in folder.glob("qa*_test.txt"):
-        assert "".join(map(render, read(path))).encode() == path.read_bytes(), path
+        assert "".join(map(format_story, read_stories(path))).encode() == path.read_bytes(), path
 
 
 @needs_official
 def test_official_files_hold_a_thousand_questions_a_split() -> None:
-    folder = folder_of(OFFICIAL, "1k")
+    folder = find_story_folder(OFFICIAL, "1k")
     for task in TASKS:
-        for split in SPLITS:
-            assert len(load(folder, task, split)) == 1000, (task, split)
+        for split in FILE_SPLITS:
+            assert len(load_task(folder, task, split)) == 1000, (task, split)

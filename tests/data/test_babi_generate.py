@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from story_solver import solve
 
-from mnemic.data.babi.folder import SPLITS, TASKS, load
-from mnemic.data.babi.format import Example, Question, Story, StoryError, examples, parse, render
-from mnemic.data.babi.generate import TASK_MAKERS, generate
+from mnemic.data.babi.folder import FILE_SPLITS, TASKS, load_task
+from mnemic.data.babi.format import StoryExample, StoryQuestion, Story, StoryError, extract_examples, parse_stories, format_story
+from mnemic.data.babi.generate import STORY_MAKERS, generate_stories
 
 OFFICIAL = Path(__file__).parents[3] / "shared/data/babi/en"
 COMPARE = Path(__file__).parents[2] / "benchmarks/compare_stories.py"
@@ -65,11 +65,11 @@ CONTEXT = {  # mean number of sentences before a question in the official traini
 
 @cache
 def made(task: int, count: int = 300, seed: int = 7) -> tuple[Story, ...]:
-    return tuple(generate(task, count, seed=seed))
+    return tuple(generate_stories(task, count, seed=seed))
 
 
-def asked(task: int) -> list[Example]:
-    return [example for story in made(task) for example in examples(story, task)]
+def asked(task: int) -> list[StoryExample]:
+    return [example for story in made(task) for example in extract_examples(story, task)]
 
 
 def words(story: Story) -> set[str]:
@@ -78,25 +78,25 @@ def words(story: Story) -> set[str]:
 
 
 def test_every_task_has_its_maker() -> None:
-    assert list(TASK_MAKERS) == list(TASKS) == list(range(1, 21))
-    assert len(set(TASK_MAKERS.values())) == 20
+    assert list(STORY_MAKERS) == list(TASKS) == list(range(1, 21))
+    assert len(set(STORY_MAKERS.values())) == 20
 
 
 @every_task
 def test_the_seed_decides(task: int) -> None:
     stories = made(task, 60)
-    assert tuple(generate(task, 60, seed=7)) == stories
-    other = tuple(generate(task, 60, seed=8))
+    assert tuple(generate_stories(task, 60, seed=7)) == stories
+    other = tuple(generate_stories(task, 60, seed=8))
     assert len(set(other) & set(stories)) < len(other) / 3  # task 4 knows few stories
 
 
 def test_tasks_of_one_seed_do_not_share_their_dice() -> None:
-    first, twelfth = (next(generate(task, 1, seed=0))[0].text for task in (1, 12))
+    first, twelfth = (next(generate_stories(task, 1, seed=0))[0].text for task in (1, 12))
     assert first.split()[-1] != twelfth.split()[-1]
 
 
 def test_stories_are_the_same_on_every_machine() -> None:
-    assert render(next(generate(1, 1, seed=0))) == (
+    assert format_story(next(generate_stories(1, 1, seed=0))) == (
         "1 Mary journeyed to the office.\n"
         "2 Sandra went to the bedroom.\n"
         "3 Where is Mary? \toffice\t1\n"
@@ -106,19 +106,19 @@ def test_stories_are_the_same_on_every_machine() -> None:
 @every_task
 @pytest.mark.parametrize("count", [1, 7, 60])
 def test_the_count_of_questions_is_exact(task: int, count: int) -> None:
-    stories = list(generate(task, count, seed=7))
+    stories = list(generate_stories(task, count, seed=7))
     lines = [line for story in stories for line in story]
-    assert sum(isinstance(line, Question) for line in lines) == count
-    assert isinstance(lines[-1], Question)
+    assert sum(isinstance(line, StoryQuestion) for line in lines) == count
+    assert isinstance(lines[-1], StoryQuestion)
     whole = made(task, 60)
-    assert render(whole[len(stories) - 1]).startswith(render(stories[-1]))
+    assert format_story(whole[len(stories) - 1]).startswith(format_story(stories[-1]))
     assert tuple(stories[:-1]) == whole[: len(stories) - 1]
 
 
 @every_task
 def test_stories_survive_the_file_format(task: int) -> None:
-    text = "".join(map(render, made(task)))
-    assert tuple(parse(text.splitlines(), "generated")) == made(task)
+    text = "".join(map(format_story, made(task)))
+    assert tuple(parse_stories(text.splitlines(), "generated")) == made(task)
 
 
 @every_task
@@ -138,7 +138,7 @@ def test_answers_follow_from_the_facts_alone(task: int) -> None:
         assert solve(task, told, example.question) == example.answer, example
 
 
-def last_taking(example: Example) -> int:
+def last_taking(example: StoryExample) -> int:
     thing = example.question.split()[3]
     taking = re.compile(rf"\w+ (?:took|got|grabbed|picked up) the {thing}\b")
     return max(n for n, sentence in enumerate(example.sentences) if taking.match(sentence))
@@ -154,7 +154,7 @@ def test_no_fact_can_be_left_out(task: int) -> None:
             assert not solves(example, [example.sentences[n] for n in rest]), (fact, example)
 
 
-def solves(example: Example, sentences: list[str]) -> bool:
+def solves(example: StoryExample, sentences: list[str]) -> bool:
     try:
         return solve(example.task, sentences, example.question) == example.answer
     except (AssertionError, LookupError, ValueError):
@@ -169,7 +169,7 @@ def test_the_words_are_the_official_ones(task: int) -> None:
 
 @every_task
 def test_stories_are_as_long_as_official_ones(task: int) -> None:
-    lengths = [len(e.sentences) for s in made(task, 2000) for e in examples(s, task)]
+    lengths = [len(e.sentences) for s in made(task, 2000) for e in extract_examples(s, task)]
     assert sum(lengths) / len(lengths) == pytest.approx(CONTEXT[task], rel=0.1)
 
 
@@ -185,7 +185,7 @@ def test_orders_that_cannot_be_filled_are_refused_at_once(
     task: int, count: int, message: str
 ) -> None:
     with pytest.raises(StoryError, match=message):
-        generate(task, count, seed=0)
+        generate_stories(task, count, seed=0)
 
 
 @needs_official
@@ -194,8 +194,8 @@ def test_the_solver_answers_official_questions(task: int) -> None:
     """Four of task 5's questions have two answers: someone gave the same person two things."""
     wrong = [
         example
-        for split in SPLITS
-        for example in load(OFFICIAL, task, split)
+        for split in FILE_SPLITS
+        for example in load_task(OFFICIAL, task, split)
         if solve(task, example.sentences, example.question) != example.answer
     ]
     assert len(wrong) == (4 if task == 5 else 0)
@@ -206,7 +206,7 @@ def test_the_solver_answers_official_questions(task: int) -> None:
 def test_official_words_are_those_listed() -> None:
     for task in TASKS:
         used: set[str] = set()
-        for example in (e for split in SPLITS for e in load(OFFICIAL, task, split)):
+        for example in (e for split in FILE_SPLITS for e in load_task(OFFICIAL, task, split)):
             for text in (*example.sentences[-1:], example.question, example.answer):
                 used.update(re.findall(r"\w+", text))
         assert used <= set(VOCABULARY[task].split()), task

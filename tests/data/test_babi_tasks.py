@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from mnemic.data.babi.folder import load
-from mnemic.data.babi.format import Example, Question, Sentence, Story, examples
-from mnemic.data.babi.generate import generate
+from mnemic.data.babi.folder import load_task
+from mnemic.data.babi.format import StoryExample, StoryQuestion, StorySentence, Story, extract_examples
+from mnemic.data.babi.generate import generate_stories
 
 OFFICIAL = Path(__file__).parents[3] / "shared/data/babi/en"
 
 
 @cache
 def made(task: int, count: int = 500) -> tuple[Story, ...]:
-    return tuple(generate(task, count, seed=3))
+    return tuple(generate_stories(task, count, seed=3))
 
 
-def asked(task: int, count: int = 500) -> list[Example]:
-    return [example for story in made(task, count) for example in examples(story, task)]
+def asked(task: int, count: int = 500) -> list[StoryExample]:
+    return [example for story in made(task, count) for example in extract_examples(story, task)]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_no_one_moves_to_where_they_are() -> None:
     for story in made(1):
         place: dict[str, str] = {}
         for line in story:
-            if not isinstance(line, Question):
+            if not isinstance(line, StoryQuestion):
                 person, *_, here = line.text.rstrip(".").split()
                 assert place.get(person) != here
                 place[person] = here
@@ -76,7 +76,7 @@ def test_two_sentences_on_one_day_swap() -> None:
     """Task 14 tells two visits of one person between two questions always later one first."""
     order = ["yesterday", "this morning", "this afternoon", "this evening"]
     for story in made(14):
-        asks = [0, *(n for n, line in enumerate(story, start=1) if isinstance(line, Question))]
+        asks = [0, *(n for n, line in enumerate(story, start=1) if isinstance(line, StoryQuestion))]
         for start, end in pairwise(asks):
             told = [line.text for line in story[start : end - 1]]
             names = [re.findall("Bill|Fred|Julie|Mary", text)[0] for text in told]
@@ -94,7 +94,7 @@ def test_a_denial_names_the_last_known_place() -> None:
             if match := denial.fullmatch(line.text):
                 known += match[1] in place
                 assert place.pop(match[1], match[2]) == match[2]
-            elif isinstance(line, Sentence):
+            elif isinstance(line, StorySentence):
                 person, *_, place[person] = line.text.rstrip(".").split()
     assert known > 50
 
@@ -106,7 +106,7 @@ def test_gifts_follow_the_order_of_things_and_people() -> None:
         holder: dict[str, str] = {}
         for line in story:
             match = re.match(r"(\w+) .*?the (apple|football|milk)(?: to (\w+))?", line.text)
-            if isinstance(line, Question) or not match:
+            if isinstance(line, StoryQuestion) or not match:
                 continue
             own = sorted(thing for thing, person in holder.items() if person == match[1])
             if match[3]:
@@ -118,14 +118,14 @@ def test_gifts_follow_the_order_of_things_and_people() -> None:
     assert several > 10
 
 
-def named_first(example: Example) -> bool:
+def named_first(example: StoryExample) -> bool:
     """Whether the first fact is about what the question names first."""
     named = re.search(r"the ((?:\w+ )?\w+?)\b(?: to| above| below|\?)", example.question)
     assert named, example.question
     return f"{named[1]} " in example.sentences[example.facts[0]].replace(".", " ")
 
 
-ORDERS: dict[int, Callable[[Example], bool]] = {
+ORDERS: dict[int, Callable[[StoryExample], bool]] = {
     2: lambda e: " to the " not in e.sentences[e.facts[0]],
     3: lambda e: " to the " not in e.sentences[e.facts[0]] and e.facts[1] > e.facts[2],
     7: lambda e: list(e.facts) == sorted(e.facts),
@@ -148,5 +148,5 @@ def test_facts_come_in_the_order_of_the_official_files(task: int) -> None:
 @pytest.mark.skipif(not OFFICIAL.is_dir(), reason=f"no official files: {OFFICIAL}")
 @pytest.mark.parametrize("task", ORDERS)
 def test_official_files_have_that_order(task: int) -> None:
-    for example in load(OFFICIAL, task, "train"):
+    for example in load_task(OFFICIAL, task, "train"):
         assert ORDERS[task](example), example

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic.data.corpora import Corpus, CorpusError, Place, only, part_of
+from mnemic.data.corpora import Corpus, CorpusError, ReadPosition, filter_split, split_of
 from mnemic.data.corpora import files as corpus_files
-from mnemic.data.corpora.read_documents import START
+from mnemic.data.corpora.read_documents import FIRST_POSITION
 from mnemic.recipe import ConfigError
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
@@ -30,24 +30,24 @@ def jsonl(texts: list[str], field: str = "text") -> bytes:
     return "\n".join(rows).encode() + b"\n"
 
 
-def written(folder: Path, name: str, content: bytes) -> Path:
+def write_file(folder: Path, name: str, content: bytes) -> Path:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(PACKERS[path.suffix if path.suffix in PACKERS else ""](content))
     return path
 
 
-def texts_of(corpus: Corpus, place: Place = START) -> list[str]:
-    return [document.text for document in corpus.read(place)]
+def texts_of(corpus: Corpus, position: ReadPosition = FIRST_POSITION) -> list[str]:
+    return [document.text for document in corpus.read(position)]
 
 
 @pytest.mark.parametrize("packed", PACKERS)
 def test_jsonl_is_one_document_a_line(tmp_path: Path, packed: str) -> None:
-    path = written(tmp_path, f"a.jsonl{packed}", jsonl(TEXTS))
-    documents = list(Corpus.of([path]).read())
+    path = write_file(tmp_path, f"a.jsonl{packed}", jsonl(TEXTS))
+    documents = list(Corpus.from_paths([path]).read())
     assert [document.text for document in documents] == TEXTS
     assert [document.line for document in documents] == [1, 2, 3, 4, 5, 6]
-    assert [document.after.number for document in documents] == [1, 2, 3, 4, 5, 6]
+    assert [document.next_position.num_documents for document in documents] == [1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("packed", PACKERS)
@@ -55,24 +55,29 @@ def test_jsonl_is_one_document_a_line(tmp_path: Path, packed: str) -> None:
 @pytest.mark.parametrize("line", ["\n", "\r\n"])
 def test_txt_is_parted_by_blank_lines(tmp_path: Path, packed: str, end: str, line: str) -> None:
     text = "\ufeff\nOne.\nTwo.\n\n\n \t\n三\n\nFour." + end
-    path = written(tmp_path, f"a.txt{packed}", text.replace("\n", line).encode())
-    documents = list(Corpus.of([path]).read())
+    path = write_file(tmp_path, f"a.txt{packed}", text.replace("\n", line).encode())
+    documents = list(Corpus.from_paths([path]).read())
     assert [(d.text, d.line) for d in documents] == [("One.\nTwo.", 2), ("三", 7), ("Four.", 9)]
 
 
 def test_a_txt_without_blank_lines_is_one_document(tmp_path: Path) -> None:
-    path = written(tmp_path, "a.txt", b"one\ntwo\nthree\n")
-    assert texts_of(Corpus.of([path])) == ["one\ntwo\nthree"]
+    path = write_file(tmp_path, "a.txt", b"one\ntwo\nthree\n")
+    assert texts_of(Corpus.from_paths([path])) == ["one\ntwo\nthree"]
 
 
 def test_folders_are_read_in_the_order_of_names(tmp_path: Path) -> None:
     for name in ("b.txt", "a/z.jsonl", "a/y.txt.gz", "c.jsonl.xz"):
-        written(tmp_path, name, jsonl([name]) if ".jsonl" in name else name.encode())
+        write_file(tmp_path, name, jsonl([name]) if ".jsonl" in name else name.encode())
     for name in ("notes.md", ".hidden.txt", ".git/x.txt"):
-        written(tmp_path, name, b"not this")
-    assert texts_of(Corpus.of([tmp_path])) == ["a/y.txt.gz", "a/z.jsonl", "b.txt", "c.jsonl.xz"]
+        write_file(tmp_path, name, b"not this")
+    assert texts_of(Corpus.from_paths([tmp_path])) == [
+        "a/y.txt.gz",
+        "a/z.jsonl",
+        "b.txt",
+        "c.jsonl.xz",
+    ]
     given_order = [tmp_path / "c.jsonl.xz", tmp_path / "a"]
-    assert texts_of(Corpus.of(given_order)) == ["c.jsonl.xz", "a/y.txt.gz", "a/z.jsonl"]
+    assert texts_of(Corpus.from_paths(given_order)) == ["c.jsonl.xz", "a/y.txt.gz", "a/z.jsonl"]
 
 
 @given(
@@ -86,22 +91,25 @@ def test_reading_goes_on_exactly_behind_any_document(
     folder = tmp_path_factory.mktemp("corpus")
     for number, (form, texts) in enumerate(parts):
         content = jsonl(texts) if form == "jsonl" else "\n\n".join(texts).encode()
-        written(folder, f"{number:03}.{form}{packed}", content)
-    corpus = Corpus.of([folder])
-    whole = list(corpus.read())
-    for number, document in enumerate(whole):
-        assert list(corpus.read(document.after)) == whole[number + 1 :]
+        write_file(folder, f"{number:03}.{form}{packed}", content)
+    corpus = Corpus.from_paths([folder])
+    documents = list(corpus.read())
+    for number, document in enumerate(documents):
+        assert list(corpus.read(document.next_position)) == documents[number + 1 :]
     if all(form == "jsonl" for form, _ in parts):
-        assert [d.text for d in whole] == [text for _, texts in parts for text in texts]
+        assert [d.text for d in documents] == [text for _, texts in parts for text in texts]
 
 
 def test_reading_is_lazy(tmp_path: Path) -> None:
     """A mistake in a later line or file is met only when reading gets there."""
-    first = written(tmp_path, "a.jsonl", jsonl(["one", "two"]) + b"{broken\n")
-    written(tmp_path, "b.jsonl", b"\xff")
-    assert [document.text for document in islice(Corpus.of([tmp_path]).read(), 2)] == ["one", "two"]
+    first = write_file(tmp_path, "a.jsonl", jsonl(["one", "two"]) + b"{broken\n")
+    write_file(tmp_path, "b.jsonl", b"\xff")
+    assert [document.text for document in islice(Corpus.from_paths([tmp_path]).read(), 2)] == [
+        "one",
+        "two",
+    ]
     with pytest.raises(CorpusError, match=rf"{first}:3: no JSON: .*; expected one object a line"):
-        texts_of(Corpus.of([first]))
+        texts_of(Corpus.from_paths([first]))
 
 
 @pytest.mark.parametrize(
@@ -116,31 +124,31 @@ def test_reading_is_lazy(tmp_path: Path) -> None:
     ],
 )
 def test_errors_name_file_and_line(tmp_path: Path, content: bytes, message: str) -> None:
-    path = written(tmp_path, "a.jsonl", content)
+    path = write_file(tmp_path, "a.jsonl", content)
     with pytest.raises(CorpusError, match=message):
-        texts_of(Corpus.of([path]))
+        texts_of(Corpus.from_paths([path]))
 
 
 def test_text_that_is_no_utf8_is_an_error(tmp_path: Path) -> None:
-    path = written(tmp_path, "a.txt", b"one\n\n\x80\n")
+    path = write_file(tmp_path, "a.txt", b"one\n\n\x80\n")
     with pytest.raises(CorpusError, match=r"a.txt:3: no utf-8"):
-        texts_of(Corpus.of([path]))
+        texts_of(Corpus.from_paths([path]))
 
 
 @pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl.xz"])
 def test_a_damaged_packed_file_is_an_error(tmp_path: Path, name: str) -> None:
-    path = written(tmp_path, name, jsonl([str(number) * 99 for number in range(2000)]))
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(CorpusError, match=rf"{name} cannot be read behind line \d+: "):
-        texts_of(Corpus.of([path]))
+    path = write_file(tmp_path, name, jsonl([str(number) * 99 for number in range(2000)]))
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(CorpusError, match=rf"{name} cannot be read after line \d+: "):
+        texts_of(Corpus.from_paths([path]))
     path.write_bytes(b"no such format")
-    with pytest.raises(CorpusError, match="cannot be read behind line 0"):
-        texts_of(Corpus.of([path]))
+    with pytest.raises(CorpusError, match="cannot be read after line 0"):
+        texts_of(Corpus.from_paths([path]))
 
 
 def test_what_is_no_corpus_is_an_error(tmp_path: Path) -> None:
-    page = written(tmp_path, "a.md", b"text")
+    page = write_file(tmp_path, "a.md", b"text")
     for paths, message in [
         ([tmp_path / "none"], "no file or folder"),
         ([page], r"a.md is of no known form; expected a name that ends in .jsonl or .txt"),
@@ -148,61 +156,63 @@ def test_what_is_no_corpus_is_an_error(tmp_path: Path) -> None:
         ([], "at least one file"),
     ]:
         with pytest.raises(CorpusError, match=message):
-            Corpus.of(paths)
-    text = written(tmp_path, "a.txt", b"text")
+            Corpus.from_paths(paths)
+    text = write_file(tmp_path, "a.txt", b"text")
     with pytest.raises(CorpusError, match="named twice"):
-        Corpus.of([text, tmp_path])
+        Corpus.from_paths([text, tmp_path])
     with pytest.raises(ValueError, match="one path"):
-        Corpus.of(str(text))
+        Corpus.from_paths(str(text))
 
 
 def test_a_document_beyond_the_bound_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus_files, "MOST", 50)
-    monkeypatch.setattr("mnemic.data.corpora.read_documents.MOST", 50)
-    long_line = written(tmp_path, "a.jsonl", jsonl(["a", "b" * 60]))
+    monkeypatch.setattr(corpus_files, "MAX_DOCUMENT_BYTES", 50)
+    monkeypatch.setattr("mnemic.data.corpora.read_documents.MAX_DOCUMENT_BYTES", 50)
+    long_line = write_file(tmp_path, "a.jsonl", jsonl(["a", "b" * 60]))
     with pytest.raises(CorpusError, match=r"a.jsonl:2: the document is longer than"):
-        texts_of(Corpus.of([long_line]))
-    many_lines = written(tmp_path, "b.txt", b"short\n\n" + b"line\n" * 20)
+        texts_of(Corpus.from_paths([long_line]))
+    many_lines = write_file(tmp_path, "b.txt", b"short\n\n" + b"line\n" * 20)
     with pytest.raises(CorpusError, match=r"b.txt:3: the document is longer than .* blank lines"):
-        texts_of(Corpus.of([many_lines]))
+        texts_of(Corpus.from_paths([many_lines]))
 
 
 def test_a_place_of_other_files_is_noticed(tmp_path: Path) -> None:
-    path = written(tmp_path, "a.txt", b"one\n\ntwo")
-    corpus = Corpus.of([path])
+    path = write_file(tmp_path, "a.txt", b"one\n\ntwo")
+    corpus = Corpus.from_paths([path])
     with pytest.raises(CorpusError, match="in file 2 of a corpus of 1; it was saved for other"):
-        texts_of(corpus, Place(file=1))
+        texts_of(corpus, ReadPosition(file=1))
     before = corpus.fingerprint
-    assert Corpus.of([path]).fingerprint == before
-    written(tmp_path, "a.txt", b"one\n\ntwo more")
+    assert Corpus.from_paths([path]).fingerprint == before
+    write_file(tmp_path, "a.txt", b"one\n\ntwo more")
     assert corpus.fingerprint != before
 
 
 def test_the_held_out_part_depends_on_the_text_alone(tmp_path: Path) -> None:
     texts = [f"document {number}" for number in range(20_000)]
-    parts = [part_of(text, validation=0.05, test=0.1) for text in texts]
-    for part, share in [("validation", 0.05), ("test", 0.1)]:
+    splits = [split_of(text, validation=0.05, test=0.1) for text in texts]
+    for split, share in [("validation", 0.05), ("test", 0.1)]:
         deviation = (share * (1 - share) * len(texts)) ** 0.5
-        assert abs(parts.count(part) - share * len(texts)) < 4 * deviation
-    for text, part in zip(texts[:2000], parts):
-        wider = part_of(text, validation=0.2, test=0.1)
-        assert wider == part or (part, wider) == ("train", "validation")
-    assert all(part_of(text, validation=0, test=0) == "train" for text in texts)
-    corpus = Corpus.of([written(tmp_path, "a.jsonl", jsonl(texts[:500]))])
-    sides = [[d.text for d in only(corpus.read(), p)] for p in ("train", "validation", "test")]
+        assert abs(splits.count(split) - share * len(texts)) < 4 * deviation
+    for text, split in zip(texts[:2000], splits):
+        wider = split_of(text, validation=0.2, test=0.1)
+        assert wider == split or (split, wider) == ("train", "validation")
+    assert all(split_of(text, validation=0, test=0) == "train" for text in texts)
+    corpus = Corpus.from_paths([write_file(tmp_path, "a.jsonl", jsonl(texts[:500]))])
+    sides = [
+        [d.text for d in filter_split(corpus.read(), p)] for p in ("train", "validation", "test")
+    ]
     assert sorted(text for side in sides for text in side) == sorted(texts[:500])
     assert sides[1]
     with pytest.raises(ConfigError, match=r"less than 1 together, not 0\.9 and 0\.1"):
-        part_of("text", validation=0.9, test=0.1)
+        split_of("text", validation=0.9, test=0.1)
 
 
 def test_real_files_are_read() -> None:
     folder = Path(__file__).parents[3] / "shared" / "data" / "enwiki"
     if not folder.is_dir():
         pytest.skip("no ../shared/data/enwiki here")
-    corpus = Corpus.of([folder / "valid.jsonl.xz"])
+    corpus = Corpus.from_paths([folder / "valid.jsonl.xz"])
     first = list(islice(corpus.read(), 5))
     assert all(len(document.text) > 6000 for document in first)
-    assert next(corpus.read(first[2].after)) == first[3]
+    assert next(corpus.read(first[2].next_position)) == first[3]

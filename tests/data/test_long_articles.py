@@ -11,17 +11,16 @@ import text_files
 import torch
 from app_runs import run
 
-from mnemic.data.long_context.articles import LongArticles, opens_of
+from mnemic.data.long_context.articles import LongArticles, paragraph_tokens_of
 from mnemic.data.long_context.dataset import LongData
-from mnemic.data.long_context.hide import cut, excerpt
-from mnemic.evaluate.error_rate import task_errors
-from mnemic.evaluate.long_context import missed
-from mnemic.models.inputs import OTHER, OUTSIDE
-from mnemic.predict.long_text import units
+from mnemic.data.long_context.hide import cut_segments, draw_excerpt
+from mnemic.evaluate.error_rate import compute_task_errors
+from mnemic.evaluate.long_context import find_missed_facts
+from mnemic.models.inputs import NOT_A_FACT, OUTSIDE_STORY
+from mnemic.predict.long_text import split_into_units
 from mnemic.predict.model import load
-from mnemic.recipe import ConfigError
-from mnemic.recipe import load as load_recipe
-from mnemic.train.run import data_of, fit
+from mnemic.recipe import ConfigError, load_recipe
+from mnemic.train.run import load_data, fit
 
 FIRST = "Ada met Ben. He lived in Ives, then in Oslo! Nobody wrote to him."
 SECOND = "Cara painted. She sold nothing."
@@ -57,17 +56,17 @@ def source(folder: Path, **options: Any) -> LongArticles:
 
 
 def data(folder: Path, **options: Any) -> LongData:
-    return source(folder, **options).data()
+    return source(folder, **options).load()
 
 
 def test_an_article_is_its_sentences_and_an_answer_may_reach_over_two(folder: Path) -> None:
-    (article, *_) = source(folder).articles("test")
+    (article, *_) = source(folder).read_articles("test")
     assert article.sentences[0] == "Ada met Ben."
     assert " ".join(article.sentences) == f"{FIRST} {SECOND}"
     assert article.paragraphs == (0, 0, 0, 1, 1)
-    found = {own.question.name: sorted(own.facts) for own in article.told}
+    found = {own.question.question_id: sorted(own.facts) for own in article.questions}
     assert found == {"where": [1], "who": [0, 1], "what": [4], "none": []}
-    for own in article.told:
+    for own in article.questions:
         quoted = " ".join(article.sentences[place] for place in sorted(own.facts))
         assert all(answer in quoted for answer in own.question.answers[:1])
 
@@ -78,16 +77,16 @@ def test_questions_share_one_story_and_those_without_an_answer_are_left_out(fold
     first, second = found.test.examples[:2]
     assert first.story is second.story
     batch = found.test.batch(torch.arange(3))
-    assert batch.proven
+    assert batch.all_have_facts
     for row, own in enumerate(found.test.examples[:3]):
         facts = np.concatenate([own.story[place] for place in sorted(own.facts)])
-        assert batch.inputs.tokens[row][batch.needed[row]].tolist() == facts.tolist()
+        assert batch.inputs.tokens[row][batch.fact_mask[row]].tolist() == facts.tolist()
 
 
 def test_what_no_question_is_about_is_background_and_what_another_is_about_is_not(
     folder: Path,
 ) -> None:
-    test = data(folder).test.upto(9)
+    test = data(folder).test.with_segments(9)
     batch = test.batch(torch.tensor([0]))  # where? in the second sentence
     marks = []
     for sentence in test.examples[0].story:
@@ -95,23 +94,23 @@ def test_what_no_question_is_about_is_background_and_what_another_is_about_is_no
             int(mark)
             for ids, facts in zip(batch.inputs.tokens[0], batch.facts[0])
             for token, mark in zip(ids.tolist(), facts)
-            if token == sentence[0] and mark != OUTSIDE
+            if token == sentence[0] and mark != OUTSIDE_STORY
         ]
-        marks.append(here[0] if here else OUTSIDE)
-    assert marks == [OTHER, 0, OUTSIDE, OUTSIDE, OTHER]
+        marks.append(here[0] if here else OUTSIDE_STORY)
+    assert marks == [NOT_A_FACT, 0, OUTSIDE_STORY, OUTSIDE_STORY, NOT_A_FACT]
 
 
 def test_paragraphs_are_known_in_training_and_in_what_is_read_later(folder: Path) -> None:
-    assert opens_of((0, 0, 0, 1, 1), (3, 4, 5, 2, 9)) == (12, 0, 0, 11, 0)
-    part = data(folder, length=26, paragraphs=True).test.upto(9)
-    whole, room = list(part.document(2).segments), 24
+    assert paragraph_tokens_of((0, 0, 0, 1, 1), (3, 4, 5, 2, 9)) == (12, 0, 0, 11, 0)
+    part = data(folder, length=26, paragraphs=True).test.with_segments(9)
+    whole, room = list(part.draw_document(2).segments), 24
     text, words = f"{FIRST}\n\n{SECOND}", part.tokenizer
-    read, _ = units(text, words, "sentences", room, paragraphs=True)
-    assert [own.opens for own in read] == list(part.examples[2].opens)
-    same = [[piece.ids.tolist() for piece in own] for own in cut(read, room)]
+    read, _ = split_into_units(text, words, "sentences", room, paragraphs=True)
+    assert [own.paragraph_tokens for own in read] == list(part.examples[2].paragraph_tokens)
+    same = [[piece.ids.tolist() for piece in own] for own in cut_segments(read, room)]
     assert same == [[piece.ids.tolist() for piece in own] for own in whole]
     assert len(whole[0]) == 3  # the second paragraph would have begun there
-    plain = list(data(folder, length=26).test.upto(9).document(2).segments)
+    plain = list(data(folder, length=26).test.with_segments(9).draw_document(2).segments)
     assert [len(own) for own in plain] != [len(own) for own in whole]
 
 
@@ -119,7 +118,7 @@ def test_an_excerpt_holds_its_facts_and_as_much_around_them_as_there_is_room_for
     dice, befores = Random(0), []
     story = [np.full(dice.randint(2, 9), place) for place in range(30)]
     for number in range(300):
-        pieces = list(excerpt(story, {14, 15}, 60, Random(number)))
+        pieces = list(draw_excerpt(story, {14, 15}, 60, Random(number)))
         told = [piece.fact for piece in pieces]
         assert told == list(range(told[0], told[-1] + 1))
         assert {14, 15} <= set(told)
@@ -128,22 +127,22 @@ def test_an_excerpt_holds_its_facts_and_as_much_around_them_as_there_is_room_for
         befores.append(14 - told[0])
     assert min(befores) == 0
     assert max(befores) > 5
-    assert [p.fact for p in excerpt(story, {3}, 0, dice)] == [3]  # never less than the facts
-    assert [p.fact for p in excerpt(story, {29}, 9999, dice)] == list(range(30))
+    assert [p.fact for p in draw_excerpt(story, {3}, 0, dice)] == [3]  # never less than the facts
+    assert [p.fact for p in draw_excerpt(story, {29}, 9999, dice)] == list(range(30))
 
 
 def test_training_reads_stretches_and_judging_as_much_as_is_asked_for(folder: Path) -> None:
     part = data(folder).test
-    short = [len(list(part.upto(1).document(row, row / 12).segments)) for row in range(12)]
+    short = [len(list(part.with_segments(1).draw_document(row, row / 12).segments)) for row in range(12)]
     assert max(short) <= 2
-    whole = list(part.upto(99).document(0).segments)
+    whole = list(part.with_segments(99).draw_document(0).segments)
     told = np.concatenate([piece.ids for own in whole for piece in own]).tolist()
     assert told == np.concatenate(part.examples[0].story).tolist()
 
 
 def test_a_folder_is_needed_and_subwords_are(folder: Path) -> None:
     with pytest.raises(ConfigError, match=r"data\.folder is missing"):
-        LongArticles().data()
+        LongArticles().load()
     with pytest.raises(ConfigError, match="articles need subwords"):
         data(folder, tokenizer={"kind": "words"})
 
@@ -165,11 +164,11 @@ def test_a_tiny_network_finds_the_sentence_of_a_question_that_came_after_it(tmp_
     for _ in fit(recipe, tmp_path / "run", device="cpu"):
         pass
     checkpoint = load(tmp_path / "run")
-    test = data_of(recipe).test
-    (error,) = task_errors(checkpoint.network, test).values()
+    test = load_data(recipe).test
+    (error,) = compute_task_errors(checkpoint.network, test).values()
     assert error < 20  # chance: 75
-    first = missed(checkpoint.network, test, range(8))
-    each = torch.cat([missed(checkpoint.network, test, [row]) for row in range(8)])
+    first = find_missed_facts(checkpoint.network, test, range(8))
+    each = torch.cat([find_missed_facts(checkpoint.network, test, [row]) for row in range(8)])
     assert torch.equal(first, each)
     path = next((tmp_path / "data").glob("dev*.json"))
     paragraphs = json.loads(path.read_text("utf-8"))["data"][0]["paragraphs"]

@@ -1,4 +1,4 @@
-"""The data kind ``reading``: rows without padding, wrong texts, texts to be found."""
+"""The data kind ``reading``: packed rows, wrong texts, texts to retrieve."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -11,255 +11,302 @@ import torch
 from torch import Tensor
 
 from mnemic.data.text_tasks.retrieval import ArticleData, ArticleFiles
-from mnemic.data.text_tasks.retrieval_batches import ReadingBatch, ReadingSet
-from mnemic.evaluate.text_metrics import recalls
-from mnemic.models import IGNORE, Windows
-from mnemic.objectives.retrieve_and_read import ReadingLoss, mean_vectors
+from mnemic.data.text_tasks.retrieval_batches import RetrievalBatch, RetrievalDataset
+from mnemic.evaluate.text_metrics import compute_retrieval_recall
+from mnemic.models import IGNORE, WindowBatch
+from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss, pool_spans
 from mnemic.objectives.spans import span_loss
-from mnemic.predict.windows import key_vectors, vectors
-from mnemic.recipe import ConfigError, load
-from mnemic.text.sentence_spans import key_lengths
-from mnemic.text.windows import Room, window_alone, window_question
-from mnemic.train.initialize import new_network
+from mnemic.predict.windows import compute_sentence_vectors, compute_text_vectors
+from mnemic.recipe import ConfigError, load_recipe
+from mnemic.text.sentence_spans import count_sentence_tokens
+from mnemic.text.windows import WindowOptions, make_question_windows, make_text_windows
+from mnemic.train.initialize import build_network
 
 WORDS = {"kind": "wordpiece", "vocab": 400}
 
 
 def data(folder: Path, lines: int = 1, **options: Any) -> ArticleData:
     text_files.reading(folder, 80, lines=lines)
-    given = {"tokenizer": WORDS, "length": 24, "overlap": 6, "articles": 3, "passages": 3}
-    return ArticleFiles(folder=str(folder), **(given | options)).data()
+    defaults = {"tokenizer": WORDS, "length": 24, "overlap": 6, "articles": 3, "passages": 3}
+    return ArticleFiles(folder=str(folder), **(defaults | options)).load()
 
 
-def window_vectors(states: Tensor, batch: ReadingBatch) -> Tensor:
+def window_vectors(states: Tensor, batch: RetrievalBatch) -> Tensor:
     """The vectors of the row's windows."""
-    return mean_vectors(states, batch.inputs, batch.inputs.mask.edges.diff().long())
+    return pool_spans(states, batch.inputs, batch.inputs.mask.cu_seqlens.diff().long())
 
 
-def drawn(own: ReadingSet, seed: int = 0) -> tuple[Tensor, ReadingBatch]:
-    dice = torch.Generator().manual_seed(seed)
-    rows = torch.randperm(len(own), generator=dice)[:8]
-    return rows, own.batch(rows, torch.rand(8, own.rolls, generator=dice))
+def draw_batch(dataset: RetrievalDataset, seed: int = 0) -> tuple[Tensor, RetrievalBatch]:
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randperm(len(dataset), generator=generator)[:8]
+    return rows, dataset.batch(rows, torch.rand(8, dataset.num_uniforms, generator=generator))
 
 
-def ids_of(batch: ReadingBatch) -> list[list[int]]:
+def list_windows(batch: RetrievalBatch) -> list[list[int]]:
     """The windows of a row, in the order in which they were put together."""
-    edges = batch.inputs.mask.edges.tolist()
+    edges = batch.inputs.mask.cu_seqlens.tolist()
     windows = [batch.inputs.tokens[0, a:b].tolist() for a, b in pairwise(edges)]
-    return [windows[place] for place in batch.windows.tolist()]
+    return [windows[rank] for rank in batch.window_ranks.tolist()]
 
 
-def examples(own: ArticleData) -> list[Any]:
-    return [one for article in own.files.told("train") for one in article]
+def examples(articles: ArticleData) -> list[Any]:
+    return [example for article in articles.files.read_split("train") for example in article]
 
 
 def test_windows_are_those_that_are_read_in_use(tmp_path: Path) -> None:
     """The same frame, the same segments, the same columns of the answer."""
-    own = data(tmp_path, wrong=0.0, length=40)
-    rows, batch = drawn(own.train)
-    room, asked = Room(40, 6), examples(own)
-    for row, ids, target in zip(rows.tolist(), ids_of(batch), batch.targets.tolist(), strict=False):
-        cut = window_question(own.words, asked[row].question, asked[row].text, room)
-        assert ids == cut.windows[0].ids
-        start = asked[row].start
-        token = next(i for i, (a, _) in enumerate(cut.offsets) if a == start)
-        assert target[0] == cut.windows[0].place + token + 1
-        last = cut.offsets[target[1] - 1 - cut.windows[0].place]
-        assert last[1] == start + len(asked[row].answers[0])
+    articles = data(tmp_path, wrong=0.0, length=40)
+    rows, batch = draw_batch(articles.train)
+    options, train_examples = WindowOptions(40, 6), examples(articles)
+    for row, ids, target in zip(
+        rows.tolist(), list_windows(batch), batch.targets.tolist(), strict=False
+    ):
+        windowed = make_question_windows(
+            articles.tokenizer, train_examples[row].question, train_examples[row].text, options
+        )
+        assert ids == windowed.windows[0].ids
+        start = train_examples[row].start
+        token = next(i for i, (a, _) in enumerate(windowed.offsets) if a == start)
+        assert target[0] == windowed.windows[0].text_start + token + 1
+        last = windowed.offsets[target[1] - 1 - windowed.windows[0].text_start]
+        assert last[1] == start + len(train_examples[row].answers[0])
     count = len(rows)
-    alone = ids_of(batch)[count:]
-    every = {tuple(window_alone(own.words, one.question, room).windows[0].ids) for one in asked}
-    texts = {tuple(window_alone(own.words, one.text, room).windows[0].ids) for one in asked}
-    questions = len(batch.right)
-    assert {tuple(ids) for ids in alone[:questions]} <= every
-    assert {tuple(ids) for ids in alone[questions:]} <= texts
+    alone = list_windows(batch)[count:]
+    question_windows = {
+        tuple(make_text_windows(articles.tokenizer, example.question, options).windows[0].ids)
+        for example in train_examples
+    }
+    text_windows = {
+        tuple(make_text_windows(articles.tokenizer, example.text, options).windows[0].ids)
+        for example in train_examples
+    }
+    questions = len(batch.gold_texts)
+    assert {tuple(ids) for ids in alone[:questions]} <= question_windows
+    assert {tuple(ids) for ids in alone[questions:]} <= text_windows
 
 
 def test_each_question_is_about_its_text_and_texts_are_of_few_articles(tmp_path: Path) -> None:
-    own = data(tmp_path)
-    rows, batch = drawn(own.train)
-    windows, count = ids_of(batch), len(rows)
-    asked, texts = windows[count : count + len(batch.right)], windows[-len(batch.same) :]
-    assert (len(asked), len(texts)) == (18, 9)
-    person = {own.words.encode(name.lower(), special=False).ids[0] for name in text_files.NAMES}
-    for ids, right in zip(asked, batch.right.tolist()):
+    articles = data(tmp_path)
+    rows, batch = draw_batch(articles.train)
+    windows, count = list_windows(batch), len(rows)
+    questions, texts = (
+        windows[count : count + len(batch.gold_texts)],
+        windows[-len(batch.text_ids) :],
+    )
+    assert (len(questions), len(texts)) == (18, 9)
+    person = {
+        articles.tokenizer.encode(name.lower(), special=False).ids[0] for name in text_files.NAMES
+    }
+    for ids, right in zip(questions, batch.gold_texts.tolist()):
         assert set(ids) & person <= set(texts[right])
-    assert len({int(own.train.near[text, 0]) for text in batch.same}) <= 3
+    assert len({int(articles.train.article_ranges[text, 0]) for text in batch.text_ids}) <= 3
 
 
 def test_a_wrong_text_is_another_one_and_has_no_answer(tmp_path: Path) -> None:
     """Of the same article or of another, in the shares asked for."""
     train = data(tmp_path, wrong=0.5, elsewhere=0.25).train
-    dice = torch.Generator().manual_seed(1)
-    rows = torch.randint(len(train), (4000,), generator=dice)
-    rolls = torch.rand(4000, 4, generator=dice).double()
-    pieces, targets = train.to_read(rows, rolls)
-    begins = train.texts[:, 0].contiguous()
-    text = torch.bucketize(pieces.second[:, 0].contiguous(), begins, right=True) - 1
-    wrong = text != train.home[rows]
-    assert torch.equal(wrong, rolls[:, 0] < 0.5)
-    assert not targets[wrong].any()
-    assert (targets[~wrong] > 0).float().mean() > 0.9
-    beside = train.near[text, 0] == train.near[train.home[rows], 0]
-    assert abs((~beside[wrong]).float().mean() - 0.25) < 0.04
+    generator = torch.Generator().manual_seed(1)
+    rows = torch.randint(len(train), (4000,), generator=generator)
+    uniforms = torch.rand(4000, 4, generator=generator).double()
+    windows, targets = train.draw_reading_windows(rows, uniforms)
+    starts = train.text_spans[:, 0].contiguous()
+    text = torch.bucketize(windows.second[:, 0].contiguous(), starts, right=True) - 1
+    is_wrong = text != train.text_of_question[rows]
+    assert torch.equal(is_wrong, uniforms[:, 0] < 0.5)
+    assert not targets[is_wrong].any()
+    assert (targets[~is_wrong] > 0).float().mean() > 0.9
+    is_same_article = (
+        train.article_ranges[text, 0] == train.article_ranges[train.text_of_question[rows], 0]
+    )
+    assert abs((~is_same_article[is_wrong]).float().mean() - 0.25) < 0.04
 
 
 def test_of_a_long_text_every_stretch_may_be_read(tmp_path: Path) -> None:
     """Windows never outgrow their length, and a stretch without the answer has none."""
     train = data(tmp_path, wrong=0.0, length=11, overlap=2).train
     rows = torch.arange(len(train)).repeat(20)
-    rolls = torch.rand(len(rows), 4, generator=torch.Generator().manual_seed(1)).double()
-    pieces, targets = train.to_read(rows, rolls)
-    sizes = pieces.first[:, 1] + pieces.second[:, 1] + sum(train.frame)
+    uniforms = torch.rand(len(rows), 4, generator=torch.Generator().manual_seed(1)).double()
+    windows, targets = train.draw_reading_windows(rows, uniforms)
+    sizes = windows.first[:, 1] + windows.second[:, 1] + sum(train.num_special)
     assert sizes.max() == 11
-    first = targets[:, 0] - 1 - sum(train.frame[:2]) - pieces.first[:, 1] + pieces.second[:, 0]
-    held = targets[:, 0] > 0
-    assert 0.1 < held.float().mean() < 1
-    answer = train.texts[train.home[rows], 0] + train.answers[rows, 0]
-    assert torch.equal(first[held], answer[held])
+    first = (
+        targets[:, 0] - 1 - sum(train.num_special[:2]) - windows.first[:, 1] + windows.second[:, 0]
+    )
+    has_answer = targets[:, 0] > 0
+    assert 0.1 < has_answer.float().mean() < 1
+    answer = train.text_spans[train.text_of_question[rows], 0] + train.answer_tokens[rows, 0]
+    assert torch.equal(first[has_answer], answer[has_answer])
 
 
-def network(own: ArticleData, *sets: str) -> Any:
+def network(articles: ArticleData, *sets: str) -> Any:
     sets = ("model.width=32", "model.encode.stack.depth=2", *sets)
     heads = 'model.encode.stack.attention={kind="full", heads=4}'
-    return new_network(load("reader", [heads, *sets])["model"], own.sizes, 0).eval()
+    return build_network(load_recipe("reader", [heads, *sets])["model"], articles.sizes, 0).eval()
 
 
 def test_a_row_is_read_as_its_windows_are(tmp_path: Path) -> None:
     """Scores and vectors are those of every window padded, one by one; nothing leaks."""
-    own = data(tmp_path)
-    net, (rows, batch) = network(own), drawn(own.train)
-    read = net(batch.inputs)
-    edges = batch.inputs.mask.edges.tolist()
-    vectors = window_vectors(read.states[0], batch)
-    for number, place in enumerate(batch.windows.tolist()):
-        a, b = edges[place], edges[place + 1]
-        parts = (batch.inputs.tokens, batch.inputs.segments, batch.inputs.inside)
-        tokens, segments, inside = (part[:, a:b] for part in parts)
-        alone = net(Windows(tokens, torch.ones_like(inside), segments, inside))
-        mean = alone.states[0][inside[0]].mean(0)
+    articles = data(tmp_path)
+    net, (rows, batch) = network(articles), draw_batch(articles.train)
+    output = net(batch.inputs)
+    edges = batch.inputs.mask.cu_seqlens.tolist()
+    vectors = window_vectors(output.states[0], batch)
+    for number, rank in enumerate(batch.window_ranks.tolist()):
+        a, b = edges[rank], edges[rank + 1]
+        packed_rows = (batch.inputs.tokens, batch.inputs.segment_ids, batch.inputs.answer_mask)
+        tokens, segments, answer_mask = (row[:, a:b] for row in packed_rows)
+        alone = net(WindowBatch(tokens, torch.ones_like(answer_mask), segments, answer_mask))
+        mean = alone.states[0][answer_mask[0]].mean(0)
         torch.testing.assert_close(
-            vectors[place], torch.nn.functional.normalize(mean, dim=0), atol=1e-5, rtol=0
+            vectors[rank], torch.nn.functional.normalize(mean, dim=0), atol=1e-5, rtol=0
         )
         if number < len(rows):
-            ends = read.scores[number, :, : 1 + b - a]
-            torch.testing.assert_close(ends, alone.scores[0], atol=1e-4, rtol=1e-4)
-            assert (read.scores[number, :, 1 + b - a :] < -1e30).all()
+            ends = output.logits[number, :, : 1 + b - a]
+            torch.testing.assert_close(ends, alone.logits[0], atol=1e-4, rtol=1e-4)
+            assert (output.logits[number, :, 1 + b - a :] < -1e30).all()
 
 
-def own_loss(near: Any, batch: ReadingBatch) -> Tensor:
-    """The mean loss of the right texts, question by question, of ``near(question, text)``."""
-    wanted = []
-    for question, right in enumerate(batch.right.tolist()):
-        others = [n for n, one in enumerate(batch.same.tolist()) if one != batch.same[right]]
-        scores = torch.stack([near(question, n) / 0.1 for n in (right, *others)])
-        wanted.append(-scores.log_softmax(0)[0])
-    return torch.stack(wanted).mean()
+def retrieval_loss(cosine: Any, batch: RetrievalBatch) -> Tensor:
+    """The mean loss of the right texts by ``cosine(question, text)``, question by question."""
+    losses = []
+    for question, right in enumerate(batch.gold_texts.tolist()):
+        other_texts = [
+            n
+            for n, text_id in enumerate(batch.text_ids.tolist())
+            if text_id != batch.text_ids[right]
+        ]
+        scores = torch.stack([cosine(question, n) / 0.1 for n in (right, *other_texts)])
+        losses.append(-scores.log_softmax(0)[0])
+    return torch.stack(losses).mean()
 
 
 def test_the_loss_is_that_of_all_jobs(tmp_path: Path) -> None:
-    """Written out question by question; the same text twice in a batch is not held against one."""
-    own = data(tmp_path, 3, passages=6, length=60)
-    net, (_, batch) = network(own), drawn(own.train)
-    assert len(set(batch.same.tolist())) < len(batch.same)
-    read = net(batch.inputs)
-    total, count = span_loss(read.scores, batch.targets)
-    vectors = window_vectors(read.states[0], batch)[batch.windows[len(batch.targets) :]]
-    asked, texts = vectors[: len(batch.right)], vectors[len(batch.right) :]
-    whole = own_loss(lambda question, text: asked[question] @ texts[text], batch)
-    keys = keys_of(read.states[0], batch, own)
-    assert max(map(len, keys)) > 1
-    best = own_loss(lambda question, text: (keys[text] @ asked[question]).max(), batch)
-    loss = ReadingLoss(keys=2.0, passages=0.5, temperature=0.1)(net, batch)
-    torch.testing.assert_close(loss.total / loss.targets, total / count + 2 * best + 0.5 * whole)
+    """Computed question by question; a second copy of the right text is no negative."""
+    articles = data(tmp_path, 3, passages=6, length=60)
+    net, (_, batch) = network(articles), draw_batch(articles.train)
+    assert len(set(batch.text_ids.tolist())) < len(batch.text_ids)
+    output = net(batch.inputs)
+    total, count = span_loss(output.logits, batch.targets)
+    vectors = window_vectors(output.states[0], batch)[batch.window_ranks[len(batch.targets) :]]
+    question_vectors, text_vectors = (
+        vectors[: len(batch.gold_texts)],
+        vectors[len(batch.gold_texts) :],
+    )
+    passage_loss = retrieval_loss(
+        lambda question, text: question_vectors[question] @ text_vectors[text], batch
+    )
+    sentence_vectors = sentence_vectors_of(output.states[0], batch, articles)
+    assert max(map(len, sentence_vectors)) > 1
+    sentence_loss = retrieval_loss(
+        lambda question, text: (sentence_vectors[text] @ question_vectors[question]).max(), batch
+    )
+    loss = RetrieveAndReadLoss(keys=2.0, passages=0.5, temperature=0.1)(net, batch)
+    torch.testing.assert_close(
+        loss.total / loss.num_targets, total / count + 2 * sentence_loss + 0.5 * passage_loss
+    )
     loss.total.backward()
     assert all(weight.grad is not None for weight in net.parameters())
 
 
-def keys_of(states: Tensor, batch: ReadingBatch, own: ArticleData) -> list[Tensor]:
-    """The vectors of each text's keys, from its string: its window's states, cut into stretches."""
-    texts = list(dict.fromkeys(one.text for one in examples(own)))
-    edges, found = batch.inputs.mask.edges.tolist(), []
-    for place, number in zip(batch.windows[-len(batch.same) :].tolist(), batch.same.tolist()):
-        inside = states[edges[place] + 1 : edges[place + 1] - 1]  # without its frame
-        encoded = own.words.encode(texts[number], special=False)
-        parts = inside.split(key_lengths(texts[number], encoded.offsets))
-        means = torch.stack([part.mean(0) for part in parts])
-        found.append(torch.nn.functional.normalize(means, dim=1))
-    return found
+def sentence_vectors_of(
+    states: Tensor, batch: RetrievalBatch, articles: ArticleData
+) -> list[Tensor]:
+    """The vectors of each text's sentences: the mean states of its window, sentence by sentence."""
+    texts = list(dict.fromkeys(example.text for example in examples(articles)))
+    edges, sentence_vectors = batch.inputs.mask.cu_seqlens.tolist(), []
+    for rank, number in zip(
+        batch.window_ranks[-len(batch.text_ids) :].tolist(), batch.text_ids.tolist()
+    ):
+        text_states = states[edges[rank] + 1 : edges[rank + 1] - 1]  # without its frame
+        encoded = articles.tokenizer.encode(texts[number], special=False)
+        split_states = text_states.split(count_sentence_tokens(texts[number], encoded.offsets))
+        means = torch.stack([sentence_states.mean(0) for sentence_states in split_states])
+        sentence_vectors.append(torch.nn.functional.normalize(means, dim=1))
+    return sentence_vectors
 
 
 def test_of_a_text_that_is_cut_the_keys_that_are_left_count(tmp_path: Path) -> None:
     train = data(tmp_path, 3, length=60).train
-    _, batch = drawn(replace(train, mix=train.mix._replace(length=20)))
-    lengths, keys = batch.inputs.mask.lengths, batch.keys
-    assert int(keys.lengths.sum()) == sum(lengths)
-    assert int(keys.lengths.min()) > 0
-    assert int(keys.counts.sum()) == len(keys.texts)
-    sizes = keys.lengths[keys.texts].split(keys.counts.tolist())
-    windows = [lengths[place] for place in batch.windows[-len(batch.same) :].tolist()]
-    assert [int(own.sum()) for own in sizes] == windows
-    questions = batch.windows[len(batch.targets) : -len(batch.same)].tolist()
-    assert keys.lengths[keys.questions].tolist() == [lengths[place] for place in questions]
+    _, batch = draw_batch(replace(train, mix=train.mix._replace(max_tokens=20)))
+    lengths, spans = batch.inputs.mask.lengths, batch.spans
+    assert int(spans.lengths.sum()) == sum(lengths)
+    assert int(spans.lengths.min()) > 0
+    assert int(spans.spans_per_text.sum()) == len(spans.text_spans)
+    sizes = spans.lengths[spans.text_spans].split(spans.spans_per_text.tolist())
+    windows = [lengths[rank] for rank in batch.window_ranks[-len(batch.text_ids) :].tolist()]
+    assert [int(text_sizes.sum()) for text_sizes in sizes] == windows
+    questions = batch.window_ranks[len(batch.targets) : -len(batch.text_ids)].tolist()
+    assert spans.lengths[spans.question_spans].tolist() == [lengths[rank] for rank in questions]
 
 
 def test_smooth_targets_lean_to_what_may_be_answered(tmp_path: Path) -> None:
-    own = data(tmp_path)
-    net, (_, batch) = network(own), drawn(own.train)
-    scores, targets = net(batch.inputs).scores, batch.targets
-    parts = []
-    for row, ends in zip(scores, targets):
-        for own_scores, end in zip(row, ends):
-            seen = own_scores > -1e30
-            logs = own_scores[seen].log_softmax(0)
-            place = int(seen[: int(end)].sum())
-            parts.append(-0.8 * logs[place] - 0.2 * logs.mean())
-    found = ReadingLoss(smooth=0.2).parts(net, batch)["spans"]
-    torch.testing.assert_close(found.total / found.targets, torch.stack(parts).mean())
+    articles = data(tmp_path)
+    net, (_, batch) = network(articles), draw_batch(articles.train)
+    logits, targets = net(batch.inputs).logits, batch.targets
+    losses = []
+    for row, ends in zip(logits, targets):
+        for end_logits, end in zip(row, ends):
+            allowed = end_logits > -1e30
+            logs = end_logits[allowed].log_softmax(0)
+            target = int(allowed[: int(end)].sum())
+            losses.append(-0.8 * logs[target] - 0.2 * logs.mean())
+    loss = RetrieveAndReadLoss(smooth=0.2).compute_losses(net, batch)["spans"]
+    torch.testing.assert_close(loss.total / loss.num_targets, torch.stack(losses).mean())
 
 
 def test_a_judged_set_has_every_question_twice_and_all_texts(tmp_path: Path) -> None:
-    own = data(tmp_path)
-    test, asked = own.test, own.files.told("test")
-    right = [one for article in asked for one in article]
-    assert len(test) == 2 * len(right) == 120
-    for one in test.examples[len(right) :]:
-        article = next(a for a in asked if one.text in {two.text for two in a})
-        assert (one.answers, one.start) == ((), -1)
-        mine = [two for two in article if (two.question, two.name) == (one.question, one.name)]
-        assert len(mine) == 1
-        assert mine[0].text != one.text
-    assert test.search is not None
-    parts = [own.files.told(part) for part in ("train", "validation", "test")]
-    every = {one.text for part in parts for article in part for one in article}
-    assert {one.text for one in test.search.texts.examples} == every
-    for question, place in zip(right, test.search.right):
-        assert test.search.texts.examples[place].text == question.text
-    held = {one.text for article in own.files.told("validation") for one in article}
-    assert held
-    assert held.isdisjoint(one.text for one in examples(own))
-    assert (test.targets[: test.first[len(right)]] != IGNORE).all()
+    article_data = data(tmp_path)
+    test, articles = article_data.test, article_data.files.read_split("test")
+    positives = [example for article in articles for example in article]
+    assert len(test) == 2 * len(positives) == 120
+    for example in test.examples[len(positives) :]:
+        article = next(
+            a for a in articles if example.text in {other_example.text for other_example in a}
+        )
+        assert (example.answers, example.start) == ((), -1)
+        originals = [
+            other_example
+            for other_example in article
+            if (other_example.question, other_example.question_id)
+            == (example.question, example.question_id)
+        ]
+        assert len(originals) == 1
+        assert originals[0].text != example.text
+    assert test.retrieval is not None
+    splits = [article_data.files.read_split(split) for split in ("train", "validation", "test")]
+    all_texts = {example.text for split in splits for article in split for example in article}
+    assert {example.text for example in test.retrieval.texts.examples} == all_texts
+    for question, index in zip(positives, test.retrieval.gold_texts):
+        assert test.retrieval.texts.examples[index].text == question.text
+    validation_texts = {
+        example.text
+        for article in article_data.files.read_split("validation")
+        for example in article
+    }
+    assert validation_texts
+    assert validation_texts.isdisjoint(example.text for example in examples(article_data))
+    assert (test.targets[: test.first_window[len(positives)]] != IGNORE).all()
 
 
 def test_recall_is_by_the_nearest_key_and_by_the_whole(tmp_path: Path) -> None:
     """Counted question by question, text by text."""
-    own = data(tmp_path, 3, length=60)
-    net, search = network(own), own.test.search
-    assert search is not None
-    asked, whole = (vectors(net, part) for part in search[:2])
-    keys = key_vectors(net, search.texts)
+    articles = data(tmp_path, 3, length=60)
+    net, retrieval = network(articles), articles.test.retrieval
+    assert retrieval is not None
+    question_vectors, text_vectors = (compute_text_vectors(net, texts) for texts in retrieval[:2])
+    keys = compute_sentence_vectors(net, retrieval.texts)
     assert max(map(len, keys)) > 1
     ranks: dict[str, list[int]] = {"": [], ", whole": []}
-    for question, right in zip(asked, search.right):
-        near = [max(float(key @ question) for key in text) for text in keys]
-        mean = [float(text @ question) for text in whole]
-        for way, scores in (("", near), (", whole", mean)):
+    for question, right in zip(question_vectors, retrieval.gold_texts):
+        best_cosines = [max(float(key @ question) for key in text) for text in keys]
+        mean_cosines = [float(text @ question) for text in text_vectors]
+        for way, scores in (("", best_cosines), (", whole", mean_cosines)):
             ranks[way].append(sum(score > scores[right] for score in scores))
-    found = recalls(net, own.test)
-    for way, each in ranks.items():
-        for most in (1, 5):
-            share = sum(rank < most for rank in each) / len(each)
-            assert found[f"recall@{most}{way}"] == pytest.approx(share)
+    metrics = compute_retrieval_recall(net, articles.test)
+    for way, way_ranks in ranks.items():
+        for top_k in (1, 5):
+            share = sum(rank < top_k for rank in way_ranks) / len(way_ranks)
+            assert metrics[f"recall@{top_k}{way}"] == pytest.approx(share)
     assert ranks[""] != ranks[", whole"]
 
 

@@ -1,4 +1,4 @@
-"""Files of texts: GLUE's quirks, JSON lines, SQuAD, CoNLL; and what is said of a bad file."""
+"""Readers of text files: GLUE, JSON lines, SQuAD, CoNLL; and errors of bad files."""
 
 import gzip
 import json
@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from mnemic.data.text_tasks.conll import read_conll
-from mnemic.data.text_tasks.examples import Asked, Labelled, TextError
-from mnemic.data.text_tasks.files import content, find
-from mnemic.data.text_tasks.labelled import read_labelled
-from mnemic.data.text_tasks.squad import placed, read_squad
+from mnemic.data.text_tasks.examples import LabeledExample, QuestionExample, TextError
+from mnemic.data.text_tasks.files import find_file, read_bytes
+from mnemic.data.text_tasks.labelled import read_labeled
+from mnemic.data.text_tasks.squad import locate_answer, read_squad
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 real = pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the data in {SHARED}")
@@ -30,32 +30,37 @@ def write(path: Path, text: str) -> Path:
 def test_a_table_by_its_header(tmp_path: Path) -> None:
     """A quotation mark is a character; a byte order mark is none."""
     path = write(tmp_path / "a.tsv", '\ufeffQuality\t#1 ID\t#1 String\t#2 String\n1\t7\t"a\tb"\n')
-    assert read_labelled(path, {}, paired=True) == [Labelled('"a', 'b"', "1")]
+    assert read_labeled(path, {}, paired=True) == [LabeledExample('"a', 'b"', "1")]
     path = write(tmp_path / "b.tsv", "label\ttext_a\r\n0\t很好\r\n")
-    assert read_labelled(path, {}, paired=False) == [Labelled("很好", None, "0")]
+    assert read_labeled(path, {}, paired=False) == [LabeledExample("很好", None, "0")]
 
 
 def test_a_table_without_a_header_by_numbers(tmp_path: Path) -> None:
     path = write(tmp_path / "cola.tsv", "gj04\t1\t\tThe doll.\nbc01\t0\t*\tDoll the.\n")
-    found = read_labelled(path, {"text": 4, "label": 2}, paired=False)
-    assert found == [Labelled("The doll.", None, "1"), Labelled("Doll the.", None, "0")]
+    examples = read_labeled(path, {"text": 4, "label": 2}, paired=False)
+    assert examples == [
+        LabeledExample("The doll.", None, "1"),
+        LabeledExample("Doll the.", None, "0"),
+    ]
 
 
 def test_comma_separated_values(tmp_path: Path) -> None:
-    """Here a quotation mark quotes: commas and the ends of lines may stand in a text."""
+    """In CSV a quotation mark quotes: texts may contain commas and newlines."""
     path = write(tmp_path / "a.csv", 'text,label\n"a ""b"", c\nd",1\n\ne,0\n')
-    assert read_labelled(path, {}, paired=False) == [
-        Labelled('a "b", c\nd', None, "1"),
-        Labelled("e", None, "0"),
+    assert read_labeled(path, {}, paired=False) == [
+        LabeledExample('a "b", c\nd', None, "1"),
+        LabeledExample("e", None, "0"),
     ]
     path = write(tmp_path / "b.csv", "1,x,y\n")
-    found = read_labelled(path, {"text": 2, "pair": 3, "label": 1}, paired=True)
-    assert found == [Labelled("x", "y", "1")]
+    examples = read_labeled(path, {"text": 2, "pair": 3, "label": 1}, paired=True)
+    assert examples == [LabeledExample("x", "y", "1")]
 
 
 def test_one_text_of_two_can_be_read_by_its_name(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "sentence1\tsentence2\tlabel\nx\ty\t1\n")
-    assert read_labelled(path, {"text": "sentence2"}, paired=False) == [Labelled("y", None, "1")]
+    assert read_labeled(path, {"text": "sentence2"}, paired=False) == [
+        LabeledExample("y", None, "1")
+    ]
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
@@ -65,14 +70,14 @@ def test_json_lines_plain_and_packed(tmp_path: Path, suffix: str) -> None:
     pack: Any = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[suffix]
     path = tmp_path / f"a.jsonl{suffix}"
     path.write_bytes(pack(raw))
-    assert read_labelled(path, {}, paired=False) == [
-        Labelled("gut \u2028 so", None, "1"),
-        Labelled("", None, "2"),
+    assert read_labeled(path, {}, paired=False) == [
+        LabeledExample("gut \u2028 so", None, "1"),
+        LabeledExample("", None, "2"),
     ]
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "columns", "said"),
+    ("name", "content", "columns", "message"),
     [
         ("a.tsv", "sentence\tlabel\nx\t1\ny\n", {}, r"a\.tsv, line 3: 1 columns, but .* has 2"),
         ("a.tsv", "sentence\tlable\nx\t1\n", {}, r"line 2: no column for the label .*Name it with"),
@@ -100,41 +105,41 @@ def test_json_lines_plain_and_packed(tmp_path: Path, suffix: str) -> None:
     ],
 )
 def test_a_bad_table_is_named_with_its_line(
-    tmp_path: Path, name: str, content: str, columns: dict[str, Any], said: str
+    tmp_path: Path, name: str, content: str, columns: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(TextError, match=said):
-        read_labelled(write(tmp_path / name, content), columns, paired=False)
+    with pytest.raises(TextError, match=message):
+        read_labeled(write(tmp_path / name, content), columns, paired=False)
 
 
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_bytes(b"sentence\tlabel\nok\t1\n\xff\xfe\t0\n")
     with pytest.raises(TextError, match=r"a\.tsv, line 3: not utf-8"):
-        read_labelled(tmp_path / "a.tsv", {}, paired=False)
+        read_labeled(tmp_path / "a.tsv", {}, paired=False)
     (tmp_path / "a.jsonl.gz").write_bytes(b"no gzip at all")
     with pytest.raises(TextError, match=r"a\.jsonl\.gz cannot be unpacked after line 0"):
-        read_labelled(tmp_path / "a.jsonl.gz", {}, paired=False)
-    whole = gzip.compress(b'{"text": "x", "label": 1}\n' * 9000)
-    (tmp_path / "a.jsonl.gz").write_bytes(whole[:40] + b"\xff" * 30 + whole[70:])
+        read_labeled(tmp_path / "a.jsonl.gz", {}, paired=False)
+    compressed = gzip.compress(b'{"text": "x", "label": 1}\n' * 9000)
+    (tmp_path / "a.jsonl.gz").write_bytes(compressed[:40] + b"\xff" * 30 + compressed[70:])
     with pytest.raises(TextError, match="cannot be unpacked"):
-        read_labelled(tmp_path / "a.jsonl.gz", {}, paired=False)
+        read_labeled(tmp_path / "a.jsonl.gz", {}, paired=False)
     with pytest.raises(TextError, match="cannot be unpacked"):
-        content(tmp_path / "a.jsonl.gz")
-    (tmp_path / "a.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+        read_bytes(tmp_path / "a.jsonl.gz")
+    (tmp_path / "a.jsonl.gz").write_bytes(compressed[: len(compressed) // 2])
     with pytest.raises(TextError, match="cannot be unpacked"):
-        read_labelled(tmp_path / "a.jsonl.gz", {}, paired=False)
+        read_labeled(tmp_path / "a.jsonl.gz", {}, paired=False)
 
 
 def test_files_are_found_by_how_they_begin(tmp_path: Path) -> None:
     for name in ("train.tsv", "dev.jsonl.gz", "dev-small.tsv"):
         write(tmp_path / name, "")
-    assert find(str(tmp_path), "train").name == "train.tsv"
-    assert find(str(tmp_path), "dev.jsonl.gz").name == "dev.jsonl.gz"
+    assert find_file(str(tmp_path), "train").name == "train.tsv"
+    assert find_file(str(tmp_path), "dev.jsonl.gz").name == "dev.jsonl.gz"
     with pytest.raises(TextError, match=r"more than one file .* \(there: dev-small.tsv, dev.jsonl"):
-        find(str(tmp_path), "dev")
+        find_file(str(tmp_path), "dev")
     with pytest.raises(TextError, match=r"no file named 'test' .* such as --set data\.tested=dev"):
-        find(str(tmp_path), "test")
+        find_file(str(tmp_path), "test")
     with pytest.raises(TextError, match="no folder"):
-        find(str(tmp_path / "nowhere"), "test")
+        find_file(str(tmp_path / "nowhere"), "test")
 
 
 # SQuAD -----------------------------------------------------------------------------------------
@@ -143,29 +148,29 @@ def test_files_are_found_by_how_they_begin(tmp_path: Path) -> None:
 def squad(
     folder: Path, *questions: dict[str, Any], text: str = "Rome is in Italy, not Rome."
 ) -> Path:
-    whole = {"data": [{"paragraphs": [{"context": text, "qas": list(questions)}]}]}
-    return write(folder / "train.json", json.dumps(whole))
+    content = {"data": [{"paragraphs": [{"context": text, "qas": list(questions)}]}]}
+    return write(folder / "train.json", json.dumps(content))
 
 
 def test_questions_with_and_without_answers(tmp_path: Path) -> None:
-    told = {"id": "1", "question": "Where?", "answers": [{"text": "Italy", "answer_start": 11}]}
-    none = {"id": "2", "question": "Who?", "answers": [], "is_impossible": True}
-    odd = told | {"id": "3", "is_impossible": True}
-    found = read_squad(squad(tmp_path, told, none, odd))
+    answered = {"id": "1", "question": "Where?", "answers": [{"text": "Italy", "answer_start": 11}]}
+    unanswerable = {"id": "2", "question": "Who?", "answers": [], "is_impossible": True}
+    odd = answered | {"id": "3", "is_impossible": True}
+    examples = read_squad(squad(tmp_path, answered, unanswerable, odd))
     text = "Rome is in Italy, not Rome."
-    assert found[0] == Asked("Where?", text, ("Italy",), 11, "1")
-    assert [own.answers for own in found[1:]] == [(), ()]
-    assert [own.start for own in found[1:]] == [-1, -1]
+    assert examples[0] == QuestionExample("Where?", text, ("Italy",), 11, "1")
+    assert [example.answers for example in examples[1:]] == [(), ()]
+    assert [example.start for example in examples[1:]] == [-1, -1]
 
 
 def test_an_answer_that_is_off_by_a_little_is_found(tmp_path: Path) -> None:
-    assert placed("Rome is not Rome", "Rome", 10) == 12
-    assert placed("Rome is not Rome", "Rome", 3) == 0
-    assert placed("Rome is not Rome", "Oslo", 3) == -1
-    assert placed("Rome", "Rome", -4) == 0
-    lost = {"id": "7", "question": "?", "answers": [{"text": "Oslo", "answer_start": 0}]}
+    assert locate_answer("Rome is not Rome", "Rome", 10) == 12
+    assert locate_answer("Rome is not Rome", "Rome", 3) == 0
+    assert locate_answer("Rome is not Rome", "Oslo", 3) == -1
+    assert locate_answer("Rome", "Rome", -4) == 0
+    question = {"id": "7", "question": "?", "answers": [{"text": "Oslo", "answer_start": 0}]}
     with pytest.raises(TextError, match=r"train\.json, question 7: the answer 'Oslo' is not in"):
-        read_squad(squad(tmp_path, lost))
+        read_squad(squad(tmp_path, question))
 
 
 def test_a_file_that_is_not_squad(tmp_path: Path) -> None:
@@ -187,14 +192,14 @@ def test_sentences_of_words_and_tags(tmp_path: Path) -> None:
     path = write(tmp_path / "a.conll", "-DOCSTART- O\n\nNew NNP B-x\nYork\tI-x\n\n\n#\tO")
     first, second = read_conll(path)
     assert first.text == "New York"
-    assert [first.text[a:b] for a, b in first.words] == ["New", "York"]
+    assert [first.text[a:b] for a, b in first.word_spans] == ["New", "York"]
     assert first.tags == ("B-x", "I-x")
     assert second.text == "#"
 
 
 def test_numbered_words_lose_their_digit(tmp_path: Path) -> None:
     path = write(tmp_path / "a", "科0\tO\n5\tO\n30\tO\n")
-    assert read_conll(path, numbered=True)[0].text == "科 5 3"
+    assert read_conll(path, strip_digits=True)[0].text == "科 5 3"
     assert read_conll(path)[0].text == "科0 5 30"
 
 
@@ -221,22 +226,22 @@ def test_a_bad_tag_is_named_with_its_line(tmp_path: Path, line: str) -> None:
 def test_glue(task: str, paired: bool, columns: dict[str, Any], counts: tuple[int, int]) -> None:
     """As many as the data's own page says."""
     folder = SHARED / "glue" / task
-    parts = [read_labelled(folder / f"{p}.tsv", columns, paired=paired) for p in ("train", "dev")]
-    assert tuple(map(len, parts)) == counts
-    labels = {own.label for part in parts for own in part}
-    assert all(0 <= float(one) <= 5 for one in labels) if task == "STS-B" else len(labels) == 2
+    splits = [read_labeled(folder / f"{p}.tsv", columns, paired=paired) for p in ("train", "dev")]
+    assert tuple(map(len, splits)) == counts
+    labels = {example.label for examples in splits for example in examples}
+    assert all(0 <= float(label) <= 5 for label in labels) if task == "STS-B" else len(labels) == 2
 
 
 @real
 def test_other_real_files() -> None:
-    chinese = read_labelled(SHARED / "zh/chnsenticorp/test.tsv", {}, paired=False)
-    assert Counter(own.label for own in chinese) == {"0": 592, "1": 608}
-    assert len(read_labelled(SHARED / "imdb/test.jsonl.gz", {}, paired=False)) == 25000
+    chinese = read_labeled(SHARED / "zh/chnsenticorp/test.tsv", {}, paired=False)
+    assert Counter(example.label for example in chinese) == {"0": 592, "1": 608}
+    assert len(read_labeled(SHARED / "imdb/test.jsonl.gz", {}, paired=False)) == 25000
     dev = read_squad(SHARED / "squad/dev-v1.1.json.gz")
     assert len(dev) == 10570
-    assert all(own.text.startswith(own.answers[0], own.start) for own in dev)
+    assert all(example.text.startswith(example.answers[0], example.start) for example in dev)
     assert len(read_squad(SHARED / "zh/cmrc2018/cmrc2018_dev.json")) == 3219
     assert len(read_conll(SHARED / "wnut17/wnut17train.conll")) == 3394
-    weibo = read_conll(SHARED / "zh/weibo_ner/weiboNER_2nd_conll.test", numbered=True)
+    weibo = read_conll(SHARED / "zh/weibo_ner/weiboNER_2nd_conll.test", strip_digits=True)
     assert len(weibo) == 270
     assert {len(word) for word in weibo[0].text.split()} == {1}

@@ -158,11 +158,11 @@ def test_the_weights_are_the_evidence(fused: bool) -> None:
     mask = torch.rand(2, 4, 3, 6, generator=torch.Generator().manual_seed(3)) < 0.5
     mask[0, :, 1] = False  # a query that sees nothing
     mask[1, 2, 0] = False  # one head of a query that does
-    weights = attention.weights(x, context, mask)
+    weights = attention.attention_weights(x, context, mask)
     assert weights.shape == (2, 4, 3, 6)
     assert (weights[~mask] == 0).all()
     torch.testing.assert_close(weights.sum(-1), mask.any(-1).float())
-    mixed = attention.project.join(weights @ attention.keep(context).values)
+    mixed = attention.project.merge_heads(weights @ attention.project_key_values(context).values)
     mixed = mixed * mask.any(-1).any(1).unsqueeze(-1)
     torch.testing.assert_close(attention(x, context, mask), mixed)
 
@@ -173,7 +173,7 @@ def test_a_query_like_key_three_looks_at_position_three() -> None:
         attention.project.query.weight.copy_(9 * torch.eye(8))
         attention.project.key.weight.copy_(torch.eye(8))
     context = torch.eye(8)[None]
-    weights = attention.weights(context[:, 3:4], context, all_of(1, 8))
+    weights = attention.attention_weights(context[:, 3:4], context, all_of(1, 8))
     assert weights.argmax() == 3
     assert weights.max() > 0.7
 
@@ -205,8 +205,8 @@ def test_an_empty_context_is_survived(fused: bool) -> None:
 
 def test_keeping_first_and_mixing_later_is_forward() -> None:
     attention, x, context = make("full"), rows(2, 5), rows(2, 7)
-    kept = attention.keep(context)
-    assert torch.equal(attention.mix(x, kept, all_of(5, 7)), attention(x, context, all_of(5, 7)))
+    kept = attention.project_key_values(context)
+    assert torch.equal(attention.attend(x, kept, all_of(5, 7)), attention(x, context, all_of(5, 7)))
 
 
 @pytest.mark.parametrize("fused", [True, False])

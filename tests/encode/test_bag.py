@@ -14,7 +14,7 @@ def test_counting_words_equals_looking_them_up(position: bool) -> None:
     encode = Bag(5, 20, tables=3, longest=8, position=position).double()
     tokens = torch.randint(20, (7, 6))
     mask = torch.rand(7, 6) < 0.7
-    counted, looked_up = encode.counted(tokens, mask), encode.looked_up(tokens, mask)
+    counted, looked_up = encode.sum_by_counts(tokens, mask), encode.sum_by_lookup(tokens, mask)
     assert counted.shape == (7, 3, 5)
     torch.testing.assert_close(counted, looked_up)
     weights = torch.randn(7, 3, 5, dtype=torch.float64)
@@ -28,8 +28,8 @@ def test_large_vocabularies_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> No
     encode = Bag(5, 20, longest=8)
     tokens, mask = torch.randint(20, (7, 6)), torch.ones(7, 6, dtype=torch.bool)
     small = encode(tokens, mask)
-    monkeypatch.setattr(bag, "DENSE", 19)
-    monkeypatch.setattr(encode, "counted", None)
+    monkeypatch.setattr(bag, "MAX_DENSE_VOCAB", 19)
+    monkeypatch.setattr(encode, "sum_by_counts", None)
     torch.testing.assert_close(encode(tokens, mask), small)
 
 

@@ -14,15 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from mnemic.encode import (
-    ATTENTIONS,
-    DECODERS,
-    EMBEDDINGS,
-    ENCODERS,
-    POSITIONS,
-    RECURRENTS,
-    STACKS,
-)
+from mnemic.encode import ATTENTIONS, DECODERS, EMBEDDINGS, ENCODERS, POSITIONS, RECURRENTS, STACKS
 from mnemic.recipe import build
 
 D, VOCAB, N = 16, 30, 6
@@ -248,9 +240,7 @@ def test_many_at_once(case: str, shared: bool) -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @EVERY
 @BOTH
-def test_a_gpu_gives_the_same_numbers(
-    case: str, fused: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gpu_gives_the_same_numbers(case: str, fused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """States and gradients; with a row of padding, and without tensor-core rounding."""
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
     tokens = text(4, N)
@@ -288,11 +278,7 @@ def test_many_at_once_drop_out_differently() -> None:
     spec = {
         "kind": "transformer",
         "embeddings": {"kind": "sum", "dropout": 0.5},
-        "stack": {
-            "kind": "encoder",
-            "dropout": 0.5,
-            "attention": {"kind": "full", "fused": False, "dropout": 0.5},
-        },
+        "stack": {"kind": "encoder", "dropout": 0.5, "attention": {"kind": "full", "fused": False, "dropout": 0.5}},
     }
     encoder, tokens = build(ENCODERS, spec, width=D, vocab=VOCAB), text(2, N)
     weights, _ = stack_module_state([encoder, encoder])

@@ -34,9 +34,7 @@ def test_sinusoids_are_the_papers_formula() -> None:
             assert found[place, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("start", "positions"), [(0, None), (3, None), (0, TOKENS), (0, TOKENS - 4)]
-)
+@pytest.mark.parametrize(("start", "positions"), [(0, None), (3, None), (0, TOKENS), (0, TOKENS - 4)])
 def test_past_the_learned_positions(start: int, positions: Tensor | None) -> None:
     learned = build(POSITIONS, {"kind": "learned", "length": 7}, width=6)
     assert learned(TOKENS, start=2).shape == (5, 6)

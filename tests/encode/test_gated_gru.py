@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import vmap
 
-from mnemic.encode.gated_gru import few, has_triton, relay, scan, scan_at_once, scan_plainly
+from mnemic.encode.gated_gru import can_relay, has_triton, relay_gru, scan_gru, scan_stepwise, scan_with_kernel
 from mnemic.encode.recurrent import GRU
 
 D = 5
@@ -45,7 +45,7 @@ def test_an_open_gate_is_torchs_gru() -> None:
         }
     )
     states, end = theirs(given.flatten(2), start.unsqueeze(0))
-    found, last = scan(given, torch.ones(3, 4), weight, bias, start)
+    found, last = scan_gru(given, torch.ones(3, 4), weight, bias, start)
     torch.testing.assert_close(found, states)
     torch.testing.assert_close(last, end[0])
 
@@ -55,7 +55,7 @@ def test_an_open_gate_is_torchs_gru() -> None:
 def test_equals_the_equations(parts: int, backward: bool) -> None:
     """Row by row and gate by gate."""
     given, gate, weight, bias, start = scanned(parts=parts)
-    states, last = scan(given, gate, weight, bias, start, backward=backward)
+    states, last = scan_gru(given, gate, weight, bias, start, backward=backward)
     for row in range(3):
         h = start[row]
         for n in reversed(range(4)) if backward else range(4):
@@ -73,18 +73,18 @@ def test_equals_the_equations(parts: int, backward: bool) -> None:
 @PARTS
 def test_a_shut_gate_leaves_the_state_bit_for_bit(parts: int) -> None:
     given, gate, weight, bias, start = scanned(parts=parts)
-    states, last = scan(given * 100, gate, weight, bias, start)
+    states, last = scan_gru(given * 100, gate, weight, bias, start)
     assert torch.equal(states[1], start[1].expand(4, D))
     assert torch.equal(last[1], start[1])
 
 
 def test_no_steps_and_no_bias() -> None:
     given, gate, weight, bias, start = scanned()
-    states, last = scan(given[:, :0], gate[:, :0], weight, bias, start)
+    states, last = scan_gru(given[:, :0], gate[:, :0], weight, bias, start)
     assert states.shape == (3, 0, D)
     assert torch.equal(last, start)
     for found, wanted in zip(
-        scan(given, gate, weight, None, start), scan(given, gate, weight, bias * 0, start)
+        scan_gru(given, gate, weight, None, start), scan_gru(given, gate, weight, bias * 0, start)
     ):
         torch.testing.assert_close(found, wanted)
 
@@ -92,9 +92,9 @@ def test_no_steps_and_no_bias() -> None:
 @PARTS
 def test_many_runs_scan_as_each_alone(parts: int) -> None:
     taken = scanned(2, parts=parts)
-    states, last = vmap(scan)(*taken)
+    states, last = vmap(scan_gru)(*taken)
     for run in range(2):
-        alone = scan(*(part[run] for part in taken))
+        alone = scan_gru(*(part[run] for part in taken))
         torch.testing.assert_close(states[run], alone[0])
         torch.testing.assert_close(last[run], alone[1])
 
@@ -126,14 +126,12 @@ def same(found: tuple[Tensor, ...], wanted: tuple[Tensor, ...]) -> None:
 @BOTH_WAYS
 @PARTS
 @pytest.mark.parametrize("width", [20, 70])
-def test_the_kernels_give_the_same_numbers_and_gradients(
-    width: int, parts: int, backward: bool
-) -> None:
+def test_the_kernels_give_the_same_numbers_and_gradients(width: int, parts: int, backward: bool) -> None:
     """More rows than a program takes, and more steps in all than one product's piece."""
     taken = on_device(scanned(2, parts=parts, batch=35, width=width))
     turned = torch.randn(2, 35, width, 4).to(taken[0])  # whose gradient is not contiguous
     found = []
-    for function in (scan_plainly, scan_at_once):
+    for function in (scan_stepwise, scan_with_kernel):
         states, last = vmap(lambda *own, run=function: run(*own, backward=backward))(*taken)
         loss = (states.mT * turned).sum() + last.square().sum()
         found.append((states, last, *torch.autograd.grad(loss, taken)))
@@ -150,10 +148,8 @@ def test_the_kernels_take_what_runs_share_and_what_is_strided() -> None:
     given, start = given[0].mT.contiguous().mT, start[0]
     axes = (None, 0, 0, None)
     found = []
-    for function in (scan_plainly, scan_at_once):
-        states, _ = vmap(lambda g, o, w, s, run=function: run(g, o, w, None, s), axes)(
-            given, gate, weight, start
-        )
+    for function in (scan_stepwise, scan_with_kernel):
+        states, _ = vmap(lambda g, o, w, s, run=function: run(g, o, w, None, s), axes)(given, gate, weight, start)
         slopes = torch.autograd.grad(states.square().sum(), (given, gate, weight, start))
         alone = function(given, gate[0], weight[0], None, start)
         with torch.no_grad():
@@ -170,8 +166,8 @@ def test_few_rows_are_relayed_to_the_same_numbers(width: int, backward: bool) ->
     taken = on_device(scanned(batch=3, steps=700, width=width))
     taken[1] = (taken[1] > 0.3).float()
     with torch.no_grad():
-        states, last = relay(*taken, backward=backward)
-        exact = scan_plainly(*(part.double() for part in taken), backward=backward)
+        states, last = relay_gru(*taken, backward=backward)
+        exact = scan_stepwise(*(part.double() for part in taken), backward=backward)
     same((states.double(), last.double()), exact)
     assert torch.equal(states[1], taken[4][1].expand_as(states[1]))
 
@@ -179,12 +175,12 @@ def test_few_rows_are_relayed_to_the_same_numbers(width: int, backward: bool) ->
 @ON_GPU
 def test_a_state_that_is_no_number_is_told_on_and_nothing_waits_for_ever() -> None:
     taken = on_device(scanned(batch=3, width=256))
-    from mnemic.kernels.gru_relay import UNSEEN
+    from mnemic.kernels.gru_relay import NOT_STORED
 
     with torch.no_grad():
         taken[1] = (taken[1] > 0.3).float()
-        taken[4].view(torch.int32)[0] = UNSEEN
-        states, _ = relay(*taken)
+        taken[4].view(torch.int32)[0] = NOT_STORED
+        states, _ = relay_gru(*taken)
     assert states[0].isnan().all()
     assert states[1:].isfinite().all()
 
@@ -194,20 +190,20 @@ def test_a_state_that_is_no_number_is_told_on_and_nothing_waits_for_ever() -> No
 def test_the_most_rows_that_are_few_all_run_at_once(width: int) -> None:
     """On several streams, too, and recorded as a graph."""
     with torch.no_grad():
-        rows = max(b for b in range(1, 99) if few(torch.empty(b, 1, width, device="cuda")))
+        rows = max(b for b in range(1, 99) if can_relay(torch.empty(b, 1, width, device="cuda")))
         taken = on_device(scanned(batch=rows, steps=50, width=width))
         taken[1] = torch.ones_like(taken[1])
-        exact = scan_plainly(*(part.double() for part in taken))[0].float()
+        exact = scan_stepwise(*(part.double() for part in taken))[0].float()
         streams = [torch.cuda.Stream() for _ in range(8)]
         torch.cuda.synchronize()
         found = []
         for stream in streams:
             with torch.cuda.stream(stream):
-                found += [relay(*taken)[0] for _ in range(5)]
+                found += [relay_gru(*taken)[0] for _ in range(5)]
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            recorded, _ = relay(*taken)
+            recorded, _ = relay_gru(*taken)
         graph.replay()
         graph.replay()
         torch.cuda.synchronize()
@@ -220,14 +216,14 @@ def test_a_gru_gives_the_same_whether_rows_are_few_or_many() -> None:
     network = GRU(256, directions="sum").cuda()
     x, mask = torch.randn(40, 9, 256).cuda(), (torch.rand(40, 9) < 0.7).cuda()
     with torch.no_grad():
-        assert few(x[:2])
-        assert not few(x)
+        assert can_relay(x[:2])
+        assert not can_relay(x)
         many, one = network(x, mask), network(x[:2], mask[:2])
-    assert not few(x[:2])  # where gradients may be asked for
+    assert not can_relay(x[:2])  # where gradients may be asked for
     torch.testing.assert_close(one.states, many.states[:2], atol=2e-3, rtol=2e-3)  # TF32 there
     torch.testing.assert_close(one.last, many.last[:2], atol=2e-3, rtol=2e-3)
 
 
 @torch.no_grad()
 def test_on_a_cpu_no_rows_are_few() -> None:
-    assert not few(torch.randn(1, 9, 256))
+    assert not can_relay(torch.randn(1, 9, 256))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mnemic.encode import Pretrained, TransformerEncoder, encode_ragged, load_encoder, save_encoder
 from mnemic.encode.huggingface.families import FAMILIES
-from mnemic.encode.huggingface.shape import encoder_of, shape_of
+from mnemic.encode.huggingface.shape import build_encoder, shape_of_encoder
 
 __all__ = ["quiet"]  # a fixture
 
@@ -51,7 +51,7 @@ def test_what_they_wrote_gives_the_same_states(kind: str, tmp_path: Path) -> Non
     assert loaded.family == kind.split()[0]
     assert not loaded.unused
     assert not loaded.encoder.training
-    check_same(model, loaded.encoder, shape_of(loaded.encoder).segments == 2)
+    check_same(model, loaded.encoder, shape_of_encoder(loaded.encoder).segments == 2)
 
 
 @EVERY
@@ -59,9 +59,7 @@ def test_the_way_back_is_the_same_file(kind: str, tmp_path: Path) -> None:
     """But for the rows of RoBERTa's table before its first position, which no text uses."""
     model = theirs(kind)
     save_encoder(tmp_path / "again", load_encoder(folder_of(model, tmp_path / "model")))
-    before, after = (
-        load_file(tmp_path / name / "model.safetensors") for name in ("model", "again")
-    )
+    before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("model", "again"))
     assert before.keys() == after.keys()
     for name, weight in before.items():
         first = 2 if kind == "roberta" and "position_embeddings" in name else 0
@@ -75,14 +73,14 @@ def test_the_way_back_is_the_same_file(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", OURS)
 def test_what_we_wrote_gives_the_same_states(kind: str, tmp_path: Path) -> None:
-    encoder = stir(encoder_of(OURS[kind]))
-    assert shape_of(encoder) == OURS[kind]
+    encoder = stir(build_encoder(OURS[kind]))
+    assert shape_of_encoder(encoder) == OURS[kind]
     save_encoder(tmp_path / "ours", Pretrained(encoder, family=kind))
     model = transformers.AutoModel.from_pretrained(tmp_path / "ours").eval()
     assert type(model).__name__ == FAMILIES[kind].architecture
     check_same(model, encoder, OURS[kind].segments == 2)
     again = load_encoder(tmp_path / "ours").encoder
-    assert shape_of(again) == OURS[kind]
+    assert shape_of_encoder(again) == OURS[kind]
     check_same(model, again, OURS[kind].segments == 2)
 
 

@@ -11,8 +11,8 @@ import transformers
 from huggingface_models import OURS, SHAPE, folder_of, quiet, theirs
 
 from mnemic.encode import Pretrained, TransformerEncoder, load_encoder, save_encoder
-from mnemic.encode.huggingface.shape import encoder_of
-from mnemic.text import load_subwords
+from mnemic.encode.huggingface.shape import build_encoder
+from mnemic.text import load_subword_tokenizer
 
 __all__ = ["quiet"]  # a fixture
 
@@ -67,15 +67,13 @@ def test_folders_that_cannot_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("encoder", "family", "message"),
     [
-        (encoder_of(OURS["albert"]), "bert", "bert has no factorised embeddings, shared layers"),
-        (encoder_of(OURS["bert"]), "albert", "albert has no embeddings of the full width"),
-        (encoder_of(OURS["bert"]), "distilbert", "no segments, epsilon of 1e-05"),
-        (encoder_of(OURS["bert"]), "gpt2", "no family 'gpt2'; mnemic writes bert"),
+        (build_encoder(OURS["albert"]), "bert", "bert has no factorised embeddings, shared layers"),
+        (build_encoder(OURS["bert"]), "albert", "albert has no embeddings of the full width"),
+        (build_encoder(OURS["bert"]), "distilbert", "no segments, epsilon of 1e-05"),
+        (build_encoder(OURS["bert"]), "gpt2", "no family 'gpt2'; mnemic writes bert"),
         (TransformerEncoder(8, 9, stack={"kind": "encoder", "norm": "pre"}), "bert", "'pre'"),
         (
-            TransformerEncoder(
-                8, 9, embeddings={"kind": "sum", "positions": {"kind": "sinusoidal"}}
-            ),
+            TransformerEncoder(8, 9, embeddings={"kind": "sum", "positions": {"kind": "sinusoidal"}}),
             "bert",
             "its positions are not learned",
         ),
@@ -92,10 +90,10 @@ def test_an_encoder_that_no_family_holds(
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(ValueError, match="is there and not empty; give the name of a new folder"):
-        save_encoder(tmp_path, Pretrained(encoder_of(SHAPE)))
+        save_encoder(tmp_path, Pretrained(build_encoder(SHAPE)))
     shutil.rmtree(tmp_path)
     tmp_path.mkdir()
-    save_encoder(tmp_path, Pretrained(encoder_of(SHAPE)))
+    save_encoder(tmp_path, Pretrained(build_encoder(SHAPE)))
     assert {path.name for path in tmp_path.iterdir()} == {"config.json", "model.safetensors"}
 
 
@@ -117,10 +115,10 @@ def byte_level() -> tokenizers.Tokenizer:
 def test_tokens_of_a_byte_level_tokenizer(tmp_path: Path) -> None:
     """Ids and offsets as theirs, single and paired; after the way out, too."""
     byte_level().save(str(tmp_path / "tokenizer.json"))
-    own = load_subwords(tmp_path)
+    own = load_subword_tokenizer(tmp_path)
     assert own is not None
     shape = OURS["roberta"]._replace(vocab=len(own))
-    save_encoder(tmp_path / "out", Pretrained(encoder_of(shape), own, "roberta"))
+    save_encoder(tmp_path / "out", Pretrained(build_encoder(shape), own, "roberta"))
     other = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"))
     again = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
     assert (again.pad_token, again.mask_token, again.model_max_length) == ("<pad>", "<mask>", 24)
@@ -150,9 +148,9 @@ def test_folders_with_other_tokenizers(tmp_path: Path) -> None:
 def test_a_vocabulary_with_case(tmp_path: Path) -> None:
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "A", "a", "##b"]
     (tmp_path / "vocab.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
-    lower = load_subwords(tmp_path)
+    lower = load_subword_tokenizer(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}', encoding="utf-8")
-    cased = load_subwords(tmp_path)
+    cased = load_subword_tokenizer(tmp_path)
     assert lower is not None
     assert cased is not None
     assert lower.encode("Ab", special=False).tokens == ["a", "##b"]

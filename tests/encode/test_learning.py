@@ -5,13 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode import (
-    CausalEncoder,
-    DecoderStack,
-    Embeddings,
-    RecurrentEncoder,
-    TransformerEncoder,
-)
+from mnemic.encode import CausalEncoder, DecoderStack, Embeddings, RecurrentEncoder, TransformerEncoder
 
 
 def all_of(tokens: Tensor) -> Tensor:
@@ -41,7 +35,7 @@ def test_a_tiny_language_model_learns_sixteen_examples() -> None:
     train([encoder, head], loss, steps=100, rate=0.01)
     said, cache = texts[:, :1], None
     for _ in range(7):
-        decoded = encoder.carry(said[:, -1:], all_of(said[:, -1:]), cache)
+        decoded = encoder.encode_with_state(said[:, -1:], all_of(said[:, -1:]), cache)
         said, cache = torch.cat([said, head(decoded.states).argmax(-1)], 1), decoded.cache
     assert torch.equal(said, texts)
 
@@ -80,7 +74,7 @@ def test_a_tiny_translator_learns_to_turn_texts_round() -> None:
     def scores(given: Tensor) -> Tensor:
         x = words(given, all_of(given))
         states = encoder(source, all_of(source))
-        return head(decoder(x, all_of(x), decoder.empty(x, states, all_of(source))).states)
+        return head(decoder(x, all_of(x), decoder.empty_cache(x, states, all_of(source))).states)
 
     def loss() -> Tensor:
         return nn.functional.cross_entropy(scores(begun).flatten(0, 1), target.flatten())
@@ -101,7 +95,7 @@ def test_a_tiny_lstm_learns_to_remember() -> None:
     head = nn.Linear(32, 8)
 
     def scores() -> Tensor:
-        return head(encoder.carry(tokens, all_of(tokens)).last)
+        return head(encoder.encode_with_state(tokens, all_of(tokens)).last)
 
     def loss() -> Tensor:
         return nn.functional.cross_entropy(scores(), tokens[:, 0])

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from mnemic.encode.attention import FullAttention, MaskedAttention
-from mnemic.encode.masked_layer import MaskedLayer, places_of
+from mnemic.encode.masked_layer import MaskedLayer, find_masked_positions
 from mnemic.recipe import ConfigError, build
 
 D, HEADS = 16, 4
@@ -27,11 +27,11 @@ def real(rows: list[str]) -> Tensor:
 
 def asked(attention: MaskedAttention, states: Tensor, rows: list[str]) -> Tensor:
     """What comes out at the masked positions, put back where they stand: b n d."""
-    places = places_of(some(rows))
-    visible = real(rows)[:, None, None] & places.real[:, None, :, None]
-    found = attention(places.take(states), states, visible, places.columns)
+    places = find_masked_positions(some(rows))
+    visible = real(rows)[:, None, None] & places.is_real[:, None, :, None]
+    found = attention(places.gather_rows(states), states, visible, places.columns)
     out = torch.zeros_like(states)
-    for row, column in places.real.nonzero().tolist():
+    for row, column in places.is_real.nonzero().tolist():
         out[row, places.columns[row, column]] = found[row, column]
     return out
 
@@ -80,9 +80,9 @@ def test_the_position_itself_is_not_looked_at(keys: str) -> None:
     """Its own value changes, the query stays: nothing changes but for a lone one."""
     attention, states = make(keys), torch.randn(1, 6, D)
     rows = ["x?x?xx"]
-    places = places_of(some(rows))
+    places = find_masked_positions(some(rows))
     visible = real(rows)[:, None, None]
-    query, other = places.take(states), states.clone()
+    query, other = places.gather_rows(states), states.clone()
     other[0, 1] += 1.0
     before = attention(query, states, visible, places.columns)
     after = attention(query, other, visible, places.columns)
@@ -118,9 +118,9 @@ def test_a_row_without_a_masked_position_asks_nothing(keys: str) -> None:
 
 
 def test_places() -> None:
-    places = places_of(some(["x??x", "?...", "...."]))
+    places = find_masked_positions(some(["x??x", "?...", "...."]))
     assert places.columns.tolist() == [[1, 2], [0, -1], [-1, -1]]
-    taken = places.take(torch.arange(12).view(3, 4))
+    taken = places.gather_rows(torch.arange(12).view(3, 4))
     assert taken.tolist() == [[1, 2], [4, 0], [0, 0]]
 
 
@@ -134,8 +134,8 @@ def test_the_layer_with_all_keys_is_a_block_of_an_encoder() -> None:
     block.around_feed = layer.around_feed
     states, rows = torch.randn(2, 6, D), ["x?x??x", "?x...."]
     whole = block(states, real(rows)[:, None, None])
-    places = places_of(some(rows))
-    torch.testing.assert_close(layer(states, real(rows), places), places.take(whole))
+    places = find_masked_positions(some(rows))
+    torch.testing.assert_close(layer(states, real(rows), places), places.gather_rows(whole))
 
 
 def test_a_tiny_model_learns_the_hidden_word() -> None:
@@ -156,7 +156,7 @@ def test_a_tiny_model_learns_the_hidden_word() -> None:
         hidden = torch.zeros(64, 6, dtype=torch.bool)
         hidden[rows, column] = True
         states = words[shown] + spots
-        scores = out(layer(states, torch.ones(64, 6, dtype=torch.bool), places_of(hidden)))[:, 0]
+        scores = out(layer(states, torch.ones(64, 6, dtype=torch.bool), find_masked_positions(hidden)))[:, 0]
         loss = torch.nn.functional.cross_entropy(scores, target)
         optimiser.zero_grad()
         loss.backward()

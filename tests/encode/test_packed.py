@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mnemic.encode import Packed, TransformerEncoder, encode_ragged
+from mnemic.encode import PackedMask, TransformerEncoder, encode_ragged
 from mnemic.encode import packed as kernels
-from mnemic.encode.packed import alike, attend, places_of, plan
-from mnemic.encode.packed import padded as padded_attention
-from mnemic.encode.stack import Context
+from mnemic.encode.packed import attend_packed, find_true_positions, group_by_length, group_similar_lengths
+from mnemic.encode.packed import attend_padded as padded_attention
+from mnemic.encode.stack import StackContext
 
 D, VOCAB = 16, 30
 LENGTHS = [5, 9, 1, 5, 0, 12, 9, 2]
@@ -48,7 +48,7 @@ def padded(rows: list[list[int]]) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("fused", [True, False])
 def test_each_text_gets_what_it_would_get_alone(together: int, fused: bool) -> None:
     encoder = make(attention={"kind": "full", "fused": fused})
-    for text, states in zip(texts(), encode_ragged(encoder, texts(), together=together)):
+    for text, states in zip(texts(), encode_ragged(encoder, texts(), max_tokens=together)):
         assert states.shape == (len(text), D)
         if text:
             torch.testing.assert_close(states, alone(encoder, text), atol=1e-5, rtol=0)
@@ -73,7 +73,7 @@ def gradients(encoder: TransformerEncoder, states: Tensor) -> dict[str, Tensor]:
 @pytest.mark.parametrize("stack", [{}, {"norm": "pre"}, {"depth": 4, "groups": 2}])
 def test_gradients_are_those_of_each_alone(stack: dict[str, Any]) -> None:
     encoder, rows = make(**stack), [row for row in texts() if row]
-    packed = gradients(encoder, torch.cat(encode_ragged(encoder, rows, together=20)))
+    packed = gradients(encoder, torch.cat(encode_ragged(encoder, rows, max_tokens=20)))
     dense = gradients(encoder, torch.cat([alone(encoder, row) for row in rows]))
     for name, gradient in packed.items():
         torch.testing.assert_close(gradient, dense[name], atol=1e-5, rtol=1e-4, msg=name)
@@ -98,9 +98,7 @@ def computed(encoder: TransformerEncoder, *given: Any) -> int:
     """How many tokens go through a layer."""
     seen: list[int] = []
     block: Any = encoder.stack.blocks[0]
-    hook = block.feed.register_forward_hook(
-        lambda module, given, out: seen.append(out.shape[:2].numel())
-    )
+    hook = block.feed.register_forward_hook(lambda module, given, out: seen.append(out.shape[:2].numel()))
     encoder(*given)
     hook.remove()
     return sum(seen)
@@ -114,7 +112,9 @@ def test_a_padded_batch_computes_next_to_nothing_on_padding() -> None:
 def test_few_totals_come_up() -> None:
     """A CPU keeps a program for each, so they are few; what is spare is one text more."""
     totals = range(1, 2049)
-    found = {total: Packed.of([total], torch.device("cpu")).spare() + total for total in totals}
+    found = {
+        total: PackedMask.from_lengths([total], torch.device("cpu")).count_filler_tokens() + total for total in totals
+    }
     assert len(set(found.values())) <= 16 * 8
     assert all(found[total] == total for total in range(1, 32))
     assert all(total <= own <= total * 17 / 16 for total, own in found.items())
@@ -126,35 +126,33 @@ def test_places_that_are_given_are_kept() -> None:
     ids, mask = padded(texts())
     places = torch.arange(ids.shape[1]).flip(0).expand_as(ids)
     dense = mask.unsqueeze(1) & mask.unsqueeze(2)
-    torch.testing.assert_close(
-        encoder(ids, mask, positions=places), encoder(ids, dense, positions=places)
-    )
+    torch.testing.assert_close(encoder(ids, mask, positions=places), encoder(ids, dense, positions=places))
 
 
 def test_packed_texts_look_at_a_context() -> None:
     """As the same mask written out does."""
-    encoder, row = make(), Packed.of([3, 4], torch.device("cpu"))
+    encoder, row = make(), PackedMask.from_lengths([3, 4], torch.device("cpu"))
     ids = torch.tensor([[1, 2, 3, 4, 5, 6, 7]])
-    context = Context((torch.randn(1, 2, D),) * 2, torch.tensor([[True, False]]))
-    options = {"positions": row.positions()}
+    context = StackContext((torch.randn(1, 2, D),) * 2, torch.tensor([[True, False]]))
+    options = {"positions": row.token_positions()}
     torch.testing.assert_close(
-        encoder(ids, row, context, **options), encoder(ids, row.dense(), context, **options)
+        encoder(ids, row, context, **options), encoder(ids, row.to_dense_mask(), context, **options)
     )
 
 
 def test_the_mask_of_a_row() -> None:
-    row = Packed.of([1, 2, 2], torch.device("cpu"))
-    assert row.positions().tolist() == [[0, 0, 1, 0, 1]]
-    assert row.edges.tolist() == [0, 1, 3, 5]
-    assert list(row.runs()) == [(1, 1), (2, 2)]
+    row = PackedMask.from_lengths([1, 2, 2], torch.device("cpu"))
+    assert row.token_positions().tolist() == [[0, 0, 1, 0, 1]]
+    assert row.cu_seqlens.tolist() == [0, 1, 3, 5]
+    assert list(row.length_runs()) == [(1, 1), (2, 2)]
     owner = torch.tensor([0, 1, 1, 2, 2])
-    assert torch.equal(row.dense()[0], owner[:, None] == owner)
+    assert torch.equal(row.to_dense_mask()[0], owner[:, None] == owner)
 
 
 @given(st.lists(st.integers(0, 50), max_size=40), st.integers(1, 120))
 @settings(max_examples=100, deadline=None)
 def test_a_plan_holds_every_text_once(lengths: list[int], most: int) -> None:
-    groups = list(plan(lengths, most))
+    groups = list(group_by_length(lengths, most))
     assert sorted(chain(*groups)) == [i for i, length in enumerate(lengths) if length]
     assert all(len(group) == 1 or sum(lengths[i] for i in group) <= most for group in groups)
     order = [lengths[i] for group in groups for i in group]
@@ -193,10 +191,10 @@ def test_a_gpu_gives_the_same_states_and_gradients(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("lengths", [[5], [1, 2, 3, 5, 8, 13, 13], [9, 2, 4, 4, 1]])
 def test_padding_for_attention_alone_changes_nothing(lengths: list[int]) -> None:
     """The way of GPUs without a kernel for it, here on a CPU; in any order, with gradients."""
-    packed = Packed.of(lengths, torch.device("cpu"))
+    packed = PackedMask.from_lengths(lengths, torch.device("cpu"))
     torch.manual_seed(0)
     rows = [torch.randn(1, 2, sum(lengths), 4, requires_grad=True) for _ in range(3)]
-    found, wanted = (way(*rows, packed, 0.0) for way in (padded_attention, attend))
+    found, wanted = (way(*rows, packed, 0.0) for way in (padded_attention, attend_packed))
     torch.testing.assert_close(found, wanted, atol=1e-6, rtol=1e-5)
     direction = torch.randn_like(found)
     both = [torch.autograd.grad((own * direction).sum(), rows) for own in (found, wanted)]
@@ -205,9 +203,9 @@ def test_padding_for_attention_alone_changes_nothing(lengths: list[int]) -> None
 
 
 def test_texts_of_like_length_are_padded_together() -> None:
-    assert list(alike([2, 3, 4, 5, 9, 10, 11, 30])) == [3, 3, 1, 1]
-    assert list(alike([9, 2, 4, 4, 1])) == [1, 3, 1]
-    assert list(alike([])) == []
+    assert list(group_similar_lengths([2, 3, 4, 5, 9, 10, 11, 30])) == [3, 3, 1, 1]
+    assert list(group_similar_lengths([9, 2, 4, 4, 1])) == [1, 3, 1]
+    assert list(group_similar_lengths([])) == []
 
 
 @pytest.mark.parametrize("room", [43, 50, 96])
@@ -218,8 +216,8 @@ def test_a_room_that_nobody_counts_changes_nothing(room: int) -> None:
     mask = torch.arange(12) < lengths[:, None]
     dice = torch.Generator().manual_seed(2)
     tokens, segments = (torch.randint(2, mask.shape, generator=dice) for _ in range(2))
-    whole = encoder.read(tokens, mask, segments, None)
-    within = encoder.read_within(tokens, mask, segments, None, room)
+    whole = encoder.encode_batch(tokens, mask, segments, None)
+    within = encoder.encode_within_capacity(tokens, mask, segments, None, room)
     torch.testing.assert_close(within, whole)
     weights = list(encoder.parameters())
     one, two = (torch.autograd.grad(x.square().sum(), weights) for x in (whole, within))
@@ -230,7 +228,7 @@ def test_a_room_that_nobody_counts_changes_nothing(room: int) -> None:
 @given(st.lists(st.booleans(), max_size=20), st.integers(1, 24))
 def test_places_are_those_of_nonzero(chosen: list[bool], room: int) -> None:
     flags = torch.tensor(chosen, dtype=torch.bool)
-    found = places_of(flags, room).tolist()
+    found = find_true_positions(flags, room).tolist()
     true = flags.nonzero().squeeze(1).tolist()[:room]
     assert found == true + [len(chosen)] * (room - len(true))
 
@@ -239,10 +237,10 @@ def test_places_are_those_of_nonzero(chosen: list[bool], room: int) -> None:
 def test_what_is_spare_are_texts_that_are_not_too_long(room: int) -> None:
     """A kernel computes nothing beyond the longest text it was told of."""
     mask = torch.arange(12) < torch.tensor(LENGTHS)[:, None]
-    packed = Packed.within(mask, room)
-    edges = packed.edges.tolist()
+    packed = PackedMask.from_mask(mask, room)
+    edges = packed.cu_seqlens.tolist()
     sizes = [end - start for start, end in pairwise(edges)]
-    assert (edges[0], edges[-1], packed.total, packed.longest) == (0, room, room, 12)
+    assert (edges[0], edges[-1], packed.num_tokens, packed.max_seqlen) == (0, room, room, 12)
     assert sizes[: len(LENGTHS)] == LENGTHS
     assert all(0 <= size <= 12 for size in sizes)
 
@@ -251,20 +249,20 @@ def test_kernels_are_tried_once_and_never_while_compiling(monkeypatch: pytest.Mo
     """A trial within torch.compile would break what is compiled; so they are tried before."""
     device, asked = torch.device("cpu"), []
 
-    def tried(kernel: kernels.Kernel, device: torch.device) -> bool:
+    def tried(kernel: kernels.VarlenKernel, device: torch.device) -> bool:
         asked.append(kernel)
         return True
 
-    monkeypatch.setattr(kernels, "TRIED", {})
-    monkeypatch.setattr(kernels, "tried", tried)
+    monkeypatch.setattr(kernels, "KERNEL_WORKS", {})
+    monkeypatch.setattr(kernels, "probe_kernel", tried)
 
     def doubled(x: torch.Tensor) -> torch.Tensor:
-        return 2 * x if kernels.works(kernels.keeping, device) else x
+        return 2 * x if kernels.is_kernel_working(kernels.varlen_attention, device) else x
 
     one = torch.ones(1)
     assert torch.compile(doubled, backend="eager", fullgraph=True)(one) == 1
     assert not asked
-    kernels.try_kernels(device)
-    kernels.try_kernels(device)
-    assert asked == [kernels.keeping, kernels.dropping]
+    kernels.probe_kernels(device)
+    kernels.probe_kernels(device)
+    assert asked == [kernels.varlen_attention, kernels.varlen_attention_with_dropout]
     assert torch.compile(doubled, backend="eager", fullgraph=True)(one) == 2

@@ -46,9 +46,7 @@ def same(found: Any, wanted: Any) -> None:
 def test_equals_torch(kind: str, depth: int, directions: str) -> None:
     """torch's own network, with the same weights, on each text alone."""
     ours, both = make(kind, depth=depth, directions=directions), directions == "halves"
-    theirs = TORCH[kind](
-        D, D // (1 + both), num_layers=depth, bidirectional=both, batch_first=True
-    ).eval()
+    theirs = TORCH[kind](D, D // (1 + both), num_layers=depth, bidirectional=both, batch_first=True).eval()
     suffixes = [f"_l{layer}{way}" for layer in range(depth) for way in ("", "_reverse")[: 1 + both]]
     copied = {
         name.removesuffix("_l0") + suffix: weight
@@ -164,8 +162,8 @@ def test_packing_and_holding_agree(lengths: list[int]) -> None:
     network, x = make("lstm").layers.networks[0], rows(4, 6)
     sizes = torch.tensor(lengths)[:, None]
     begin = (rows(1, 4, seed=2), rows(1, 4, seed=3))
-    held, cell = recurrence.hold_lstm(network, x, sizes, begin)
-    packed, wanted = recurrence.pack_lstm(network, x, sizes, begin)
+    held, cell = recurrence.run_lstm_guarded(network, x, sizes, begin)
+    packed, wanted = recurrence.run_lstm_packed(network, x, sizes, begin)
     mask = real(lengths, 6)
     torch.testing.assert_close(held[mask], packed[mask])
     some = sizes[:, 0] > 0  # a row of nothing is packed as a row of one; its end is not used
@@ -223,7 +221,7 @@ def test_an_encoder_carries_its_state(norm: bool) -> None:
     encoder = RecurrentEncoder(D, 20, norm=norm).eval()
     tokens, mask = torch.randint(20, (2, 7)), real([7, 5], 7)
     whole = encoder(tokens, mask)
-    first = encoder.carry(tokens[:, :3], mask[:, :3])
+    first = encoder.encode_with_state(tokens[:, :3], mask[:, :3])
     rest = encoder(tokens[:, 3:], mask[:, 3:], first.state)
     torch.testing.assert_close(torch.cat([first.states, rest], 1), whole)
 
@@ -237,7 +235,7 @@ def test_a_norm_makes_the_states_of_all_kinds_the_same_size(kind: str) -> None:
     normed.load_state_dict(bare.state_dict(), strict=False)
     tokens, mask = torch.randint(20, (4, 9)), real([9, 9, 5, 0], 9)
     with torch.no_grad():
-        small, found = bare.carry(tokens, mask), normed.carry(tokens, mask)
+        small, found = bare.encode_with_state(tokens, mask), normed.encode_with_state(tokens, mask)
     assert small.states[mask].std() < 0.4
     torch.testing.assert_close(found.states[mask].std(), torch.tensor(1.0), atol=0.01, rtol=0)
     assert (found.states[~mask] == 0).all()

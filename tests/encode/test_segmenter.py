@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from mnemic.encode.segmenter import BagSegmenter
-from mnemic.evaluate.error_rate import task_errors
-from mnemic.models import Network
-from mnemic.models.ensemble import Many
+from mnemic.evaluate.error_rate import compute_task_errors
+from mnemic.models import MemoryNetwork
+from mnemic.models.ensemble import StackedNetworks
 from mnemic.objectives.ranking import RankingLoss
-from mnemic.recipe import ConfigError, load
-from mnemic.reproduce.train_ensemble import fit_many, new_networks
-from mnemic.train.run import data_of
+from mnemic.recipe import ConfigError, load_recipe
+from mnemic.reproduce.train_ensemble import create_networks, train_ensemble
+from mnemic.train.run import load_data
 
 D, VOCAB = 6, 12
 
@@ -79,7 +79,7 @@ def test_a_story_of_nothing_has_no_segments() -> None:
 def test_the_loss_is_over_every_beginning() -> None:
     segmenter, dice = make(), torch.Generator().manual_seed(1)
     texts, mask = story(dice)
-    lost = segmenter.lost(texts[0], mask[0])
+    lost = segmenter.margin_loss(texts[0], mask[0])
     for row in range(4):
         words, total = texts[0, row][mask[0, row]].tolist(), 0.0
         for end in range(1, len(words) + 1):
@@ -88,22 +88,22 @@ def test_the_loss_is_over_every_beginning() -> None:
         torch.testing.assert_close(lost[row].item(), total, rtol=1e-5, atol=1e-5)
 
 
-def trained(count: int = 600) -> tuple[Network, Any]:
+def trained(count: int = 600) -> tuple[MemoryNetwork, Any]:
     made = f'data={{kind="generated", tasks=[1], count={count}}}'
     short = ["train.validate=0", "train.epochs=8", "train.schedule.every=4", "train.rate=0.02"]
-    recipe = load("memnn", [made, *short, "model.width=20", "model.segment={kind='bag'}"])
-    data = data_of(recipe)
-    networks = new_networks(recipe, data, [0])
+    recipe = load_recipe("memnn", [made, *short, "model.width=20", "model.segment={kind='bag'}"])
+    data = load_data(recipe)
+    networks = create_networks(recipe, data, [0])
     pools = [torch.arange(len(data.train))]
     cpu = torch.device("cpu")
-    for _ in fit_many(recipe, data, networks, seeds=[0], pools=pools, device=cpu):
+    for _ in train_ensemble(recipe, data, networks, seeds=[0], rows_per_run=pools, device=cpu):
         pass
     return networks[0], data
 
 
 def test_stories_without_full_stops_are_answered() -> None:
     network, data = trained()
-    assert task_errors(network, data.test)[1] < 10
+    assert compute_task_errors(network, data.test)[1] < 10
     batch = data.test.batch(torch.arange(100))
     told = (batch.inputs.story >= 0).sum()
     with torch.no_grad():
@@ -111,28 +111,26 @@ def test_stories_without_full_stops_are_answered() -> None:
     assert (streamed.written.weights.amax(2) == 1).sum() > 0.95 * told  # whole sentences
     with torch.no_grad():
         torch.nn.init.zeros_(network.segment.weight)  # every story is one long segment
-    assert task_errors(network, data.test)[1] > 40
+    assert compute_task_errors(network, data.test)[1] > 40
 
 
 def test_many_runs_cut_and_learn_as_each_alone() -> None:
     made = 'data={kind="generated", tasks=[1], count=60}'
-    recipe = load(
-        "memnn", [made, "train.validate=0", "model.width=8", "model.segment={kind='bag'}"]
-    )
-    data = data_of(recipe)
-    networks = new_networks(recipe, data, [0, 1])
+    recipe = load_recipe("memnn", [made, "train.validate=0", "model.width=8", "model.segment={kind='bag'}"])
+    data = load_data(recipe)
+    networks = create_networks(recipe, data, [0, 1])
     rows = torch.arange(8).view(2, 4)
-    many = Many(networks)
-    together = many.each(RankingLoss(), data.train.batch(rows)).total
-    scores = many.eval()(data.train.batch(rows).inputs).scores
+    many = StackedNetworks(networks)
+    together = many.map_networks(RankingLoss(), data.train.batch(rows)).total
+    scores = many.eval()(data.train.batch(rows).inputs).logits
     for run, network in enumerate(networks):
         own = data.train.batch(rows[run])
         torch.testing.assert_close(together[run], RankingLoss()(network.train(), own).total)
-        torch.testing.assert_close(scores[run], network.eval()(own.inputs).scores)
+        torch.testing.assert_close(scores[run], network.eval()(own.inputs).logits)
 
 
 def test_segments_and_fusion_do_not_go_together() -> None:
     made = 'data={kind="generated", tasks=[1], count=60}'
-    recipe = load("dmn-plus", [made, "model.segment={kind='bag'}"])
+    recipe = load_recipe("dmn-plus", [made, "model.segment={kind='bag'}"])
     with pytest.raises(ConfigError, match="do not go together"):
-        new_networks(recipe, data_of(recipe), [0])
+        create_networks(recipe, load_data(recipe), [0])

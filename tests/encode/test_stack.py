@@ -10,15 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.causal import CausalEncoder
-from mnemic.encode.stack import Context, DecoderStack, EncoderStack
+from mnemic.encode.stack import DecoderStack, EncoderStack, StackContext
 from mnemic.encode.transformer import TransformerEncoder
 
 D = 16
-SHAPES = [
-    {"norm": norm, "activation": activation}
-    for norm in ("pre", "post")
-    for activation in ("gelu", "relu")
-]
+SHAPES = [{"norm": norm, "activation": activation} for norm in ("pre", "post") for activation in ("gelu", "relu")]
 
 
 def rows(*shape: int, seed: int = 1) -> Tensor:
@@ -102,7 +98,7 @@ def test_decoder_equals_torch(options: dict[str, Any]) -> None:
             tgt_key_padding_mask=~mask, memory_key_padding_mask=~source_mask,
         )  # fmt: skip
     wanted = last_norm(wanted, stack, options["norm"])
-    found = stack(x, mask, stack.empty(x, source, source_mask)).states
+    found = stack(x, mask, stack.empty_cache(x, source, source_mask)).states
     torch.testing.assert_close(found[mask], wanted[mask])
     assert (found[~mask] == 0).all()
 
@@ -121,8 +117,8 @@ def test_a_later_token_changes_no_earlier_output(norm: Any, cross: bool) -> None
     x = rows(2, 6)
     changed = torch.cat([x[:, :4], x[:, 4:] + 1], 1)
     given = (rows(2, 3), real([3, 2], 3)) if cross else ()
-    before = stack(x, all_of(x), stack.empty(x, *given)).states
-    after = stack(changed, all_of(x), stack.empty(x, *given)).states
+    before = stack(x, all_of(x), stack.empty_cache(x, *given)).states
+    after = stack(changed, all_of(x), stack.empty_cache(x, *given)).states
     assert torch.equal(before[:, :4], after[:, :4])
     assert (before[:, 4:] != after[:, 4:]).any(-1).all()
 
@@ -134,7 +130,7 @@ def test_with_a_cache_as_without(norm: Any, cross: bool, pieces: list[int]) -> N
     """Token by token or piece by piece; one row's prompt is padded in between."""
     stack = stir(DecoderStack(D, norm=norm, cross=cross))
     x, mask = rows(2, 7), torch.tensor([[True] * 7, [True, False, False, True, True, True, True]])
-    cache = stack.empty(x, *((rows(2, 3), real([3, 2], 3)) if cross else ()))
+    cache = stack.empty_cache(x, *((rows(2, 3), real([3, 2], 3)) if cross else ()))
     whole = stack(x, mask, cache)
     states = []
     for piece, visible in zip(x.split(pieces, 1), mask.split(pieces, 1)):
@@ -160,18 +156,18 @@ def test_a_cache_is_left_as_it_was() -> None:
 
 def test_a_decoder_says_what_it_needs() -> None:
     x = rows(1, 3)
-    with pytest.raises(ValueError, match=r"begin with empty\(x, source, source_mask\)"):
+    with pytest.raises(ValueError, match=r"start with empty_cache\(x, source, source_mask\)"):
         DecoderStack(D)(x, all_of(x))
     with pytest.raises(ValueError, match="cross=False"):
-        DecoderStack(D, cross=False).empty(x, x, all_of(x))
+        DecoderStack(D, cross=False).empty_cache(x, x, all_of(x))
 
 
 def test_a_source_of_padding_is_survived() -> None:
     """A row whose source is all padding is finite, and its source does not matter."""
     stack = stir(DecoderStack(D, norm="pre", depth=1))
     x, source = rows(2, 3), rows(2, 4)
-    found = stack(x, all_of(x), stack.empty(x, source, real([4, 0], 4))).states
-    other = stack(x, all_of(x), stack.empty(x, source + 1, real([4, 0], 4))).states
+    found = stack(x, all_of(x), stack.empty_cache(x, source, real([4, 0], 4))).states
+    other = stack(x, all_of(x), stack.empty_cache(x, source + 1, real([4, 0], 4))).states
     assert found.isfinite().all()
     assert torch.equal(found[1], other[1])
     assert not torch.equal(found[0], other[0])
@@ -183,8 +179,8 @@ def test_context_is_seen_as_tokens_before_are(norm: Any) -> None:
     stack, x, mask = stir(EncoderStack(D, norm=norm, depth=3)), rows(2, 9), real([9, 7], 9)
     ahead = torch.ones(9, 9, dtype=torch.bool).tril()  # so that the first four stand on their own
     whole = stack(x, mask[:, None] & ahead)
-    *inputs, _ = stack.each(x[:, :4], mask[:, None, :4] & ahead[:4, :4])
-    context = Context(tuple(inputs), mask[:, :4])
+    *inputs, _ = stack.iterate_layers(x[:, :4], mask[:, None, :4] & ahead[:4, :4])
+    context = StackContext(tuple(inputs), mask[:, :4])
     tail = stack(x[:, 4:], mask[:, None, 4:] & ahead[4:, 4:], context)
     torch.testing.assert_close(tail, whole[:, 4:])
 
@@ -192,15 +188,15 @@ def test_context_is_seen_as_tokens_before_are(norm: Any) -> None:
 def test_hidden_context_changes_nothing() -> None:
     stack, x, slots = stir(EncoderStack(D)), rows(2, 5), rows(2, 3, seed=4)
     none = torch.zeros(2, 3, dtype=torch.bool)
-    hidden = stack(x, all_of(x), Context((slots, slots), none))
+    hidden = stack(x, all_of(x), StackContext((slots, slots), none))
     torch.testing.assert_close(hidden, stack(x, all_of(x)))
-    assert not torch.equal(hidden, stack(x, all_of(x), Context((slots, slots), ~none)))
+    assert not torch.equal(hidden, stack(x, all_of(x), StackContext((slots, slots), ~none)))
 
 
 def test_an_encoder_hands_its_context_on() -> None:
     torch.manual_seed(0)
     encoder, tokens, slots = TransformerEncoder(D, 50).eval(), torch.arange(5)[None], rows(1, 3)
-    context = Context((slots, slots), torch.ones(1, 3, dtype=torch.bool))
+    context = StackContext((slots, slots), torch.ones(1, 3, dtype=torch.bool))
     mask = all_of(tokens)
     wanted = encoder.stack(encoder.embeddings(tokens, mask), mask, context)
     assert torch.equal(encoder(tokens, mask, context), wanted)
@@ -209,7 +205,7 @@ def test_an_encoder_hands_its_context_on() -> None:
 
 def test_each_layer_can_be_had() -> None:
     stack, x, mask = stir(EncoderStack(D, depth=3, norm="pre")), rows(2, 5), real([5, 3], 5)
-    layers = list(stack.each(x, mask))
+    layers = list(stack.iterate_layers(x, mask))
     assert len(layers) == 4
     assert torch.equal(layers[0], x)
     torch.testing.assert_close(stack.norm(layers[3])[mask], stack(x, mask)[mask])
@@ -235,7 +231,7 @@ def test_a_causal_encoder_goes_on_from_its_cache() -> None:
     encoder = CausalEncoder(D, 50).eval()
     tokens = torch.randint(50, (2, 7))
     whole = encoder(tokens, all_of(tokens))
-    first = encoder.carry(tokens[:, :4], all_of(tokens[:, :4]))
+    first = encoder.encode_with_state(tokens[:, :4], all_of(tokens[:, :4]))
     rest = encoder(tokens[:, 4:], all_of(tokens[:, 4:]), first.cache)
     torch.testing.assert_close(torch.cat([first.states, rest], 1), whole)
     with pytest.raises(ValueError, match="512 learned positions"):

@@ -7,29 +7,29 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mnemic.data.babi.batches import Stories
+from mnemic.data.babi.batches import StoryDataset
 from mnemic.data.babi.dataset import StoryData
 from mnemic.evaluate.evidence import (
-    faithfulness,
-    held,
-    looks,
-    most_read,
-    read_shares,
-    supporting,
-    without,
+    compute_read_weights,
+    find_most_read,
+    find_stored_mask,
+    measure_faithfulness,
+    measure_supporting_facts,
+    predict_batches,
+    remove_sentence,
 )
 from mnemic.memory import Reading, Written
-from mnemic.models import Inputs, Network, Output
-from mnemic.predict import read_of
-from mnemic.recipe import load
-from mnemic.reproduce.train_ensemble import fit_many, new_networks
-from mnemic.train.run import data_of
+from mnemic.models import MemoryNetwork, ModelOutput, StoryInputs
+from mnemic.predict import compute_sentence_weights
+from mnemic.recipe import load_recipe
+from mnemic.reproduce.train_ensemble import create_networks, train_ensemble
+from mnemic.train.run import load_data
 
 
-def output_of(read: Tensor, written: Tensor, scores: Tensor | None = None) -> Output:
+def output_of(read: Tensor, written: Tensor, scores: Tensor | None = None) -> ModelOutput:
     """``read`` b k h m s, ``written`` b n s."""
     reading = Reading(torch.zeros(0), read, read)
-    return Output(torch.zeros(0) if scores is None else scores, reading, Written((), written))
+    return ModelOutput(torch.zeros(0) if scores is None else scores, reading, Written((), written))
 
 
 # Made by hand ----------------------------------------------------------------------------------
@@ -38,15 +38,15 @@ def output_of(read: Tensor, written: Tensor, scores: Tensor | None = None) -> Ou
 def test_the_hop_that_read_most_of_a_sentence_counts() -> None:
     read = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.0, 0.9]])[None, :, None, None]  # 1 2 1 1 3
     output = output_of(read, torch.eye(3)[None])
-    torch.testing.assert_close(read_shares(output), torch.tensor([[[0.5, 0.3, 0.9]]]))
-    assert most_read(output, torch.arange(3)[None]).tolist() == [[2]]
+    torch.testing.assert_close(compute_read_weights(output), torch.tensor([[[0.5, 0.3, 0.9]]]))
+    assert find_most_read(output, torch.arange(3)[None]).tolist() == [[2]]
 
 
 def test_heads_of_a_hop_are_taken_together() -> None:
     """One head alone may stare at a sentence that the others ignore."""
     read = torch.tensor([[0.0, 1.0], [0.7, 0.3], [0.9, 0.1]])[None, None, :, None]  # 1 1 3 1 2
     output = output_of(read, torch.eye(2)[None])
-    torch.testing.assert_close(read_shares(output)[0, 0], torch.tensor([1.6, 1.4]) / 3)
+    torch.testing.assert_close(compute_read_weights(output)[0, 0], torch.tensor([1.6, 1.4]) / 3)
 
 
 def test_slots_are_followed_back_to_sentences() -> None:
@@ -54,8 +54,8 @@ def test_slots_are_followed_back_to_sentences() -> None:
     written = torch.tensor([[0.0, 0.5], [0.0, 0.2], [1.0, 0.0]])[None]
     read = torch.tensor([0.4, 0.6])[None, None, None, None]
     output = output_of(read, written)
-    torch.testing.assert_close(read_shares(output), torch.tensor([[[0.3, 0.12, 0.4]]]))
-    assert most_read(output, torch.arange(3)[None]).tolist() == [[2]]
+    torch.testing.assert_close(compute_read_weights(output), torch.tensor([[[0.3, 0.12, 0.4]]]))
+    assert find_most_read(output, torch.arange(3)[None]).tolist() == [[2]]
 
 
 def test_what_is_not_in_memory_is_never_most_read() -> None:
@@ -63,21 +63,23 @@ def test_what_is_not_in_memory_is_never_most_read() -> None:
     written = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])[None]
     output = output_of(torch.tensor([-1.0, -2.0])[None, None, None, None], written)
     story = torch.tensor([[4, 5, 6, -1]])
-    assert held(output, story).tolist() == [[False, True, True, False]]
-    assert most_read(output, story).tolist() == [[1]]
+    assert find_stored_mask(output, story).tolist() == [[False, True, True, False]]
+    assert find_most_read(output, story).tolist() == [[1]]
 
 
 def test_every_question_of_a_story_has_its_own() -> None:
     read = torch.eye(3)[None, None, None]  # question m reads slot m
-    assert most_read(output_of(read, torch.eye(3)[None]), torch.arange(3)[None]).tolist() == [
+    assert find_most_read(output_of(read, torch.eye(3)[None]), torch.arange(3)[None]).tolist() == [
         [0, 1, 2]
     ]
 
 
 def test_a_removed_sentence_is_gone_and_the_rest_stays() -> None:
     story = torch.tensor([[4, 5, 6], [7, 8, -1]])
-    inputs = Inputs(torch.zeros(9, 2).long(), torch.ones(9, 2).bool(), story, torch.zeros(2, 1))
-    removed = without(inputs, torch.tensor([1, 0]))
+    inputs = StoryInputs(
+        torch.zeros(9, 2).long(), torch.ones(9, 2).bool(), story, torch.zeros(2, 1)
+    )
+    removed = remove_sentence(inputs, torch.tensor([1, 0]))
     assert removed.story.tolist() == [[4, -1, 6], [-1, 8, -1]]
     assert story.tolist() == [[4, 5, 6], [7, 8, -1]]
     assert removed.texts is inputs.texts
@@ -90,25 +92,27 @@ class FirstWord(nn.Module):
         super().__init__()
         self.reads = reads
 
-    def forward(self, inputs: Inputs) -> Output:
+    def forward(self, inputs: StoryInputs) -> ModelOutput:
         first = inputs.texts[inputs.story.clamp(min=0), 0].where(inputs.story >= 0, 0)  # b n
         best = first.argmax(1, keepdim=True)  # b 1
-        shown = best if self.reads else first.masked_fill(inputs.story < 0, 99).argmin(1)[:, None]
-        read = nn.functional.one_hot(shown, first.shape[1]).float()  # b 1 n
-        scores = nn.functional.one_hot(first.gather(1, best), 9).float()  # b 1 9
-        real = (inputs.story >= 0).unsqueeze(2) * torch.eye(first.shape[1])
-        return output_of(read[:, None, None], real, scores)
+        read_ids = (
+            best if self.reads else first.masked_fill(inputs.story < 0, 99).argmin(1)[:, None]
+        )
+        read_weights = nn.functional.one_hot(read_ids, first.shape[1]).float()  # b 1 n
+        logits = nn.functional.one_hot(first.gather(1, best), 9).float()  # b 1 9
+        write_weights = (inputs.story >= 0).unsqueeze(2) * torch.eye(first.shape[1])
+        return output_of(read_weights[:, None, None], write_weights, logits)
 
 
-def stories_of(rows: list[list[int]], facts: list[list[int]], tasks: list[int]) -> Stories:
+def stories_of(rows: list[list[int]], facts: list[list[int]], tasks: list[int]) -> StoryDataset:
     """Sentence i is the word i alone; the question is the word 1."""
     width = max(len(row) for row in rows)
     story = torch.tensor([row + [-1] * (width - len(row)) for row in rows])
     proof = torch.zeros(len(rows), width, dtype=torch.bool)
-    for row, own in enumerate(facts):
-        proof[row, own] = True
+    for row, sentences in enumerate(facts):
+        proof[row, sentences] = True
     count = len(rows)
-    return Stories(
+    return StoryDataset(
         texts=torch.arange(9)[:, None],
         story=story,
         question=torch.ones(count, dtype=torch.long),
@@ -125,41 +129,41 @@ SET = stories_of(
 
 
 def test_supporting_facts_are_counted_task_by_task() -> None:
-    assert supporting(FirstWord(), SET) == {1: 50.0, 2: 100.0, 3: 0.0}
+    assert measure_supporting_facts(FirstWord(), SET) == {1: 50.0, 2: 100.0, 3: 0.0}
 
 
 def test_the_answer_hangs_on_what_was_read_and_on_nothing_else() -> None:
     """Task 3 has a single sentence: there is no other one to compare with, so it is left out."""
-    found = faithfulness(FirstWord(), SET, torch.Generator().manual_seed(0))
-    assert found.most_read == {1: 100.0, 2: 100.0}
-    assert found.other == {1: 0.0, 2: 0.0}
+    faithfulness = measure_faithfulness(FirstWord(), SET, torch.Generator().manual_seed(0))
+    assert faithfulness.most_read == {1: 100.0, 2: 100.0}
+    assert faithfulness.random_other == {1: 0.0, 2: 0.0}
 
 
 def test_a_network_that_shows_something_else_is_found_out() -> None:
     liar = FirstWord(reads=False)
-    assert supporting(liar, SET)[2] == 100.0  # that sentence happens to be a fact
+    assert measure_supporting_facts(liar, SET)[2] == 100.0  # that sentence happens to be a fact
     stories = stories_of([[3, 8]] * 40, [[1]] * 40, [1] * 40)
-    found = faithfulness(liar, stories, torch.Generator().manual_seed(0))
-    assert found.most_read == {1: 0.0}
-    assert found.other == {1: 100.0}
+    faithfulness = measure_faithfulness(liar, stories, torch.Generator().manual_seed(0))
+    assert faithfulness.most_read == {1: 0.0}
+    assert faithfulness.random_other == {1: 100.0}
 
 
 def test_the_other_sentence_falls_as_the_dice_do() -> None:
     """Of three others one matters: a third of the time the answer changes."""
     stories = stories_of([[1, 8, 2, 3]] * 3000, [[1]] * 3000, [1] * 3000)
     liar = FirstWord(reads=False)  # shows sentence 0, answers from sentence 1
-    dice = torch.Generator().manual_seed(0)
-    first = faithfulness(liar, stories, dice).other[1]
+    generator = torch.Generator().manual_seed(0)
+    first = measure_faithfulness(liar, stories, generator).random_other[1]
     assert abs(first - 100 / 3) < 3
-    again = faithfulness(liar, stories, torch.Generator().manual_seed(0)).other[1]
+    again = measure_faithfulness(liar, stories, torch.Generator().manual_seed(0)).random_other[1]
     assert again == first
-    assert faithfulness(liar, stories, dice).other[1] != first
+    assert measure_faithfulness(liar, stories, generator).random_other[1] != first
 
 
 @pytest.mark.parametrize("training", [True, False])
 def test_the_mode_is_put_back(training: bool) -> None:
     network = FirstWord().train(training)
-    assert [network.training for _ in looks(network, SET)] == [False]
+    assert [network.training for _ in predict_batches(network, SET)] == [False]
     assert network.training == training
 
 
@@ -167,30 +171,38 @@ def test_the_mode_is_put_back(training: bool) -> None:
 
 
 @pytest.fixture(scope="module")
-def learnt() -> tuple[Network, StoryData]:
-    made = 'data={kind="generated", tasks=[1], count=1000}'
+def trained_network() -> tuple[MemoryNetwork, StoryData]:
+    data_override = 'data={kind="generated", tasks=[1], count=1000}'
     short = ["phases.0.train.epochs=5", "train.epochs=15", "train.schedule.every=5"]
-    recipe = load("memn2n", [made, *short, "model.memory.hops=1"])
-    data = data_of(recipe)
-    networks = new_networks(recipe, data, [0])
-    pools = [torch.arange(len(data.train))]
-    for _ in fit_many(recipe, data, networks, seeds=[0], pools=pools, device=torch.device("cpu")):
+    recipe = load_recipe("memn2n", [data_override, *short, "model.memory.hops=1"])
+    data = load_data(recipe)
+    networks = create_networks(recipe, data, [0])
+    rows_per_run = [torch.arange(len(data.train))]
+    for _ in train_ensemble(
+        recipe, data, networks, seeds=[0], rows_per_run=rows_per_run, device=torch.device("cpu")
+    ):
         pass
     return networks[0], data
 
 
-def test_it_reads_the_proof_and_needs_it(learnt: tuple[Network, StoryData]) -> None:
-    network, data = learnt
-    assert supporting(network, data.test)[1] > 90
-    found = faithfulness(network, data.test, torch.Generator().manual_seed(0))
-    assert found.most_read[1] > 50
-    assert found.most_read[1] > 5 * found.other[1]
+def test_it_reads_the_proof_and_needs_it(trained_network: tuple[MemoryNetwork, StoryData]) -> None:
+    network, data = trained_network
+    assert measure_supporting_facts(network, data.test)[1] > 90
+    faithfulness = measure_faithfulness(network, data.test, torch.Generator().manual_seed(0))
+    assert faithfulness.most_read[1] > 50
+    assert faithfulness.most_read[1] > 5 * faithfulness.random_other[1]
 
 
-def test_it_agrees_with_what_is_shown_to_an_asker(learnt: tuple[Network, StoryData]) -> None:
-    network, data = learnt
+def test_it_agrees_with_what_is_shown_to_an_asker(
+    trained_network: tuple[MemoryNetwork, StoryData],
+) -> None:
+    network, data = trained_network
     with torch.no_grad():
         inputs = data.test.batch(torch.tensor([17])).inputs
         output = network.eval()(inputs)
-    shown = {sentence: max(weights) for sentence, weights in read_of(output).items()}
-    assert most_read(output, inputs.story).item() == max(shown, key=lambda one: shown[one])
+    weights_by_sentence = {
+        sentence: max(weights) for sentence, weights in compute_sentence_weights(output).items()
+    }
+    assert find_most_read(output, inputs.story).item() == max(
+        weights_by_sentence, key=lambda sentence: weights_by_sentence[sentence]
+    )

@@ -8,27 +8,27 @@ from hypothesis import strategies as st
 
 from mnemic.evaluate.metrics import (
     accuracy,
-    entities,
+    answer_f1,
+    decode_bio_tags,
     entity_f1,
-    exact,
+    exact_match,
     f1,
     macro_f1,
-    matthews,
-    normalised,
-    overlap_f1,
-    pearson,
-    spearman,
+    matthews_correlation,
+    normalize_answer,
+    pearson_correlation,
+    spearman_correlation,
 )
 
 classes = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=30)
 
 
 def test_classes_by_hand() -> None:
-    said, true = [1, 1, 0, 0, 1], [1, 0, 0, 1, 1]
-    assert accuracy(said, true) == 0.6
-    assert f1(said, true) == pytest.approx(2 / 3)
-    assert f1(said, true, positive=0) == pytest.approx(0.5)
-    assert macro_f1(said, true) == pytest.approx((2 / 3 + 0.5) / 2)
+    predictions, targets = [1, 1, 0, 0, 1], [1, 0, 0, 1, 1]
+    assert accuracy(predictions, targets) == 0.6
+    assert f1(predictions, targets) == pytest.approx(2 / 3)
+    assert f1(predictions, targets, positive=0) == pytest.approx(0.5)
+    assert macro_f1(predictions, targets) == pytest.approx((2 / 3 + 0.5) / 2)
     assert f1([0, 0], [1, 1]) == 0.0
     assert accuracy([], []) == 0.0
 
@@ -36,42 +36,46 @@ def test_classes_by_hand() -> None:
 @given(classes)
 def test_matthews_is_the_correlation_of_two_classes(both: list[tuple[int, int]]) -> None:
     """For two classes Matthews' coefficient is Pearson's of 0 and 1."""
-    said, true = [a for a, _ in both], [b for _, b in both]
-    assert matthews(said, true) == pytest.approx(pearson(said, true), abs=1e-9)
+    predictions, targets = [a for a, _ in both], [b for _, b in both]
+    assert matthews_correlation(predictions, targets) == pytest.approx(
+        pearson_correlation(predictions, targets), abs=1e-9
+    )
 
 
 def test_matthews_of_three_classes() -> None:
     """The value scikit-learn's documentation of matthews_corrcoef gives for -1 and 1, and R_3."""
-    assert matthews([1, -1, 1, 1], [1, 1, 1, -1]) == pytest.approx(-1 / 3)
-    said, true = [0, 1, 2, 2], [0, 1, 2, 1]
-    assert matthews(said, true) == pytest.approx((3 * 4 - 5) / sqrt((16 - 6) * (16 - 6)))
+    assert matthews_correlation([1, -1, 1, 1], [1, 1, 1, -1]) == pytest.approx(-1 / 3)
+    predictions, targets = [0, 1, 2, 2], [0, 1, 2, 1]
+    assert matthews_correlation(predictions, targets) == pytest.approx(
+        (3 * 4 - 5) / sqrt((16 - 6) * (16 - 6))
+    )
 
 
 def test_correlations() -> None:
-    assert pearson([1, 2, 3], [2, 4, 6]) == pytest.approx(1)
-    assert pearson([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
-    assert pearson([1, 1], [1, 2]) == 0.0
-    assert pearson([], []) == 0.0
-    assert spearman([1, 10, 100], [1, 2, 3]) == pytest.approx(1)
+    assert pearson_correlation([1, 2, 3], [2, 4, 6]) == pytest.approx(1)
+    assert pearson_correlation([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
+    assert pearson_correlation([1, 1], [1, 2]) == 0.0
+    assert pearson_correlation([], []) == 0.0
+    assert spearman_correlation([1, 10, 100], [1, 2, 3]) == pytest.approx(1)
     # With ties: ranks 0, 1.5, 1.5, 3 against 0, 1, 2, 3.
-    assert spearman([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(4.5 / sqrt(4.5 * 5))
+    assert spearman_correlation([1, 2, 2, 3], [1, 2, 3, 4]) == pytest.approx(4.5 / sqrt(4.5 * 5))
 
 
 def test_answers_are_compared_as_in_squads_script() -> None:
-    assert normalised("The  U.S.'s “Army”, an Army!") == ["uss", "“army”", "army"]
-    assert exact("the Eiffel Tower.", ["Eiffel tower"]) == 1
-    assert exact("Eiffel", ["Eiffel tower", "a tower"]) == 0
-    assert overlap_f1("big Eiffel", ["Eiffel tower", "x"]) == pytest.approx(0.5)
-    assert overlap_f1("a b b", ["b b c"]) == pytest.approx(2 * (2 / 2) * (2 / 3) / (2 / 2 + 2 / 3))
-    assert (exact("", []), overlap_f1("", [])) == (1, 1)
-    assert (exact("x", []), overlap_f1("x", [])) == (0, 0)
-    assert (exact("", ["x"]), overlap_f1("", ["x"])) == (0, 0)
-    assert overlap_f1("the", ["the"]) == 1  # both are nothing once normalised
-    assert overlap_f1("北京市", ["北京"]) == pytest.approx(0.8)
+    assert normalize_answer("The  U.S.'s “Army”, an Army!") == ["uss", "“army”", "army"]
+    assert exact_match("the Eiffel Tower.", ["Eiffel tower"]) == 1
+    assert exact_match("Eiffel", ["Eiffel tower", "a tower"]) == 0
+    assert answer_f1("big Eiffel", ["Eiffel tower", "x"]) == pytest.approx(0.5)
+    assert answer_f1("a b b", ["b b c"]) == pytest.approx(2 * (2 / 2) * (2 / 3) / (2 / 2 + 2 / 3))
+    assert (exact_match("", []), answer_f1("", [])) == (1, 1)
+    assert (exact_match("x", []), answer_f1("x", [])) == (0, 0)
+    assert (exact_match("", ["x"]), answer_f1("", ["x"])) == (0, 0)
+    assert answer_f1("the", ["the"]) == 1  # both are nothing once normalised
+    assert answer_f1("北京市", ["北京"]) == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize(
-    ("tags", "found"),
+    ("tags", "expected"),
     [
         ("B-x I-x O B-y", [("x", 0, 1), ("y", 3, 3)]),
         ("B-x B-x", [("x", 0, 0), ("x", 1, 1)]),
@@ -83,14 +87,14 @@ def test_answers_are_compared_as_in_squads_script() -> None:
         ("", []),
     ],
 )
-def test_entities_are_those_of_seqeval(tags: str, found: list[tuple[str, int, int]]) -> None:
-    assert entities(tags.split()) == found
+def test_entities_are_those_of_seqeval(tags: str, expected: list[tuple[str, int, int]]) -> None:
+    assert decode_bio_tags(tags.split()) == expected
 
 
 def test_entity_f1() -> None:
     """The example of seqeval's README: one of two entities is right."""
-    true = [["O", "O", "O", "B-MISC", "I-MISC", "I-MISC", "O"], ["B-PER", "I-PER", "O"]]
-    said = [["O", "O", "B-MISC", "I-MISC", "I-MISC", "I-MISC", "O"], ["B-PER", "I-PER", "O"]]
-    assert entity_f1(said, true) == (0.5, 0.5, 0.5)
+    targets = [["O", "O", "O", "B-MISC", "I-MISC", "I-MISC", "O"], ["B-PER", "I-PER", "O"]]
+    predictions = [["O", "O", "B-MISC", "I-MISC", "I-MISC", "I-MISC", "O"], ["B-PER", "I-PER", "O"]]
+    assert entity_f1(predictions, targets) == (0.5, 0.5, 0.5)
     assert entity_f1([["O"]], [["O"]]).f1 == 0.0
     assert entity_f1([["B-a", "O"]], [["B-a", "B-a"]]) == pytest.approx((1, 0.5, 2 / 3))

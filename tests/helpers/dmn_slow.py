@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mnemic.encode.gru_cell import Cell
+from mnemic.encode.gru_cell import GRUCell
 
 
 def gru(x: Tensor, h: Tensor, weights: tuple[Tensor, ...]) -> Tensor:
@@ -17,7 +17,7 @@ def gru(x: Tensor, h: Tensor, weights: tuple[Tensor, ...]) -> Tensor:
     return (1 - z) * torch.tanh(given[2] + r * back[2]) + z * h
 
 
-def cell_weights(cell: Cell) -> tuple[Tensor, ...]:
+def cell_weights(cell: GRUCell) -> tuple[Tensor, ...]:
     return cell.given.weight, cell.back.weight, cell.given.bias, cell.back.bias
 
 

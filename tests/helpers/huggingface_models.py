@@ -10,7 +10,7 @@ import torch
 import transformers
 from torch import nn
 
-from mnemic.encode.huggingface.shape import Shape
+from mnemic.encode.huggingface.shape import EncoderShape
 
 transformers.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
@@ -34,7 +34,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
         "Albert", SMALL | {"embedding_size": 12, "num_hidden_layers": 4, "num_hidden_groups": 2}
     ),
 }  # fmt: skip
-SHAPE = Shape(
+SHAPE = EncoderShape(
     vocab=60, width=32, depth=3, heads=4, inner=48, length=24, segments=2, activation="gelu",
     epsilon=1e-12, dropout=0.1, attention_dropout=0.1,
 )  # fmt: skip

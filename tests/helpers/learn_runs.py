@@ -7,8 +7,7 @@ from typing import Any
 
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
-from mnemic.recipe import Recipe
-from mnemic.recipe import load as load_recipe
+from mnemic.recipe import Recipe, load_recipe
 from mnemic.train.run import fit
 
 # Two phases of 2 epochs, 7 steps an epoch; saved every 5 steps, so mostly within an epoch.

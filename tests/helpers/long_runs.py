@@ -9,8 +9,7 @@ from tempfile import mkdtemp
 import torch
 from app_runs import Result, run
 
-from mnemic.recipe import Recipe
-from mnemic.recipe import load as load_recipe
+from mnemic.recipe import Recipe, load_recipe
 from mnemic.train.run import fit
 
 TINY = [

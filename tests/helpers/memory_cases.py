@@ -110,7 +110,7 @@ def make(name: str, seed: int = 0) -> Any:
 def contents(memory: Any, *shape: int, seed: int = 1, size: float = 1.0) -> Tensor:
     """What an encoder would hand over: … t d."""
     dice = torch.Generator().manual_seed(seed)
-    return size * torch.randn(*shape, memory.tables, D, generator=dice)
+    return size * torch.randn(*shape, memory.num_tables, D, generator=dice)
 
 
 def real(rows: list[str]) -> Tensor:

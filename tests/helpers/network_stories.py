@@ -5,14 +5,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mnemic.data.babi.batches import tensors, vocabulary
-from mnemic.data.babi.dataset import make
-from mnemic.models import Network, assemble
+from mnemic.data.babi.batches import encode_examples, build_tokenizer
+from mnemic.data.babi.dataset import generate_examples
+from mnemic.models import MemoryNetwork, build_model
 
 SLOTS = 6
-EXAMPLES = [*make(1, 12, 0), *make(5, 8, 0), *make(8, 6, 0)]  # 2 to 20 sentences and more
-WORDS = vocabulary(EXAMPLES)
-STORIES = tensors(EXAMPLES, WORDS)
+EXAMPLES = [*generate_examples(1, 12, 0), *generate_examples(5, 8, 0), *generate_examples(8, 6, 0)]  # 2 to 20 sentences and more
+WORDS = build_tokenizer(EXAMPLES)
+STORIES = encode_examples(EXAMPLES, WORDS)
 SIZES = {"vocab": len(WORDS), "longest": STORIES.texts.shape[1] + 1}
 
 
@@ -25,9 +25,9 @@ def model(tied: bool = True, slots: int = SLOTS, **memory: Any) -> dict[str, Any
     }
 
 
-def network_of(seed: int = 0, **options: Any) -> Network:
+def network_of(seed: int = 0, **options: Any) -> MemoryNetwork:
     torch.manual_seed(seed)
-    network = assemble(model(**options), SIZES).eval()
+    network = build_model(model(**options), SIZES).eval()
     with torch.no_grad():
         for weight in network.parameters():
             weight.mul_(5)

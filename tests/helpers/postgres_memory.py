@@ -18,11 +18,11 @@ def passages(texts: list[str]) -> Iterator[tuple[Passage, None]]:
 @pytest.fixture
 def address(new_address: NewAddress) -> str:
     """A small memory that nobody has open."""
-    where = new_address()
-    with Memory(where, embedder="hashed-ngrams") as memory:
+    location = new_address()
+    with Memory(location, embedder="hashed-ngrams") as memory:
         memory.note("The contract ends on 30 June.")
         memory.note("The milk is in the kitchen.")
-    return where
+    return location
 
 
 def execute(where: str, *statements: str) -> list[tuple[object, ...]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mnemic import Memory
-from mnemic.store import ENGINES, Step
+from mnemic.store import ENGINES, RememberStep
 
 KEY = "The key is under the mat. The bread is in the kitchen."
 SECRET = "The passphrase is incomprehensibilities. Nobody else may know of it."
@@ -16,8 +16,8 @@ SECRET = "The passphrase is incomprehensibilities. Nobody else may know of it."
 @pytest.fixture(params=sorted(ENGINES))
 def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     sqlite = request.param == "sqlite"
-    place = tmp_path / "memory.db" if sqlite else request.getfixturevalue("new_address")()
-    with Memory(place, embedder="hashed-ngrams", reader=None) as memory:
+    location = tmp_path / "memory.db" if sqlite else request.getfixturevalue("new_address")()
+    with Memory(location, embedder="hashed-ngrams", reader=None) as memory:
         yield memory
 
 
@@ -39,5 +39,5 @@ def write(path: Path, text: str, *, age: int = 100) -> Path:
     return path
 
 
-def outcomes(steps: list[Step]) -> dict[str, str]:
+def outcomes(steps: list[RememberStep]) -> dict[str, str]:
     return {Path(step.path).name: step.outcome for step in steps}

@@ -5,13 +5,13 @@ from typing import Any
 
 import torch
 
-from mnemic.models import Inputs, Network
-from mnemic.reproduce.train_ensemble import fit_many, new_networks
+from mnemic.models import StoryInputs, MemoryNetwork
+from mnemic.reproduce.train_ensemble import train_ensemble, create_networks
 
 
 def inputs_of(
     stories: Sequence[tuple[list[list[int]], list[int]]], *, width: int = 0, length: int = 0
-) -> Inputs:
+) -> StoryInputs:
     """Every sentence and question a text of its own, with padding where there is room."""
     texts = [text for story, question in stories for text in (*story, question)]
     width = max(width, *(len(text) for text in texts))
@@ -23,14 +23,14 @@ def inputs_of(
         story_rows[number, : len(story)] = torch.arange(place, place + len(story))
         questions.append([place + len(story)])
         place += len(story) + 1
-    return Inputs(table, table > 0, story_rows, torch.tensor(questions))
+    return StoryInputs(table, table > 0, story_rows, torch.tensor(questions))
 
 
-def trained(recipe: dict[str, Any], data: Any, seed: int) -> Network:
-    networks = new_networks(recipe, data, [seed])
+def trained(recipe: dict[str, Any], data: Any, seed: int) -> MemoryNetwork:
+    networks = create_networks(recipe, data, [seed])
     pools = [torch.arange(len(data.train))]
-    for _ in fit_many(
-        recipe, data, networks, seeds=[seed], pools=pools, device=torch.device("cpu")
+    for _ in train_ensemble(
+        recipe, data, networks, seeds=[seed], rows_per_run=pools, device=torch.device("cpu")
     ):
         pass
     return networks[0]

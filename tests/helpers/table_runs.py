@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mnemic.data.babi.folder import file_name
-from mnemic.data.babi.format import render
-from mnemic.data.babi.generate import generate
+from mnemic.data.babi.folder import file_name_of
+from mnemic.data.babi.format import format_story
+from mnemic.data.babi.generate import generate_stories
 from mnemic.reproduce import babi_table as tables
-from mnemic.reproduce.babi_table import BabiTable, rebuild
+from mnemic.reproduce.babi_table import BabiTable, train_missing_runs
 
 TASKS = [1, 6]
 # Three steps a phase: what is tested is the table, not the learning.
@@ -25,9 +25,9 @@ def stories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir(parents=True)
     for task in TASKS:
         for number, split in enumerate(("train", "test")):
-            made = generate(task, 40, seed=number)
-            text = "".join(render(story) for story in made)
-            (folder / file_name(task, split)).write_text(text, encoding="utf-8")
+            made = generate_stories(task, 40, seed=number)
+            text = "".join(format_story(story) for story in made)
+            (folder / file_name_of(task, split)).write_text(text, encoding="utf-8")
     return root
 
 
@@ -38,17 +38,17 @@ def table_of(stories: Path, **options: Any) -> BabiTable:
 
 def trained(table: BabiTable, folder: Path) -> int:
     """Rebuild, and say how many steps that took."""
-    return sum(1 for _ in rebuild(table, folder))
+    return sum(1 for _ in train_missing_runs(table, folder))
 
 
 def by_hand(table: BabiTable, folder: Path, rows: Sequence[tuple[Any, ...]]) -> None:
     """Runs as if they had been trained: (recipe number, seed, train errors, test errors)."""
-    recipes = table.recipes()
-    tables.keep(
+    recipes = table.build_recipes()
+    tables.append_runs(
         folder,
         [
             {
-                "recipe": table.run_keys()[number],
+                "recipe": table.hash_recipes()[number],
                 "tasks": recipes[number]["data"]["tasks"],
                 "seed": seed,
                 "generated": [],

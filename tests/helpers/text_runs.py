@@ -10,8 +10,7 @@ from typing import Any
 import text_files
 
 from mnemic.predict.model import Model, load
-from mnemic.recipe import Recipe
-from mnemic.recipe import load as load_recipe
+from mnemic.recipe import Recipe, load_recipe
 from mnemic.train.run import fit
 
 TINY = [

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mnemic.mcp.protocol import VERSIONS, Call, Server
+from mnemic.mcp.protocol import VERSIONS, ToolCall, ToolServer
 
 
 class Client:
@@ -49,11 +49,9 @@ class Client:
 
     def start(self, version: str = VERSIONS[0]) -> dict[str, Any]:
         about = {"name": "tests", "version": "0"}
-        told = self.request(
-            "initialize", protocolVersion=version, capabilities={}, clientInfo=about
-        )
+        result = self.request("initialize", protocolVersion=version, capabilities={}, clientInfo=about)
         self.write(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}')
-        return told["result"]
+        return result["result"]
 
     def use(self, name: str, **arguments: Any) -> dict[str, Any]:
         """A tool's result; the text says the same as the structure."""
@@ -79,19 +77,19 @@ def client(tmp_path: Path) -> Iterator[Client]:
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "trip.md").write_text("# Trip\n\nThe train leaves at nine.\n", encoding="utf-8")
-    own = ("--memory", tmp_path / "memory.db", "--embedder", "hashed-ngrams", "--folder", folder)
-    client = Client(*own)
+    kwargs = ("--memory", tmp_path / "memory.db", "--embedder", "hashed-ngrams", "--folder", folder)
+    client = Client(*kwargs)
     yield client
     assert client.end() == (0, "")
 
 
 def test_remember_ask_update_forget(client: Client, tmp_path: Path) -> None:
-    told = client.start()
-    assert told["serverInfo"]["name"] == "mnemic"
-    assert "tools" in told["capabilities"]
-    tools = {one["name"]: one for one in client.request("tools/list")["result"]["tools"]}
+    server = client.start()
+    assert server["serverInfo"]["name"] == "mnemic"
+    assert "tools" in server["capabilities"]
+    tools = {tool["name"]: tool for tool in client.request("tools/list")["result"]["tools"]}
     assert set(tools) == {"search", "ask", "list", "remember", "update", "forget"}
-    assert all(one["inputSchema"]["type"] == "object" for one in tools.values())
+    assert all(tool["inputSchema"]["type"] == "object" for tool in tools.values())
     assert tools["ask"]["annotations"]["readOnlyHint"]
     assert tools["forget"]["annotations"]["destructiveHint"]
     assert "begin one" in client.refused("ask", question="Where is the key?")
@@ -105,11 +103,11 @@ def test_remember_ask_update_forget(client: Client, tmp_path: Path) -> None:
     assert (hit["document"], hit["name"]) == (first, "Key")
     second = client.use("update", document=first, text="The key is in the drawer.")["document"]
     assert "drawer" in client.use("ask", question="Where is the key?")["answer"]
-    assert [one["id"] for one in client.use("list")["documents"]] == [second]
-    gone = client.use("forget", documents=[second], verify=True)
-    assert [one["document"] for one in gone["forgotten"]] == [first, second]
-    assert gone["verified"]
-    assert gone["scrubbed"]
+    assert [document["id"] for document in client.use("list")["documents"]] == [second]
+    report = client.use("forget", documents=[second], verify=True)
+    assert [document["document"] for document in report["forgotten"]] == [first, second]
+    assert report["verified"]
+    assert report["scrubbed"]
     assert client.use("ask", question="Where is the key?")["answer"] is None
     assert b"drawer" not in (tmp_path / "memory.db").read_bytes()
 
@@ -121,16 +119,14 @@ def test_files_only_of_folders_that_were_named(client: Client, tmp_path: Path) -
     for path in ("secret.txt", "notes/../secret.txt", "notes/link.txt"):
         assert "is not in a folder" in client.refused("remember", paths=[str(tmp_path / path)])
     assert "two things at once" in client.refused("remember")
-    found = client.use("remember", paths=[str(tmp_path / "notes")])
-    assert [(Path(one["path"]).name, one["outcome"]) for one in found["files"]] == [
-        ("trip.md", "new")
-    ]
+    report = client.use("remember", paths=[str(tmp_path / "notes")])
+    assert [(Path(file["path"]).name, file["outcome"]) for file in report["files"]] == [("trip.md", "new")]
     assert client.use("remember", paths=[str(tmp_path / "notes" / "trip.md")])["unchanged"] == 1
     for number in range(4):
         client.use("remember", text=f"Note {number} says {number}.")
     page = client.use("list", most=3)
     assert (len(page["documents"]), page["total"], page["next_after"]) == (3, 5, 3)
-    assert [one["id"] for one in client.use("list", after=3)["documents"]] == [4, 5]
+    assert [document["id"] for document in client.use("list", after=3)["documents"]] == [4, 5]
 
 
 def test_mistakes_of_the_client_are_answered(client: Client) -> None:
@@ -171,14 +167,14 @@ def test_what_was_asked_before_the_end_is_answered(tmp_path: Path) -> None:
     sent = line("tools/call", 1, name="remember", arguments={"text": "A."})
     out, err = client.process.communicate(sent + line("tools/call", 2, name="list"), timeout=30)
     answers = [json.loads(line) for line in out.splitlines()]
-    assert [one["id"] for one in answers] == [1, 2]
+    assert [answer["id"] for answer in answers] == [1, 2]
     assert answers[1]["result"]["structuredContent"]["total"] == 1
     assert (client.process.returncode, err) == (0, b"")
 
 
 def test_only_reading(tmp_path: Path) -> None:
     client = Client("--memory", tmp_path / "memory.db", "--read-only")
-    tools = [one["name"] for one in client.request("tools/list")["result"]["tools"]]
+    tools = [tool["name"] for tool in client.request("tools/list")["result"]["tools"]]
     assert tools == ["search", "ask", "list"]
     assert client.request("tools/call", name="forget")["error"]["code"] == -32602
     assert client.end() == (0, "")
@@ -187,17 +183,17 @@ def test_only_reading(tmp_path: Path) -> None:
 class Slow:
     """A tool that works in three steps; during the second, other lines may come in."""
 
-    described: Mapping[str, Any] = {"name": "slow"}
+    descriptor: Mapping[str, Any] = {"name": "slow"}
 
     def __init__(self, meanwhile: Callable[[], None]) -> None:
         self.meanwhile = meanwhile
         self.steps = 0
 
-    def __call__(self, arguments: Mapping[str, Any], call: Call) -> dict[str, Any]:
+    def __call__(self, arguments: Mapping[str, Any], call: ToolCall) -> dict[str, Any]:
         for number in range(3):
             if number == 1:
                 self.meanwhile()
-            call.progress(number, 3, "work")
+            call.on_progress(number, 3, "work")
             self.steps += 1
         if arguments.get("fault"):
             raise KeyError("a fault of ours")
@@ -205,8 +201,8 @@ class Slow:
 
 
 def line(method: str, number: int | None = None, **params: Any) -> bytes:
-    own = {} if number is None else {"id": number}
-    message = {"jsonrpc": "2.0", "method": method, "params": params} | own
+    id_field = {} if number is None else {"id": number}
+    message = {"jsonrpc": "2.0", "method": method, "params": params} | id_field
     return json.dumps(message).encode() + b"\n"
 
 
@@ -221,20 +217,20 @@ def served(first: bytes, later: bytes = b"") -> tuple[list[dict[str, Any]], Slow
             os.write(writing, later)
             os.close(writing)
             until = time.monotonic() + 10
-            while later and not server.cancelled and time.monotonic() < until:
+            while later and not server.canceled and time.monotonic() < until:
                 time.sleep(0.005)
 
     tool = Slow(meanwhile)
-    server = Server({"slow": tool}, {}, "", output)
+    server = ToolServer({"slow": tool}, {}, "", output)
     with os.fdopen(reading, "rb") as lines:
         server.serve(lines)
-    return [json.loads(one) for one in output.getvalue().splitlines()], tool
+    return [json.loads(answer_line) for answer_line in output.getvalue().splitlines()], tool
 
 
 def test_a_request_can_be_cancelled_while_it_is_at_work() -> None:
     later = line("notifications/cancelled", requestId=1, reason="no more") + line("ping", 2)
     answers, tool = served(line("tools/call", 1, name="slow"), later)
-    assert [one["id"] for one in answers] == [2]  # one that was cancelled has no answer
+    assert [answer["id"] for answer in answers] == [2]  # one that was cancelled has no answer
     assert tool.steps == 1
 
 
@@ -242,15 +238,15 @@ def test_a_request_can_be_cancelled_while_it_waits() -> None:
     first = line("tools/call", 1, name="slow") + line("tools/call", 2, name="slow")
     later = line("notifications/cancelled", requestId=2) + line("ping", 3)
     answers, tool = served(first, later)
-    assert [one["id"] for one in answers] == [1, 3]
+    assert [answer["id"] for answer in answers] == [1, 3]
     assert tool.steps == 3
 
 
 def test_progress_is_told_to_those_who_ask() -> None:
     answers, _ = served(line("tools/call", 1, name="slow", _meta={"progressToken": "p"}))
-    *told, last = answers
-    assert [one["params"]["progress"] for one in told] == [0, 1, 2]
-    assert {one["params"]["progressToken"] for one in told} == {"p"}
+    *notifications, last = answers
+    assert [notification["params"]["progress"] for notification in notifications] == [0, 1, 2]
+    assert {notification["params"]["progressToken"] for notification in notifications} == {"p"}
     assert last["result"]["structuredContent"] == {"done": True}
 
 

@@ -18,7 +18,7 @@ def test_the_newest_are_kept_in_order(name: str) -> None:
     state = written.state
     assert isinstance(state, Slots)
     assert state.mask.shape == (2, SLOTS)
-    assert state.told.tolist() == [12, 9]
+    assert state.num_written.tolist() == [12, 9]
     for row in range(2):
         inputs = mask[row].nonzero().squeeze(1)
         kept = inputs[-SLOTS:]
@@ -60,7 +60,7 @@ def test_sources_count_on_from_write_to_write(name: str) -> None:
     state = memory.empty(1, states)
     for _ in range(3):
         state = memory.write(state, states, real(["xx.xx"])).state
-    assert state.told.tolist() == [12]
+    assert state.num_written.tolist() == [12]
     assert state.sources[state.mask].tolist() == [4, 5, 6, 7, 8, 9, 10, 11]
 
 

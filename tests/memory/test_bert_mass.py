@@ -10,21 +10,21 @@ import torch
 from torch import Tensor
 
 from mnemic.memory import MEMORIES
-from mnemic.memory.blended import BertMass
-from mnemic.memory.parts.controller import Controller, entropy
-from mnemic.memory.parts.sources import Sources, added, no_sources
-from mnemic.memory.selective import Keeps
+from mnemic.memory.blended import BlendedMemory
+from mnemic.memory.parts.controller import Controller, bernoulli_entropy
+from mnemic.memory.parts.sources import Sources, add_sources, empty_sources
+from mnemic.memory.selective import SelectiveMemory
 from mnemic.recipe import ConfigError, build
 
 D = 8
 
 
-def blended(**options: object) -> BertMass:
+def blended(**options: object) -> BlendedMemory:
     torch.manual_seed(0)
     return build(MEMORIES, {"kind": "bert-mass", "slots": 10, **options}, width=D).eval()
 
 
-def keeping(**options: object) -> Keeps:
+def keeping(**options: object) -> SelectiveMemory:
     torch.manual_seed(0)
     return build(MEMORIES, {"kind": "keeps", "slots": 4, **options}, width=D).eval()
 
@@ -64,7 +64,7 @@ def test_its_hidden_state_is_carried_from_segment_to_segment() -> None:
 def test_entropy_is_that_of_each_decision() -> None:
     u = torch.tensor([0.5, 0.9, 0.01], dtype=torch.float64)
     wanted = -(u * u.log() + (1 - u) * (1 - u).log())
-    torch.testing.assert_close(entropy(u.logit()), wanted)
+    torch.testing.assert_close(bernoulli_entropy(u.logit()), wanted)
 
 
 # The paper's own write -----------------------------------------------------------------------
@@ -93,7 +93,7 @@ def test_each_chosen_token_goes_to_its_best_slots_by_content() -> None:
         for token in range(5):
             score = memory.ask(z[row, token]) @ memory.addresses.mT
             score = score + memory.value(z[row, token]) @ state.slots[row].mT
-            score = score / D**0.5 + memory.fresh * (~state.mask[row])
+            score = score / D**0.5 + memory.empty_bonus * (~state.mask[row])
             best = set(score.topk(3).indices.tolist())
             assert set((written.gates[row, token] > 0).nonzero().flatten().tolist()) == best
 
@@ -101,7 +101,7 @@ def test_each_chosen_token_goes_to_its_best_slots_by_content() -> None:
 def test_the_controller_chooses_the_highest_and_none_below_the_least() -> None:
     memory = blended(most=2)
     odds = torch.tensor([[1.0, 3.0, 2.0, 9.0], [-9.0, -9.0, 0.0, -9.0]])
-    u, places = memory.chosen(odds, torch.tensor([[True, True, True, False], [True] * 4]))
+    u, places = memory.select_inputs(odds, torch.tensor([[True, True, True, False], [True] * 4]))
     assert places[0].tolist() == [1, 2]
     assert places[1, 0] == 2
     torch.testing.assert_close(u[0], torch.sigmoid(torch.tensor([3.0, 2.0])))
@@ -180,13 +180,13 @@ def test_what_is_chosen_ahead_is_what_each_write_chooses(kind: str, limited: boo
     only = mask & (states[..., 0] > 0) if limited else None
     found = []
     for ahead in (True, False):
-        choices = iter(memory.ahead(start, states, mask, only)) if ahead else repeat(None)
+        choices = iter(memory.plan_writes(start, states, mask, only)) if ahead else repeat(None)
         state, told = start, []
         for g in range(4):
             may = None if only is None else only[:, g]
             written = memory.write(state, states[:, g].unsqueeze(2), mask[:, g], may, next(choices))
             state = written.state
-            told += [written.weights, written.entered, written.stored, *state]
+            told += [written.weights, written.slot_writes, written.salience_logits, *state]
         slope = torch.autograd.grad(state.slots.square().sum() + told[2].sum(), states)
         found.append([*told, *slope])
     for one, other in zip(*found):
@@ -199,7 +199,7 @@ def test_what_is_chosen_ahead_is_what_each_write_chooses(kind: str, limited: boo
 def test_the_highest_are_kept_as_they_are_in_their_order() -> None:
     memory, states = keeping(), texts(1, 9)
     whole = memory.write(memory.empty(1, states), states, full(1, 9))
-    odds = whole.stored[0]
+    odds = whole.salience_logits[0]
     kept = sorted(odds.topk(4).indices.tolist())
     assert whole.state.sources[0].tolist() == kept
     assert torch.equal(whole.state.slots[0], states[0, kept, 0])
@@ -292,17 +292,17 @@ def test_a_kept_sentence_is_forgotten_alone() -> None:
 
 
 def test_what_there_is_no_room_to_list_is_known_by_its_range() -> None:
-    kept = no_sources(1, 1, 2, torch.zeros(1))
-    assert not kept.hold(0, 10**9).any()
+    kept = empty_sources(1, 1, 2, torch.zeros(1))
+    assert not kept.may_hold(0, 10**9).any()
     shares = torch.tensor([[[0.5], [0.1], [0.3], [0.0]]])  # b c s
-    kept = added(kept, torch.tensor([[4, 5, 6, 7]]), shares, torch.ones(1, 1))
+    kept = add_sources(kept, torch.tensor([[4, 5, 6, 7]]), shares, torch.ones(1, 1))
     assert kept.sources.tolist() == [[[4, 6]]]
     assert kept.lost.tolist() == [[[5, 5]]]
-    kept = added(kept, torch.tensor([[20]]), torch.tensor([[[0.45]]]), torch.full((1, 1), 0.1))
+    kept = add_sources(kept, torch.tensor([[20]]), torch.tensor([[[0.45]]]), torch.full((1, 1), 0.1))
     assert kept.sources.tolist() == [[[20, 4]]]
     assert kept.lost.tolist() == [[[5, 6]]]
     assert isinstance(kept, Sources)
-    assert [bool(kept.hold(n, n + 1)) for n in (4, 5, 6, 7, 20)] == [True, True, True, False, True]
+    assert [bool(kept.may_hold(n, n + 1)) for n in (4, 5, 6, 7, 20)] == [True, True, True, False, True]
 
 
 def test_mistakes_are_named() -> None:

@@ -10,28 +10,27 @@ import torch
 from long_runs import ASKED, FACT, TINY, tiny, told
 
 from mnemic.checkpoint.folder import weights_of
-from mnemic.data.long_context.recall import THINGS
+from mnemic.data.long_context.recall import OBJECTS
 from mnemic.encode import Pretrained, save_encoder
-from mnemic.evaluate.error_rate import task_errors
-from mnemic.models.segment_model import Carrier
-from mnemic.objectives.unigram import counts_of, unigram_loss
+from mnemic.evaluate.error_rate import compute_task_errors
+from mnemic.models.segment_model import SegmentModel
+from mnemic.objectives.unigram import count_targets, unigram_loss
 from mnemic.predict.model import Model, load
-from mnemic.recipe import ConfigError, Recipe, override
-from mnemic.recipe import load as load_recipe
-from mnemic.train.initialize import weights_in, with_start
-from mnemic.train.run import data_of, fit
+from mnemic.recipe import ConfigError, Recipe, load_recipe, override
+from mnemic.train.initialize import read_start_weights, start_recipe_from
+from mnemic.train.run import load_data, fit
 
-CHANCE = 100 * (1 - 1 / len(THINGS))
+CHANCE = 100 * (1 - 1 / len(OBJECTS))
 
 
 def test_a_fact_is_answered_many_segments_later_and_without_memory_is_not(carrying: Path) -> None:
     checkpoint = load(carrying)
-    asked = data_of(checkpoint.recipe).test
+    asked = load_data(checkpoint.recipe).test
     for later in (1, 8):
-        (error,) = task_errors(checkpoint.network, asked.upto(later + 1)).values()
+        (error,) = compute_task_errors(checkpoint.network, asked.with_segments(later + 1)).values()
         assert error <= 2.0, f"{later} segments later"
-    checkpoint.network.lasts = False
-    (error,) = task_errors(checkpoint.network, asked.upto(4)).values()
+    checkpoint.network.carry_memory = False
+    (error,) = compute_task_errors(checkpoint.network, asked.with_segments(4)).values()
     assert error > CHANCE - 15
 
 
@@ -90,9 +89,9 @@ def test_mass_and_mann_alone_learn_more_than_how_often_words_are(name: str, tmp_
     sets += ["train.epochs=9", "train.batch=16", "train.rate=0.01", "train.validate=0", TINY[-3]]
     recipe = load_recipe(name, [*sets, 'train.schedule={kind="constant"}'])
     rows = [own.row for own in fit(recipe, tmp_path / "run", device="cpu") if own.row is not None]
-    part = data_of(recipe).train
+    part = load_data(recipe).train
     batch = part.batch(torch.arange(len(part)))
-    counts = counts_of(batch.inputs.tokens[batch.inputs.inside], len(part.tokenizer))
+    counts = count_targets(batch.inputs.tokens[batch.inputs.text_mask], len(part.tokenizer))
     assert rows[-1]["loss"] < unigram_loss(counts, counts)
 
 
@@ -130,12 +129,12 @@ def test_an_encoder_of_a_hugging_face_folder_is_wrapped(tmp_path: Path) -> None:
     first = load(tmp_path / "run")
     encoder = first.network.encode.eval()
     save_encoder(tmp_path / "theirs", Pretrained(encoder, first.tokenizer))
-    recipe = with_start(tiny("bert-mass", 0, nothing), tmp_path / "theirs")
+    recipe = start_recipe_from(tiny("bert-mass", 0, nothing), tmp_path / "theirs")
     for _ in fit(recipe, tmp_path / "wrapped", device="cpu"):
         pass
     wrapped: Model = load(tmp_path / "wrapped")
-    assert isinstance(wrapped.network, Carrier)
-    theirs = weights_in(tmp_path / "theirs")
+    assert isinstance(wrapped.network, SegmentModel)
+    theirs = read_start_weights(tmp_path / "theirs")
     assert {f"encode.{name}" for name, _ in encoder.named_parameters()} <= theirs.keys()
     for name, weight in wrapped.network.encode.named_parameters():
         assert torch.equal(weight, theirs[f"encode.{name}"])
@@ -149,7 +148,7 @@ def test_training_in_stages_from_weights_alone(tmp_path: Path) -> None:
         pass
     whole = weights_of(load(tmp_path / "one").network)
     for parts in (["encode"], ["encode", "memory"], ["encode", "memory", "respond"]):
-        recipe = with_start(tiny("keeps", 0, "train.epochs=0"), tmp_path / "one")
+        recipe = start_recipe_from(tiny("keeps", 0, "train.epochs=0"), tmp_path / "one")
         recipe = override(recipe, "model.takes", parts)
         place = tmp_path / "-".join(parts)
         for _ in fit(recipe, place, seed=2, device="cpu"):
@@ -176,7 +175,7 @@ def test_parts_that_cannot_be_taken_over(parts: object, said: str, tmp_path: Pat
         pass
     first = load(tmp_path / "run")
     save_encoder(tmp_path / "theirs", Pretrained(first.network.encode, first.tokenizer))
-    started = with_start(recipe, tmp_path / "theirs")
+    started = start_recipe_from(recipe, tmp_path / "theirs")
     with pytest.raises(ConfigError, match=said):
         list(fit(override(started, "model.takes", parts), tmp_path / "two", device="cpu"))
     del started["model"]["mass"]

@@ -29,8 +29,8 @@ def test_shapes(name: str) -> None:
     assert isinstance(written.state, tuple)
     assert type(written.state)._fields  # a NamedTuple
     assert all(isinstance(part, Tensor) for part in written.state)
-    assert isinstance(memory.tables, int)
-    assert isinstance(memory.rolls, int)
+    assert isinstance(memory.num_tables, int)
+    assert isinstance(memory.num_uniforms, int)
 
 
 @EVERY
@@ -40,9 +40,9 @@ def test_nothing_is_changed_in_place(name: str) -> None:
     before = memory.empty(2, states)
     first = memory.write(before, states, mask)
     kept = [copy(part) for part in (before, first.state, [states, query, mask], memory.buffers())]
-    rolls = torch.rand(2, memory.rolls)
-    memory.read(memory.write(first.state, states * 2, mask).state, query, rolls=rolls)
-    memory.read(first.state, query, rolls=rolls)
+    rolls = torch.rand(2, memory.num_uniforms)
+    memory.read(memory.write(first.state, states * 2, mask).state, query, uniforms=rolls)
+    memory.read(first.state, query, uniforms=rolls)
     now = [before, first.state, [states, query, mask], list(memory.buffers())]
     for parts, copies in zip(now, kept):
         for part, clone in zip(parts, copies, strict=True):
@@ -138,10 +138,10 @@ def test_one_memory_can_be_shared_by_a_whole_batch(name: str) -> None:
 def test_reading_is_deterministic_unless_rolls_are_given_in_training(name: str) -> None:
     memory = make(name)
     written, query = told(memory, contents(memory, 30, 5)), contents(memory, 30, 3, seed=2)
-    rolls = torch.rand(30, memory.rolls)
+    rolls = torch.rand(30, memory.num_uniforms)
     plain = memory.read(written.state, query).found
-    assert torch.equal(memory.read(written.state, query, rolls=rolls).found, plain)
+    assert torch.equal(memory.read(written.state, query, uniforms=rolls).found, plain)
     assert torch.equal(memory.train().read(written.state, query).found, plain)
-    rolled = memory.read(written.state, query, rolls=rolls).found
-    assert torch.equal(memory.read(written.state, query, rolls=rolls).found, rolled)
-    assert torch.equal(rolled, plain) == (not memory.rolls)
+    rolled = memory.read(written.state, query, uniforms=rolls).found
+    assert torch.equal(memory.read(written.state, query, uniforms=rolls).found, rolled)
+    assert torch.equal(rolled, plain) == (not memory.num_uniforms)

@@ -12,11 +12,11 @@ from story_runs import inputs_of
 
 from mnemic.encode.fusion import WordByWordFusion
 from mnemic.memory import MEMORIES
-from mnemic.models import Inputs, assemble
-from mnemic.models.ensemble import Many
-from mnemic.recipe import build, load
-from mnemic.respond.word_decoder import DecodedWord
-from mnemic.respond.word_joint import JoinedWord
+from mnemic.models import StoryInputs, build_model
+from mnemic.models.ensemble import StackedNetworks
+from mnemic.recipe import build, load_recipe
+from mnemic.respond.word_decoder import GRUWordHead
+from mnemic.respond.word_joint import JointWordHead
 
 D, VOCAB = 5, 11
 KINDS = ["dmn", "dmn-layers", "dmn-plus", "dmn-sum"]
@@ -29,12 +29,12 @@ STORIES = [
 
 
 def model_of(name: str) -> dict[str, Any]:
-    return load(name)["model"] | {"width": D}
+    return load_recipe(name)["model"] | {"width": D}
 
 
 def network_of(name: str, seed: int = 0) -> Any:
     torch.manual_seed(seed)
-    network = assemble(model_of(name), {"vocab": VOCAB, "longest": 6}).eval()
+    network = build_model(model_of(name), {"vocab": VOCAB, "longest": 6}).eval()
     for weight in network.parameters():  # biases too: zeros would hide mistakes
         torch.nn.init.normal_(weight, std=0.5)
     return network.double()
@@ -67,7 +67,7 @@ def test_dmn_reads_all_words_and_keeps_the_states_at_sentence_ends() -> None:
     """The whole network, from word ids to scores, one story at a time."""
     network = network_of("dmn")
     assert isinstance(network.fuse, WordByWordFusion)
-    assert isinstance(network.respond, DecodedWord)
+    assert isinstance(network.respond, GRUWordHead)
     output = network(inputs_of(STORIES, width=7, length=6))
     words = network.encode.words
     for number, (story, question) in enumerate(STORIES):
@@ -81,12 +81,12 @@ def test_dmn_reads_all_words_and_keeps_the_states_at_sentence_ends() -> None:
             q = gru(words[word], q, network_weights(network.ask.recurrent))
         m, _ = slow_dmn(network.memory, facts, q)
         scores = network.respond.words.weight @ gru(q, m, cell_weights(network.respond.cell))
-        torch.testing.assert_close(output.scores[number, 0], scores)
+        torch.testing.assert_close(output.logits[number, 0], scores)
 
 
 def test_dmn_plus_fuses_sentences_and_joins_question_and_memory() -> None:
     network = network_of("dmn-plus")
-    assert isinstance(network.respond, JoinedWord)
+    assert isinstance(network.respond, JointWordHead)
     output = network(inputs_of(STORIES, width=7, length=6))
     words = network.encode.words
     k, longest = torch.arange(1, D + 1).double(), 6
@@ -111,7 +111,7 @@ def test_dmn_plus_fuses_sentences_and_joins_question_and_memory() -> None:
             q = gru(words[word], q, network_weights(network.ask.recurrent))
         m, _ = slow_plus(network.memory, facts, q)
         torch.testing.assert_close(
-            output.scores[number, 0], network.respond.words(torch.cat([q, m]))
+            output.logits[number, 0], network.respond.words(torch.cat([q, m]))
         )
 
 
@@ -124,7 +124,7 @@ def test_padding_and_the_other_stories_change_nothing(name: str) -> None:
     together = network(inputs_of(STORIES, width=9, length=8))
     for number, story in enumerate(STORIES):
         alone = network(inputs_of([story]))
-        torch.testing.assert_close(alone.scores[0], together.scores[number])
+        torch.testing.assert_close(alone.logits[0], together.logits[number])
         told = len(story[0])
         read = together.reading.weights[number]
         torch.testing.assert_close(alone.reading.weights[0], read[..., :told])
@@ -164,9 +164,9 @@ def test_no_passes_and_no_slots_are_refused(kind: str, options: dict[str, int]) 
 def test_many_networks_as_one_program(name: str) -> None:
     networks = [network_of(name, seed) for seed in range(2)]
     inputs = inputs_of(STORIES)
-    stacked = Inputs(*(torch.stack([part, part]) for part in inputs[:4]))
-    together = Many(networks).eval()(stacked)
+    stacked = StoryInputs(*(torch.stack([part, part]) for part in inputs[:4]))
+    together = StackedNetworks(networks).eval()(stacked)
     for run, network in enumerate(networks):
         alone = network(inputs)
-        torch.testing.assert_close(together.scores[run], alone.scores)
+        torch.testing.assert_close(together.logits[run], alone.logits)
         torch.testing.assert_close(together.reading.weights[run], alone.reading.weights)

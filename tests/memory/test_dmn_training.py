@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from story_runs import trained
 
-from mnemic.evaluate.error_rate import task_errors
-from mnemic.recipe import load
-from mnemic.train.run import data_of
+from mnemic.evaluate.error_rate import compute_task_errors
+from mnemic.recipe import load_recipe
+from mnemic.train.run import load_data
 
 # Learning --------------------------------------------------------------------------------------
 
@@ -20,9 +20,9 @@ FUSED = [f"model.{part}.recurrent.fused=true" for part in ("fuse", "ask")]
 def test_a_tiny_dmn_plus_learns_one_supporting_fact() -> None:
     made = 'data={kind="generated", tasks=[1], count=1000}'
     short = ["train.epochs=8", "train.batch=32", "train.rate=0.003", "model.width=24"]
-    recipe = load("dmn-plus", [made, *short, *FUSED])
-    data: Any = data_of(recipe)
-    assert task_errors(trained(recipe, data, 0), data.test)[1] < 10
+    recipe = load_recipe("dmn-plus", [made, *short, *FUSED])
+    data: Any = load_data(recipe)
+    assert compute_task_errors(trained(recipe, data, 0), data.test)[1] < 10
 
 
 def test_a_tiny_dmn_is_taught_which_sentence_to_read() -> None:
@@ -31,8 +31,8 @@ def test_a_tiny_dmn_is_taught_which_sentence_to_read() -> None:
     short = ["train.rate=0.003", "model.width=32", "model.memory.passes=2", "phases=[{}]"]
     short += ["train.batch=32", "train.buckets=1", 'train.schedule={kind="constant"}']
     short += ["train.epochs=4", "train.keep=last", "train.patience=0"]
-    recipe = load("dmn", [made, *short, *FUSED])
-    data: Any = data_of(recipe)
+    recipe = load_recipe("dmn", [made, *short, *FUSED])
+    data: Any = load_data(recipe)
     hits = {}
     for facts in (0.0, 1.0):
         taught = recipe | {"objective": recipe["objective"] | {"facts": facts}}

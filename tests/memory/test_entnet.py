@@ -14,15 +14,15 @@ from torch import Tensor
 
 from mnemic.memory import Reading, Written
 from mnemic.memory.entnet import EntNet
-from mnemic.memory.parts.entnet_write import left
-from mnemic.models import Network, Output, assemble
-from mnemic.predict import read_of
+from mnemic.memory.parts.entnet_write import remaining_shares
+from mnemic.models import MemoryNetwork, ModelOutput, build_model
+from mnemic.predict import compute_sentence_weights
 
 D, VOCAB, SLOTS, LONGEST = 4, 9, 3, 6
 Vector = list[float]
 
 
-def network_of(size: float = 4.0, **options: Any) -> Network:
+def network_of(size: float = 4.0, **options: Any) -> MemoryNetwork:
     """A network with large weights, so that gates and reads are far from even."""
     torch.manual_seed(3)
     model = {
@@ -31,7 +31,7 @@ def network_of(size: float = 4.0, **options: Any) -> Network:
         "memory": {"kind": "entnet", "slots": SLOTS, **options},
         "respond": {"kind": "word"},
     }
-    network = assemble(model, {"vocab": VOCAB, "longest": LONGEST}).double().eval()
+    network = build_model(model, {"vocab": VOCAB, "longest": LONGEST}).double().eval()
     with torch.no_grad():
         for name, weight in network.named_parameters():
             if name.endswith(("masks", "slope")):
@@ -64,7 +64,7 @@ def times(matrix: Tensor, vector: Vector) -> Vector:
     return [dot(row, vector) for row in matrix.tolist()]
 
 
-def slow(network: Network, story: list[list[int]], question: list[int]) -> tuple[Any, ...]:
+def slow(network: MemoryNetwork, story: list[list[int]], question: list[int]) -> tuple[Any, ...]:
     """Scores, gates and the last slots: equations 1 to 6 as they are printed, and the biases."""
     encode, memory = network.encode, network.memory
     words, masks = encode.words.tolist(), encode.masks.tolist()
@@ -112,7 +112,7 @@ def test_equals_the_papers_equations(options: dict[str, Any]) -> None:
     for number, (story, question) in enumerate(STORIES):
         scores, gates, slots, shares = slow(network, story, question)
         found = (
-            output.scores[number, 0],
+            output.logits[number, 0],
             output.written.gates[number, : len(story)],
             output.written.state.slots[number],
             output.reading.weights[number, 0, 0, 0],
@@ -182,42 +182,42 @@ def test_tied_keys_are_the_encoders_words() -> None:
     network = network_of(tied=[5, 2, 7, 3])
     assert not any("keys" in name for name, _ in network.named_parameters())
     assert torch.equal(network.memory.addresses(), network.encode.words[[5, 2, 7, 3]])
-    network(inputs_of(STORIES[:1])).scores.sum().backward()
+    network(inputs_of(STORIES[:1])).logits.sum().backward()
     assert network.encode.words.grad[7].abs().sum() > 0  # said, and a key
     assert sum("words" in name for name, _ in network.named_parameters()) == 1
-    with pytest.raises(ValueError, match="assemble"):
+    with pytest.raises(ValueError, match="build_model"):
         EntNet(4, tied=[1]).empty(1, torch.zeros(1, 1, 2, 4))
 
 
 def test_what_is_left_of_a_sentence_is_what_later_ones_did_not_write_over() -> None:
     """By hand: its gate, times 1 − gate of everyone behind it; with the key's rest it is all."""
     gates = torch.rand(2, 5, 3)
-    shares = left(gates)
+    shares = remaining_shares(gates)
     for b, n, s in product(range(2), range(5), range(3)):
         expected = gates[b, n, s] * (1 - gates[b, n + 1 :, s]).prod()
         torch.testing.assert_close(shares[b, n, s], expected)
     torch.testing.assert_close(shares.sum(1) + (1 - gates).prod(1), torch.ones(2, 3))
-    assert left(gates[:, :0]).shape == (2, 0, 3)
+    assert remaining_shares(gates[:, :0]).shape == (2, 0, 3)
 
 
 def test_a_wide_open_gate_wipes_out_what_was_there_and_a_shut_one_nothing() -> None:
     gates = torch.tensor([1.0, 0.0, 1.0, 0.0])[None, :, None]
-    assert left(gates).flatten().tolist() == [0.0, 0.0, 1.0, 0.0]
+    assert remaining_shares(gates).flatten().tolist() == [0.0, 0.0, 1.0, 0.0]
 
 
 def test_a_sentence_that_was_written_over_is_still_shown() -> None:
     """It entered the memory; that nothing is left of it is what the asker should see."""
     gates = torch.ones(1, 3, 2)
-    written = Written((), left(gates), gates)
-    output = Output(torch.zeros(0), Reading(*[torch.ones(1, 1, 1, 1, 2) / 2] * 3), written)
-    assert read_of(output) == {0: [0.0], 1: [0.0], 2: [1.0]}
+    written = Written((), remaining_shares(gates), gates)
+    output = ModelOutput(torch.zeros(0), Reading(*[torch.ones(1, 1, 1, 1, 2) / 2] * 3), written)
+    assert compute_sentence_weights(output) == {0: [0.0], 1: [0.0], 2: [1.0]}
 
 
 def test_evidence_of_a_rewriting_memory_is_what_is_left_in_the_slots_that_were_read() -> None:
     """And with what the slots held before the story, the shares sum to one."""
     with torch.no_grad():
         output = network_of()(inputs_of(STORIES[2:3]))
-    shares = read_of(output)
+    shares = compute_sentence_weights(output)
     assert list(shares) == list(range(7))
     kept, read = output.written.weights[0], output.reading.weights[0, 0, 0, 0]
     for number, share in shares.items():

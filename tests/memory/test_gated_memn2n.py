@@ -9,14 +9,14 @@ from torch import Tensor
 
 from mnemic.memory import MEMORIES
 from mnemic.memory.memn2n import MemN2N
-from mnemic.memory.parts.hop_update import Add, Gated
-from mnemic.models import assemble
-from mnemic.recipe import ConfigError, build, load
+from mnemic.memory.parts.hop_update import AddUpdate, GatedUpdate
+from mnemic.models import build_model
+from mnemic.recipe import ConfigError, build, load_recipe
 
 D = 4
 
 
-def slow(update: Gated, u: list[float], found: list[float], hop: int) -> list[float]:
+def slow(update: GatedUpdate, u: list[float], found: list[float], hop: int) -> list[float]:
     """``u' = o ∘ T(u) + u ∘ (1 - T(u))``, ``T(u) = σ(W u + b)``, channel by channel."""
     own = 0 if update.shared else hop
     matrix, bias = update.maps[own].tolist(), update.biases[own].tolist()
@@ -30,7 +30,7 @@ def slow(update: Gated, u: list[float], found: list[float], hop: int) -> list[fl
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_equals_the_papers_equation(shared: bool) -> None:
-    update = Gated(D, 3, shared=shared).double()
+    update = GatedUpdate(D, 3, shared=shared).double()
     u, found = (torch.randn(2, 5, D, dtype=torch.float64) for _ in range(2))
     for hop in range(3):
         new = update(u, found, hop)
@@ -42,7 +42,7 @@ def test_equals_the_papers_equation(shared: bool) -> None:
 
 @pytest.mark.parametrize(("bias", "takes"), [(50.0, "found"), (-50.0, "u")])
 def test_an_open_gate_gives_what_was_found_a_shut_one_the_query(bias: float, takes: str) -> None:
-    update = Gated(D, 2)
+    update = GatedUpdate(D, 2)
     with torch.no_grad():
         update.biases.fill_(bias)
     parts = {"u": torch.randn(2, 5, D), "found": torch.randn(2, 5, D)}
@@ -52,7 +52,7 @@ def test_an_open_gate_gives_what_was_found_a_shut_one_the_query(bias: float, tak
 
 def test_gates_are_between_0_and_1_and_begin_more_open_than_shut() -> None:
     torch.manual_seed(0)
-    gates = Gated(50, 3).gate(torch.randn(200, 1, 50), 1)
+    gates = GatedUpdate(50, 3).gate(torch.randn(200, 1, 50), 1)
     assert gates.gt(0).all()
     assert gates.lt(1).all()
     assert gates.mean().item() == pytest.approx(torch.tensor(0.5).sigmoid().item(), abs=0.03)
@@ -60,7 +60,7 @@ def test_gates_are_between_0_and_1_and_begin_more_open_than_shut() -> None:
 
 def test_each_hop_has_its_gate_or_all_share_one() -> None:
     u, found = torch.randn(2, 5, D), torch.randn(2, 5, D)
-    apart, shared = Gated(D, 3), Gated(D, 3, shared=True)
+    apart, shared = GatedUpdate(D, 3), GatedUpdate(D, 3, shared=True)
     assert not torch.allclose(apart(u, found, 0), apart(u, found, 1))
     assert torch.equal(shared(u, found, 0), shared(u, found, 1))
     assert apart.maps.shape == (3, D, D)
@@ -102,7 +102,7 @@ def test_half_open_gates_are_half_of_memn2n() -> None:
         memory.update.biases.zero_()
     states, query = torch.randn(2, 4, 3, D), torch.randn(2, 1, 3, D)
     gated = read(memory, states, query)
-    memory.update = Add()
+    memory.update = AddUpdate()
     plain = read(memory, states, query)
     assert torch.equal(gated.weights[:, 0], plain.weights[:, 0])
     memory.hops = 1
@@ -111,7 +111,7 @@ def test_half_open_gates_are_half_of_memn2n() -> None:
 
 def half(memory: MemN2N, states: Tensor, query: Tensor) -> Tensor:
     """What one hop with half-open gates finds."""
-    update = Gated(D, 1)
+    update = GatedUpdate(D, 1)
     with torch.no_grad():
         update.maps.zero_()
         update.biases.zero_()
@@ -122,10 +122,10 @@ def half(memory: MemN2N, states: Tensor, query: Tensor) -> Tensor:
 
 
 def test_the_recipe_is_memn2n_but_for_its_gates() -> None:
-    gated, plain = load("gated-memn2n"), load("memn2n")
+    gated, plain = load_recipe("gated-memn2n"), load_recipe("memn2n")
     sizes = {"vocab": 9, "longest": 6}
     names = [
-        {name for name, _ in assemble(recipe["model"], sizes).named_parameters()}
+        {name for name, _ in build_model(recipe["model"], sizes).named_parameters()}
         for recipe in (gated, plain)
     ]
     assert names[0] - names[1] == {"memory.update.maps", "memory.update.biases"}

@@ -7,35 +7,34 @@ import pytest
 import torch
 from app_runs import run, sets
 
-from mnemic.checkpoint.folder import load
+from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
-from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeFolder, Sets
+from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeFolder, KnowledgeEncoder
 from mnemic.data.knowledge.documents import (
-    Document,
-    Names,
-    document_of,
+    KnowledgeDocument,
+    EntityMarker,
+    parse_document,
     read_documents,
-    sentence_slots,
-    window_slots,
+    make_sentence_slots,
+    make_window_slots,
 )
 from mnemic.data.knowledge.format import KnowledgeError
 from mnemic.data.knowledge.key_value import (
-    Pair,
-    centre_pairs,
-    sentence_pair,
-    title_pairs,
-    window_pairs,
-    windows,
+    KeyValuePair,
+    make_center_pairs,
+    make_sentence_pair,
+    make_title_pairs,
+    make_window_pairs,
+    extract_windows,
 )
-from mnemic.evaluate.error_rate import task_errors
-from mnemic.predict import ask_base
-from mnemic.recipe import build
-from mnemic.recipe import load as load_recipe
-from mnemic.text import Words
+from mnemic.evaluate.error_rate import compute_task_errors
+from mnemic.predict import ask_knowledge_base
+from mnemic.recipe import build, load_recipe
+from mnemic.text import WordTokenizer
 from mnemic.train.run import fit
 
 WORDS = ["a", "film", "by", "[ada]", "with", "[bo]", "in", "it"]
-BAT = Document("The Bat", "The Bat was made by Ada Berg. It won. Ada and Bo Carr (1959) met.")
+BAT = KnowledgeDocument("The Bat", "The Bat was made by Ada Berg. It won. Ada and Bo Carr (1959) met.")
 NAMES = ("The Bat", "Bat", "Ada Berg", "Ada", "Bo Carr", "1959", "It")
 FORMS = ("facts", "sentences", "windows", "centres", "titles")
 
@@ -60,38 +59,38 @@ def folder(place: Path, *, kb: str | None = None) -> Path:
 
 
 def test_a_window_is_the_words_around_an_entity() -> None:
-    found = list(windows(WORDS, {"[ada]", "[bo]"}, reach=2))
-    assert [(own.words, own.centre, own.start) for own in found] == [
+    found = list(extract_windows(WORDS, {"[ada]", "[bo]"}, radius=2))
+    assert [(own.words, own.center, own.start) for own in found] == [
         (WORDS[1:6], 2, 1),
         (WORDS[3:8], 2, 3),
     ]
-    assert [own.words for own in windows(["[ada]"], {"[ada]"})] == [["[ada]"]]
-    assert not list(windows(WORDS, set()))
+    assert [own.words for own in extract_windows(["[ada]"], {"[ada]"})] == [["[ada]"]]
+    assert not list(extract_windows(WORDS, set()))
 
 
 def test_what_each_form_of_key_is_found_by_and_gives() -> None:
-    window = next(windows(["by", "[ada]", "with"], {"[ada]"}))
-    assert window_pairs(window, "[the bat]") == [Pair("by [ada] with", "[ada]")]
-    assert centre_pairs(window, "[the bat]") == [Pair("by >[ada] with", "[ada]")]
-    assert title_pairs(window, "[the bat]") == [
-        Pair("<window> by >[ada] with", "[ada]"),
-        Pair("<title> by [ada] with", "[the bat]"),
+    window = next(extract_windows(["by", "[ada]", "with"], {"[ada]"}))
+    assert make_window_pairs(window, "[the bat]") == [KeyValuePair("by [ada] with", "[ada]")]
+    assert make_center_pairs(window, "[the bat]") == [KeyValuePair("by >[ada] with", "[ada]")]
+    assert make_title_pairs(window, "[the bat]") == [
+        KeyValuePair("<window> by >[ada] with", "[ada]"),
+        KeyValuePair("<title> by [ada] with", "[the bat]"),
     ]
-    assert sentence_pair("Owls hunt.") == Pair("Owls hunt.", "Owls hunt.")
+    assert make_sentence_pair("Owls hunt.") == KeyValuePair("Owls hunt.", "Owls hunt.")
 
 
 def test_a_centre_is_another_word_than_the_same_entity_elsewhere() -> None:
     """So the slot that gives what is asked about is not found by it, and neighbours differ."""
     source = GeneratedKnowledge(films=9, keys="centres")
-    sets_of = Sets(source, source.data().words)
-    film = source.facts()[0].subject
-    one = sets_of.words.id_of(f"[{film}]")
+    sets_of = KnowledgeEncoder(source, source.load().tokenizer)
+    film = source.load_facts()[0].subject
+    one = sets_of.tokenizer.id_of(f"[{film}]")
     found = sets_of.select(torch.tensor([[one]]))[0]
     assert len(found)
     given = sets_of.base.values[found, 0]
     keys = sets_of.base.keys[found]
     assert (keys == one).any(1).all()
-    centred = sets_of.words.id_of(f">[{film}]")
+    centred = sets_of.tokenizer.id_of(f">[{film}]")
     assert torch.equal((keys == centred).any(1), given == one)
 
 
@@ -99,30 +98,30 @@ def test_a_centre_is_another_word_than_the_same_entity_elsewhere() -> None:
 
 
 def test_entities_are_marked_longest_first_and_as_they_are_spelled() -> None:
-    marked = Names(NAMES).mark(BAT).text
+    marked = EntityMarker(NAMES).mark_entities(BAT).text
     assert marked == (
         "[The Bat] was made by [Ada Berg]. [It] won. [Ada] and [Bo Carr] ([1959]) met."
     )
-    plain = Document("x", "the bat made it; ADA BERG's batty owl")
-    assert Names(NAMES).mark(plain) == plain
+    plain = KnowledgeDocument("x", "the bat made it; ADA BERG's batty owl")
+    assert EntityMarker(NAMES).mark_entities(plain) == plain
     assert marked.replace("[", "").replace("]", "") == BAT.text
 
 
 def test_a_slot_is_shown_as_the_documents_own_words() -> None:
-    marked = Names(NAMES).mark(BAT)
+    marked = EntityMarker(NAMES).mark_entities(BAT)
     entities = {f"[{name.lower()}]" for name in NAMES}
-    words = Words.of([marked.text], extra=entities)
-    told = list(window_slots(marked, entities, words, form="windows", reach=2))
+    words = WordTokenizer.from_texts([marked.text], extra=entities)
+    told = list(make_window_slots(marked, entities, words, key_form="windows", radius=2))
     assert [own.pair.value for own in told[:2]] == ["[the bat]", "[ada berg]"]
     assert told[1].text == "The Bat: made by [Ada Berg]. [It] won → Ada Berg"
     for own in told:
         quote, _, given = own.text.removeprefix("The Bat: ").partition(" → ")
         assert quote in marked.text
         assert own.pair.value == f"[{given.lower()}]"
-    (_, title), *_ = zip(*[window_slots(marked, entities, words, form="titles", reach=2)] * 2)
+    (_, title), *_ = zip(*[make_window_slots(marked, entities, words, key_form="titles", radius=2)] * 2)
     assert title.pair.value == "[The Bat]"
     assert title.text.endswith(" → The Bat")
-    said = list(sentence_slots(marked, entities, words))
+    said = list(make_sentence_slots(marked, entities, words))
     assert [own.text for own in said] == [
         "The Bat: [The Bat] was made by [Ada Berg].",
         "The Bat: [It] won.",
@@ -138,7 +137,7 @@ def test_a_malformed_document_names_file_and_line(line: str, tmp_path: Path) -> 
     with pytest.raises(KnowledgeError) as caught:
         read_documents(path)
     assert str(caught.value).startswith(f'{path}, line 3: expected {{"title": "…", "text": "…"}}')
-    assert document_of('{"title": " A ", "text": "B", "id": 3}') == Document("A", "B")
+    assert parse_document('{"title": " A ", "text": "B", "id": 3}') == KnowledgeDocument("A", "B")
 
 
 # A base of documents -------------------------------------------------------------------------
@@ -149,22 +148,22 @@ def test_only_entities_are_answers_and_every_one_can_be_reached(keys: str, tmp_p
     """Also where kb.txt is not there; its names are entities, too, where it is."""
     place = folder(tmp_path)
     source = {"kind": "knowledge", "folder": str(place), "keys": keys}
-    data = build(DATASETS, source).data()
-    known = [word for word, is_one in zip(data.words.words, data.test.entities) if is_one]
+    data = build(DATASETS, source).load()
+    known = [word for word, is_one in zip(data.tokenizer.vocabulary, data.test.entities) if is_one]
     assert known == ["[ada berg]", "[bo carr]", "[the bat]", "[the owl]"]
-    assert data.test.unknown == data.test.unreachable == 0
+    assert data.test.num_unknown == data.test.num_unreachable == 0
     batch = data.test.batch(torch.tensor([0]))
-    assert {data.words.words[one] for one in batch.candidates.tolist()} <= set(known)
-    more = build(DATASETS, source | {"folder": str(folder(place, kb="prize|is_a|thing\n"))}).data()
-    assert "[prize]" in more.words
+    assert {data.tokenizer.vocabulary[one] for one in batch.candidates.tolist()} <= set(known)
+    more = build(DATASETS, source | {"folder": str(folder(place, kb="prize|is_a|thing\n"))}).load()
+    assert "[prize]" in more.tokenizer
 
 
 def test_a_folder_without_documents_says_so(tmp_path: Path) -> None:
     (folder(tmp_path) / "documents.jsonl").unlink()
     with pytest.raises(KnowledgeError, match=r"documents\.jsonl where data\.keys is not 'facts'"):
-        KnowledgeFolder(folder=str(tmp_path), keys="titles").data()
+        KnowledgeFolder(folder=str(tmp_path), keys="titles").load()
     with pytest.raises(KnowledgeError, match=r"data\.reach is a number of words from 1 on, not 0"):
-        GeneratedKnowledge(films=9, keys="windows", reach=0).data()
+        GeneratedKnowledge(films=9, keys="windows", reach=0).load()
 
 
 @pytest.mark.parametrize(("keys", "most"), [("windows", 25.0), ("titles", 12.0)])
@@ -173,11 +172,11 @@ def test_a_base_of_documents_is_learnt(keys: str, most: float, tmp_path: Path) -
     small = ("model.width=128", "train.epochs=6", "train.batch=32", "train.validate=0")
     data = f'data={{kind="generated-knowledge", keys="{keys}"}}'
     list(fit(load_recipe("kv-memnn", [data, *small]), tmp_path / "run", device="cpu"))
-    checkpoint = load(tmp_path / "run")
+    checkpoint = load_checkpoint(tmp_path / "run")
     source = GeneratedKnowledge(keys=keys)  # type: ignore[arg-type]
-    assert task_errors(checkpoint.network, source.data().test)[1] <= most
-    fact = next(own for own in source.facts() if own.relation == "directed_by")
-    answer = ask_base(checkpoint, f"who directed [{fact.subject}]")
+    assert compute_task_errors(checkpoint.network, source.load().test)[1] <= most
+    fact = next(own for own in source.load_facts() if own.relation == "directed_by")
+    answer = ask_knowledge_base(checkpoint, f"who directed [{fact.subject}]")
     assert answer.text == fact.object
     assert f"[{fact.object}] directed [{fact.subject}]" in answer.best_evidence(1)[0].text
     assert answer.item == "window"
@@ -187,7 +186,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     options = sets('data={kind="generated-knowledge", films=20, keys="sentences"}', "train.steps=3")
     out = ("--out", tmp_path / "run", "--device", "cpu")
     assert run("train", "kv-memnn", *options, *out).code == 0
-    fact, picture = GeneratedKnowledge(films=20).facts()[0], tmp_path / "read.svg"
+    fact, picture = GeneratedKnowledge(films=20).load_facts()[0], tmp_path / "read.svg"
     asked = ("ask", "--model", tmp_path / "run", f"who directed [{fact.subject}]")
     seen = run(*asked, "--plot", picture)
     assert seen.code == 0, seen.err

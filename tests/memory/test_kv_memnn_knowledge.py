@@ -8,12 +8,12 @@ import torch
 from app_runs import run, sets
 
 from mnemic.data import DATASETS
-from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeFolder, part_of
-from mnemic.data.knowledge.format import KnowledgeError, Question, read_facts, read_questions
-from mnemic.evaluate.error_rate import task_errors, wrong
-from mnemic.recipe import build, load
+from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeFolder, select_split
+from mnemic.data.knowledge.format import KnowledgeError, KnowledgeQuestion, read_facts, read_questions
+from mnemic.evaluate.error_rate import compute_task_errors, find_wrong_answers
+from mnemic.recipe import build, load_recipe
 from mnemic.train.run import fit
-from mnemic.train.run import load as load_checkpoint
+from mnemic.train.run import load_checkpoint
 
 
 def folder(place: Path, kb: str, asked: str = "who made [A]\tB\n") -> Path:
@@ -58,7 +58,7 @@ def test_a_malformed_question_names_file_and_line(line: str, said: str, tmp_path
 
 def test_a_missing_or_strange_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(KnowledgeError, match=r"no file .*kb\.txt; a knowledge folder has kb\.txt"):
-        KnowledgeFolder(folder=str(tmp_path)).data()
+        KnowledgeFolder(folder=str(tmp_path)).load()
     (tmp_path / "kb.txt").write_bytes(b"\xff|a|b\n")
     with pytest.raises(KnowledgeError, match=r"kb\.txt is not UTF-8"):
         read_facts(tmp_path / "kb.txt")
@@ -70,27 +70,27 @@ def test_a_folder_is_read_with_its_entities_whole(tmp_path: Path) -> None:
         "The Bat|made_by|Ada Berg\n$|made_by|Ada Berg\n",
         "who made [The Bat]\tAda Berg\nwhat did [Ada Berg] make\tThe Bat|$\n" * 10,
     )
-    data = build(DATASETS, {"kind": "knowledge", "folder": str(place)}).data()
+    data = build(DATASETS, {"kind": "knowledge", "folder": str(place)}).load()
     assert len(data.train) == 18
     assert len(data.validation) == 2
-    assert {"[the bat]", "[ada berg]", "[$]", "made_by", "!made_by"} <= set(data.words.words)
-    assert data.train.unknown == data.train.unreachable == 0
+    assert {"[the bat]", "[ada berg]", "[$]", "made_by", "!made_by"} <= set(data.tokenizer.vocabulary)
+    assert data.train.num_unknown == data.train.num_unreachable == 0
     assert data.train.answers[1].tolist() == [
-        data.words.id_of("[the bat]"),
-        data.words.id_of("[$]"),
+        data.tokenizer.id_of("[the bat]"),
+        data.tokenizer.id_of("[$]"),
     ]
 
 
 def test_every_tenth_question_is_held_back() -> None:
     """Evenly, since such files are sorted by relation."""
-    every = [Question(f"who [{number}]", ("A",)) for number in range(95)]
-    held = part_of(every, "validation", 0.1)
+    every = [KnowledgeQuestion(f"who [{number}]", ("A",)) for number in range(95)]
+    held = select_split(every, "validation", 0.1)
     assert [every.index(own) for own in held] == list(range(9, 95, 10))
-    assert len(part_of(every, "train", 0.1)) == 95 - 9
-    assert part_of(every, "test", 0.1) == every
-    assert not part_of(every, "validation", 0.0)
+    assert len(select_split(every, "train", 0.1)) == 95 - 9
+    assert select_split(every, "test", 0.1) == every
+    assert not select_split(every, "validation", 0.0)
     with pytest.raises(KnowledgeError, match=r"a share from 0 to below 1, not 1\.0"):
-        part_of(every, "train", 1.0)
+        select_split(every, "train", 1.0)
 
 
 # Learning ------------------------------------------------------------------------------------
@@ -98,17 +98,17 @@ def test_every_tenth_question_is_held_back() -> None:
 
 def test_the_generated_base_is_what_its_seed_says() -> None:
     first, again, other = (GeneratedKnowledge(films=9, seed=seed) for seed in (0, 0, 1))
-    assert first.facts() == again.facts() != other.facts()
-    sets = [first.told(part) for part in ("train", "validation", "test")]
+    assert first.load_facts() == again.load_facts() != other.load_facts()
+    sets = [first.read_split(part) for part in ("train", "validation", "test")]
     assert sum(map(len, sets)) == len({question.text for own in sets for question in own})
-    ends = {(fact.subject, fact.object) for fact in first.facts()}
+    ends = {(fact.subject, fact.object) for fact in first.load_facts()}
     for question in sets[0]:
         name = question.text[question.text.index("[") + 1 : question.text.index("]")]
         assert all((name, a) in ends or (a, name) in ends for a in question.answers)
 
 
 def small() -> dict[str, Any]:
-    return load(
+    return load_recipe(
         "kv-memnn",
         [
             'data={kind="generated-knowledge"}',
@@ -124,12 +124,12 @@ def test_a_tiny_base_is_learnt_whole(tmp_path: Path) -> None:
     """Also by questions it never saw, about films of which it saw other questions."""
     list(fit(small(), tmp_path / "run", device="cpu"))
     checkpoint = load_checkpoint(tmp_path / "run")
-    data = GeneratedKnowledge().data()
-    assert task_errors(checkpoint.network, data.train) == {1: 0.0}
-    assert task_errors(checkpoint.network, data.test)[1] <= 2.0
-    again = GeneratedKnowledge().asked("test", checkpoint.tokenizer)  # type: ignore[arg-type]
+    data = GeneratedKnowledge().load()
+    assert compute_task_errors(checkpoint.network, data.train) == {1: 0.0}
+    assert compute_task_errors(checkpoint.network, data.test)[1] <= 2.0
+    again = GeneratedKnowledge().dataset("test", checkpoint.tokenizer)  # type: ignore[arg-type]
     rows = torch.arange(len(again))
-    first, second = (wrong(checkpoint.network, own, rows) for own in (again, data.test))
+    first, second = (find_wrong_answers(checkpoint.network, own, rows) for own in (again, data.test))
     assert torch.equal(first, second)
 
 

@@ -12,8 +12,8 @@ from story_runs import inputs_of
 from torch import Tensor
 
 from mnemic.memory.memn2n import MemN2N
-from mnemic.memory.parts.hop_update import Linear
-from mnemic.models import Network, assemble
+from mnemic.memory.parts.hop_update import LinearUpdate
+from mnemic.models import MemoryNetwork, build_model
 from mnemic.recipe import ConfigError
 
 D, VOCAB, SLOTS, LONGEST = 4, 9, 5, 6
@@ -60,7 +60,7 @@ def softmax(scores: Vector) -> Vector:
     return [exp(score) / total for score in scores]
 
 
-def slow(network: Network, story: list[list[int]], question: list[int]) -> tuple[Any, Any]:
+def slow(network: MemoryNetwork, story: list[list[int]], question: list[int]) -> tuple[Any, Any]:
     """Scores of all words, and the weights of each hop: equations 1 to 5 as they are printed."""
     memory: MemN2N = network.memory
     tables = [table.detach() for table in network.encode.tables]
@@ -68,7 +68,7 @@ def slow(network: Network, story: list[list[int]], question: list[int]) -> tuple
     position = network.encode.position
     ramp = not torch.equal(memory.last, torch.ones_like(memory.last))
     adjacent = memory.tying == "adjacent"
-    told = story[-memory.slots :]
+    told = story[-memory.num_slots :]
 
     def slots_of(table: int) -> list[Vector]:
         """All slots of the memory, the free ones as sentences without words."""
@@ -79,7 +79,7 @@ def slow(network: Network, story: list[list[int]], question: list[int]) -> tuple
                 age = len(told) - 1 - place
                 vector = add(vector, when(age, times[table], ramp))
             slots.append(vector)
-        free = memory.slots - len(told) if memory.spare and memory.softmax else 0
+        free = memory.num_slots - len(told) if memory.spare and memory.softmax else 0
         return slots + [[0.0] * D for _ in range(free)]
 
     u = embed(question, tables[0 if adjacent else 2], position)
@@ -93,7 +93,7 @@ def slow(network: Network, story: list[list[int]], question: list[int]) -> tuple
         found = [0.0] * D
         for share, value in zip(shares, values, strict=True):
             found = add(found, [share * number for number in value])
-        linear = isinstance(memory.update, Linear)
+        linear = isinstance(memory.update, LinearUpdate)
         if linear:
             u = [dot(row, u) for row in memory.update.map.tolist()]
         u = add(u, found)
@@ -103,14 +103,14 @@ def slow(network: Network, story: list[list[int]], question: list[int]) -> tuple
     return [dot(u, row) for row in network.respond.table.tolist()], weights
 
 
-def network_of(tied: bool = True, position: bool = True, **options: Any) -> Network:
+def network_of(tied: bool = True, position: bool = True, **options: Any) -> MemoryNetwork:
     model = {
         "width": D,
         "encode": {"kind": "bag", "position": position},
         "memory": {"kind": "memn2n", "slots": SLOTS, **options},
         "respond": {"kind": "word", "tied": tied},
     }
-    network = assemble(model, {"vocab": VOCAB, "longest": LONGEST}).double().eval()
+    network = build_model(model, {"vocab": VOCAB, "longest": LONGEST}).double().eval()
     with torch.no_grad():
         for weight in network.parameters():
             weight.mul_(8)  # far from a uniform softmax
@@ -152,7 +152,7 @@ def test_equals_the_papers_equations(options: dict[str, Any]) -> None:
             continue  # a softmax over nothing is no number on paper
         scores, weights = slow(network, story, question)
         expected = torch.tensor(scores, dtype=torch.float64)
-        torch.testing.assert_close(output.scores[number, 0], expected, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(output.logits[number, 0], expected, atol=1e-5, rtol=1e-5)
         seen = output.written.state.mask[number]
         read = output.reading.weights[number, :, 0, 0][:, seen]
         expected = torch.tensor(weights, dtype=torch.float64).view(read.shape)

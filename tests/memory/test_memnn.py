@@ -7,9 +7,9 @@ import pytest
 import torch
 from memnn_slow import D, Slow, chosen, make, told
 
-from mnemic.memory.append import slots_of
+from mnemic.memory.append import find_slots
 from mnemic.memory.memnn import MemNN
-from mnemic.memory.parts.contest import Pairs, against, contest
+from mnemic.memory.parts.contest import PairwiseScores, margins_over, find_winner
 from mnemic.models import IGNORE
 
 KINDS = [
@@ -46,7 +46,7 @@ def test_scores_are_relative_to_what_was_read(time: bool, stop: bool, match: str
     memory = make(time, stop, match, hops=2)
     torch.manual_seed(1)
     states, query = torch.randn(1, 5, 5, D), torch.randn(1, 1, 5, D)
-    reading = memory.read(told(memory, states).state, query, follow=torch.tensor([[[3, 1]]]))
+    reading = memory.read(told(memory, states).state, query, teacher_slots=torch.tensor([[[3, 1]]]))
     slow = Slow(memory, states[0], query[0, 0])
     for hop, (before, right) in enumerate([([], 3), ([3], 1)]):
         heads = reading.scores[0, hop, :, 0]  # h s
@@ -67,7 +67,7 @@ def test_a_contest_is_the_loop_over_all_candidates() -> None:
     for _ in range(200):
         count = int(torch.randint(1, 12, (), generator=dice))
         first, second = torch.randn(2, 1, 1, count, generator=dice)
-        pairs = Pairs(first, second, torch.randn(1, 1, 1, generator=dice))
+        pairs = PairwiseScores(first, second, torch.randn(1, 1, 1, generator=dice))
         seen = torch.rand(1, 1, count, generator=dice) < 0.7
         winner = None
         for i in range(count):
@@ -76,17 +76,17 @@ def test_a_contest_is_the_loop_over_all_candidates() -> None:
             if winner is None:
                 winner = i
                 continue
-            older = float(pairs.older) * (i < count - 1)
+            older = float(pairs.older_bonus) * (i < count - 1)
             if float(first[0, 0, winner] - second[0, 0, i]) + older <= 0:
                 winner = i
-        assert contest(pairs, seen).item() == (count - 1 if winner is None else winner)
+        assert find_winner(pairs, seen).item() == (count - 1 if winner is None else winner)
 
 
 def test_the_chosen_one_is_ahead_of_itself_by_nothing() -> None:
     torch.manual_seed(0)
-    pairs = Pairs(torch.randn(2, 3, 6), torch.randn(2, 3, 6), torch.randn(2, 3, 1))
+    pairs = PairwiseScores(torch.randn(2, 3, 6), torch.randn(2, 3, 6), torch.randn(2, 3, 1))
     one = torch.randint(6, (2, 3))
-    found = against(pairs, one).gather(-1, one[:, None, :, None].expand(-1, 2, -1, -1))
+    found = margins_over(pairs, one).gather(-1, one[:, None, :, None].expand(-1, 2, -1, -1))
     assert found.eq(0).all()
 
 
@@ -114,7 +114,7 @@ def test_a_hop_follows_what_it_is_told_then_stops_or_stays(
     states, query = torch.randn(40, 7, 5, D), torch.randn(40, 1, 5, D)
     state = told(memory, states).state
     follow = torch.tensor([[[2, 4, IGNORE]]]).expand(40, -1, -1)
-    reading = memory.read(state, query, follow=follow)
+    reading = memory.read(state, query, teacher_slots=follow)
     for row, (hops,) in enumerate(chosen(reading)):
         assert hops[:2] == [2, 4]
         assert hops[2:] == ([] if stop else [4])
@@ -130,14 +130,14 @@ def test_a_first_hop_that_is_told_nothing_chooses() -> None:
     states, query = torch.randn(20, 7, 5, D), torch.randn(20, 1, 5, D)
     state = told(memory, states).state
     follow = torch.full((20, 1, 1), IGNORE)
-    assert chosen(memory.read(state, query, follow=follow)) == chosen(memory.read(state, query))
+    assert chosen(memory.read(state, query, teacher_slots=follow)) == chosen(memory.read(state, query))
 
 
 def test_a_followed_reading_ends_behind_the_longest_chain() -> None:
     memory = make(True, True, "linear", hops=10)
     state, query = told(memory, torch.randn(2, 7, 5, D)).state, torch.randn(2, 1, 5, D)
     follow = torch.tensor([[[2, 4]], [[1, IGNORE]]])
-    assert memory.read(state, query, follow=follow).weights.shape[1] == 3
+    assert memory.read(state, query, teacher_slots=follow).weights.shape[1] == 3
     assert memory.read(state, query).weights.shape[1] == 10
 
 
@@ -155,8 +155,8 @@ def test_sentences_are_found_in_their_slots() -> None:
     memory = MemNN(D, slots=3)
     mask = torch.tensor([[True, True, False, True, True, True]])
     written = told(memory, torch.randn(1, 6, 5, D), mask)
-    assert slots_of(torch.tensor([[[0, 1, 3, 4, 5, IGNORE]]]), written.weights).tolist() == [
+    assert find_slots(torch.tensor([[[0, 1, 3, 4, 5, IGNORE]]]), written.weights).tolist() == [
         [[-1, -1, 0, 1, 2, -1]]
     ]
     nothing = told(memory, torch.randn(1, 0, 5, D)).weights
-    assert slots_of(torch.tensor([[[IGNORE]]]), nothing).tolist() == [[[-1]]]
+    assert find_slots(torch.tensor([[[IGNORE]]]), nothing).tolist() == [[[-1]]]

@@ -10,23 +10,23 @@ import pytest
 import torch
 from torch import Tensor
 
-from mnemic.checkpoint.folder import load as load_checkpoint
-from mnemic.data.babi.batches import spelled, tensors, vocabulary
-from mnemic.data.babi.format import Example
+from mnemic.checkpoint.folder import load_checkpoint
+from mnemic.data.babi.batches import split_multiword_answers, encode_examples, build_tokenizer
+from mnemic.data.babi.format import StoryExample
 from mnemic.encode import ContextBag, ExactMatch
-from mnemic.memory.append import slots_of
+from mnemic.memory.append import find_slots
 from mnemic.memory.contract import Reading
 from mnemic.memory.memnn import MemNN
-from mnemic.models import IGNORE, Network
-from mnemic.models.ensemble import Many
-from mnemic.objectives.ranking import by_time, unworthy
+from mnemic.models import IGNORE, MemoryNetwork
+from mnemic.models.ensemble import StackedNetworks
+from mnemic.objectives.ranking import sort_by_time, salience_loss
 from mnemic.predict import ask_story
-from mnemic.recipe import ConfigError, Recipe, load
-from mnemic.reproduce.train_ensemble import fit_many, new_networks
-from mnemic.respond.word_match import MatchedWord
-from mnemic.respond.words import SeveralWords
-from mnemic.text import Words
-from mnemic.train.run import data_of, fit
+from mnemic.recipe import ConfigError, Recipe, load_recipe
+from mnemic.reproduce.train_ensemble import train_ensemble, create_networks
+from mnemic.respond.word_match import MatchWordHead
+from mnemic.respond.words import MultiWordHead
+from mnemic.text import WordTokenizer
+from mnemic.train.run import load_data, fit
 
 D = 6
 CPU = torch.device("cpu")
@@ -35,14 +35,14 @@ CPU = torch.device("cpu")
 def recipe_of(task: int, sets: list[str], count: int = 400, name: str = "memnn") -> Recipe:
     made = f'data={{kind="generated", tasks=[{task}], count={count}, sentences=100}}'
     short = ["train.validate=0", "train.epochs=8", "train.schedule.every=4", "train.rate=0.02"]
-    return load(name, [made, *short, "model.width=20", *sets])
+    return load_recipe(name, [made, *short, "model.width=20", *sets])
 
 
-def trained(recipe: Recipe) -> tuple[Network, Any]:
-    data = data_of(recipe)
-    networks = new_networks(recipe, data, [0])
+def trained(recipe: Recipe) -> tuple[MemoryNetwork, Any]:
+    data = load_data(recipe)
+    networks = create_networks(recipe, data, [0])
     pools = [torch.arange(len(data.train))]
-    for _ in fit_many(recipe, data, networks, seeds=[0], pools=pools, device=CPU):
+    for _ in train_ensemble(recipe, data, networks, seeds=[0], rows_per_run=pools, device=CPU):
         pass
     return networks[0].eval(), data
 
@@ -63,7 +63,7 @@ def scored(respond: Any, found: Tensor) -> Tensor:
 def test_an_answer_is_the_sum_of_its_steps() -> None:
     """Word after word, each seeing those before, then "no more": in loops."""
     torch.manual_seed(0)
-    respond = SeveralWords(D, 6, SPELLED)
+    respond = MultiWordHead(D, 6, SPELLED)
     for weight in respond.parameters():
         torch.nn.init.normal_(weight)
     found = torch.randn(2, 3, D)
@@ -87,32 +87,32 @@ def test_an_answer_is_the_sum_of_its_steps() -> None:
 
 def test_without_answers_of_several_words_it_is_matched() -> None:
     torch.manual_seed(0)
-    several, matched = SeveralWords(D, 6), MatchedWord(D, 6)
+    several, matched = MultiWordHead(D, 6), MatchWordHead(D, 6)
     several.load_state_dict(matched.state_dict(), strict=True)
     found = torch.randn(2, 3, D)
     torch.testing.assert_close(scored(several, found), scored(matched, found))
 
 
 def test_answers_of_several_words_are_spelled() -> None:
-    examples = [Example(("The milk.",), "What?", answer, (0,), 8) for answer in ("milk,n", "n,e")]
-    words = vocabulary(examples)
+    examples = [StoryExample(("The milk.",), "What?", answer, (0,), 8) for answer in ("milk,n", "n,e")]
+    words = build_tokenizer(examples)
     new = {"n": len(words), "e": len(words) + 1}
-    assert spelled(words) == [
+    assert split_multiword_answers(words) == [
         [words.id_of("milk,n"), words.id_of("milk"), new["n"]],
         [words.id_of("n,e"), new["n"], new["e"]],
     ]
-    assert spelled(Words.of(["the milk"])) == []
+    assert split_multiword_answers(WordTokenizer.from_texts(["the milk"])) == []
 
 
 def test_many_runs_answer_with_several_words_as_each_alone() -> None:
     recipe = recipe_of(8, ["model.respond={kind='several'}"], count=60)
-    data = data_of(recipe)
+    data = load_data(recipe)
     assert data.sizes["spelled"]
-    networks = new_networks(recipe, data, [0, 1])
+    networks = create_networks(recipe, data, [0, 1])
     rows = torch.arange(8).view(2, 4)
-    together = Many(networks)(data.train.batch(rows).inputs).scores
+    together = StackedNetworks(networks)(data.train.batch(rows).inputs).logits
     for run, network in enumerate(networks):
-        alone = network(data.train.batch(rows[run]).inputs).scores
+        alone = network(data.train.batch(rows[run]).inputs).logits
         torch.testing.assert_close(together[run], alone)
 
 
@@ -123,11 +123,11 @@ def test_two_steps_are_learned_and_kept(tmp_path: Any) -> None:
     recipe = recipe_of(19, sets, count=1000)
     for _ in fit(recipe, tmp_path, seed=0):
         pass
-    checkpoint, data = load_checkpoint(tmp_path), data_of(recipe)
+    checkpoint, data = load_checkpoint(tmp_path), load_data(recipe)
     assert checkpoint.sizes["spelled"] == data.sizes["spelled"]
     batch = data.test.batch(torch.arange(300))
     with torch.no_grad():
-        scores = checkpoint.network.eval()(batch.inputs, batch.chain.unsqueeze(1)).scores
+        scores = checkpoint.network.eval()(batch.inputs, batch.chain.unsqueeze(1)).logits
     wrong = scores[:, 0].argmax(-1) != batch.answers[:, 0]
     assert wrong.float().mean() < 0.6  # by chance 0.92
 
@@ -177,9 +177,9 @@ def test_words_are_hidden_in_training_as_often_as_said() -> None:
 
 
 def test_unknown_words_keep_their_ids() -> None:
-    example = Example(("Zed likes milk.", "Bob likes Zed."), "Who likes milk?", "milk", (0,), 1)
-    words = Words.of(["likes milk"])
-    left_out, kept = tensors([example], words), tensors([example], words, unseen=500)
+    example = StoryExample(("Zed likes milk.", "Bob likes Zed."), "Who likes milk?", "milk", (0,), 1)
+    words = WordTokenizer.from_texts(["likes milk"])
+    left_out, kept = encode_examples([example], words), encode_examples([example], words, num_unseen=500)
     assert (left_out.texts > 0).sum() == 2 + 1 + 2
     assert (kept.texts > 0).sum() == 3 + 3 + 3
     first, second, _ = kept.texts.tolist()
@@ -190,7 +190,7 @@ def test_unknown_words_keep_their_ids() -> None:
 def test_a_bag_cannot_read_unseen_words() -> None:
     recipe = recipe_of(1, ["data.unseen=5"])
     with pytest.raises(ConfigError, match=r"model\.encode\.kind is then 'context' or 'exact'"):
-        new_networks(recipe, data_of(recipe), [0])
+        create_networks(recipe, load_data(recipe), [0])
 
 
 @pytest.mark.parametrize("of", ["bag", "context"])
@@ -227,7 +227,7 @@ def test_the_least_useful_leaves_one_by_one() -> None:
         states = torch.randn(2, 8, 5, D)
         mask = torch.rand(2, 8) < 0.8
         written = memory.write(memory.empty(2, states), states, mask)
-        worth = memory.forget.worth(states).tolist()
+        worth = memory.forget.score_salience(states).tolist()
         for row in range(2):
             kept: list[int] = []
             for place in range(8):
@@ -243,13 +243,13 @@ def test_the_least_useful_leaves_one_by_one() -> None:
 def test_facts_are_taught_to_be_worth_more() -> None:
     worth = torch.tensor([[0.5, 0.0, 0.3, -1e30], [0.0, 0.0, 0.0, 0.0]])
     facts = torch.tensor([[[1, 2]], [[-1, IGNORE]]])
-    lost = unworthy(worth, facts, 0.1)
+    lost = salience_loss(worth, facts, 0.1)
     torch.testing.assert_close(lost, torch.tensor([0.6 + 0.3, 0.0]))
 
 
 def test_proofs_in_the_order_they_were_told() -> None:
     chain = torch.tensor([[5, 2, 7], [3, IGNORE, IGNORE], [4, 1, IGNORE]])
-    assert by_time(chain).tolist() == [[2, 5, 7], [3, IGNORE, IGNORE], [1, 4, IGNORE]]
+    assert sort_by_time(chain).tolist() == [[2, 5, 7], [3, IGNORE, IGNORE], [1, 4, IGNORE]]
 
 
 def test_a_small_memory_that_forgets_the_useless_answers_more() -> None:
@@ -259,10 +259,10 @@ def test_a_small_memory_that_forgets_the_useless_answers_more() -> None:
         recipe = recipe_of(5, [f"model.memory.forget.kind={kind}", "model.encode.kind=ngrams"])
         recipe["model"]["encode"].pop("position", None)
         network, data = trained(recipe)
-        network.memory.slots = 2
+        network.memory.num_slots = 2
         written = network(data.test.batch(torch.arange(300)).inputs).written
         chain = data.test.batch(torch.arange(300)).chain
         errors[kind] = float(
-            (slots_of(chain.unsqueeze(1), written.weights)[:, 0, 0] < 0).float().mean()
+            (find_slots(chain.unsqueeze(1), written.weights)[:, 0, 0] < 0).float().mean()
         )
     assert errors["useless"] < 0.5 * errors["oldest"]

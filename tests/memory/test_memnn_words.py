@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mnemic.encode.texts.ngrams import Ngrams
-from mnemic.memory.parts.cluster_hash import ClusterHash, k_means
+from mnemic.memory.parts.cluster_hash import ClusterHash, assign_clusters
 from mnemic.memory.parts.key_hash import KeyHash
 
 D = 4
@@ -19,7 +19,7 @@ def test_ngrams_are_counted_right() -> None:
     torch.manual_seed(0)
     encode = Ngrams(D, 10, tables=2, most=3, buckets=50_000)
     texts = torch.tensor([[3, 4, 3, 4, 3], [4, 3, 5, 0, 0], [9, 0, 0, 0, 0]])
-    ids, real = encode.ngrams(texts, texts > 0)
+    ids, real = encode.hash_ngrams(texts, texts > 0)
     for row, words in enumerate([[3, 4, 3, 4, 3], [4, 3, 5], [9]]):
         wanted = Counter(
             tuple(words[i : i + n]) for n in (1, 2, 3) for i in range(len(words) - n + 1)
@@ -47,7 +47,7 @@ def test_one_grams_are_a_bag_of_words() -> None:
 def test_few_ngrams_share_a_bucket() -> None:
     encode = Ngrams(D, 40, most=2, buckets=1024)
     pairs = torch.cartesian_prod(torch.arange(1, 40), torch.arange(1, 40))[::8]  # 191 of them
-    ids, _ = encode.ngrams(pairs, pairs > 0)
+    ids, _ = encode.hash_ngrams(pairs, pairs > 0)
     assert ids[:, 2].unique().numel() > 0.85 * len(pairs)  # by chance 91 %
 
 
@@ -58,11 +58,11 @@ def test_clusters_find_what_shares_no_word() -> None:
     """Words 1 and 2 mean the same, 3 and 4 too; 0 is padding."""
     vectors = torch.tensor([[9.0, 9.0], [0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]])
     keys = torch.tensor([[1, 0], [4, 0], [2, 4]])
-    select = ClusterHash(keys, vectors, clusters=2)
+    select = ClusterHash(keys, vectors, num_clusters=2)
     assert select(torch.tensor([[2, 0], [3, 0], [0, 0]])).tolist() == [[0, 2], [1, 2], [-1, -1]]
     words = KeyHash(keys)
     assert words(torch.tensor([[3, 0]])).tolist() == [[]]
-    everything = ClusterHash(keys, vectors, clusters=1)
+    everything = ClusterHash(keys, vectors, num_clusters=1)
     assert everything(torch.tensor([[3, 0]])).tolist() == [[0, 1, 2]]
 
 
@@ -71,9 +71,9 @@ def test_k_means_finds_what_lies_together() -> None:
     groups = torch.randint(4, (200,), generator=dice)
     vectors = 10 * torch.eye(4)[groups] + torch.randn(200, 4, generator=dice)
     best = min(
-        (k_means(vectors, 4, dice=dice) for _ in range(5)),
+        (assign_clusters(vectors, 4, generator=dice) for _ in range(5)),
         key=lambda own: sum(float(vectors[own == k].var(0).sum()) for k in range(4)),
     )
     assert torch.equal(best[:, None] == best, groups[:, None] == groups)
     with pytest.raises(ValueError, match="from 1 to 200 clusters"):
-        k_means(vectors, 201, dice=dice)
+        assign_clusters(vectors, 201, generator=dice)

@@ -22,7 +22,7 @@ def test_every_weight_and_every_real_input_gets_a_gradient(name: str) -> None:
     if CASES[name].hard:
         loss = loss + reading.scores.masked_fill(~mask[:, None, None, None], 0).square().sum()
         loss = loss + (0 if reading.nothing is None else reading.nothing.square().sum())
-        loss = loss + (0 if reading.worth is None else (reading.worth * (reading.worth > -9)).sum())
+        loss = loss + (0 if reading.salience is None else (reading.salience * (reading.salience > -9)).sum())
     loss.backward()
     for part, weight in [*memory.named_parameters(), ("query", query)]:
         assert weight.grad is not None, part
@@ -63,7 +63,7 @@ def test_many_memories_as_one_program(name: str) -> None:
     states = torch.stack([contents(memory, 2, 10, seed=s) for s in range(3)])
     query = torch.stack([contents(memory, 2, 3, seed=s + 9) for s in range(3)])
     mask = torch.rand(3, 2, 10) < 0.8
-    rolls = torch.rand(3, 2, memory.rolls)
+    rolls = torch.rand(3, 2, memory.num_uniforms)
 
     class Whole(nn.Module):
         def __init__(self, memory: Any) -> None:
@@ -73,7 +73,7 @@ def test_many_memories_as_one_program(name: str) -> None:
         def forward(self, states: Tensor, mask: Tensor, query: Tensor, rolls: Tensor) -> Any:
             half = self.memory.write(self.memory.empty(2, states), states[:, :4], mask[:, :4])
             written = self.memory.write(half.state, states[:, 4:], mask[:, 4:])
-            reading = self.memory.read(written.state, query, rolls=rolls)
+            reading = self.memory.read(written.state, query, uniforms=rolls)
             return tuple(reading)[:3], written.weights
 
     wholes = [Whole(memory) for memory in memories]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mnemic.memory import Reading
 from mnemic.memory.wmn import WMN
-from mnemic.respond.relation import Relation
+from mnemic.respond.relation import RelationHead
 
 D, VOCAB, SLOTS = 4, 9, 5
 Vector = list[float]
@@ -52,13 +52,13 @@ def slow_read(
     memory: WMN, told: list[Vector], question: Vector
 ) -> tuple[list[Vector], list[list[Vector]]]:
     """The working buffer, and the weights of each hop and head, as the equations are printed."""
-    kept = told[-memory.slots :]
+    kept = told[-memory.num_slots :]
     slots = list(kept)
     if memory.time is not None:
         ages = memory.time.table.tolist()
         slots = [gru(memory.time.cell, ages[len(kept) - 1 - i], m) for i, m in enumerate(kept)]
     if memory.blank is not None:
-        slots += [memory.blank.tolist()] * (memory.slots - len(kept))  # one by one
+        slots += [memory.blank.tolist()] * (memory.num_slots - len(kept))  # one by one
     output, buffer, weights = question, [], []
     for hop in range(memory.hops):
         first, second = memory.transition
@@ -80,7 +80,7 @@ def slow_read(
     return buffer, weights
 
 
-def slow_relate(respond: Relation, buffer: list[Vector], question: Vector) -> Vector:
+def slow_relate(respond: RelationHead, buffer: list[Vector], question: Vector) -> Vector:
     """Σ_ij g([o_i; o_j; u]), pair by pair."""
     total = [0.0] * respond.out.in_features
     for one in buffer:
@@ -131,7 +131,7 @@ def test_a_read_equals_the_equations(options: dict[str, Any], count: int) -> Non
 
 @pytest.mark.parametrize("depth", [1, 3])
 def test_a_relation_equals_the_sum_over_pairs(depth: int) -> None:
-    respond = Relation(D, VOCAB, hidden=6, depth=depth).double()
+    respond = RelationHead(D, VOCAB, hidden=6, depth=depth).double()
     with torch.no_grad():
         for layer in respond.layers:
             layer.bias.normal_()
@@ -152,9 +152,9 @@ def reading_of(buffer: Tensor | None) -> Reading:
 
 def test_pairs_are_ordered_but_the_buffer_is_a_set() -> None:
     """g may tell who comes first in a pair; the sum is over all pairs, so nobody comes first."""
-    respond = Relation(D, VOCAB, hidden=6)
+    respond = RelationHead(D, VOCAB, hidden=6)
     buffer, query = torch.randn(1, 1, 4, D), torch.randn(1, 1, 1, D)
-    pairs = respond.pairs(buffer, query[:, :, 0])
+    pairs = respond.encode_pairs(buffer, query[:, :, 0])
     assert not torch.allclose(pairs, pairs.transpose(2, 3))
     for i in range(4):
         for j in range(4):
@@ -168,9 +168,9 @@ def test_pairs_are_ordered_but_the_buffer_is_a_set() -> None:
 def test_a_relation_needs_a_buffer_and_says_so() -> None:
     query = torch.zeros(1, 1, 1, D)
     with pytest.raises(ValueError, match="needs a memory with a buffer, such as wmn"):
-        Relation(D, VOCAB)(query, reading_of(None), query, query)
+        RelationHead(D, VOCAB)(query, reading_of(None), query, query)
     with pytest.raises(ValueError, match="hidden and depth"):
-        Relation(D, VOCAB, depth=0)
+        RelationHead(D, VOCAB, depth=0)
     with pytest.raises(ValueError, match="hops, heads and slots"):
         WMN(D, heads=0)
 

@@ -6,11 +6,11 @@ import torch
 from story_runs import trained
 from torch import Tensor
 
-from mnemic.evaluate.error_rate import task_errors
-from mnemic.models import Inputs, Network, assemble
-from mnemic.models.ensemble import Many
-from mnemic.recipe import load
-from mnemic.train.run import data_of
+from mnemic.evaluate.error_rate import compute_task_errors
+from mnemic.models import StoryInputs, MemoryNetwork, build_model
+from mnemic.models.ensemble import StackedNetworks
+from mnemic.recipe import load_recipe
+from mnemic.train.run import load_data
 
 D, VOCAB, SLOTS = 4, 9, 5
 
@@ -27,18 +27,18 @@ MODEL = {
 }
 
 
-def network_of(seed: int = 0, **changes: Any) -> Network:
+def network_of(seed: int = 0, **changes: Any) -> MemoryNetwork:
     torch.manual_seed(seed)
-    return assemble({**MODEL, **changes}, {"vocab": VOCAB, "longest": 6})
+    return build_model({**MODEL, **changes}, {"vocab": VOCAB, "longest": 6})
 
 
-def inputs_of(batch: int = 3, seed: int = 0) -> Inputs:
+def inputs_of(batch: int = 3, seed: int = 0) -> StoryInputs:
     dice = torch.Generator().manual_seed(seed)
     texts = torch.randint(1, VOCAB, (7, 5), generator=dice)
     mask = torch.arange(5) < torch.randint(1, 6, (7, 1), generator=dice)
     story = torch.randint(-1, 7, (batch, 8), generator=dice)  # more than fits, padding anywhere
     question = torch.randint(7, (batch, 1), generator=dice)
-    return Inputs(texts * mask, mask, story, question)
+    return StoryInputs(texts * mask, mask, story, question)
 
 
 def test_questions_are_read_by_a_network_of_their_own_with_the_same_words() -> None:
@@ -51,11 +51,11 @@ def test_questions_are_read_by_a_network_of_their_own_with_the_same_words() -> N
 
 def test_a_story_answers_alone_as_it_does_among_others() -> None:
     network, inputs = network_of(), inputs_of()
-    together = network(inputs).scores
+    together = network(inputs).logits
     for row in range(3):
         story, question = inputs.story[row : row + 1], inputs.question[row : row + 1]
         real = story[story >= 0][None]
-        alone = network(inputs._replace(story=real, question=question)).scores[0]
+        alone = network(inputs._replace(story=real, question=question)).logits[0]
         torch.testing.assert_close(alone, together[row])
 
 
@@ -63,7 +63,7 @@ def test_every_weight_learns() -> None:
     network = network_of()
     inputs = inputs_of()
     short = inputs._replace(story=inputs.story[:, :4])  # with slots to spare
-    network(short).scores.square().sum().backward()
+    network(short).logits.square().sum().backward()
     for name, weight in network.named_parameters():
         assert weight.grad is not None, name
         assert weight.grad.abs().sum() > 0, name
@@ -72,26 +72,26 @@ def test_every_weight_learns() -> None:
 def test_many_networks_as_one_program() -> None:
     networks = [network_of(seed) for seed in range(3)]
     inputs = [inputs_of(seed=seed) for seed in range(3)]
-    stacked = Inputs(*(torch.stack(part) for part in list(zip(*inputs))[:4]))
-    together = Many(networks)(stacked)
+    stacked = StoryInputs(*(torch.stack(part) for part in list(zip(*inputs))[:4]))
+    together = StackedNetworks(networks)(stacked)
     for run, (network, own) in enumerate(zip(networks, inputs)):
         alone = network(own)
-        torch.testing.assert_close(together.scores[run], alone.scores)
+        torch.testing.assert_close(together.logits[run], alone.logits)
         torch.testing.assert_close(together.reading.buffer[run], alone.reading.buffer)
         torch.testing.assert_close(together.reading.weights[run], alone.reading.weights)
 
 
 def test_the_last_hop_alone_can_answer_too() -> None:
     network = network_of(respond={"kind": "word"})
-    assert network(inputs_of()).scores.shape == (3, 1, VOCAB)
+    assert network(inputs_of()).logits.shape == (3, 1, VOCAB)
 
 
 def test_the_recipe_is_the_papers() -> None:
-    recipe = load("wmn")
-    network = assemble(recipe["model"], {"vocab": 178, "longest": 12})
+    recipe = load_recipe("wmn")
+    network = build_model(recipe["model"], {"vocab": 178, "longest": 12})
     memory, respond = network.memory, network.respond
-    assert (memory.hops, memory.heads, memory.slots) == (4, 8, 30)
-    assert recipe["data"]["sentences"] == memory.slots
+    assert (memory.hops, memory.heads, memory.num_slots) == (4, 8, 30)
+    assert recipe["data"]["sentences"] == memory.num_slots
     assert [tuple(layer.weight.shape) for layer in respond.layers] == [
         (128, 90), (128, 128), (128, 128),
     ]  # fmt: skip
@@ -121,33 +121,33 @@ SMALL = [
 
 def test_a_tiny_wmn_learns_one_supporting_fact() -> None:
     made = 'data={kind="generated", tasks=[1], count=5000, sentences=30}'
-    recipe = load("wmn", [made, *SMALL, "model.memory.hops=1", "train.epochs=6"])
-    data = data_of(recipe)
+    recipe = load_recipe("wmn", [made, *SMALL, "model.memory.hops=1", "train.epochs=6"])
+    data = load_data(recipe)
     network = trained(recipe, data, 0)
-    assert task_errors(network, data.test)[1] < 10
+    assert compute_task_errors(network, data.test)[1] < 10
 
 
-def are_two_the_same(pairs: Tensor, words: int) -> tuple[Inputs, Tensor]:
+def are_two_the_same(pairs: Tensor, words: int) -> tuple[StoryInputs, Tensor]:
     """Two sentences of one word each, and a question about them: the same word or not?"""
     texts = torch.arange(words + 1)[:, None] + 1  # the last one is the question
     question = torch.full((len(pairs), 1), words)
     answers = words + 2 + (pairs[:, 0] == pairs[:, 1]).long()
-    return Inputs(texts, texts > 0, pairs, question), answers
+    return StoryInputs(texts, texts > 0, pairs, question), answers
 
 
 def test_a_tiny_wmn_learns_to_compare_sentences() -> None:
     """No single sentence helps: of all pairs of six words, it tells those that are equal."""
     words = 6
-    network = assemble({**MODEL, "width": 16}, {"vocab": words + 4, "longest": 2})
+    network = build_model({**MODEL, "width": 16}, {"vocab": words + 4, "longest": 2})
     optimiser = torch.optim.Adam(network.parameters(), lr=0.01)
     every = torch.cartesian_prod(torch.arange(words), torch.arange(words))  # 36 pairs
     for _ in range(300):
         first = torch.randint(words, (64,))
         second = torch.where(torch.rand(64) < 0.5, first, torch.randint(words, (64,)))
         inputs, answers = are_two_the_same(torch.stack([first, second], 1), words)
-        loss = torch.nn.functional.cross_entropy(network(inputs).scores[:, 0], answers)
+        loss = torch.nn.functional.cross_entropy(network(inputs).logits[:, 0], answers)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
     inputs, answers = are_two_the_same(every, words)
-    assert torch.equal(network(inputs).scores[:, 0].argmax(1), answers)
+    assert torch.equal(network(inputs).logits[:, 0].argmax(1), answers)

@@ -6,10 +6,10 @@ import pytest
 import torch
 from test_segment_model import VOCAB, documents, make
 
-from mnemic.models.copy import words_of
+from mnemic.models.copy import token_ids_at
 from mnemic.recipe import ConfigError, build
 from mnemic.respond import RESPONSES
-from mnemic.respond.predictor import SELDOM, Predictor
+from mnemic.respond.predictor import INITIAL_COPY_LOGIT, Predictor
 
 
 def copying(kind: str, bias: float = 0.0) -> Any:
@@ -32,20 +32,20 @@ def test_chances_are_a_mixture_of_both() -> None:
     for row in range(2):
         for slot in range(3):
             wanted[row, words[row, slot]] += gate[row] * shares[row, slot]
-    found = respond.copied(scores, states, shares, words).exp()
+    found = respond.mix_copies(scores, states, shares, words).exp()
     torch.testing.assert_close(found, wanted, atol=1e-6, rtol=1e-5)
     torch.testing.assert_close(found.sum(1), torch.ones(3))
-    assert float(respond.copies.bias.detach()) == SELDOM
+    assert float(respond.copies.bias.detach()) == INITIAL_COPY_LOGIT
 
 
 def test_only_words_of_the_same_document_that_came_before_are_copied() -> None:
     """With a gate that is open all the way; the first segment has nothing to copy from."""
     network, inputs = copying("keeps", bias=40.0), documents(3, 2, 3)
-    assert inputs.hidden is not None
-    chances = network(inputs).words.exp()  # p v, in the order of the hidden tokens
-    for (row, segment, _), own in zip(inputs.hidden.nonzero().tolist(), chances):
+    assert inputs.prediction_mask is not None
+    chances = network(inputs).masked_logits.exp()  # p v, in the order of the hidden tokens
+    for (row, segment, _), own in zip(inputs.prediction_mask.nonzero().tolist(), chances):
         likely = set((own > 1e-6).nonzero().flatten().tolist())
-        before = inputs.tokens[row, :segment][inputs.inside[row, :segment]].tolist()
+        before = inputs.tokens[row, :segment][inputs.text_mask[row, :segment]].tolist()
         if segment:
             assert likely
             assert likely <= set(before)
@@ -62,14 +62,14 @@ def test_chances_are_chances(kind: str) -> None:
 
 def test_sources_are_counted_through_the_document() -> None:
     inputs = documents(2, 1)
-    real = inputs.tokens[0][inputs.inside[0]]
+    real = inputs.tokens[0][inputs.text_mask[0]]
     numbers = torch.arange(len(real)).expand(2, 2, -1)
-    assert words_of(inputs, numbers)[0, 1].tolist() == real.tolist()
+    assert token_ids_at(inputs, numbers)[0, 1].tolist() == real.tolist()
 
 
 def test_the_gate_learns_from_masked_words() -> None:
     network, inputs = copying("keeps"), documents(3, 2, 3)
-    network(inputs).words.sum().backward()
+    network(inputs).masked_logits.sum().backward()
     for weight in (network.respond.copies.weight, network.memory.controller.weigh.weight):
         assert weight.grad is not None
         assert weight.grad.abs().sum() > 0

@@ -8,15 +8,15 @@ import torch
 from network_stories import EXAMPLES, SLOTS, STORIES, WORDS, network_of, rows, same
 from torch import Tensor
 
-from mnemic.data.babi.batches import Batch, Stories, tensors
-from mnemic.data.babi.dataset import GeneratedStories, make, story_data
-from mnemic.data.babi.format import Example
-from mnemic.models import Inputs, Output, take
-from mnemic.models.ensemble import Many
-from mnemic.text import Words
+from mnemic.data.babi.batches import StoryBatch, StoryDataset, encode_examples
+from mnemic.data.babi.dataset import GeneratedStories, generate_examples, load_story_data
+from mnemic.data.babi.format import StoryExample
+from mnemic.models import StoryInputs, ModelOutput, gather_rows
+from mnemic.models.ensemble import StackedNetworks
+from mnemic.text import WordTokenizer
 
 
-def evidence(output: Output) -> Tensor:
+def evidence(output: ModelOutput) -> Tensor:
     """How much of each sentence every hop read: b k n."""
     return (output.reading.weights[:, :, 0] @ output.written.weights[:, None].mT).squeeze(2)
 
@@ -31,14 +31,14 @@ def test_a_text_that_stands_once_or_often_gives_the_same() -> None:
     story, question = once.story, once.question
     texts = torch.cat([once.texts[story.clamp(min=0)].flatten(0, 1), once.texts[question[:, 0]]])
     places = torch.arange(story.numel()).view_as(story)
-    often = Inputs(
+    often = StoryInputs(
         texts,
         texts > 0,
         torch.where(story >= 0, places, -1),
         torch.arange(len(question)).unsqueeze(1) + story.numel(),
     )
     assert len(often.texts) > len(once.texts)
-    same(network(often).scores, network(once).scores)
+    same(network(often).logits, network(once).logits)
     same(evidence(network(often)), evidence(network(once)))
 
 
@@ -48,8 +48,8 @@ def test_the_order_of_the_texts_does_not_matter() -> None:
     order = torch.randperm(len(plain.texts))
     back = order.argsort()
     story = torch.where(plain.story >= 0, back[plain.story.clamp(min=0)], -1)
-    mixed = Inputs(plain.texts[order], plain.mask[order], story, back[plain.question])
-    same(network(mixed).scores, network(plain).scores)
+    mixed = StoryInputs(plain.texts[order], plain.mask[order], story, back[plain.question])
+    same(network(mixed).logits, network(plain).logits)
 
 
 def test_a_compact_batch_gives_what_a_full_one_gives() -> None:
@@ -57,7 +57,7 @@ def test_a_compact_batch_gives_what_a_full_one_gives() -> None:
     for chosen in (rows(0), rows(3, 3, 20), torch.arange(len(STORIES))):
         small, full = STORIES.batch(chosen), STORIES.batch(chosen, compact=False)
         assert torch.equal(small.answers, full.answers)
-        same(network(small.inputs).scores, network(full.inputs).scores)
+        same(network(small.inputs).logits, network(full.inputs).logits)
         read, whole = evidence(network(small.inputs)), evidence(network(full.inputs))
         same(read, whole[..., : read.shape[-1]])
         assert whole[..., read.shape[-1] :].eq(0).all()
@@ -84,10 +84,10 @@ def test_full_batches_have_the_same_shapes_whatever_is_drawn() -> None:
 def test_a_batch_with_less_room_gives_the_same(compact: bool) -> None:
     network, most = network_of(slots=50), int(STORIES.lengths.median())
     short = (STORIES.lengths <= most).nonzero().flatten()
-    small = STORIES.batch(short, compact=compact, most=most)
+    small = STORIES.batch(short, compact=compact, max_length=most)
     assert small.inputs.story.shape[-1] == most
-    same(network(small.inputs).scores, network(STORIES.batch(short).inputs).scores)
-    stacked = STORIES.batch(short.view(1, -1), compact=compact, most=most)
+    same(network(small.inputs).logits, network(STORIES.batch(short).inputs).logits)
+    stacked = STORIES.batch(short.view(1, -1), compact=compact, max_length=most)
     assert torch.equal(stacked.inputs.story[0], small.inputs.story)
 
 
@@ -106,20 +106,20 @@ def test_stacked_batches_are_each_runs_own(compact: bool) -> None:
     """A runs axis in front, for one program that trains many networks."""
     networks = [network_of(seed, noise=0.5) for seed in range(3)]
     chosen = torch.tensor([[0, 1, 2, 3], [20, 21, 22, 25], [14, 14, 0, 9]])
-    rolls = torch.rand(3, 4, networks[0].rolls)
+    rolls = torch.rand(3, 4, networks[0].num_uniforms)
     together = STORIES.batch(chosen, rolls, compact=compact)
-    scores = Many(networks).train()(together.inputs).scores
+    scores = StackedNetworks(networks).train()(together.inputs).logits
     for run, network in enumerate(networks):
         own = STORIES.batch(chosen[run], rolls[run])
         assert torch.equal(together.answers[run], own.answers)
-        same(scores[run], network.train()(own.inputs).scores)
+        same(scores[run], network.train()(own.inputs).logits)
 
 
 def test_take_is_indexing_with_its_gradient() -> None:
     states = torch.randn(5, 2, 3, requires_grad=True)
     chosen = torch.tensor([[0, 4, 4], [2, 0, 4]])
     weights = torch.randn(2, 3, 2, 3)
-    found = take(states, chosen)
+    found = gather_rows(states, chosen)
     assert torch.equal(found, states[chosen])
     (first,) = torch.autograd.grad((found * weights).sum(), states)
     (second,) = torch.autograd.grad((states[chosen] * weights).sum(), states)
@@ -132,15 +132,15 @@ def test_take_is_indexing_with_its_gradient() -> None:
 def test_a_story_longer_than_memory_is_its_end() -> None:
     """Cut while reading the data or dropped by the memory: the newest sentences count."""
     network = network_of()
-    cut = tensors(EXAMPLES, WORDS, sentences=SLOTS)
+    cut = encode_examples(EXAMPLES, WORDS, max_sentences=SLOTS)
     assert STORIES.story.shape[1] > SLOTS
     assert cut.story.shape[1] == SLOTS
     every = torch.arange(len(EXAMPLES))
-    same(network(cut.batch(every).inputs).scores, network(STORIES.batch(every).inputs).scores)
+    same(network(cut.batch(every).inputs).logits, network(STORIES.batch(every).inputs).logits)
 
 
 def test_facts_point_at_their_sentences_after_cutting() -> None:
-    cut = tensors(EXAMPLES, WORDS, sentences=SLOTS)
+    cut = encode_examples(EXAMPLES, WORDS, max_sentences=SLOTS)
     texts = list(dict.fromkeys(t for e in EXAMPLES for t in (*e.sentences[-SLOTS:], e.question)))
     lost = 0
     for row, example in enumerate(EXAMPLES):
@@ -154,21 +154,21 @@ def test_facts_point_at_their_sentences_after_cutting() -> None:
 
 
 def test_a_question_before_any_sentence() -> None:
-    asked = Example((), EXAMPLES[0].question, EXAMPLES[0].answer, (), 1)
+    asked = StoryExample((), EXAMPLES[0].question, EXAMPLES[0].answer, (), 1)
     for examples in ([asked], [EXAMPLES[0], asked]):
-        stories = tensors(examples, WORDS)
-        scores = network_of()(stories.batch(torch.arange(len(examples))).inputs).scores
+        stories = encode_examples(examples, WORDS)
+        scores = network_of()(stories.batch(torch.arange(len(examples))).inputs).logits
         assert scores.isfinite().all()
 
 
 def test_only_keeps_questions_and_shares_texts() -> None:
-    some = STORIES.only(rows(4, 2))
+    some = STORIES.select(rows(4, 2))
     assert len(some) == 2
     assert some.texts is STORIES.texts
     network = network_of()
     same(
-        network(some.batch(rows(0, 1)).inputs).scores,
-        network(STORIES.batch(rows(4, 2)).inputs).scores,
+        network(some.batch(rows(0, 1)).inputs).logits,
+        network(STORIES.batch(rows(4, 2)).inputs).logits,
     )
 
 
@@ -176,25 +176,25 @@ def test_only_keeps_questions_and_shares_texts() -> None:
 
 
 def test_the_last_tenth_of_each_task_is_held_back() -> None:
-    data = story_data(GeneratedStories(count=50, tasks=[1, 2], validation=0.1))
+    data = load_story_data(GeneratedStories(count=50, tasks=[1, 2], validation=0.1))
     for task in (1, 2):
-        examples = make(task, 50, 0)
+        examples = generate_examples(task, 50, 0)
         cut = 45
         for part, expected in ((data.train, examples[:cut]), (data.validation, examples[cut:])):
-            own = part.only((part.task == task).nonzero().squeeze(1))
-            answers = [data.words.words[answer] for answer in own.answer.tolist()]
+            own = part.select((part.task == task).nonzero().squeeze(1))
+            answers = [data.tokenizer.vocabulary[answer] for answer in own.answer.tolist()]
             assert answers == [example.answer.lower() for example in expected]
             questions = [
-                data.words.decode(own.texts[row].tolist()) for row in own.question.tolist()
+                data.tokenizer.decode(own.texts[row].tolist()) for row in own.question.tolist()
             ]
             assert questions == [
-                data.words.decode(data.words.encode(e.question).ids) for e in expected
+                data.tokenizer.decode(data.tokenizer.encode(e.question).ids) for e in expected
             ]
 
 
 def test_a_batch_is_what_the_stories_say() -> None:
     """Back from numbers to words: sentences in order, the question, the answer."""
-    batch: Batch = STORIES.batch(rows(17, 2))
+    batch: StoryBatch = STORIES.batch(rows(17, 2))
     for row, number in enumerate((17, 2)):
         example = EXAMPLES[number]
         told = [text for text in batch.inputs.story[row].tolist() if text >= 0]
@@ -203,7 +203,7 @@ def test_a_batch_is_what_the_stories_say() -> None:
         assert words_of(batch.inputs.texts[batch.inputs.question[row, 0]]) == plain(
             example.question
         )
-        assert WORDS.words[batch.answers[row, 0]] == example.answer.lower()
+        assert WORDS.vocabulary[batch.answers[row, 0]] == example.answer.lower()
 
 
 def words_of(ids: Tensor) -> str:
@@ -215,7 +215,7 @@ def plain(text: str) -> str:
 
 
 def test_stories_are_values() -> None:
-    assert isinstance(WORDS, Words)
+    assert isinstance(WORDS, WordTokenizer)
     moved = STORIES.to("cpu")
-    assert isinstance(moved, Stories)
+    assert isinstance(moved, StoryDataset)
     assert all(torch.equal(one, other) for one, other in zip(moved, STORIES, strict=True))

@@ -7,19 +7,19 @@ import torch
 from network_stories import EXAMPLES, SIZES, STORIES, WORDS, model, network_of, rows, same
 from torch.nn import functional
 
-from mnemic.data.babi.batches import tensors
-from mnemic.data.babi.dataset import GeneratedStories, story_data
-from mnemic.data.babi.format import Example
-from mnemic.evaluate.error_rate import by_task, predict, task_errors, wrong
-from mnemic.models import IGNORE, assemble
-from mnemic.models.ensemble import Many
+from mnemic.data.babi.batches import encode_examples
+from mnemic.data.babi.dataset import GeneratedStories, load_story_data
+from mnemic.data.babi.format import StoryExample
+from mnemic.evaluate.error_rate import percent_by_task, predict_answers, compute_task_errors, find_wrong_answers
+from mnemic.models import IGNORE, build_model
+from mnemic.models.ensemble import StackedNetworks
 from mnemic.objectives.answer import AnswerLoss, cross_entropy
 from mnemic.recipe import ConfigError
 
 # Words -----------------------------------------------------------------------------------------
 
 
-def reworded(example: Example, extra: str) -> Example:
+def reworded(example: StoryExample, extra: str) -> StoryExample:
     sentences = tuple(f"{extra} {text}" for text in example.sentences)
     return example._replace(sentences=sentences, question=f"{extra} {example.question}")
 
@@ -28,35 +28,35 @@ def test_unknown_words_are_left_out_as_if_they_had_not_been_said() -> None:
     network, strange = network_of(), [reworded(example, "zyzzyva qux") for example in EXAMPLES[:5]]
     assert all(word not in WORDS for word in ("zyzzyva", "qux"))
     every = torch.arange(5)
-    plain, odd = tensors(EXAMPLES[:5], WORDS), tensors(strange, WORDS)
+    plain, odd = encode_examples(EXAMPLES[:5], WORDS), encode_examples(strange, WORDS)
     assert torch.equal(plain.texts, odd.texts)
     assert WORDS.unknown not in odd.texts
-    same(network(plain.batch(every).inputs).scores, network(odd.batch(every).inputs).scores)
+    same(network(plain.batch(every).inputs).logits, network(odd.batch(every).inputs).logits)
 
 
 def test_a_text_of_unknown_words_only_is_an_empty_text() -> None:
-    odd = tensors([Example(("Zyzzyva qux.",), "Qux?", "milk", (0,), 1)], WORDS)
+    odd = encode_examples([StoryExample(("Zyzzyva qux.",), "Qux?", "milk", (0,), 1)], WORDS)
     assert odd.texts.eq(0).all()
     output = network_of()(odd.batch(rows(0)).inputs)
-    assert output.scores.isfinite().all()
+    assert output.logits.isfinite().all()
 
 
 def test_an_answer_the_vocabulary_lacks_is_always_wrong_and_never_learned() -> None:
     strange = [example._replace(answer="zyzzyva") for example in EXAMPLES[:4]]
-    stories, network = tensors(strange, WORDS), network_of()
+    stories, network = encode_examples(strange, WORDS), network_of()
     assert stories.answer.tolist() == [IGNORE] * 4
-    assert wrong(network, stories, torch.arange(4)).all()
-    assert task_errors(network, stories) == {1: 100.0}
+    assert find_wrong_answers(network, stories, torch.arange(4)).all()
+    assert compute_task_errors(network, stories) == {1: 100.0}
     loss = AnswerLoss()(network, stories.batch(torch.arange(4)))
     assert loss.total == 0
-    assert loss.targets == 0
+    assert loss.num_targets == 0
 
 
 def test_an_answer_of_several_words_is_one_entry() -> None:
     lists = [example for example in EXAMPLES if example.task == 8 and "," in example.answer]
     assert lists
-    for row, example in enumerate(tensors(lists, WORDS).answer.tolist()):
-        assert WORDS.words[example] == lists[row].answer
+    for row, example in enumerate(encode_examples(lists, WORDS).answer.tolist()):
+        assert WORDS.vocabulary[example] == lists[row].answer
 
 
 # Tying -----------------------------------------------------------------------------------------
@@ -100,12 +100,12 @@ def test_every_weight_of_a_whole_network_gets_a_gradient() -> None:
 )
 def test_a_wrong_model_is_refused(change: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        assemble({**model(), **change}, SIZES)
+        build_model({**model(), **change}, SIZES)
 
 
 def test_a_model_without_a_part_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"\[model\] needs respond"):
-        assemble({k: v for k, v in model().items() if k not in ("memory", "respond")}, SIZES)
+        build_model({k: v for k, v in model().items() if k not in ("memory", "respond")}, SIZES)
 
 
 # Losses and errors -----------------------------------------------------------------------------
@@ -125,13 +125,13 @@ def test_prediction_is_the_best_word_however_the_questions_are_split(
 ) -> None:
     network, every = network_of().train(), torch.arange(len(STORIES))
     network.eval()
-    best = network(STORIES.batch(every).inputs).scores[:, 0].argmax(-1)
+    best = network(STORIES.batch(every).inputs).logits[:, 0].argmax(-1)
     network.train()
-    assert torch.equal(predict(network, STORIES, every), best)
+    assert torch.equal(predict_answers(network, STORIES, every), best)
     assert network.training  # left as it was
-    monkeypatch.setattr("mnemic.evaluate.error_rate.AT_ONCE", 7)
-    assert torch.equal(predict(network, STORIES, every), best)
-    assert torch.equal(wrong(network, STORIES, every), best != STORIES.answer)
+    monkeypatch.setattr("mnemic.evaluate.error_rate.QUESTIONS_PER_BATCH", 7)
+    assert torch.equal(predict_answers(network, STORIES, every), best)
+    assert torch.equal(find_wrong_answers(network, STORIES, every), best != STORIES.answer)
 
 
 def test_prediction_rests_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,24 +141,24 @@ def test_prediction_rests_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         network, "forward", lambda inputs: (modes.append(network.training), forward(inputs))[1]
     )
-    predict(network, STORIES, rows(0, 1))
+    predict_answers(network, STORIES, rows(0, 1))
     assert modes == [False]
 
 
 def test_errors_are_counted_task_by_task() -> None:
     tasks = torch.tensor([3, 1, 3, 3, 1])
-    assert by_task(torch.tensor([True, False, True, False, False]), tasks) == pytest.approx(
+    assert percent_by_task(torch.tensor([True, False, True, False, False]), tasks) == pytest.approx(
         {1: 0.0, 3: 200 / 3}
     )
 
 
 def test_a_set_without_questions_is_survived() -> None:
     """Nothing was held back for validation: no questions, no errors."""
-    data = story_data(GeneratedStories(count=10, tasks=[1], validation=0.0))
+    data = load_story_data(GeneratedStories(count=10, tasks=[1], validation=0.0))
     assert len(data.validation) == 0
-    network = assemble(model(slots=50), data.sizes)
+    network = build_model(model(slots=50), data.sizes)
     none = torch.arange(0)
-    assert predict(network, data.validation, none).shape == (0,)
-    assert task_errors(network, data.validation) == {}
-    many = Many([network, network])
-    assert predict(many, data.validation, none.expand(2, 0)).shape == (2, 0)
+    assert predict_answers(network, data.validation, none).shape == (0,)
+    assert compute_task_errors(network, data.validation) == {}
+    many = StackedNetworks([network, network])
+    assert predict_answers(many, data.validation, none.expand(2, 0)).shape == (2, 0)

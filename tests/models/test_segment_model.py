@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from mnemic.models import assemble, check_model
-from mnemic.models.inputs import Segments, units_of
-from mnemic.models.segment_model import Carrier
+from mnemic.models import build_model, check_model
+from mnemic.models.inputs import SegmentBatch, pool_sentences
+from mnemic.models.segment_model import SegmentModel
 from mnemic.recipe import ConfigError
-from mnemic.respond.generate import beam, greedy, sample
+from mnemic.respond.generate import beam_search, greedy_search, sample_texts
 
 VOCAB, LENGTH = 30, 8
 KINDS = pytest.mark.parametrize("kind", ["bert-mass", "keeps"])
@@ -19,7 +19,7 @@ UNITS = pytest.mark.parametrize("unit", ["tokens", "sentences"])
 
 def make(
     kind: str = "bert-mass", seed: int = 0, respond: dict[str, Any] | None = None, **carry: Any
-) -> Carrier:
+) -> SegmentModel:
     torch.manual_seed(seed)
     model: dict[str, Any] = {
         "width": 16,
@@ -29,10 +29,10 @@ def make(
         "respond": respond or {"kind": "predictor"},
         "carry": carry,
     }
-    return assemble(model, {"vocab": VOCAB, "longest": LENGTH}).eval()
+    return build_model(model, {"vocab": VOCAB, "longest": LENGTH}).eval()
 
 
-def documents(*counts: int, seed: int = 1) -> Segments:
+def documents(*counts: int, seed: int = 1) -> SegmentBatch:
     """One document a number, of so many segments; [CLS] is 1, [SEP] 2, words from 5 on."""
     dice = torch.Generator().manual_seed(seed)
     shape = (len(counts), max(counts), LENGTH)
@@ -44,13 +44,13 @@ def documents(*counts: int, seed: int = 1) -> Segments:
     sentences = ((torch.arange(LENGTH) - 1) // 3).expand(shape).masked_fill(~inside, -1)
     question = torch.randint(5, VOCAB, (len(counts), 4), generator=dice)
     words = torch.randint(5, VOCAB, (len(counts), 3), generator=dice)
-    return Segments(
+    return SegmentBatch(
         tokens * mask, mask, inside, question, question > 0, words, hidden, sentences
     )  # fmt: skip
 
 
-def rows(inputs: Segments, first: int, end: int) -> Segments:
-    return Segments(*(None if part is None else part[first:end] for part in inputs))
+def rows(inputs: SegmentBatch, first: int, end: int) -> SegmentBatch:
+    return SegmentBatch(*(None if part is None else part[first:end] for part in inputs))
 
 
 @KINDS
@@ -59,15 +59,15 @@ def test_documents_of_different_lengths_never_mix(kind: str, unit: str) -> None:
     """Each gives in any batch what it gives alone, word by word, and its memory is the same."""
     network, inputs = make(kind, unit=unit), documents(3, 1, 2)
     together = network(inputs)
-    hidden = inputs.hidden
+    hidden = inputs.prediction_mask
     assert hidden is not None
     per_row = hidden.sum((1, 2)).tolist()
     for row, words in enumerate(together.words.split(per_row)):
         own = rows(inputs, row, row + 1)
-        alone = network(own.only(0, (3, 1, 2)[row]))
-        torch.testing.assert_close(together.scores[row], alone.scores[0])
-        torch.testing.assert_close(together.rest[row], alone.rest[0])
-        torch.testing.assert_close(together.follows[row], alone.follows[0])
+        alone = network(own.slice_segments(0, (3, 1, 2)[row]))
+        torch.testing.assert_close(together.logits[row], alone.logits[0])
+        torch.testing.assert_close(together.rest_logits[row], alone.rest_logits[0])
+        torch.testing.assert_close(together.nsp_logits[row], alone.nsp_logits[0])
         torch.testing.assert_close(words, alone.words)
         assert int(together.state.told[row]) == int(alone.state.told[0])
 
@@ -76,11 +76,11 @@ def test_documents_of_different_lengths_never_mix(kind: str, unit: str) -> None:
 def test_a_document_that_has_ended_keeps_its_memory_bit_for_bit(kind: str) -> None:
     network = make(kind)
     state = network(documents(1, 1)).state
-    longer = network(documents(1, 1)._replace(hidden=None))
+    longer = network(documents(1, 1)._replace(prediction_mask=None))
     assert torch.equal(longer.state.slots, state.slots)
-    encoded = network.encoded(documents(2, 2, seed=5))
-    nothing = encoded._replace(seen=encoded.seen & False, asking=None)
-    after, _, _ = network.carry(state, nothing)
+    encoded = network.encode_segments(documents(2, 2, seed=5))
+    nothing = encoded._replace(seen=encoded.mask & False, asking=None)
+    after, _, _ = network.write_segments(state, nothing)
     assert torch.equal(after.slots[after.mask], state.slots[state.mask])
     assert torch.equal(after.hidden, state.hidden)
 
@@ -93,34 +93,34 @@ def test_piece_by_piece_is_at_once(kind: str, unit: str) -> None:
     whole = network(inputs)
     state = None
     for first in range(0, 5, 2):
-        encoded = network.encoded(inputs.only(first, first + 2))
-        state = state if state is not None else network.empty(2, encoded.units[:, 0])
-        state, _, _ = network.carry(state, encoded)
-    torch.testing.assert_close(network.answer(state, inputs).scores, whole.scores)
+        encoded = network.encode_segments(inputs.slice_segments(first, first + 2))
+        state = state if state is not None else network.empty_memory(2, encoded.items[:, 0])
+        state, _, _ = network.write_segments(state, encoded)
+    torch.testing.assert_close(network.answer_question(state, inputs).logits, whole.logits)
     assert torch.equal(state.told, whole.state.told)
 
 
 @UNITS
 def test_what_cuts_do_not_matter_to_is_written_at_once(unit: str) -> None:
     """One write instead of one a segment: the same slots, sources, answer and gradients."""
-    network, inputs = make("keeps", unit=unit), documents(5, 3)._replace(hidden=None)
-    each = network(inputs, lessons="asked")  # asking lies between the writes
-    first = torch.autograd.grad(each.scores.square().sum(), network.memory.controller.weigh.weight)
-    whole = network(inputs, lessons="written")
-    assert (len(each.lessons), len(whole.lessons)) == (5, 1)
+    network, inputs = make("keeps", unit=unit), documents(5, 3)._replace(prediction_mask=None)
+    each = network(inputs, probes="read")  # asking lies between the writes
+    first = torch.autograd.grad(each.logits.square().sum(), network.memory.controller.weigh.weight)
+    whole = network(inputs, probes="written")
+    assert (len(each.write_probes), len(whole.write_probes)) == (5, 1)
     second = torch.autograd.grad(
-        whole.scores.square().sum(), network.memory.controller.weigh.weight
+        whole.logits.square().sum(), network.memory.controller.weigh.weight
     )
     torch.testing.assert_close(first, second)
-    torch.testing.assert_close(each.scores, whole.scores)
+    torch.testing.assert_close(each.logits, whole.logits)
     for (kept, odds), (real, other) in zip(slots_of(each.state), slots_of(whole.state)):
         assert torch.equal(kept, real)
         torch.testing.assert_close(odds, other)
-    seen = torch.cat([lesson.seen for lesson in each.lessons], 1)
-    assert torch.equal(seen, whole.lessons[0].seen)
+    seen = torch.cat([probe.mask for probe in each.write_probes], 1)
+    assert torch.equal(seen, whole.write_probes[0].mask)
     for other in ({"truncate": 2}, {"lasts": False}):
-        assert len(make("keeps", **other)(inputs, lessons="written").lessons) == 5
-    assert len(make("bert-mass")(inputs, lessons="written").lessons) == 5
+        assert len(make("keeps", **other)(inputs, probes="written").write_probes) == 5
+    assert len(make("bert-mass")(inputs, probes="written").write_probes) == 5
 
 
 def slots_of(state: Any) -> list[tuple[Tensor, Tensor]]:
@@ -128,7 +128,7 @@ def slots_of(state: Any) -> list[tuple[Tensor, Tensor]]:
     return [(own[real], odds[real]) for own, odds, real in zip(state[3], state[2], state[1])]
 
 
-def gradients(network: Carrier, inputs: Segments) -> Tensor:
+def gradients(network: SegmentModel, inputs: SegmentBatch) -> Tensor:
     """How much the answer's gradient reaches the embeddings of each segment's own words: b s."""
     table = network.encode.embeddings.tokens
     found = []
@@ -136,7 +136,7 @@ def gradients(network: Carrier, inputs: Segments) -> Tensor:
         network.zero_grad()
         # words of this segment are replaced by ids that stand nowhere else
         tokens = inputs.tokens.clone()
-        tokens[:, number][inputs.inside[:, number]] = VOCAB - 1
+        tokens[:, number][inputs.text_mask[:, number]] = VOCAB - 1
         changed = inputs._replace(tokens=tokens.clamp(max=VOCAB - 1), hidden=None)
         changed = changed._replace(question=changed.question.clamp(max=VOCAB - 2))
         others = torch.ones_like(tokens, dtype=torch.bool)
@@ -163,13 +163,13 @@ def test_each_document_counts_its_own_last_segments() -> None:
     """In a batch with a longer one, a short document's gradient stops where it stops alone."""
     network = make("bert-mass", truncate=1).train()
     inputs = documents(4, 2)
-    network(inputs._replace(hidden=None)).scores[1].square().sum().backward()
+    network(inputs._replace(prediction_mask=None)).logits[1].square().sum().backward()
     among = network.encode.embeddings.tokens.grad
     assert among is not None
     among = among.clone()
     network.zero_grad()
-    alone = rows(inputs, 1, 2).only(0, 2)._replace(hidden=None)
-    network(alone).scores.square().sum().backward()
+    alone = rows(inputs, 1, 2).slice_segments(0, 2)._replace(prediction_mask=None)
+    network(alone).logits.square().sum().backward()
     torch.testing.assert_close(among, network.encode.embeddings.tokens.grad)
 
 
@@ -177,15 +177,15 @@ def test_each_document_counts_its_own_last_segments() -> None:
 def test_truncation_changes_gradients_alone(kind: str) -> None:
     inputs = documents(4, 2)
     whole, short = make(kind)(inputs), make(kind, truncate=1)(inputs)
-    assert torch.equal(whole.scores, short.scores)
+    assert torch.equal(whole.logits, short.logits)
 
 
 @KINDS
 def test_without_a_lasting_memory_only_the_last_segment_counts(kind: str) -> None:
     network, inputs = make(kind, lasts=False), documents(3, 3)
-    last = network(inputs.only(2, 3))
-    torch.testing.assert_close(network(inputs).scores, last.scores)
-    assert (make(kind)(inputs).scores != last.scores).any()
+    last = network(inputs.slice_segments(2, 3))
+    torch.testing.assert_close(network(inputs).logits, last.logits)
+    assert (make(kind)(inputs).logits != last.logits).any()
 
 
 @KINDS
@@ -194,29 +194,29 @@ def test_a_hidden_word_is_told_by_what_was_written_before(kind: str) -> None:
     network, inputs = make(kind), documents(3)
     hidden = torch.zeros_like(inputs.mask)
     hidden[:, 1, 3] = True
-    inputs = inputs._replace(hidden=hidden)
-    before = network(inputs).words
+    inputs = inputs._replace(prediction_mask=hidden)
+    before = network(inputs).masked_logits
     for segment, changes in ((0, True), (2, False)):
         tokens = inputs.tokens.clone()
         tokens[0, segment, 2] = 5 if int(tokens[0, segment, 2]) != 5 else 6
-        after = network(inputs._replace(tokens=tokens)).words
+        after = network(inputs._replace(tokens=tokens)).masked_logits
         assert bool((after != before).any()) == changes
 
 
 def test_masked_tokens_alone_are_written_where_the_recipe_says_so() -> None:
     network, inputs = make("keeps", tokens="masked"), documents(1)
-    written = network(inputs, lessons="asked").lessons[0].written
-    assert inputs.hidden is not None
-    assert torch.equal(written.weights[0].sum(-1) > 0, inputs.hidden[0, 0])
-    assert not network(inputs._replace(hidden=None)).state.mask.any()
+    written = network(inputs, probes="read").write_probes[0].written
+    assert inputs.prediction_mask is not None
+    assert torch.equal(written.weights[0].sum(-1) > 0, inputs.prediction_mask[0, 0])
+    assert not network(inputs._replace(prediction_mask=None)).state.mask.any()
 
 
 def test_a_sentence_is_the_mean_of_its_tokens() -> None:
     network, inputs = make("keeps", unit="sentences"), documents(2, 1)
-    encoded = network.encoded(inputs)
+    encoded = network.encode_segments(inputs)
     states = network.encode(inputs.tokens[0], inputs.mask[0])  # s n d
-    torch.testing.assert_close(encoded.units[0, 1, 1], states[1, 4:7].mean(0))
-    assert encoded.seen.sum((1, 2)).tolist() == [4, 2]
+    torch.testing.assert_close(encoded.items[0, 1, 1], states[1, 4:7].mean(0))
+    assert encoded.mask.sum((1, 2)).tolist() == [4, 2]
     assert network(inputs).state.told.tolist() == [4, 2]
 
 
@@ -224,27 +224,27 @@ def test_the_rest_of_an_answer_is_said_after_its_first_words() -> None:
     """Scored all at once, or said word by word: the same scores; the first is the predictor's."""
     network, inputs = make(), documents(2, 1)
     told = network(inputs)
-    _, _, begin = network.asked(told.state, inputs)
-    state = network.respond.saying(begin.squeeze(1))
+    _, _, begin = network.read_question(told.state, inputs)
+    state = network.respond.start_decoding(begin.squeeze(1))
     scores, state = network.respond.step(torch.zeros(2, dtype=torch.long), state)
-    torch.testing.assert_close(scores, told.scores[:, 0])
+    torch.testing.assert_close(scores, told.logits[:, 0])
     for number in range(2):
-        scores, state = network.respond.step(inputs.words[:, number], state)
-        torch.testing.assert_close(scores, told.rest[:, number])
+        scores, state = network.respond.step(inputs.answer_ids[:, number], state)
+        torch.testing.assert_close(scores, told.rest_logits[:, number])
 
 
 def test_an_answer_can_be_said_greedily_by_beam_and_by_dice() -> None:
     network, inputs = make(), documents(2, 1)
     told = network(inputs)
-    _, _, begin = network.asked(told.state, inputs)
+    _, _, begin = network.read_question(told.state, inputs)
     respond, start = network.respond, torch.zeros(2, dtype=torch.long)
-    said = greedy(respond.step, respond.saying(begin.squeeze(1)), start, end=2, most=4)
-    assert torch.equal(said.words[:, 0, 0], told.scores[:, 0].argmax(-1))
-    wide = beam(respond.step, respond.saying(begin.squeeze(1)), start, end=2, most=4, width=3)
-    assert (wide.scores[:, 0] >= said.scores[:, 0] - 1e-5).all()
+    said = greedy_search(respond.step, respond.start_decoding(begin.squeeze(1)), start, end_id=2, max_tokens=4)
+    assert torch.equal(said.tokens[:, 0, 0], told.logits[:, 0].argmax(-1))
+    wide = beam_search(respond.step, respond.start_decoding(begin.squeeze(1)), start, end_id=2, max_tokens=4, num_beams=3)
+    assert (wide.log_probabilities[:, 0] >= said.log_probabilities[:, 0] - 1e-5).all()
     dice = torch.Generator().manual_seed(0)
-    some = sample(respond.step, respond.saying(begin.squeeze(1)), start, end=2, most=4, dice=dice)
-    assert some.words.shape[:2] == (2, 1)
+    some = sample_texts(respond.step, respond.start_decoding(begin.squeeze(1)), start, end_id=2, max_tokens=4, generator=dice)
+    assert some.tokens.shape[:2] == (2, 1)
 
 
 def test_empty_segments_cost_nothing_and_an_empty_document_is_survived() -> None:
@@ -253,16 +253,16 @@ def test_empty_segments_cost_nothing_and_an_empty_document_is_survived() -> None
     network.encode.register_forward_pre_hook(lambda _, given: read.append(len(given[0])))
     network(inputs)
     assert read[0] == 3
-    nothing = inputs._replace(mask=inputs.mask & False, inside=inputs.inside & False, hidden=None)
-    assert network(nothing).scores.isfinite().all()
+    nothing = inputs._replace(mask=inputs.mask & False, text_mask=inputs.text_mask & False, prediction_mask=None)
+    assert network(nothing).logits.isfinite().all()
 
 
 def test_any_encoder_of_tokens_can_be_wrapped() -> None:
     for encode in ({"kind": "recurrent"}, {"kind": "causal"}, {"kind": "transformer"}):
         model = {"width": 16, "encode": encode, "respond": {"kind": "predictor"}, "carry": {}}
         model["memory"] = {"kind": "keeps"}
-        network = assemble(model, {"vocab": VOCAB, "longest": LENGTH})
-        assert network(documents(2, 1)).scores.shape == (2, 1, VOCAB)
+        network = build_model(model, {"vocab": VOCAB, "longest": LENGTH})
+        assert network(documents(2, 1)).logits.shape == (2, 1, VOCAB)
         assert network.respond.vocabulary.words is network.encode.embeddings.tokens
 
 
@@ -271,45 +271,45 @@ def test_a_question_is_in_a_segment_of_its_own() -> None:
     embeddings = {"kind": "sum", "segments": 2}
     model = {"width": 16, "encode": {"kind": "transformer", "embeddings": embeddings}, "carry": {}}
     model |= {"respond": {"kind": "predictor"}, "memory": {"kind": "keeps"}}
-    network, inputs = assemble(model, {"vocab": VOCAB, "longest": LENGTH}).eval(), documents(2, 1)
+    network, inputs = build_model(model, {"vocab": VOCAB, "longest": LENGTH}).eval(), documents(2, 1)
     before = network(inputs)
     with torch.no_grad():
         network.encode.embeddings.segments[1] += 1.0
     after = network(inputs)
     assert torch.equal(after.state.slots, before.state.slots)
-    assert (after.scores != before.scores).any()
+    assert (after.logits != before.logits).any()
 
 
 def test_a_sentence_embedding_is_of_length_one_and_knows_no_padding() -> None:
     network, inputs = make(), documents(1, 1)
     tokens, mask, inside = (part[:, 0] for part in inputs[:3])
-    found = network.embed(tokens, mask, inside)
+    found = network.embed_texts(tokens, mask, inside)
     torch.testing.assert_close(found.norm(dim=-1), torch.ones(2))
     wide = [torch.cat([part, torch.zeros_like(part[:, :3])], 1) for part in (tokens, mask, inside)]
-    torch.testing.assert_close(network.embed(*wide), found)
+    torch.testing.assert_close(network.embed_texts(*wide), found)
 
 
 def test_mistakes_are_named() -> None:
     model = {"width": 16, "encode": {"kind": "bag"}, "respond": {"kind": "predictor"}, "carry": {}}
     check_model(model)
     with pytest.raises(ConfigError, match="no kind 'bag' here"):
-        assemble(model, {"vocab": 9, "longest": 9})
+        build_model(model, {"vocab": 9, "longest": 9})
     with pytest.raises(ConfigError, match=r"model.carry and model.fuse do not go together"):
-        assemble(model | {"fuse": {"kind": "gru"}}, {"vocab": 9, "longest": 9})
+        build_model(model | {"fuse": {"kind": "gru"}}, {"vocab": 9, "longest": 9})
     with pytest.raises(ConfigError, match="carry does not take 'trunkate'"):
-        assemble(
+        build_model(
             model | {"encode": {"kind": "recurrent"}, "carry": {"trunkate": 1}},
             {"vocab": 9, "longest": 9},
         )
     with pytest.raises(ConfigError, match=r"no kind 'memn2n' here.*: bert-mass, keeps"):
-        assemble(
+        build_model(
             model | {"encode": {"kind": "recurrent"}, "memory": {"kind": "memn2n"}},
             {"vocab": 9, "longest": 9},
         )
     with pytest.raises(ConfigError, match=r"carry.lessons is at least 0, not -1"):
         make(lessons=-1)
     with pytest.raises(ConfigError, match=r"carry.truncate is at least 0, .* not -3"):
-        assemble(
+        build_model(
             model | {"encode": {"kind": "recurrent"}, "carry": {"truncate": -3}},
             {"vocab": 9, "longest": 9},
         )
@@ -324,15 +324,15 @@ def test_who_quotes_says_no_words_and_finds_what_a_speaker_finds() -> None:
         "respond": {"kind": "quotes"},
         "carry": {"unit": "sentences"},
     }
-    quoting = assemble(model, {"vocab": VOCAB, "longest": LENGTH}).eval()
+    quoting = build_model(model, {"vocab": VOCAB, "longest": LENGTH}).eval()
     quoting.load_state_dict(
         {name: own for name, own in speaker.state_dict().items() if name in quoting.state_dict()}
     )
     assert not any(name.startswith("respond") for name in quoting.state_dict())
-    inputs = documents(3, 1)._replace(hidden=None)
-    said, quoted = speaker(inputs), quoting(inputs, lessons="asked")
+    inputs = documents(3, 1)._replace(prediction_mask=None)
+    said, quoted = speaker(inputs), quoting(inputs, probes="read")
     assert torch.equal(quoted.reading.weights, said.reading.weights)
-    assert (quoted.scores.numel(), quoted.rest.numel(), quoted.words) == (0, 0, None)
+    assert (quoted.logits.numel(), quoted.rest_logits.numel(), quoted.masked_logits) == (0, 0, None)
 
 
 def test_a_sum_by_the_root_of_the_number_tells_long_sentences_from_short_ones() -> None:
@@ -340,11 +340,11 @@ def test_a_sum_by_the_root_of_the_number_tells_long_sentences_from_short_ones() 
     values = torch.randn(1, 1, 6).expand(1, 12, 6)
     sentences = torch.tensor([[0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2]])
     sentences[0, -1] = -1
-    mean, root = (units_of(values, sentences, 4, root=own) for own in (False, True))
+    mean, root = (pool_sentences(values, sentences, 4, root_scaled=own) for own in (False, True))
     torch.testing.assert_close(root[0, :3], mean[0, :3] * torch.tensor([[1.0], [2.0], [6**0.5]]))
     assert root[0, 3].eq(0).all()
     inputs = documents(2, 1)
-    means, roots = (make("keeps", unit="sentences", pool=pool).encoded(inputs).units
+    means, roots = (make("keeps", unit="sentences", pool=pool).encode_segments(inputs).items
                     for pool in ("mean", "root"))  # fmt: skip
-    size = (inputs.sentences.unsqueeze(-1) == torch.arange(means.shape[2])).sum(2).sqrt()
+    size = (inputs.sentence_ids.unsqueeze(-1) == torch.arange(means.shape[2])).sum(2).sqrt()
     torch.testing.assert_close(roots, means * size.unsqueeze(-1))

@@ -13,27 +13,26 @@ import torch
 from app_runs import run
 from torch import Tensor
 
-from mnemic.data.text_tasks.batches import documents_of
-from mnemic.data.text_tasks.encode_windows import asked_set, labelled_set, tagged_set
-from mnemic.data.text_tasks.examples import Asked, Labelled, Tagged
-from mnemic.evaluate.text_metrics import figures
-from mnemic.models import Windows, assemble
-from mnemic.models.segment_text_model import Carried, MemoryReader
+from mnemic.data.text_tasks.batches import list_windows
+from mnemic.data.text_tasks.encode_windows import encode_questions, encode_labeled, encode_tagged
+from mnemic.data.text_tasks.examples import QuestionExample, LabeledExample, TaggedExample
+from mnemic.evaluate.text_metrics import compute_metrics
+from mnemic.models import WindowBatch, build_model
+from mnemic.models.segment_text_model import SegmentTextState, SegmentTextModel
 from mnemic.objectives import OBJECTIVES
 from mnemic.predict import windows as read
 from mnemic.predict.model import Model, load
-from mnemic.predict.slot_evidence import Looks
-from mnemic.recipe import ConfigError, Recipe, build
-from mnemic.recipe import load as load_recipe
-from mnemic.text import Room
-from mnemic.train.run import data_of, fit
+from mnemic.predict.slot_evidence import SlotReadRecorder
+from mnemic.recipe import ConfigError, Recipe, build, load_recipe
+from mnemic.text import WindowOptions
+from mnemic.train.run import load_data, fit
 
 VOCAB, LENGTH = 30, 8
 HEADS = pytest.mark.parametrize("head", ["classes", "tags", "spans"])
 KINDS = pytest.mark.parametrize("kind", ["bert-mass", "keeps"])
 
 
-def make(head: str, kind: str = "bert-mass", **carry: Any) -> MemoryReader:
+def make(head: str, kind: str = "bert-mass", **carry: Any) -> SegmentTextModel:
     torch.manual_seed(0)
     model: dict[str, Any] = {
         "width": 16,
@@ -42,10 +41,10 @@ def make(head: str, kind: str = "bert-mass", **carry: Any) -> MemoryReader:
         "respond": {"kind": head, "dropout": 0.0},
         "carry": carry,
     }
-    return assemble(model, {"vocab": VOCAB, "longest": LENGTH, "classes": 3}).eval()
+    return build_model(model, {"vocab": VOCAB, "longest": LENGTH, "classes": 3}).eval()
 
 
-def texts(*counts: int, seed: int = 1) -> Windows:
+def texts(*counts: int, seed: int = 1) -> WindowBatch:
     """One text a number, of so many windows; [CLS] is 1, [SEP] 2; the last windows are short."""
     dice = torch.Generator().manual_seed(seed)
     tokens = torch.randint(5, VOCAB, (sum(counts), LENGTH), generator=dice)
@@ -53,13 +52,13 @@ def texts(*counts: int, seed: int = 1) -> Windows:
     mask = torch.ones_like(tokens, dtype=torch.bool)
     mask[torch.tensor(counts).cumsum(0) - 1, 5:] = False
     inside = mask & (tokens > 2)
-    documents = documents_of(torch.tensor(counts))
-    return Windows(tokens * mask, mask, torch.zeros_like(tokens), inside, documents=documents)
+    documents = list_windows(torch.tensor(counts))
+    return WindowBatch(tokens * mask, mask, torch.zeros_like(tokens), inside, document_windows=documents)
 
 
-def some(inputs: Windows, rows: Tensor, *counts: int) -> Windows:
+def some(inputs: WindowBatch, rows: Tensor, *counts: int) -> WindowBatch:
     parts = (part[rows] for part in inputs[:4])
-    return Windows(*parts, documents=documents_of(torch.tensor(counts)))  # type: ignore[arg-type]
+    return WindowBatch(*parts, document_windows=list_windows(torch.tensor(counts)))  # type: ignore[arg-type]
 
 
 @HEADS
@@ -71,9 +70,9 @@ def test_a_text_is_read_alike_in_any_batch(head: str, kind: str) -> None:
     for row, count in enumerate((3, 1, 2)):
         own = torch.arange(first, first + count)
         alone = network(some(inputs, own, count))
-        torch.testing.assert_close(together.scores[own], alone.scores)
-        torch.testing.assert_close(together.carried.last[row], alone.carried.last[0])
-        torch.testing.assert_close(together.looked.weights[own], alone.looked.weights)
+        torch.testing.assert_close(together.logits[own], alone.logits)
+        torch.testing.assert_close(together.state.last_mean[row], alone.state.last_mean[0])
+        torch.testing.assert_close(together.slot_reads.weights[own], alone.slot_reads.weights)
         first += count
 
 
@@ -84,15 +83,15 @@ def test_stretch_by_stretch_is_at_once(head: str, kind: str) -> None:
     network, inputs = make(head, kind), texts(4, 1)
     whole = network(inputs)
     begun = network(some(inputs, torch.tensor([0, 1, 4]), 2, 1))
-    rest = network(some(inputs, torch.tensor([2, 3]), 2, 0), begun.carried)
-    assert isinstance(rest.carried, Carried)
-    torch.testing.assert_close(rest.scores, whole.scores[2:4])
+    rest = network(some(inputs, torch.tensor([2, 3]), 2, 0), begun.state)
+    assert isinstance(rest.state, SegmentTextState)
+    torch.testing.assert_close(rest.logits, whole.logits[2:4])
     if head != "classes":
-        torch.testing.assert_close(begun.scores, whole.scores[[0, 1, 4]])
-    torch.testing.assert_close(rest.carried.last, whole.carried.last)
+        torch.testing.assert_close(begun.logits, whole.logits[[0, 1, 4]])
+    torch.testing.assert_close(rest.state.last_mean, whole.state.last_mean)
 
 
-def changed(inputs: Windows, window: int) -> Windows:
+def changed(inputs: WindowBatch, window: int) -> WindowBatch:
     tokens = inputs.tokens.clone()
     tokens[window, 2] = 5 if int(tokens[window, 2]) != 5 else 6
     return inputs._replace(tokens=tokens)
@@ -102,13 +101,13 @@ def changed(inputs: Windows, window: int) -> Windows:
 @KINDS
 def test_tokens_know_what_stood_before_their_window(head: str, kind: str) -> None:
     network, inputs = make(head, kind), texts(3)
-    before = network(inputs).scores
+    before = network(inputs).logits
     for window, reached in ((0, [True, True, True]), (1, [False, True, True])):
-        after = network(changed(inputs, window)).scores
+        after = network(changed(inputs, window)).logits
         assert [bool((a != b).any()) for a, b in zip(before, after)] == reached
     alone = make(head, kind, lasts=False)
-    after = alone(changed(inputs, 0)).scores
-    assert torch.equal(after[1:], alone(inputs).scores[1:])
+    after = alone(changed(inputs, 0)).logits
+    assert torch.equal(after[1:], alone(inputs).logits[1:])
 
 
 @KINDS
@@ -116,9 +115,9 @@ def test_a_class_knows_every_window_and_without_memory_the_last(kind: str) -> No
     inputs = texts(3)
     for lasts, reached in ((True, [True] * 3), (False, [False, False, True])):
         network = make("classes", kind, lasts=lasts)
-        before = network(inputs).scores
+        before = network(inputs).logits
         assert (before == before[0]).all()  # every window says what the text is
-        after = [network(changed(inputs, window)).scores for window in range(3)]
+        after = [network(changed(inputs, window)).logits for window in range(3)]
         assert [bool((own != before).any()) for own in after] == reached
 
 
@@ -130,7 +129,7 @@ def test_the_gradient_reaches_the_first_window_unless_it_is_cut(head: str) -> No
         hook = network.encode.register_forward_hook(
             lambda _, __, out, kept=states: kept.append(out.detach().requires_grad_()) or kept[-1]
         )
-        network(inputs).scores[2].clamp(min=-1e3).square().sum().backward()
+        network(inputs).logits[2].clamp(min=-1e3).square().sum().backward()
         hook.remove()
         assert states[0].grad is not None
         assert bool((states[0].grad[0] != 0).any()) == reaches
@@ -140,9 +139,9 @@ def test_the_gradient_reaches_the_first_window_unless_it_is_cut(head: str) -> No
 def test_room_for_longer_texts_changes_nothing(head: str, tmp_path: Path) -> None:
     """On a GPU batches have one shape: windows that are of no text stand behind the others."""
     recipe = tiny(head, getattr(far_files, head)(tmp_path, 40))
-    data: Any = data_of(recipe)
+    data: Any = load_data(recipe)
     torch.manual_seed(0)
-    network = assemble(recipe["model"], data.sizes).eval()
+    network = build_model(recipe["model"], data.sizes).eval()
     rows, loss = torch.arange(3), build(OBJECTIVES, recipe["objective"])
     tight, wide = (loss(network, data.train.batch(rows, compact=own)) for own in (True, False))
     torch.testing.assert_close(wide.total, tight.total)
@@ -189,11 +188,11 @@ def trained(head: str) -> Model:
 @HEADS
 def test_what_the_first_window_says_decides_and_without_memory_nothing_does(head: str) -> None:
     checkpoint = trained(head)
-    held: Any = data_of(checkpoint.recipe).validation
-    assert (held.first.diff() > 1).all()  # no text fits one window
-    right = next(iter(figures(checkpoint.network, held).values()))
-    checkpoint.network.lasts = False
-    without = next(iter(figures(checkpoint.network, held).values()))
+    held: Any = load_data(checkpoint.recipe).validation
+    assert (held.first_window.diff() > 1).all()  # no text fits one window
+    right = next(iter(compute_metrics(checkpoint.network, held).values()))
+    checkpoint.network.carry_memory = False
+    without = next(iter(compute_metrics(checkpoint.network, held).values()))
     assert right >= 95 > 75 > without
 
 
@@ -228,13 +227,13 @@ def test_answers_say_which_slots_they_read_and_what_was_written_there() -> None:
 def test_what_a_memory_was_told_is_every_token_of_the_text_in_its_place() -> None:
     """Also where a question stands before each window, and where words are unknown."""
     words, text = trained("spans").tokenizer, FAR + "Ann 🜁 Oslo"
-    room = Room(20, 0)
-    asked = asked_set([Asked("what ?", text, (), -1, "")], words, room)
-    for own in (asked, tagged_set([Tagged(text, (), ())], words, room, labels=["O"])):
-        assert Looks(own).told(0) == words.encode(text, special=False).offsets
-    alone = labelled_set([Labelled(text, None, "")], words, room, labels=())
-    known = [place for place in Looks(alone).told(0) if text[slice(*place)] != "🜁"]
-    assert known == [p for p in asked.offsets(0) if text[slice(*p)] != "🜁"]
+    room = WindowOptions(20, 0)
+    asked = encode_questions([QuestionExample("what ?", text, (), -1, "")], words, room)
+    for own in (asked, encode_tagged([TaggedExample(text, (), ())], words, room, labels=["O"])):
+        assert SlotReadRecorder(own).find_written_spans(0) == words.encode(text, special=False).offsets
+    alone = encode_labeled([LabeledExample(text, None, "")], words, room, labels=())
+    known = [place for place in SlotReadRecorder(alone).find_written_spans(0) if text[slice(*place)] != "🜁"]
+    assert known == [p for p in asked.token_offsets(0) if text[slice(*p)] != "🜁"]
 
 
 @HEADS
@@ -247,7 +246,7 @@ def test_all_of_a_text_is_seen_however_it_is_batched(
         for weight in checkpoint.network.respond.parameters():
             weight.mul_(0.1)  # so that probabilities are none of 0 and 1
     for at_once in (16_384, 40):
-        monkeypatch.setattr(read, "AT_ONCE", at_once)
+        monkeypatch.setattr(read, "TOKENS_PER_BATCH", at_once)
         if head == "spans":
             found.append([checkpoint.answer("what ?", FAR * 3 + "Ann Oslo")])
         elif head == "tags":

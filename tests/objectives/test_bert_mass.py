@@ -7,19 +7,19 @@ import torch
 from torch import Tensor
 
 from mnemic.data import DATASETS
-from mnemic.data.long_context.batches import Batch
-from mnemic.memory.parts.controller import entropy
-from mnemic.models import assemble
-from mnemic.models.inputs import IGNORE, OTHER, OUTSIDE, Recalled
-from mnemic.models.segment_model import Carrier
+from mnemic.data.long_context.batches import LongBatch
+from mnemic.memory.parts.controller import bernoulli_entropy
+from mnemic.models import build_model
+from mnemic.models.inputs import IGNORE, NOT_A_FACT, OUTSIDE_STORY, SegmentOutput
+from mnemic.models.segment_model import SegmentModel
 from mnemic.objectives import OBJECTIVES
 from mnemic.objectives.bert_mass import (
     BertMassLoss,
     controller_loss,
-    fact_units,
+    number_unit_facts,
     read_loss,
-    read_units,
-    taught,
+    find_read_units,
+    assign_hop_facts,
     write_loss,
 )
 from mnemic.recipe import ConfigError, build
@@ -40,10 +40,10 @@ def sets() -> dict[str, Any]:
     copies = {"kind": "long-recall", "task": "copies", "facts": 3}
     kinds = {"keys": keys, "copies": copies, "documents": {"kind": "documents"}}
     kinds["several"] = {"kind": "long-recall", "facts": 4}
-    return {kind: build(DATASETS, {**own, **LITTLE}).data() for kind, own in kinds.items()}
+    return {kind: build(DATASETS, {**own, **LITTLE}).load() for kind, own in kinds.items()}
 
 
-def make(sets: dict[str, Any], kind: str = "bert-mass", unit: str = "tokens") -> Carrier:
+def make(sets: dict[str, Any], kind: str = "bert-mass", unit: str = "tokens") -> SegmentModel:
     torch.manual_seed(0)
     model = {
         "width": 16,
@@ -54,18 +54,18 @@ def make(sets: dict[str, Any], kind: str = "bert-mass", unit: str = "tokens") ->
         "carry": {"unit": unit},
     }
     vocab = max(own.sizes["vocab"] for own in sets.values())
-    return assemble(model, sets["keys"].sizes | {"vocab": vocab})
+    return build_model(model, sets["keys"].sizes | {"vocab": vocab})
 
 
-def drawn(sets: dict[str, Any], kind: str = "keys") -> Batch:
+def drawn(sets: dict[str, Any], kind: str = "keys") -> LongBatch:
     return sets[kind].train.batch(torch.arange(4), torch.linspace(0, 0.9, 4).unsqueeze(1))
 
 
-def recalled(network: Carrier, batch: Batch) -> tuple[Recalled, Tensor, Tensor]:
+def recalled(network: SegmentModel, batch: LongBatch) -> tuple[SegmentOutput, Tensor, Tensor]:
     """The output with its lessons, what is needed and what is real, b u."""
-    output = network(batch.inputs, lessons="asked")
-    needed = fact_units(output.lessons, batch.facts, batch.inputs) >= 0
-    return output, needed, torch.cat([lesson.seen for lesson in output.lessons], 1)
+    output = network(batch.inputs, probes="read")
+    needed = number_unit_facts(output.write_probes, batch.facts, batch.inputs) >= 0
+    return output, needed, torch.cat([probe.mask for probe in output.write_probes], 1)
 
 
 @pytest.mark.parametrize("kind", ["bert-mass", "keeps"])
@@ -76,11 +76,11 @@ def test_all_seven_have_names_and_every_weight_learns(
     network = make(sets, kind, unit)
     stories, texts = drawn(sets, "copies"), drawn(sets, "documents")
     first = BertMassLoss(**ALL)(network, stories)
-    assert first.parts is not None
-    assert set(first.parts) == set(NAMES)
-    assert all(part.isfinite() for part in first.parts.values())
+    assert first.means is not None
+    assert set(first.means) == set(NAMES)
+    assert all(part.isfinite() for part in first.means.values())
     second = BertMassLoss(**ALL)(network, texts)
-    (first.total / first.targets + second.total / second.targets).backward()
+    (first.total / first.num_targets + second.total / second.num_targets).backward()
     dead = [name for name, weight in network.named_parameters() if weight.grad is None]
     assert not dead
     assert all(weight.grad.isfinite().all() for weight in network.parameters())  # type: ignore[union-attr]
@@ -89,7 +89,7 @@ def test_all_seven_have_names_and_every_weight_learns(
 @pytest.mark.parametrize("name", NAMES)
 def test_a_weight_of_zero_leaves_its_loss_out(sets: dict[str, Any], name: str) -> None:
     network, batch = make(sets), drawn(sets)
-    found = BertMassLoss(**(ALL | {name: 0.0})).parts(network, batch)
+    found = BertMassLoss(**(ALL | {name: 0.0})).compute_losses(network, batch)
     assert set(found) == set(NAMES) - {name}
 
 
@@ -97,60 +97,60 @@ def test_the_total_is_the_weighted_sum_of_the_means(sets: dict[str, Any]) -> Non
     network, batch = make(sets), drawn(sets)
     weights = dict(zip(NAMES, (1.0, 0.5, 0.25, 2.0, 0.1, 0.3, 0.7)))
     loss = BertMassLoss(**weights)(network, batch)
-    assert loss.parts is not None
-    wanted = sum(weight * loss.parts[name] for name, weight in weights.items())
-    torch.testing.assert_close(loss.total / loss.targets, wanted)
+    assert loss.means is not None
+    wanted = sum(weight * loss.means[name] for name, weight in weights.items())
+    torch.testing.assert_close(loss.total / loss.num_targets, wanted)
 
 
 def test_first_word_and_rest(sets: dict[str, Any]) -> None:
     network, batch = make(sets), drawn(sets, "copies")
-    found = BertMassLoss().parts(network, batch)
+    found = BertMassLoss().compute_losses(network, batch)
     output = network(batch.inputs)
     assert batch.answers.shape == (4, 4)  # three words and the end
-    first = torch.nn.functional.cross_entropy(output.scores[:, 0], batch.answers[:, 0])
+    first = torch.nn.functional.cross_entropy(output.logits[:, 0], batch.answers[:, 0])
     rest = torch.nn.functional.cross_entropy(
-        output.rest.flatten(0, 1), batch.answers[:, 1:].flatten()
+        output.rest_logits.flatten(0, 1), batch.answers[:, 1:].flatten()
     )
-    torch.testing.assert_close(found["pred"].total / found["pred"].targets, first)
-    torch.testing.assert_close(found["seq"].total / found["seq"].targets, rest)
+    torch.testing.assert_close(found["pred"].total / found["pred"].num_targets, first)
+    torch.testing.assert_close(found["seq"].total / found["seq"].num_targets, rest)
 
 
-def units(network: Carrier, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+def units(network: SegmentModel, batch: LongBatch) -> tuple[Tensor, Tensor, Tensor]:
     """Of all units which fact each is of, the controller's log-odds, and which are real."""
-    output = network(batch.inputs, lessons="written")
-    parts = [(lesson.written.stored, lesson.seen) for lesson in output.lessons]
+    output = network(batch.inputs, probes="written")
+    parts = [(probe.written.salience_logits, probe.mask) for probe in output.write_probes]
     odds, seen = (torch.cat(own, 1) for own in zip(*parts))
-    return fact_units(output.lessons, batch.facts, batch.inputs), odds, seen
+    return number_unit_facts(output.write_probes, batch.facts, batch.inputs), odds, seen
 
 
 def test_the_controller_is_taught_the_supporting_facts(sets: dict[str, Any]) -> None:
     """−log p(u*|s) + β H(u), with u* the tokens of the marked sentence."""
     network, batch = make(sets), drawn(sets)
     output, needed, seen = recalled(network, batch)
-    loss = controller_loss(output, needed, batch.marked, 0.5)
+    loss = controller_loss(output, needed, batch.has_facts, 0.5)
     total = torch.zeros(())
-    for number, lesson in enumerate(output.lessons):
-        for row, column in lesson.seen.nonzero().tolist():
-            odds = lesson.written.stored[row, column]
+    for number, lesson in enumerate(output.write_probes):
+        for row, column in lesson.mask.nonzero().tolist():
+            odds = lesson.written.salience_logits[row, column]
             u = torch.sigmoid(odds)
-            wanted = batch.needed[row, number, column]
-            total = total - (u if wanted else 1 - u).log() + 0.5 * entropy(odds)
+            wanted = batch.fact_mask[row, number, column]
+            total = total - (u if wanted else 1 - u).log() + 0.5 * bernoulli_entropy(odds)
     torch.testing.assert_close(loss.total, total, rtol=1e-4, atol=1e-4)
-    assert int(loss.targets) == int(seen.sum())
+    assert int(loss.num_targets) == int(seen.sum())
 
 
 def test_other_sentences_of_a_story_can_be_left_alone(sets: dict[str, Any]) -> None:
     """The next question may be about them; background is worth nothing all the same."""
     network, batch = make(sets, "keeps", "sentences"), drawn(sets, "several")
     facts, odds, seen = units(network, batch)
-    assert int((facts[seen] == OTHER).sum()) == 4 * 3  # of four keys one is asked for
-    counted = seen & (facts != OTHER)
+    assert int((facts[seen] == NOT_A_FACT).sum()) == 4 * 3  # of four keys one is asked for
+    counted = seen & (facts != NOT_A_FACT)
     right = torch.where(facts >= 0, odds, -odds)
-    lost = -torch.nn.functional.logsigmoid(right) + 0.01 * entropy(odds)
-    loss = BertMassLoss(ctrl=1.0, spare=True).parts(network, batch)["ctrl"]
+    lost = -torch.nn.functional.logsigmoid(right) + 0.01 * bernoulli_entropy(odds)
+    loss = BertMassLoss(ctrl=1.0, spare=True).compute_losses(network, batch)["ctrl"]
     torch.testing.assert_close(loss.total, lost[counted].sum())
-    assert int(loss.targets) == int(counted.sum())
-    every = BertMassLoss(ctrl=1.0).parts(network, batch)["ctrl"]
+    assert int(loss.num_targets) == int(counted.sum())
+    every = BertMassLoss(ctrl=1.0).compute_losses(network, batch)["ctrl"]
     torch.testing.assert_close(every.total, lost[seen].sum())
 
 
@@ -161,20 +161,20 @@ def test_needed_sentences_are_ranked_above_the_rest(sets: dict[str, Any]) -> Non
     total = torch.zeros(())
     for row in range(4):
         chances = odds[row][seen[row]].softmax(0)
-        about = facts[row][seen[row]] != OUTSIDE
+        about = facts[row][seen[row]] != OUTSIDE_STORY
         assert int(about.sum()) == 4  # the key that is asked for, and three others
         total = total - chances[about].log().mean() - 0.5 * (chances * chances.log()).sum()
-    loss = BertMassLoss(ctrl=1.0, ranks=True, beta=0.5).parts(network, batch)["ctrl"]
+    loss = BertMassLoss(ctrl=1.0, ranks=True, beta=0.5).compute_losses(network, batch)["ctrl"]
     torch.testing.assert_close(loss.total, total)
-    assert int(loss.targets) == 4
-    batch = batch._replace(facts=torch.full_like(batch.facts, OUTSIDE))
-    assert int(BertMassLoss(ctrl=1.0, ranks=True).parts(network, batch)["ctrl"].targets) == 0
+    assert int(loss.num_targets) == 4
+    batch = batch._replace(facts=torch.full_like(batch.facts, OUTSIDE_STORY))
+    assert int(BertMassLoss(ctrl=1.0, ranks=True).compute_losses(network, batch)["ctrl"].num_targets) == 0
 
 
 def test_without_marks_it_is_taught_what_was_read_above_average(sets: dict[str, Any]) -> None:
     network, batch = make(sets, "keeps"), drawn(sets)
     output, _, seen = recalled(network, batch)
-    wanted = read_units(output, seen)
+    wanted = find_read_units(output, seen)
     weight = output.reading.weights.mean((1, 2, 3))
     for row in range(4):
         mask, sources = output.state.mask[row], output.state.sources[row]
@@ -182,31 +182,31 @@ def test_without_marks_it_is_taught_what_was_read_above_average(sets: dict[str, 
         assert 0 < int(above.sum()) < int(mask.sum())
         real = seen[row].nonzero().flatten()  # the u-th unit that is real has number u
         assert wanted[row].nonzero().flatten().tolist() == real[sources[above].sort()[0]].tolist()
-    none = torch.zeros_like(batch.marked)
+    none = torch.zeros_like(batch.has_facts)
     loss = controller_loss(output, torch.zeros_like(wanted), none, 0.0)
-    odds = torch.cat([lesson.written.stored for lesson in output.lessons], 1)
+    odds = torch.cat([lesson.written.salience_logits for lesson in output.write_probes], 1)
     slow = torch.nn.functional.binary_cross_entropy_with_logits(odds[seen], wanted[seen].float())
-    torch.testing.assert_close(loss.total / loss.targets, slow)
+    torch.testing.assert_close(loss.total / loss.num_targets, slow)
     assert not wanted.requires_grad
 
 
 def test_write_asks_for_the_tokens_and_for_little_movement(sets: dict[str, Any]) -> None:
     network, batch = make(sets), drawn(sets)
     output, _, _ = recalled(network, batch)
-    plain, moving = write_loss(output.lessons, 0.0), write_loss(output.lessons, 1.0)
+    plain, moving = write_loss(output.write_probes, 0.0), write_loss(output.write_probes, 1.0)
     said, count = torch.zeros(()), 0
-    for number, lesson in enumerate(output.lessons):
+    for number, lesson in enumerate(output.write_probes):
         assert lesson.targets is not None
         for row, one in (lesson.targets[..., 0] != IGNORE).nonzero().tolist():
             word = lesson.targets[row, one, 0]
             assert word in batch.inputs.tokens[row, number]
-            said = said - lesson.words[row, one].log_softmax(-1)[word]
+            said = said - lesson.logits[row, one].log_softmax(-1)[word]
             count += 1
     torch.testing.assert_close(plain.total, said)
-    assert int(plain.targets) == count
+    assert int(plain.num_targets) == count
     moved = sum(
-        (lesson.written.state.slots - lesson.before.slots).square().sum(-1).mean(1).sum()
-        for lesson in output.lessons
+        (lesson.written.state.slots - lesson.state_before.slots).square().sum(-1).mean(1).sum()
+        for lesson in output.write_probes
     )
     torch.testing.assert_close(moving.total - plain.total, moved, rtol=1e-4, atol=1e-4)
 
@@ -217,7 +217,7 @@ def test_the_words_of_a_written_token_come_from_memory_alone(sets: dict[str, Any
     with torch.no_grad():
         network.memory.value.weight.zero_()
         network.memory.value.bias.zero_()
-    words = network(batch.inputs, lessons="asked").lessons[0].words
+    words = network(batch.inputs, probes="read").write_probes[0].logits
     assert (words - words[:1, :1]).abs().max() < 1e-5
 
 
@@ -228,14 +228,14 @@ def test_hop_after_hop_finds_fact_after_fact(
 ) -> None:
     """Of the first ``chain`` sentences, the last proves first; hops share what is to be found."""
     network, batch = make(sets, kind, unit), drawn(sets, "several")
-    sentences = batch.inputs.sentences
+    sentences = batch.inputs.sentence_ids
     assert sentences is not None
     here = torch.arange(sentences.shape[1])[:, None] == 0  # of the first segment
     wanted = here & (sentences >= 0) & (sentences < chain)
-    batch = batch._replace(facts=torch.where(wanted, chain - 1 - sentences, -1), chain=chain)
+    batch = batch._replace(facts=torch.where(wanted, chain - 1 - sentences, -1), max_facts=chain)
     output, _, seen = recalled(network, batch)
-    facts = fact_units(output.lessons, batch.facts, batch.inputs)
-    loss = read_loss(output, facts, batch.marked, chain)
+    facts = number_unit_facts(output.write_probes, batch.facts, batch.inputs)
+    loss = read_loss(output, facts, batch.has_facts, chain)
     sources, shares = output.state.origins
     total, count = torch.zeros(()), 0
     for row in range(4):
@@ -255,77 +255,77 @@ def test_hop_after_hop_finds_fact_after_fact(
         if lost:
             total, count = total + torch.stack(lost).mean(), count + 1
     torch.testing.assert_close(loss.total, total, rtol=1e-4, atol=1e-4)
-    assert int(loss.targets) == count > 0
+    assert int(loss.num_targets) == count > 0
 
 
 def test_hops_and_facts_that_are_left() -> None:
     facts = torch.tensor([[0, -1, -1], [1, 0, -1], [2, 1, 0], [-1, -1, -1]])
-    found = [[own.nonzero().flatten().tolist() for own in row] for row in taught(facts, 2, 3)]
+    found = [[own.nonzero().flatten().tolist() for own in row] for row in assign_hop_facts(facts, 2, 3)]
     assert found == [[[0], [0]], [[0], [1]], [[0], [1, 2]], [[], []]]
-    assert taught(facts, 3, 3)[1].nonzero().tolist() == [[0, 0], [1, 1], [2, 1]]
+    assert assign_hop_facts(facts, 3, 3)[1].nonzero().tolist() == [[0, 0], [1, 1], [2, 1]]
 
 
 def test_facts_of_sentences_are_those_of_their_tokens(sets: dict[str, Any]) -> None:
     batch = drawn(sets, "several")
     for unit in ("tokens", "sentences"):
-        output = make(sets, "keeps", unit)(batch.inputs, lessons="written")
-        facts = fact_units(output.lessons, batch.facts, batch.inputs)
-        assert all(set(own.tolist()) == {OUTSIDE, OTHER, 0} for own in facts)  # one key is asked
-        seen = torch.cat([lesson.seen for lesson in output.lessons], 1)
-        assert (facts[~seen] == OUTSIDE).all()
+        output = make(sets, "keeps", unit)(batch.inputs, probes="written")
+        facts = number_unit_facts(output.write_probes, batch.facts, batch.inputs)
+        assert all(set(own.tolist()) == {OUTSIDE_STORY, NOT_A_FACT, 0} for own in facts)  # one key is asked
+        seen = torch.cat([probe.mask for probe in output.write_probes], 1)
+        assert (facts[~seen] == OUTSIDE_STORY).all()
     assert ((facts == 0).sum(1) == 1).all()
 
 
 def test_without_marks_what_was_written_finds_its_own_slot(sets: dict[str, Any]) -> None:
     network, batch = make(sets), drawn(sets, "documents")
     output, _, seen = recalled(network, batch)
-    assert not batch.marked.any()
-    loss = read_loss(output, torch.full_like(seen, -1, dtype=torch.long), batch.marked, 0)
+    assert not batch.has_facts.any()
+    loss = read_loss(output, torch.full_like(seen, -1, dtype=torch.long), batch.has_facts, 0)
     total, count = torch.zeros(()), 0
-    for lesson in output.lessons:
+    for lesson in output.write_probes:
         assert lesson.slots is not None
-        assert lesson.recall is not None
+        assert lesson.reading is not None
         for row, one in (lesson.slots >= 0).nonzero().tolist():
-            hops = lesson.recall.weights[row, :, :, one].mean(1)[:, lesson.slots[row, one]]
+            hops = lesson.reading.weights[row, :, :, one].mean(1)[:, lesson.slots[row, one]]
             total, count = total - hops.log().mean(), count + 1
     torch.testing.assert_close(loss.total, total, rtol=1e-4, atol=1e-4)
-    assert int(loss.targets) == count > 0
+    assert int(loss.num_targets) == count > 0
 
 
 def test_masked_words_and_what_follows(sets: dict[str, Any]) -> None:
     network, batch = make(sets), drawn(sets, "documents")
-    found = BertMassLoss(pred=0, seq=0, mlm=1, nsp=1).parts(network, batch)
-    inputs, words = BertMassLoss(mlm=1).hidden(batch)
-    assert inputs.hidden is not None
-    assert not (inputs.hidden & ~inputs.inside).any()
-    assert torch.equal(batch.inputs.tokens[inputs.hidden], words)
+    found = BertMassLoss(pred=0, seq=0, mlm=1, nsp=1).compute_losses(network, batch)
+    inputs, words = BertMassLoss(mlm=1).mask_inputs(batch)
+    assert inputs.prediction_mask is not None
+    assert not (inputs.prediction_mask & ~inputs.text_mask).any()
+    assert torch.equal(batch.inputs.tokens[inputs.prediction_mask], words)
     output = network(inputs)
-    slow = torch.nn.functional.cross_entropy(output.words, words)
-    torch.testing.assert_close(found["mlm"].total / found["mlm"].targets, slow)
-    follows = torch.nn.functional.cross_entropy(output.follows, 1 - batch.follows)
-    torch.testing.assert_close(found["nsp"].total / found["nsp"].targets, follows)
-    again, _ = BertMassLoss(mlm=1).hidden(batch)
+    slow = torch.nn.functional.cross_entropy(output.masked_logits, words)
+    torch.testing.assert_close(found["mlm"].total / found["mlm"].num_targets, slow)
+    follows = torch.nn.functional.cross_entropy(output.nsp_logits, 1 - batch.follows)
+    torch.testing.assert_close(found["nsp"].total / found["nsp"].num_targets, follows)
+    again, _ = BertMassLoss(mlm=1).mask_inputs(batch)
     assert torch.equal(again.tokens, inputs.tokens)
 
 
 def test_what_proves_an_answer_is_never_hidden(sets: dict[str, Any]) -> None:
     batch = drawn(sets)
     for seed in range(20):
-        inputs, _ = BertMassLoss(mlm=1).hidden(batch._replace(keys=batch.keys + seed))
-        assert inputs.hidden is not None
-        assert not (inputs.hidden & batch.needed).any()
-        assert torch.equal(inputs.tokens[batch.needed], batch.inputs.tokens[batch.needed])
+        inputs, _ = BertMassLoss(mlm=1).mask_inputs(batch._replace(keys=batch.keys + seed))
+        assert inputs.prediction_mask is not None
+        assert not (inputs.prediction_mask & batch.fact_mask).any()
+        assert torch.equal(inputs.tokens[batch.fact_mask], batch.inputs.tokens[batch.fact_mask])
 
 
 def test_the_next_word_is_asked_of_every_token_that_has_one(sets: dict[str, Any]) -> None:
     torch.manual_seed(0)
     model = {"width": 16, "encode": {"kind": "recurrent"}, "respond": {"kind": "predictor"}}
     model |= {"carry": {}, "memory": {"kind": "bert-mass"}}
-    network, batch = assemble(model, sets["documents"].sizes), drawn(sets, "documents")
+    network, batch = build_model(model, sets["documents"].sizes), drawn(sets, "documents")
     loss = build(OBJECTIVES, {"kind": "next-word"})(network, batch)
     mask = batch.inputs.mask
-    assert int(loss.targets) == int((mask[..., 1:] & mask[..., :-1]).sum())
-    assert float(loss.total.detach() / loss.targets) == pytest.approx(6.0, rel=0.5)  # log 400
+    assert int(loss.num_targets) == int((mask[..., 1:] & mask[..., :-1]).sum())
+    assert float(loss.total.detach() / loss.num_targets) == pytest.approx(6.0, rel=0.5)  # log 400
 
 
 def test_weights_are_checked() -> None:

@@ -10,18 +10,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from mnemic.data.babi.batches import tensors, vocabulary
-from mnemic.data.babi.dataset import make
-from mnemic.memory.append import append, no_slots
-from mnemic.models import IGNORE, assemble
-from mnemic.models.ensemble import Many
+from mnemic.data.babi.batches import encode_examples, build_tokenizer
+from mnemic.data.babi.dataset import generate_examples
+from mnemic.memory.append import append_inputs, empty_slots
+from mnemic.models import IGNORE, build_model
+from mnemic.models.ensemble import StackedNetworks
 from mnemic.objectives.answer import AnswerLoss
 from mnemic.objectives.facts import (
-    AnswerAndFacts,
-    AnswerAndGates,
-    gold_slots,
-    missed_choice,
-    missed_gates,
+    AnswerAndFactsLoss,
+    AnswerAndGatesLoss,
+    compute_gold_slots,
+    softmax_hop_loss,
+    gate_hop_loss,
 )
 
 CHAIN = torch.tensor([[2, 0, 4], [3, IGNORE, IGNORE], [IGNORE, 1, IGNORE]])  # b f
@@ -36,7 +36,7 @@ MODEL = {
 def put(*, most: int = 5) -> Tensor:
     """What went where, of 5 inputs into ``most`` slots: b n s."""
     states = torch.zeros(3, 5, 1)
-    return append(no_slots(3, states), states, torch.ones(3, 5) > 0, most=most).weights
+    return append_inputs(empty_slots(3, states), states, torch.ones(3, 5) > 0, max_slots=most).weights
 
 
 def found(gold: Tensor) -> list[list[list[int]]]:
@@ -57,12 +57,12 @@ def found(gold: Tensor) -> list[list[list[int]]]:
 def test_hop_i_finds_fact_i_and_the_last_one_the_rest(
     hops: int, first: list[Any], second: list[Any], third: list[Any]
 ) -> None:
-    assert found(gold_slots(CHAIN, put(), hops=hops)) == [first, second, third]
+    assert found(compute_gold_slots(CHAIN, put(), num_hops=hops)) == [first, second, third]
 
 
 def test_facts_are_looked_for_where_they_were_put_and_forgotten_ones_not_at_all() -> None:
     """Three slots for five inputs: input 2 is in slot 0."""
-    assert found(gold_slots(CHAIN, put(most=3), hops=3)) == [
+    assert found(compute_gold_slots(CHAIN, put(most=3), num_hops=3)) == [
         [[0], [], [2]],
         [[1], [], []],
         [[], [], []],
@@ -70,13 +70,13 @@ def test_facts_are_looked_for_where_they_were_put_and_forgotten_ones_not_at_all(
 
 
 def test_questions_without_facts_and_stories_without_sentences() -> None:
-    assert gold_slots(CHAIN[:, :0], put(), hops=2).eq(0).all()
-    assert gold_slots(CHAIN, put()[:, :0, :0], hops=2).shape == (3, 2, 0)
+    assert compute_gold_slots(CHAIN[:, :0], put(), num_hops=2).eq(0).all()
+    assert compute_gold_slots(CHAIN, put()[:, :0, :0], num_hops=2).shape == (3, 2, 0)
 
 
 def test_losses_are_the_cross_entropies_number_by_number() -> None:
     scores = torch.randn(3, 2, 5, dtype=torch.float64)
-    gold = gold_slots(CHAIN, put().double(), hops=2)
+    gold = compute_gold_slots(CHAIN, put().double(), num_hops=2)
     for row in range(3):
         choice = gates = 0.0
         for hop in range(2):
@@ -86,15 +86,15 @@ def test_losses_are_the_cross_entropies_number_by_number() -> None:
             choice += sum(whole - score for score in facts) / max(1, len(facts))
             for score, fact in zip(own, wanted):
                 gates -= log(1 / (1 + exp(-score if fact else score)))
-        assert missed_choice(scores, gold)[row].item() == pytest.approx(choice)
-        assert missed_gates(scores, gold)[row].item() == pytest.approx(gates)
+        assert softmax_hop_loss(scores, gold)[row].item() == pytest.approx(choice)
+        assert gate_hop_loss(scores, gold)[row].item() == pytest.approx(gates)
 
 
 def test_hidden_slots_cost_nothing_and_have_no_gradient() -> None:
     scores = torch.randn(3, 2, 5).requires_grad_()
     seen = torch.arange(5) < 4
-    gold = gold_slots(CHAIN, put(), hops=2) * seen
-    for missed in (missed_choice, missed_gates):
+    gold = compute_gold_slots(CHAIN, put(), num_hops=2) * seen
+    for missed in (softmax_hop_loss, gate_hop_loss):
         hidden = missed(scores.masked_fill(~seen, -1e30), gold)
         torch.testing.assert_close(hidden, missed(scores[..., :4], gold[..., :4]))
         (gradient,) = torch.autograd.grad(hidden.sum(), scores)
@@ -103,9 +103,9 @@ def test_hidden_slots_cost_nothing_and_have_no_gradient() -> None:
 
 
 def test_the_chain_keeps_the_order_of_the_proof_and_the_places_of_what_was_cut() -> None:
-    examples = make(2, 200, 0)
-    words = vocabulary(examples)
-    whole, cut = tensors(examples, words), tensors(examples, words, sentences=6)
+    examples = generate_examples(2, 200, 0)
+    words = build_tokenizer(examples)
+    whole, cut = encode_examples(examples, words), encode_examples(examples, words, max_sentences=6)
     assert whole.chain.shape == (200, 2)
     turned = 0
     for row, example in enumerate(examples):
@@ -118,13 +118,13 @@ def test_the_chain_keeps_the_order_of_the_proof_and_the_places_of_what_was_cut()
     assert turned > 10  # a chain, no sorted list
 
 
-@pytest.mark.parametrize("objective", [AnswerAndFacts, AnswerAndGates])
+@pytest.mark.parametrize("objective", [AnswerAndFactsLoss, AnswerAndGatesLoss])
 def test_the_two_losses_are_weighed_and_added(objective: Any) -> None:
-    examples = make(2, 40, 0)
-    words = vocabulary(examples)
-    stories = tensors(examples, words)
+    examples = generate_examples(2, 40, 0)
+    words = build_tokenizer(examples)
+    stories = encode_examples(examples, words)
     torch.manual_seed(0)
-    networks = [assemble(MODEL, {"vocab": len(words), "longest": 8}) for _ in range(2)]
+    networks = [build_model(MODEL, {"vocab": len(words), "longest": 8}) for _ in range(2)]
     batch = stories.batch(torch.arange(6))
     only, both, facts = (
         objective(**options)(networks[0], batch)
@@ -133,9 +133,9 @@ def test_the_two_losses_are_weighed_and_added(objective: Any) -> None:
     plain = AnswerLoss()(networks[0], batch)
     torch.testing.assert_close(only.total, plain.total)
     torch.testing.assert_close(both.total, 2 * plain.total + 3 * facts.total)
-    assert only.targets == both.targets == 6
+    assert only.num_targets == both.num_targets == 6
     rows = torch.arange(12).view(2, 6)
-    together = Many(networks).each(objective(), stories.batch(rows))
+    together = StackedNetworks(networks).map_networks(objective(), stories.batch(rows))
     for run, network in enumerate(networks):
         alone = objective()(network, stories.batch(rows[run]))
         torch.testing.assert_close(together.total[run], alone.total)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mnemic.models import IGNORE
-from mnemic.objectives.masking import HIDE, KEEP, MASKINGS, ROLLS, corrupt, restore
-from mnemic.objectives.uniforms import rolls
+from mnemic.objectives.masking import MASK_SHARE, KEEP_SHARE, MASKINGS, NUM_UNIFORMS, mask_tokens, unmask_tokens
+from mnemic.objectives.uniforms import make_uniforms
 from mnemic.recipe import ConfigError, build
 
 MASK = 4
@@ -40,14 +40,14 @@ def example(seed: int = 0, shape: tuple[int, int] = BATCH) -> tuple[Tensor, Tens
 
 def mask(kind: str, seed: int = 0, rate: float = 0.15, shape: tuple[int, int] = BATCH):  # type: ignore[no-untyped-def]
     ids, fixed, starts = example(seed, shape)
-    dice = rolls(torch.arange(shape[0]) + 1000 * seed, shape[1], ROLLS)
+    dice = make_uniforms(torch.arange(shape[0]) + 1000 * seed, shape[1], NUM_UNIFORMS)
     chosen = build(MASKINGS, {"kind": kind, "rate": rate})(fixed, starts, dice[0])
     return (
         ids,
         fixed,
         starts,
         chosen,
-        corrupt(ids, chosen, dice[1:], hidden=MASK, ordinary=ORDINARY),
+        mask_tokens(ids, chosen, dice[1:], mask_id=MASK, random_ids=ORDINARY),
     )
 
 
@@ -67,11 +67,11 @@ def test_eighty_ten_ten(kind: str) -> None:
     assert torch.equal(inputs[~chosen], ids[~chosen])
     asked, said = ids[chosen], inputs[chosen]
     total = len(asked)
-    assert near((said == MASK).sum(), total, HIDE)
+    assert near((said == MASK).sum(), total, MASK_SHARE)
     noise = (said != MASK) & (said != asked)
     same = 1 / len(ORDINARY)  # a random token may be the right one
-    assert near((said == asked).sum(), total, KEEP + (1 - HIDE - KEEP) * same)
-    assert near(noise.sum(), total, (1 - HIDE - KEEP) * (1 - same))
+    assert near((said == asked).sum(), total, KEEP_SHARE + (1 - MASK_SHARE - KEEP_SHARE) * same)
+    assert near(noise.sum(), total, (1 - MASK_SHARE - KEEP_SHARE) * (1 - same))
     drawn = said[noise]
     assert torch.isin(drawn, ORDINARY).all()
     assert len(drawn.unique()) > 0.6 * len(ORDINARY)
@@ -98,7 +98,7 @@ def test_the_rate_of_words(rate: float) -> None:
 def test_words_are_masked_whole() -> None:
     """Slow twin: word by word, in Python."""
     _, fixed, starts = example(shape=(6, 40))
-    roll = rolls(torch.arange(6), 40, 1)[0]
+    roll = make_uniforms(torch.arange(6), 40, 1)[0]
     chosen = build(MASKINGS, {"kind": "words", "rate": 0.3})(fixed, starts, roll)
     for row in range(6):
         word = False
@@ -122,33 +122,33 @@ def test_words_of_one_token_are_tokens() -> None:
 @settings(max_examples=40, deadline=None)
 def test_masking_can_be_undone(kind: str, seed: int, rate: float, n: int) -> None:
     ids, _, _, _, corrupted = mask(kind, seed, rate, (3, n))
-    assert torch.equal(restore(corrupted), ids)
+    assert torch.equal(unmask_tokens(corrupted), ids)
 
 
 def test_rolls_of_a_generator_do_as_well() -> None:
     ids, fixed, starts = example()
-    dice = torch.rand(ROLLS, *BATCH, generator=torch.Generator().manual_seed(1))
+    dice = torch.rand(NUM_UNIFORMS, *BATCH, generator=torch.Generator().manual_seed(1))
     chosen = build(MASKINGS, {"kind": "tokens"})(fixed, starts, dice[0])
-    corrupted = corrupt(ids, chosen, dice[1:], hidden=torch.tensor(MASK), ordinary=ORDINARY)
+    corrupted = mask_tokens(ids, chosen, dice[1:], mask_id=torch.tensor(MASK), random_ids=ORDINARY)
     assert near(chosen.sum(), (~fixed).sum(), 0.15)
-    assert torch.equal(restore(corrupted), ids)
+    assert torch.equal(unmask_tokens(corrupted), ids)
 
 
 def test_the_largest_roll_is_still_an_ordinary_token() -> None:
     ids = torch.full((1, 4), 7)
     top = torch.full((2, 1, 4), 1 - 2**-24)
-    inputs, _ = corrupt(ids, ids > 0, top, hidden=MASK, ordinary=ORDINARY)
+    inputs, _ = mask_tokens(ids, ids > 0, top, mask_id=MASK, random_ids=ORDINARY)
     assert (inputs == ORDINARY[-1]).all()
 
 
 def test_static_and_dynamic_are_a_matter_of_keys() -> None:
     """The same key gives the same mask in any batch, at any padding; another key another one."""
-    first = rolls(torch.tensor([11, 12, 13]), 20, ROLLS)
-    other = rolls(torch.tensor([99, 13]), 33, ROLLS)
+    first = make_uniforms(torch.tensor([11, 12, 13]), 20, NUM_UNIFORMS)
+    other = make_uniforms(torch.tensor([99, 13]), 33, NUM_UNIFORMS)
     assert torch.equal(first[:, 2], other[:, 1, :20])
     assert not torch.equal(first[:, 0], first[:, 1])
     assert not torch.isin(first[:, 0], first[:, 1]).any()
-    alone = (rolls(torch.arange(3), 200, ROLLS) * 2**24).long()
+    alone = (make_uniforms(torch.arange(3), 200, NUM_UNIFORMS) * 2**24).long()
     shared = alone.numel() - len(alone.unique())  # by chance, of 1,800 among 16 million
     assert shared <= 2
 
@@ -156,8 +156,8 @@ def test_static_and_dynamic_are_a_matter_of_keys() -> None:
 def test_rolls_are_uniform_and_independent() -> None:
     """Of neighbouring keys, as of far ones: 16 equal bins, and no correlation along any axis."""
     for keys in (torch.arange(200), torch.arange(200) * 2**54 - 2**62):
-        drawn = rolls(keys, 500, ROLLS)
-        assert drawn.shape == (ROLLS, 200, 500)
+        drawn = make_uniforms(keys, 500, NUM_UNIFORMS)
+        assert drawn.shape == (NUM_UNIFORMS, 200, 500)
         assert drawn.dtype == torch.float32
         assert drawn.min() >= 0
         assert drawn.max() < 1
@@ -171,7 +171,7 @@ def test_rolls_are_uniform_and_independent() -> None:
 
 def test_rolls_never_change() -> None:
     """Static masks of an old run have to come out of every later version."""
-    drawn = (rolls(torch.tensor([0, 2**62 + 1]), 2, 1)[0] * 2**24).long()
+    drawn = (make_uniforms(torch.tensor([0, 2**62 + 1]), 2, 1)[0] * 2**24).long()
     assert drawn.tolist() == reference([0, 2**62 + 1], 2)
 
 
@@ -195,10 +195,10 @@ def test_a_gpu_masks_the_same() -> None:
     masking = build(MASKINGS, {"kind": "words"})
     found = []
     for device in ("cpu", "cuda"):
-        dice = rolls(torch.arange(BATCH[0], device=device), BATCH[1], ROLLS)
+        dice = make_uniforms(torch.arange(BATCH[0], device=device), BATCH[1], NUM_UNIFORMS)
         chosen = masking(fixed.to(device), starts.to(device), dice[0])
-        given = {"hidden": torch.tensor(MASK, device=device), "ordinary": ORDINARY.to(device)}
-        found.append([part.cpu() for part in corrupt(ids.to(device), chosen, dice[1:], **given)])
+        given = {"mask_id": torch.tensor(MASK, device=device), "random_ids": ORDINARY.to(device)}
+        found.append([part.cpu() for part in mask_tokens(ids.to(device), chosen, dice[1:], **given)])
     assert all(torch.equal(one, other) for one, other in zip(*found))
 
 

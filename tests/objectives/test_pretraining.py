@@ -7,41 +7,41 @@ import pytest
 import torch
 from torch import nn
 
-from mnemic.data.corpora import Batch
+from mnemic.data.corpora import CorpusBatch
 from mnemic.encode import TransformerEncoder
-from mnemic.models import IGNORE, Reader
+from mnemic.models import IGNORE, TextModel
 from mnemic.objectives.masking import TokenMasking, WordMasking
-from mnemic.objectives.pretraining import PretrainingLoss, ask, next_losses
-from mnemic.objectives.unigram import counts_of, unigram_loss
+from mnemic.objectives.pretraining import PretrainingLoss, mask_batch, next_sentence_losses
+from mnemic.objectives.unigram import count_targets, unigram_loss
 from mnemic.recipe import ConfigError
 from mnemic.respond.pretraining import PretrainingHeads
 from mnemic.respond.vocabulary import VocabularyHead
 
 V, D = 30, 16
-ROWS = ("tokens", "mask", "segments", "starts", "fixed", "follows", "keys")
+ROWS = ("tokens", "mask", "segments", "starts", "unmaskable", "follows", "keys")
 
 
-def bert(pairs: bool = True) -> Reader:
+def bert(pairs: bool = True) -> TextModel:
     """An encoder and the heads: what a network of pre-training is."""
     encode = TransformerEncoder(D, V, embeddings={"kind": "sum", "segments": 2})
-    return Reader(
+    return TextModel(
         encode, PretrainingHeads(D, V, encode.embeddings.tokens, pairs=pairs), segments=True
     )
 
 
-def batch_of(follows: list[int], n: int = 12) -> Batch:
+def batch_of(follows: list[int], n: int = 12) -> CorpusBatch:
     """Random ids, [CLS] (2) before and [SEP] (3) behind, the last row padded."""
     b = len(follows)
     tokens = torch.randint(5, V, (b, n), generator=torch.Generator().manual_seed(0))
     tokens[:, 0], tokens[:, -1] = 2, 3
     tokens[-1, n // 2 :] = 0
     tokens[-1, n // 2] = 3
-    return Batch(
+    return CorpusBatch(
         tokens=tokens,
         mask=tokens != 0,
         segments=(torch.arange(n) > n // 2).long().expand(b, n) * (tokens != 0),
         starts=torch.ones(b, n, dtype=torch.bool),
-        fixed=tokens < 5,
+        unmaskable=tokens < 5,
         follows=torch.tensor(follows),
         keys=torch.arange(b),
         hidden=torch.tensor(4),
@@ -91,7 +91,7 @@ def test_word_vectors_may_be_narrower() -> None:
     words = nn.Parameter(torch.randn(V, 4))
     head = VocabularyHead(D, V, words=words)
     assert head(torch.randn(2, 3, D)).shape == (2, 3, V)
-    with pytest.raises(ValueError, match="30 word vectors came for a vocabulary of 31"):
+    with pytest.raises(ValueError, match="got 30 word vectors for a vocabulary of 31"):
         VocabularyHead(D, V + 1, words=words)
 
 
@@ -101,13 +101,13 @@ def test_only_what_is_asked_is_scored_and_summed(room: int) -> None:
 
     With a room for them, places that are left over are asked for nothing.
     """
-    network, batch = bert(), batch_of([1, 0, 1, 0])._replace(room=room)
-    asked = ask(batch, TokenMasking(rate=0.5))
+    network, batch = bert(), batch_of([1, 0, 1, 0])._replace(max_tokens=room)
+    asked = mask_batch(batch, TokenMasking(rate=0.5))
     real = asked.targets != IGNORE
-    places = asked.inputs.inside[real]
+    places = asked.inputs.answer_mask[real]
     assert 5 < len(places) < 35
     assert len(asked.targets) == (46 if room else len(places))
-    assert (asked.inputs.inside[~real] == batch.tokens.numel()).all()
+    assert (asked.inputs.answer_mask[~real] == batch.tokens.numel()).all()
     states = network.encode(asked.inputs.tokens, batch.mask, segments=batch.segments)
     scores = network.respond.vocabulary(states).flatten(0, 1)  # (b n) v
     wanted = torch.full_like(batch.tokens, IGNORE).flatten()
@@ -117,7 +117,7 @@ def test_only_what_is_asked_is_scored_and_summed(room: int) -> None:
     total, targets, *_ = objective(network, batch)
     torch.testing.assert_close(total, slow)
     assert targets == len(places)
-    assert not batch.fixed.flatten()[places].any()
+    assert not batch.unmaskable.flatten()[places].any()
 
 
 def test_nothing_flows_from_places_that_are_not_asked() -> None:
@@ -129,8 +129,8 @@ def test_nothing_flows_from_places_that_are_not_asked() -> None:
     places, words = (targets != IGNORE).flatten().nonzero().squeeze(1), targets[targets != IGNORE]
     assert places.tolist() == [2, 21]
     said = heads(None, None, states, places)
-    assert torch.equal(said.words, heads(None, None, states, targets != IGNORE).words)
-    nn.functional.cross_entropy(said.words, words, reduction="sum").backward()
+    assert torch.equal(said.masked_logits, heads(None, None, states, targets != IGNORE).masked_logits)
+    nn.functional.cross_entropy(said.masked_logits, words, reduction="sum").backward()
     assert states.grad is not None
     flows = states.grad.abs().sum(-1) > 0
     assert torch.equal(flows, targets != IGNORE)
@@ -139,11 +139,11 @@ def test_nothing_flows_from_places_that_are_not_asked() -> None:
 def test_next_sentence_scores_are_in_the_published_order() -> None:
     """The first score is for a text that follows; IGNORE is not asked."""
     scores = torch.tensor([[2.0, -1.0], [0.5, 0.1], [3.0, 4.0]])
-    each = next_losses(scores, torch.tensor([1, 0, IGNORE]))
+    each = next_sentence_losses(scores, torch.tensor([1, 0, IGNORE]))
     slow = [-scores[0].log_softmax(0)[0], -scores[1].log_softmax(0)[1], torch.tensor(0.0)]
     torch.testing.assert_close(each, torch.stack(slow))
     with pytest.raises(ConfigError, match=r"set model\.respond\.pairs=true"):
-        next_losses(None, torch.tensor([1]))
+        next_sentence_losses(None, torch.tensor([1]))
 
 
 @pytest.mark.parametrize(("mlm", "nsp"), [(1.0, 1.0), (0.3, 2.0), (1.0, 0.0), (0.0, 0.7)])
@@ -153,11 +153,11 @@ def test_the_dual_objective_is_the_weighted_sum(mlm: float, nsp: float) -> None:
     masking = {"kind": "words", "rate": 0.4}
     loss = PretrainingLoss(mlm=mlm, nsp=nsp, masking=masking)(network, batch, {"m": torch.ones(1)})
     words = PretrainingLoss(masking=masking)(network, batch)
-    said = network(ask(batch, WordMasking(rate=0.4)).inputs).scores
-    each = next_losses(said.follows, batch.follows)
-    count = (~batch.fixed).sum(1) * 0.4 if mlm else torch.ones(4)
+    said = network(mask_batch(batch, WordMasking(rate=0.4)).inputs).logits
+    each = next_sentence_losses(said.nsp_logits, batch.follows)
+    count = (~batch.unmaskable).sum(1) * 0.4 if mlm else torch.ones(4)
     torch.testing.assert_close(loss.total, mlm * words.total + nsp * (count * each).sum())
-    assert loss.targets == (words.targets if mlm else 3)
+    assert loss.num_targets == (words.num_targets if mlm else 3)
     assert loss.carried == {"m": torch.ones(1)}
 
 
@@ -172,14 +172,14 @@ def test_the_losses_of_parts_add_up() -> None:
         for own in rows
     ]
     torch.testing.assert_close(sum(one.total for one in apart), whole.total)
-    assert sum(one.targets for one in apart) == whole.targets
+    assert sum(one.num_targets for one in apart) == whole.num_targets
 
 
 def test_every_weight_of_the_network_learns() -> None:
     network = bert()
     objective = PretrainingLoss(nsp=1.0, masking={"kind": "tokens", "rate": 0.5})
     loss = objective(network, batch_of([1, 0, 1]))
-    (loss.total / loss.targets).backward()
+    (loss.total / loss.num_targets).backward()
     dead = [name for name, weight in network.named_parameters() if weight.grad is None]
     assert not dead
 
@@ -194,10 +194,10 @@ def test_without_pairs_there_is_no_head_for_them() -> None:
 
 def test_a_batch_that_asks_for_nothing_costs_nothing() -> None:
     network, batch = bert(), batch_of([IGNORE, IGNORE])
-    nothing = batch._replace(fixed=torch.ones_like(batch.fixed))
+    nothing = batch._replace(unmaskable=torch.ones_like(batch.unmaskable))
     loss = PretrainingLoss(nsp=1.0)(network, nothing)
     loss.total.backward()
-    assert (loss.total, loss.targets) == (0, 0)
+    assert (loss.total, loss.num_targets) == (0, 0)
     assert all(torch.isfinite(w.grad).all() for w in network.parameters() if w.grad is not None)
 
 
@@ -212,7 +212,7 @@ def test_padding_changes_nothing() -> None:
                 ("mask", batch.mask, False),
                 ("segments", batch.segments, 0),
                 ("starts", batch.starts, True),
-                ("fixed", batch.fixed, True),
+                ("unmaskable", batch.unmaskable, True),
             ]
         }
     )
@@ -232,8 +232,8 @@ def test_the_unigram_baseline() -> None:
     """Evenly distributed ids cost log v; what was seen costs its entropy, nearly."""
     targets = torch.arange(V).repeat(100)
     targets = torch.cat([targets, torch.full((7,), IGNORE)])
-    counts = counts_of(targets, V)
+    counts = count_targets(targets, V)
     assert counts.tolist() == [100] * V
     assert unigram_loss(counts, counts) == pytest.approx(torch.tensor(V).log().item())
-    rare = counts_of(torch.tensor([5]), V)
-    assert unigram_loss(counts_of(torch.zeros(1000, dtype=torch.long), V), rare) > 6
+    rare = count_targets(torch.tensor([5]), V)
+    assert unigram_loss(count_targets(torch.zeros(1000, dtype=torch.long), V), rare) > 6

@@ -3,8 +3,14 @@
 import pytest
 
 import mnemic
-from mnemic.predict.extract_answer import TOLD, point_all, pointed, reader, touching
-from mnemic.predict.long_text import speaks
+from mnemic.predict.extract_answer import (
+    MAX_PASSAGES,
+    extract_answer,
+    extract_answers,
+    find_overlapping,
+    load_reader,
+)
+from mnemic.predict.long_text import can_generate
 from mnemic.predict.model import Model
 
 FIRST = "The harbour was built in 1874. Its lighthouse was designed by Anna Olsen. "
@@ -15,7 +21,7 @@ ASKED = "Who designed the lighthouse?"
 def test_words_come_from_all_texts_that_were_read() -> None:
     model = mnemic.load("bert-mass")
     state = model.remember(SECOND, model.remember(FIRST))
-    assert not speaks(model)
+    assert not can_generate(model)
     bare = model.ask(state, ASKED)
     answer = model.ask(state, ASKED, text=FIRST + SECOND)
     assert (bare.text, answer.text) == ("", "Anna Olsen")
@@ -45,30 +51,30 @@ PAID = "and the firm of Holt paid 900 euros to Peter Lund."
 def test_words_stand_in_one_sentence_and_never_run_over_a_seam() -> None:
     """Read as one text these two give words of both, which stand nowhere."""
     question = "Who signed and paid?"
-    whole = f"{SIGNED} {PAID}"
-    over = Model(reader()).answer(question, whole)
-    assert touching([SIGNED, PAID], over.start, over.end) == [SIGNED, PAID]
-    ((words, none),) = point_all(reader(), [(question, [SIGNED, PAID])])
-    assert words
-    assert words in SIGNED or words in PAID
-    assert none == over.no_answer
-    assert pointed(question, [(0, SIGNED), (len(SIGNED), PAID)])[0] == words
+    text = f"{SIGNED} {PAID}"
+    span = Model(load_reader()).answer(question, text)
+    assert find_overlapping([SIGNED, PAID], span.start, span.end) == [SIGNED, PAID]
+    ((answer, no_answer),) = extract_answers(load_reader(), [(question, [SIGNED, PAID])])
+    assert answer
+    assert answer in SIGNED or answer in PAID
+    assert no_answer == span.no_answer
+    assert extract_answer(question, [(0, SIGNED), (len(SIGNED), PAID)])[0] == answer
 
 
 def test_which_sentences_a_stretch_touches() -> None:
-    told = ["ab", "cde", "f"]  # ab cde f
-    assert touching(told, 0, 2) == ["ab"]
-    assert touching(told, 1, 4) == ["ab", "cde"]
-    assert touching(told, 3, 6) == ["cde"]
-    assert touching(told, 5, 8) == ["cde", "f"]
+    passages = ["ab", "cde", "f"]  # ab cde f
+    assert find_overlapping(passages, 0, 2) == ["ab"]
+    assert find_overlapping(passages, 1, 4) == ["ab", "cde"]
+    assert find_overlapping(passages, 3, 6) == ["cde"]
+    assert find_overlapping(passages, 5, 8) == ["cde", "f"]
 
 
 def test_what_was_told_twice_takes_one_place() -> None:
-    others = [(10 * n, f"The gull sat on rock number {n}.") for n in range(1, TOLD)]
+    distractors = [(10 * n, f"The gull sat on rock number {n}.") for n in range(1, MAX_PASSAGES)]
     sentence = "The lighthouse was designed by Anna Olsen."
-    twice = [others[0], (900, others[0][1]), *others[1:], (90, sentence)]
-    assert pointed(ASKED, twice) == pointed(ASKED, [*others, (90, sentence)])
-    assert pointed(ASKED, twice)[0] == "Anna Olsen"
+    twice = [distractors[0], (900, distractors[0][1]), *distractors[1:], (90, sentence)]
+    assert extract_answer(ASKED, twice) == extract_answer(ASKED, [*distractors, (90, sentence)])
+    assert extract_answer(ASKED, twice)[0] == "Anna Olsen"
 
 
 def test_a_question_that_the_reader_has_no_room_for_is_said_to_be() -> None:

@@ -12,14 +12,20 @@ from long_runs import ASKED, BACK, FACT, run_of, told
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from mnemic.predict.memory_state import LOOKS, State, StateError, read_state, thinned
+from mnemic.predict.memory_state import (
+    MAX_SNAPSHOTS,
+    State,
+    StateError,
+    load_state_file,
+    thin_snapshots,
+)
 from mnemic.predict.model import load
 
 
 def test_looks_at_the_slots_stay_few_and_evenly_apart() -> None:
-    looks, stride = torch.arange(1, LOOKS + 2).unsqueeze(1), 1
-    looks, stride = thinned(looks, stride)
-    assert (stride, len(looks)) == (2, LOOKS // 2)
+    looks, stride = torch.arange(1, MAX_SNAPSHOTS + 2).unsqueeze(1), 1
+    looks, stride = thin_snapshots(looks, stride)
+    assert (stride, len(looks)) == (2, MAX_SNAPSHOTS // 2)
     assert (looks % stride == 0).all()
 
 
@@ -29,8 +35,8 @@ def test_a_memory_survives_the_disk_and_is_read_on(carrying: Path, tmp_path: Pat
     first.save(tmp_path / "notes.mem")
     back = model.load_state(tmp_path / "notes.mem")
     assert [f.name for f in tmp_path.iterdir()] == ["notes.mem"]
-    for name, part in first.memory._asdict().items():
-        assert torch.equal(part, getattr(back.memory, name))
+    for name, tensor in first.memory._asdict().items():
+        assert torch.equal(tensor, getattr(back.memory, name))
     for name in ("spans", "worth", "history"):
         assert torch.equal(getattr(first, name), getattr(back, name))
     assert back == first
@@ -63,8 +69,8 @@ def test_what_is_forgotten_is_a_stretch_and_no_more(carrying: Path) -> None:
     assert state.forget(len(told()) + 5, len(told()) + 9) is state  # never read
     assert state.forget(len(told()) + 5, 10**30) is state
     assert state.forget(np.int64(0), np.int64(9)) == state.forget(0, 9)
-    strange: Any = [(9, 4), (-5, 9), (-9, -5), (1.5, 3), ("a", "b"), (True, 4)]
-    for start, end in strange:
+    invalid: Any = [(9, 4), (-5, 9), (-9, -5), (1.5, 3), ("a", "b"), (True, 4)]
+    for start, end in invalid:
         with pytest.raises(ValueError, match="0 ≤ start ≤ end, not"):
             state.forget(start, end)
 
@@ -81,9 +87,9 @@ def test_a_memory_that_holds_nothing_gives_no_answer(carrying: Path) -> None:
 
 def test_what_is_no_text_and_no_memory_is_said(carrying: Path) -> None:
     model: Any = load(carrying)
-    for given, said in ((b"abc", "not bytes"), (Path("a.txt"), "not PosixPath")):
-        with pytest.raises(ValueError, match=f"a text as a str, {said}; of a file: Path"):
-            model.remember(given)
+    for value, message in ((b"abc", "not bytes"), (Path("a.txt"), "not PosixPath")):
+        with pytest.raises(ValueError, match=f"a text as a str, {message}; of a file: Path"):
+            model.remember(value)
     for use in (lambda: model.ask("n.mem", ASKED), lambda: model.remember("a", "n.mem")):
         with pytest.raises(StateError, match="expected a State, not str; load_state"):
             use()
@@ -99,7 +105,7 @@ def test_a_memory_that_cannot_be_written_leaves_nothing_behind(
         state.save(tmp_path)
     state.save(tmp_path / "notes.mem")
 
-    def full(*given: object) -> None:
+    def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device", "beside")
 
     monkeypatch.setattr(Path, "replace", full)
@@ -110,7 +116,7 @@ def test_a_memory_that_cannot_be_written_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"seen": "many"}, "is damaged .invalid literal"),
         ({"texts": "[[1"}, "is damaged .Expecting"),
@@ -119,11 +125,11 @@ def test_a_memory_that_cannot_be_written_leaves_nothing_behind(
         ({"kind": None, "network": None}, "is no memory; expected a file that"),
         ({"stride": None}, "is not whole, or of another version"),
         ({"stride": "0"}, "is damaged .a count is below zero"),
-        ({"texts": '[[5, 3, "a"]]'}, "is damaged .a text is told as"),
+        ({"texts": '[[5, 3, "a"]]'}, "is damaged .a text record is"),
     ],
 )
 def test_a_damaged_memory_is_named(
-    change: dict[str, str | None], said: str, tmp_path: Path
+    change: dict[str, str | None], message: str, tmp_path: Path
 ) -> None:
     path, state = tmp_path / "notes.mem", load(run_of("keeps")).remember(told())
     state.save(path)
@@ -131,33 +137,33 @@ def test_a_damaged_memory_is_named(
         about = file.metadata() | change
     about = {name: value for name, value in about.items() if value is not None}
     save_file(load_file(path), path, metadata=about)
-    with pytest.raises(StateError, match=f"notes.mem .*{said}"):
-        read_state(path)
+    with pytest.raises(StateError, match=f"notes.mem .*{message}"):
+        load_state_file(path)
 
 
 def test_a_memory_whose_parts_do_not_fit_is_named(tmp_path: Path) -> None:
     path, state = tmp_path / "notes.mem", load(run_of("keeps")).remember(told())
-    for change, said in (
-        ({"spans": state.spans[:-1]}, "places of"),
+    for change, message in (
+        ({"spans": state.spans[:-1]}, "salience values"),
         ({"spans": state.spans[:1], "worth": state.worth[:1]}, "from a unit that is none of the 1"),
         ({"memory": state.memory._replace(mask=state.memory.mask[:, :-1])}, "not as many"),
     ):
         dataclasses.replace(state, **change).save(path)
-        with pytest.raises(StateError, match=said):
-            read_state(path)
+        with pytest.raises(StateError, match=message):
+            load_state_file(path)
 
 
-@pytest.mark.parametrize("part", ["spans", "worth", "memory.slots"])
-def test_a_byte_that_changed_is_noticed(part: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("tensor_name", ["spans", "worth", "memory.slots"])
+def test_a_byte_that_changed_is_noticed(tensor_name: str, tmp_path: Path) -> None:
     path = tmp_path / "notes.mem"
     load(run_of("keeps")).remember(told()).save(path)
-    whole = bytearray(path.read_bytes())
-    size = int.from_bytes(whole[:8], "little")
-    place = 8 + size + json.loads(whole[8 : 8 + size])[part]["data_offsets"][0]
-    whole[place] ^= 1
-    path.write_bytes(whole)
+    contents = bytearray(path.read_bytes())
+    size = int.from_bytes(contents[:8], "little")
+    offset = 8 + size + json.loads(contents[8 : 8 + size])[tensor_name]["data_offsets"][0]
+    contents[offset] ^= 1
+    path.write_bytes(contents)
     with pytest.raises(StateError, match=r"notes.mem is damaged \("):
-        read_state(path)
+        load_state_file(path)
 
 
 def test_places_that_run_backwards_are_noticed_in_a_memory_without_a_digest(tmp_path: Path) -> None:
@@ -166,15 +172,15 @@ def test_places_that_run_backwards_are_noticed_in_a_memory_without_a_digest(tmp_
     with safe_open(path, "pt") as file:
         about = {name: value for name, value in file.metadata().items() if name != "digest"}
     save_file(load_file(path), path, metadata=about)
-    assert read_state(path) == state  # as those were that older versions wrote
+    assert load_state_file(path) == state  # as those were that older versions wrote
     for spans in (
         state.spans.flip(1),
         state.spans - state.characters,
         state.spans + state.characters,
     ):
         save_file(load_file(path) | {"spans": spans.contiguous()}, path, metadata=about)
-        with pytest.raises(StateError, match=r"is damaged .a unit is no stretch of the"):
-            read_state(path)
+        with pytest.raises(StateError, match=r"is damaged .a unit is no span of the"):
+            load_state_file(path)
 
 
 def test_a_text_may_be_named_by_a_path(tmp_path: Path) -> None:
@@ -187,15 +193,15 @@ def test_a_text_may_be_named_by_a_path(tmp_path: Path) -> None:
 
 
 def test_a_memory_of_another_network_is_refused(carrying: Path, tmp_path: Path) -> None:
-    model, other = load(carrying), load(carrying)
+    model, changed = load(carrying), load(carrying)
     with torch.no_grad():
-        next(other.network.parameters()).add_(1.0)
+        next(changed.network.parameters()).add_(1.0)
     state = model.remember(told())
     state.save(tmp_path / "notes.mem")
     for use in (
-        lambda: other.ask(state, ASKED),
-        lambda: other.remember(told(), state),
-        lambda: other.load_state(tmp_path / "notes.mem"),
+        lambda: changed.ask(state, ASKED),
+        lambda: changed.remember(told(), state),
+        lambda: changed.load_state(tmp_path / "notes.mem"),
     ):
         with pytest.raises(StateError, match="another network"):
             use()
@@ -212,7 +218,7 @@ def test_nothing_but_a_memory_is_written_over(carrying: Path, tmp_path: Path) ->
     state, path = load(carrying).remember(told()), tmp_path / "notes.mem"
     state.save(path)
     state.forget(0, 5).save(path)
-    assert read_state(path) == state.forget(0, 5)
+    assert load_state_file(path) == state.forget(0, 5)
     (tmp_path / "text.txt").write_text("precious", encoding="utf-8")
     with pytest.raises(StateError, match=r"text.txt is no memory"):
         state.save(tmp_path / "text.txt")

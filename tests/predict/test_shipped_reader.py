@@ -32,34 +32,35 @@ def reader() -> Model:
     return mnemic.load("reader")
 
 
-@pytest.mark.parametrize(("question", "place", "answer"), ASKED)
-def test_it_quotes_the_answer(question: str, place: int, answer: str) -> None:
-    said = reader().answer(question, PASSAGES[place])
-    assert said.found
-    assert answer in said.quote(PASSAGES[place])
-    assert said.end - said.start <= len(answer) + len("the valley's ")
-    assert said.seen == said.total
+@pytest.mark.parametrize(("question", "index", "answer"), ASKED)
+def test_it_quotes_the_answer(question: str, index: int, answer: str) -> None:
+    answer_span = reader().answer(question, PASSAGES[index])
+    assert answer_span.has_answer
+    assert answer in answer_span.quote(PASSAGES[index])
+    assert answer_span.end - answer_span.start <= len(answer) + len("the valley's ")
+    assert answer_span.seen == answer_span.total
 
 
 def test_it_declines_where_there_is_no_answer() -> None:
     wrong = [
         reader().answer(question, passage)
-        for question, place, _ in ASKED
+        for question, index, _ in ASKED
         for number, passage in enumerate(PASSAGES)
-        if number != place
+        if number != index
     ]
-    assert sum(said.found for said in wrong) <= 1
+    assert sum(answer.has_answer for answer in wrong) <= 1
 
 
 def test_a_question_is_nearest_to_the_passage_that_answers_it() -> None:
     texts, questions = (
-        reader().embed(own).vectors for own in (PASSAGES, [question for question, *_ in ASKED])
+        reader().embed(texts_to_embed).vectors
+        for texts_to_embed in (PASSAGES, [question for question, *_ in ASKED])
     )
-    assert (questions @ texts.mT).argmax(1).tolist() == [place for _, place, _ in ASKED]
+    assert (questions @ texts.mT).argmax(1).tolist() == [index for _, index, _ in ASKED]
 
 
 def test_its_card_says_how_it_does() -> None:
-    card = shipped.card("reader")
+    card = shipped.read_card("reader")
     assert card["precision"] == "int8"
     assert card["texts"] == 2 * 10_570  # every question of dev, with its text and with a wrong one
     figures = card["figures"]
@@ -71,7 +72,7 @@ def test_its_card_says_how_it_does() -> None:
 
 def test_a_long_text_is_read_to_its_end() -> None:
     long = " ".join([PASSAGES[1]] * 12 + [PASSAGES[2]])
-    said = reader().answer(ASKED[4][0], long)
-    assert long[said.start : said.end] in long[-len(PASSAGES[2]) :]
-    assert ASKED[4][2] in said.quote(long)
-    assert said.seen == said.total > 384
+    answer = reader().answer(ASKED[4][0], long)
+    assert long[answer.start : answer.end] in long[-len(PASSAGES[2]) :]
+    assert ASKED[4][2] in answer.quote(long)
+    assert answer.seen == answer.total > 384

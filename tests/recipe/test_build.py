@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 from torch import nn
 
-from mnemic.recipe import ConfigError, build, fill
+from mnemic.recipe import ConfigError, build, construct
 
 
 class Engine:
@@ -132,9 +132,9 @@ def test_a_right_type_is_taken(option: str, value: object) -> None:
 
 def test_fill_names_what_it_fills() -> None:
     with pytest.raises(ConfigError, match="train does not take 'powr'"):
-        fill(Engine, {"powr": 3}, name="train", width=8)
+        construct(Engine, {"powr": 3}, name="train", width=8)
     with pytest.raises(ConfigError, match=r"train is a table .*, not 3"):
-        fill(Engine, 3, name="train", width=8)  # type: ignore[arg-type]
+        construct(Engine, 3, name="train", width=8)  # type: ignore[arg-type]
 
 
 def test_what_is_set_of_a_default_part_leaves_the_rest_of_it() -> None:
@@ -142,5 +142,5 @@ def test_what_is_set_of_a_default_part_leaves_the_rest_of_it() -> None:
         def __init__(self, *, mast: Mapping[str, Any] = {"kind": "tall", "sails": 3}) -> None:
             self.mast = mast
 
-    assert fill(Ship, {"mast": {"sails": 4}}, name="ship").mast == {"kind": "tall", "sails": 4}
-    assert fill(Ship, {"mast": {"kind": "low"}}, name="ship").mast == {"kind": "low"}
+    assert construct(Ship, {"mast": {"sails": 4}}, name="ship").mast == {"kind": "tall", "sails": 4}
+    assert construct(Ship, {"mast": {"kind": "low"}}, name="ship").mast == {"kind": "low"}

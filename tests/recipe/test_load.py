@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from mnemic.recipe import ConfigError, about, assignment, load, merge, names, override
+from mnemic.recipe import (
+    ConfigError,
+    load_recipe,
+    merge_recipes,
+    override,
+    parse_assignment,
+    recipe_comment,
+    recipe_names,
+)
 
 # Loading ---------------------------------------------------------------------------------------
 
@@ -20,17 +28,17 @@ def test_a_base_lies_beside_its_recipe(tmp_path: Path, monkeypatch: pytest.Monke
     over = tmp_path / "two.toml"
     over.write_text('base = "one.toml"\n', encoding="utf-8")
     monkeypatch.chdir(tmp_path.parent)
-    assert load(over) == {"train": {"epochs": 3}}
+    assert load_recipe(over) == {"train": {"epochs": 3}}
     over.write_text("base = 3\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="is a recipe's name or path, not 3"):
-        load(over)
+        load_recipe(over)
 
 
 def test_a_base_that_leads_back_is_refused(tmp_path: Path) -> None:
     for name, base in (("one", "two"), ("two", "one")):
         (tmp_path / f"{name}.toml").write_text(f'base = "{base}.toml"\n', encoding="utf-8")
     with pytest.raises(ConfigError, match="leads back to itself"):
-        load(tmp_path / "one.toml")
+        load_recipe(tmp_path / "one.toml")
 
 
 def test_a_base_is_merged_and_another_kind_replaces_the_part(tmp_path: Path) -> None:
@@ -51,7 +59,7 @@ def test_a_base_is_merged_and_another_kind_replaces_the_part(tmp_path: Path) -> 
         data = {{ kind = "generated" }}
         """,
     )
-    assert load(own) == {
+    assert load_recipe(own) == {
         "model": {"width": 20, "memory": {"kind": "memn2n", "hops": 3, "noise": 0.3}},
         "train": {"epochs": 7, "clip": {"kind": "norm"}},
         "data": {"kind": "generated"},
@@ -60,13 +68,13 @@ def test_a_base_is_merged_and_another_kind_replaces_the_part(tmp_path: Path) -> 
 
 def test_merge_changes_neither_side() -> None:
     base, over = {"a": {"kind": "x", "b": 1}}, {"a": {"b": 2}}
-    assert merge(base, over) == {"a": {"kind": "x", "b": 2}}
-    assert merge(base, {"a": {"kind": "y"}}) == {"a": {"kind": "y"}}
+    assert merge_recipes(base, over) == {"a": {"kind": "x", "b": 2}}
+    assert merge_recipes(base, {"a": {"kind": "y"}}) == {"a": {"kind": "y"}}
     assert (base, over) == ({"a": {"kind": "x", "b": 1}}, {"a": {"b": 2}})
 
 
 def test_memn2n_joint_is_memn2n_but_for_what_it_says() -> None:
-    alone, joint = load("memn2n"), load("memn2n-joint")
+    alone, joint = load_recipe("memn2n"), load_recipe("memn2n-joint")
     assert joint["model"] == {**alone["model"], "width": 50}
     assert joint["data"] == alone["data"]
     assert joint["train"]["schedule"] == {"kind": "halving", "every": 15}
@@ -87,18 +95,18 @@ def test_memn2n_joint_is_memn2n_but_for_what_it_says() -> None:
     ],
 )
 def test_assignments_are_read_as_toml_or_as_text(text: str, key: str, value: object) -> None:
-    assert assignment(text) == (key, value)
+    assert parse_assignment(text) == (key, value)
 
 
 @pytest.mark.parametrize("text", ["train.rate", "=3", "", " = 1"])
 def test_a_set_without_key_or_value_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="KEY=VALUE"):
-        load("memn2n", [text])
+        load_recipe("memn2n", [text])
 
 
 def test_overrides_reach_into_tables_and_lists() -> None:
-    plain = load("memn2n")
-    changed = load("memn2n", ["phases.0.train.epochs=1", "train.rate=0.5", "model.memory.hops=2"])
+    plain = load_recipe("memn2n")
+    changed = load_recipe("memn2n", ["phases.0.train.epochs=1", "train.rate=0.5", "model.memory.hops=2"])
     assert changed["phases"][0]["train"] == {**plain["phases"][0]["train"], "epochs": 1}
     assert changed["phases"][1] == plain["phases"][1]
     assert changed["train"] == {**plain["train"], "rate": 0.5}
@@ -113,24 +121,24 @@ def test_override_changes_nothing_in_place() -> None:
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"own\.toml is no valid TOML: .*line 2"):
-        load(write(tmp_path, "model = {}\ntrain = { epochs = \n"))
+        load_recipe(write(tmp_path, "model = {}\ntrain = { epochs = \n"))
     (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n")
     with pytest.raises(ConfigError, match=r"latin\.toml is no valid TOML"):
-        load(tmp_path / "latin.toml")
+        load_recipe(tmp_path / "latin.toml")
     with pytest.raises(ConfigError, match=r"no recipe file '.*none\.toml'"):
-        load(tmp_path / "none.toml")
+        load_recipe(tmp_path / "none.toml")
     with pytest.raises(ConfigError, match="no section 'modle'"):
-        load(write(tmp_path, "modle = {}\n"))
+        load_recipe(write(tmp_path, "modle = {}\n"))
 
 
 def test_an_unknown_recipe_lists_the_known_ones() -> None:
     with pytest.raises(ConfigError, match=r"no recipe 'memn2m' \(did you mean") as caught:
-        load("memn2m")
-    for name in names():
+        load_recipe("memn2m")
+    for name in recipe_names():
         assert name in str(caught.value)
 
 
 def test_about_is_the_first_comment_only(tmp_path: Path) -> None:
     path = write(tmp_path, "# A paper (Who 2015).\n# Published: 12.4.\nmodel = {}\n# no\n")
-    assert about(path) == "A paper (Who 2015).\nPublished: 12.4."
-    assert about(write(tmp_path, "model = {}\n")) == ""
+    assert recipe_comment(path) == "A paper (Who 2015).\nPublished: 12.4."
+    assert recipe_comment(write(tmp_path, "model = {}\n")) == ""

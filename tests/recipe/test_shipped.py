@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import text_files
 
-from mnemic.checkpoint.folder import load as load_checkpoint
-from mnemic.data import LONG, RESPONSE_OF
-from mnemic.recipe import about, load, names
+from mnemic.checkpoint.folder import load_checkpoint
+from mnemic.data import RESPONSE_OF, SEGMENT_KINDS
+from mnemic.recipe import load_recipe, recipe_comment, recipe_names
 from mnemic.train.run import fit
 
 # The shipped recipes ---------------------------------------------------------------------------
@@ -28,18 +28,18 @@ LITTLE = ["segments=2", "batch=4"]
 
 def toy(name: str, folder: Path) -> dict[str, Any]:
     """A shipped recipe with four steps a phase on a few generated stories, or texts."""
-    phases = load(name).get("phases", [])
+    phases = load_recipe(name).get("phases", [])
     short = [f"phases.{n}.train.steps=4" for n in range(len(phases))]
     short += ["train.steps=4", "train.batch=8"]
-    kind = load(name)["data"]["kind"]
+    kind = load_recipe(name)["data"]["kind"]
     if kind == "dates":
-        return load(name, ["data.count=80", "data.held=8", "data.tested=8", *TOY[1:], *short])
+        return load_recipe(name, ["data.count=80", "data.held=8", "data.tested=8", *TOY[1:], *short])
     if kind in RESPONSE_OF:
         numbers = {"numbers": True} if "numbers" in name else {}
         getattr(text_files, kind)(folder, 40, **numbers)
         few = {"reading": FEW, "corpus": ["train.log=0", *SMALL_BERT]}.get(kind, [])
-        return load(name, [f"data.folder={folder}", *TOY[1:], *short, *few])
-    if kind in LONG:
+        return load_recipe(name, [f"data.folder={folder}", *TOY[1:], *short, *few])
+    if kind in SEGMENT_KINDS:
         short += [f"phases.{n}.train.{key}" for n in range(len(phases)) for key in LITTLE]
         few = SEGMENTS
         if kind == "long-articles":
@@ -47,24 +47,24 @@ def toy(name: str, folder: Path) -> dict[str, Any]:
             few = [f"data.folder={folder}", *SEGMENTS[1:]]
         if kind == "long-stories":
             short += ["data.tasks=[1]", "model.encode.stack.depth=1"]
-        return load(name, [*TOY[1:], *few, *short])
+        return load_recipe(name, [*TOY[1:], *few, *short])
     known = [KNOWLEDGE] if kind == "knowledge" else []
-    return load(name, [*TOY, *known, *short])
+    return load_recipe(name, [*TOY, *known, *short])
 
 
 def test_recipes_are_shipped() -> None:
-    assert {"memn2n", "memn2n-joint"} <= set(names())
+    assert {"memn2n", "memn2n-joint"} <= set(recipe_names())
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", recipe_names())
 def test_a_recipe_says_whose_it_is_and_what_was_published(name: str) -> None:
     """A paper is a name with a year; a score is a number in a sentence with "published"."""
-    said = about(name)
+    said = recipe_comment(name)
     assert re.search(r"[A-Z]\w+ .*\b(19|20)\d\d\b", said)
     assert re.search(r"[Pp]ublished.*\d", said)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", recipe_names())
 def test_a_recipe_builds_and_takes_a_step_in_every_phase(name: str, tmp_path: Path) -> None:
     recipe = toy(name, tmp_path / "data")
     reports = list(fit(recipe, tmp_path / "run"))
@@ -116,5 +116,5 @@ def test_a_recipe_builds_and_takes_a_step_in_every_phase(name: str, tmp_path: Pa
 def test_a_mistake_in_a_recipe_is_one_line_that_helps(text: str, says: str, tmp_path: Path) -> None:
     """Whatever is wrong is said before a step is taken, wherever in the library it is noticed."""
     with pytest.raises(ValueError, match=re.escape(says)) as caught:
-        next(fit(load("memn2n", [*TOY, text]), tmp_path / "run"))
+        next(fit(load_recipe("memn2n", [*TOY, text]), tmp_path / "run"))
     assert "\n" not in str(caught.value)

@@ -7,11 +7,11 @@ from shutil import copytree
 import pytest
 from table_runs import SHORT, TASKS, stories, table_of, trained
 
-from mnemic.checkpoint.folder import load
-from mnemic.evaluate.error_rate import task_errors
+from mnemic.checkpoint.folder import load_checkpoint
+from mnemic.evaluate.error_rate import compute_task_errors
 from mnemic.recipe import ConfigError
-from mnemic.reproduce.babi_table import Clock, kept, rebuild, result
-from mnemic.train.run import data_of, fit
+from mnemic.reproduce.babi_table import LapTimer, build_result, load_runs, train_missing_runs
+from mnemic.train.run import fit, load_data
 
 __all__ = ["stories"]  # a fixture
 
@@ -22,48 +22,48 @@ __all__ = ["stories"]  # a fixture
 def test_a_run_of_a_table_is_the_run_that_fit_trains(stories: Path, tmp_path: Path) -> None:
     table = table_of(stories, joint=True)
     trained(table, tmp_path)
-    (recipe,) = table.recipes()
+    (recipe,) = table.build_recipes()
     for _ in fit(recipe, tmp_path / "run", seed=1):
         pass
-    network, data = load(tmp_path / "run").network, data_of(recipe)
-    row = kept(tmp_path)[table.run_keys()[0], 1]
-    for part in ("train", "validation", "test"):
-        errors = task_errors(network, getattr(data, part))
-        assert {int(task): error for task, error in row[part].items()} == pytest.approx(errors)
+    network, data = load_checkpoint(tmp_path / "run").network, load_data(recipe)
+    row = load_runs(tmp_path)[table.hash_recipes()[0], 1]
+    for split in ("train", "validation", "test"):
+        errors = compute_task_errors(network, getattr(data, split))
+        assert {int(task): error for task, error in row[split].items()} == pytest.approx(errors)
 
 
 @pytest.mark.parametrize("joint", [True, False])
 def test_runs_trained_at_once_are_runs_trained_one_by_one(
     stories: Path, tmp_path: Path, joint: bool
 ) -> None:
-    one, both = tmp_path / "one", tmp_path / "both"
+    single_folder, pair_folder = tmp_path / "one", tmp_path / "both"
     single, pair = (table_of(stories, joint=joint, at_once=count) for count in (1, 2))
-    trained(single, one)
-    trained(pair, both)
-    assert kept(one).keys() == kept(both).keys()
-    for name, row in kept(one).items():
-        for part in ("train", "validation", "test"):
-            assert kept(both)[name][part] == pytest.approx(row[part])
+    trained(single, single_folder)
+    trained(pair, pair_folder)
+    assert load_runs(single_folder).keys() == load_runs(pair_folder).keys()
+    for name, row in load_runs(single_folder).items():
+        for split in ("train", "validation", "test"):
+            assert load_runs(pair_folder)[name][split] == pytest.approx(row[split])
 
 
 def test_finished_runs_are_not_trained_again(stories: Path, tmp_path: Path) -> None:
     table = table_of(stories)
     assert trained(table, tmp_path) == 24
-    before = kept(tmp_path)
+    before = load_runs(tmp_path)
     assert trained(table, tmp_path) == 0
     lines = (tmp_path / "runs.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [line for line in lines if line]
     torn = [*rows[:2], rows[2][: len(rows[2]) // 2]]  # killed while the third was written
     (tmp_path / "runs.jsonl").write_text("\n".join(torn), encoding="utf-8")
     assert trained(table, tmp_path) == 12
-    after = kept(tmp_path)
+    after = load_runs(tmp_path)
     assert after.keys() == before.keys()
     for name, row in after.items():
         assert {**row, "seconds": 0} == {**before[name], "seconds": 0}
     assert trained(table_of(stories, seeds=3), tmp_path) == 12  # only the new seed
-    other = table_of(stories, sets=[*SHORT, "model.memory.hops=1"])
+    changed_table = table_of(stories, sets=[*SHORT, "model.memory.hops=1"])
     with pytest.raises(ConfigError, match="runs of another recipe or other settings"):
-        trained(other, tmp_path)  # its best networks would stand where these do
+        trained(changed_table, tmp_path)  # its best networks would stand where these do
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
@@ -71,21 +71,21 @@ def test_the_best_network_of_each_task_is_kept(stories: Path, tmp_path: Path, at
     table = table_of(stories, at_once=at_once)
     trained(table, tmp_path)
     for task in TASKS:
-        runs = [run for run in kept(tmp_path).values() if run["tasks"] == [task]]
+        runs = [run for run in load_runs(tmp_path).values() if run["tasks"] == [task]]
         best = min(runs, key=lambda run: run["train"][str(task)])
-        checkpoint = load(tmp_path / "best" / f"task{task}")
+        checkpoint = load_checkpoint(tmp_path / "best" / f"task{task}")
         assert checkpoint.seed == best["seed"]
-        errors = task_errors(checkpoint.network, data_of(checkpoint.recipe).test)
+        errors = compute_task_errors(checkpoint.network, load_data(checkpoint.recipe).test)
         assert errors == {task: best["test"][str(task)]}
 
 
 def test_lanes_change_nothing_but_the_order(stories: Path, tmp_path: Path) -> None:
-    in_turn, beside = tmp_path / "in turn", tmp_path / "beside"
+    in_turn, concurrent = tmp_path / "in turn", tmp_path / "beside"
     trained(table_of(stories), in_turn)
-    trained(table_of(stories, lanes=3), beside)
-    assert kept(in_turn).keys() == kept(beside).keys()
-    for name, row in kept(beside).items():
-        assert {**row, "seconds": 0} == {**kept(in_turn)[name], "seconds": 0}
+    trained(table_of(stories, lanes=3), concurrent)
+    assert load_runs(in_turn).keys() == load_runs(concurrent).keys()
+    for name, row in load_runs(concurrent).items():
+        assert {**row, "seconds": 0} == {**load_runs(in_turn)[name], "seconds": 0}
 
 
 @pytest.mark.parametrize("sets", [SHORT, [*SHORT, "train.keep=best", "train.validate=1"]])
@@ -95,17 +95,17 @@ def test_a_table_stopped_in_the_middle_of_a_run_goes_on_there(
     stories: Path, tmp_path: Path, sets: list[str], at_once: int, after: int
 ) -> None:
     """Stopped in either phase of either group; two lanes, so that two groups are half trained."""
-    given = {"sets": sets, "at_once": at_once, "lanes": 2}
-    table = table_of(stories, joint=True, **given)
-    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    steps = trained(table, whole)
-    going = rebuild(table, stopped)
+    settings = {"sets": sets, "at_once": at_once, "lanes": 2}
+    table = table_of(stories, joint=True, **settings)
+    complete, stopped = tmp_path / "whole", tmp_path / "stopped"
+    steps = trained(table, complete)
+    steps_of_table = train_missing_runs(table, stopped)
     for _ in range(min(after, steps - 1)):
-        next(going)
-    going.close()
+        next(steps_of_table)
+    steps_of_table.close()
     assert trained(table, stopped) == steps - min(after, steps - 1)
-    for name, row in kept(stopped).items():
-        assert {**row, "seconds": 0} == {**kept(whole)[name], "seconds": 0}
+    for name, row in load_runs(stopped).items():
+        assert {**row, "seconds": 0} == {**load_runs(complete)[name], "seconds": 0}
     assert not list((stopped / "going").iterdir())
 
 
@@ -113,18 +113,18 @@ def test_a_table_that_was_killed_goes_on_at_its_last_save(
     stories: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody closes it: what stands on the disk in the middle of a run is all there is."""
-    monkeypatch.setattr("mnemic.reproduce.train_ensemble.SAVE_AFTER", 0.0)
+    monkeypatch.setattr("mnemic.reproduce.train_ensemble.SAVE_INTERVAL_S", 0.0)
     table = table_of(stories, joint=True, sets=[*SHORT, "train.batch=32", "train.steps=9"])
-    whole, killed, left = tmp_path / "whole", tmp_path / "killed", tmp_path / "left"
-    steps = trained(table, whole)
-    going = rebuild(table, killed)
+    complete, killed, resumed = tmp_path / "whole", tmp_path / "killed", tmp_path / "left"
+    steps = trained(table, complete)
+    steps_of_table = train_missing_runs(table, killed)
     for _ in range(steps - 2):
-        next(going)
-    copytree(killed, left)
-    going.close()
-    assert 2 <= trained(table, left) < steps // 2
-    for name, row in kept(left).items():
-        assert {**row, "seconds": 0} == {**kept(whole)[name], "seconds": 0}
+        next(steps_of_table)
+    copytree(killed, resumed)
+    steps_of_table.close()
+    assert 2 <= trained(table, resumed) < steps // 2
+    for name, row in load_runs(resumed).items():
+        assert {**row, "seconds": 0} == {**load_runs(complete)[name], "seconds": 0}
 
 
 def test_the_time_of_a_stopped_table_counts(
@@ -133,13 +133,13 @@ def test_the_time_of_a_stopped_table_counts(
     """Half a run, a night, the other half: the night is no training."""
     now = [100.0]
     monkeypatch.setattr("mnemic.reproduce.timer.time.monotonic", lambda: now[0])
-    clock = Clock(tmp_path / "going" / "seconds.json")
+    timer = LapTimer(tmp_path / "going" / "seconds.json")
     now[0] += 7
-    assert clock.lap() == 7
+    assert timer.lap() == 7
     now[0] += 5
-    clock.stop()
+    timer.stop()
     now[0] += 30_000
-    again = Clock(tmp_path / "going" / "seconds.json")
+    again = LapTimer(tmp_path / "going" / "seconds.json")
     now[0] += 2
     assert again.lap() == 7
     assert not list((tmp_path / "going").iterdir())
@@ -147,12 +147,12 @@ def test_the_time_of_a_stopped_table_counts(
 
 def test_joint_runs_use_the_joint_recipe_and_all_tasks(stories: Path) -> None:
     joint, single = table_of(stories, joint=True, sets=[]), table_of(stories, sets=[])
-    (whole,) = joint.recipes()
-    assert whole["model"]["width"] == 50
-    assert whole["data"]["tasks"] == TASKS
-    assert [recipe["data"]["tasks"] for recipe in single.recipes()] == [[1], [6]]
-    assert single.recipes()[0]["model"]["width"] == 20
-    assert joint.run_keys()[0] not in single.run_keys()
+    (recipe,) = joint.build_recipes()
+    assert recipe["model"]["width"] == 50
+    assert recipe["data"]["tasks"] == TASKS
+    assert [recipe["data"]["tasks"] for recipe in single.build_recipes()] == [[1], [6]]
+    assert single.build_recipes()[0]["model"]["width"] == 20
+    assert joint.hash_recipes()[0] not in single.hash_recipes()
 
 
 def test_a_missing_training_file_is_generated_and_said(stories: Path, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_missing_training_file_is_generated_and_said(stories: Path, tmp_path: 
             (folder / path.name).write_bytes(path.read_bytes())
     table = table_of(tmp_path, seeds=1, joint=True)
     trained(table, tmp_path / "out")
-    assert result(table, tmp_path / "out")["generated_training_tasks"] == [6]
+    assert build_result(table, tmp_path / "out")["generated_training_tasks"] == [6]
 
 
 def test_runs_belong_to_the_stories_and_not_to_their_folder(stories: Path, tmp_path: Path) -> None:
@@ -174,11 +174,11 @@ def test_runs_belong_to_the_stories_and_not_to_their_folder(stories: Path, tmp_p
     assert trained(table, out) == 6
     moved = table_of(Path(shutil.copytree(stories, tmp_path / "moved")), seeds=1, joint=True)
     assert trained(moved, out) == 0
-    first = result(moved, out)
-    assert first == result(table, out)
+    first = build_result(moved, out)
+    assert first == build_result(table, out)
     path = next((tmp_path / "moved" / "tasks_1-20_v1-2" / "en").glob("qa1_*_train.txt"))
     path.write_bytes(path.read_bytes().replace(b"John", b"Mary", 1))
     with pytest.raises(ConfigError, match="runs of another recipe or other settings"):
         trained(moved, out)
     assert trained(moved, tmp_path / "other") == 6
-    assert result(moved, tmp_path / "other")["data_sha256"] != first["data_sha256"]
+    assert build_result(moved, tmp_path / "other")["data_sha256"] != first["data_sha256"]

@@ -11,26 +11,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mnemic.models import Reader, Windows, assemble, check_parts
+from mnemic.models import TextModel, WindowBatch, build_model, check_parts_fit
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.classes import squared_error
 from mnemic.objectives.spans import span_loss
 from mnemic.recipe import ConfigError
 from mnemic.respond import WITHOUT_MEMORY
-from mnemic.respond.classes import Classes
-from mnemic.respond.merge_windows import best_of_windows, best_spans, mean_windows
+from mnemic.respond.classes import ClassHead
+from mnemic.respond.merge_windows import select_best_span, find_best_spans, average_windows
 
 ENCODE: dict[str, Any] = {"kind": "transformer", "embeddings": {"kind": "sum", "segments": 2}}
 SIZES = {"vocab": 20, "classes": 3, "longest": 12}
 
 
-def network(kind: str, **encode: Any) -> Reader:
+def network(kind: str, **encode: Any) -> TextModel:
     base = {"kind": "causal"} if kind == "next" else ENCODE  # which may not look ahead
     model = {"width": 8, "encode": base | encode, "respond": {"kind": kind}}
-    return assemble(model, SIZES).eval()
+    return build_model(model, SIZES).eval()
 
 
-def windows(count: int = 3, size: int = 7, padding: int = 0) -> Windows:
+def windows(count: int = 3, size: int = 7, padding: int = 0) -> WindowBatch:
     """A first special token, two tokens of a question, the text, a last special token."""
     tokens = torch.randint(5, 20, (count, size), generator=torch.Generator().manual_seed(1))
     real = torch.arange(size + padding) < size
@@ -38,20 +38,20 @@ def windows(count: int = 3, size: int = 7, padding: int = 0) -> Windows:
     place = torch.arange(size + padding)
     inside = (place >= 3) & (place < size - 1)
     rows = [own.expand(count, -1) for own in (real, (place >= 3).long(), inside)]
-    return Windows(tokens, *rows)
+    return WindowBatch(tokens, *rows)
 
 
-def read_by(kind: str, padding: int = 0, count: int = 3) -> Windows:
+def read_by(kind: str, padding: int = 0, count: int = 3) -> WindowBatch:
     """Windows, with what was said so far, or the hidden places, for a response that needs it."""
-    own = Windows(*(part[:count] for part in windows(padding=padding)[:4]))
+    own = WindowBatch(*(part[:count] for part in windows(padding=padding)[:4]))
     if kind == "sequence":
-        return own._replace(said=own.tokens[:, :4])
-    hidden = own.inside.flatten().nonzero().squeeze(1)
-    return own._replace(inside=hidden) if kind == "masked" else own
+        return own._replace(decoder_tokens=own.tokens[:, :4])
+    hidden = own.answer_mask.flatten().nonzero().squeeze(1)
+    return own._replace(answer_mask=hidden) if kind == "masked" else own
 
 
-def scores_of(own: Reader, read: Windows) -> Tensor:
-    scores = own(read).scores
+def scores_of(own: TextModel, read: WindowBatch) -> Tensor:
+    scores = own(read).logits
     return scores if isinstance(scores, Tensor) else scores.words
 
 
@@ -74,7 +74,7 @@ def test_every_weight_learns(kind: str) -> None:
 
 
 def test_only_the_text_can_hold_an_answer() -> None:
-    scores = network("spans")(windows()).scores  # w 2 1+n
+    scores = network("spans")(windows()).logits  # w 2 1+n
     assert scores.shape == (3, 2, 8)
     real = scores > -1e30
     assert real[:, :, 0].all()  # "no answer"
@@ -83,17 +83,17 @@ def test_only_the_text_can_hold_an_answer() -> None:
 
 def test_segments_are_told_apart_where_the_encoder_can() -> None:
     own, other = windows(), windows()
-    other = other._replace(segments=torch.zeros_like(other.segments))
+    other = other._replace(segments=torch.zeros_like(other.segment_ids))
     told = network("classes")
-    assert not torch.allclose(told(own).scores, told(other).scores)
+    assert not torch.allclose(told(own).logits, told(other).logits)
     deaf = network("classes", embeddings={"kind": "sum"})
-    torch.testing.assert_close(deaf(own).scores, deaf(other).scores)
+    torch.testing.assert_close(deaf(own).logits, deaf(other).logits)
 
 
 def test_pooling_by_hand() -> None:
     torch.manual_seed(0)
     states, mask = torch.randn(2, 4, 8), torch.tensor([[0, 1, 1, 0], [0, 0, 0, 0]]) > 0
-    mean, first = Classes(8, 3, dropout=0.0), Classes(8, 3, pool="first", dropout=0.0)
+    mean, first = ClassHead(8, 3, dropout=0.0), ClassHead(8, 3, pool="first", dropout=0.0)
     first.load_state_dict(mean.state_dict())
     torch.testing.assert_close(
         mean(None, None, states, mask)[0],
@@ -104,7 +104,7 @@ def test_pooling_by_hand() -> None:
 
 def test_recurrent_encoders_read_texts_too() -> None:
     model = {"width": 8, "encode": {"kind": "recurrent"}, "respond": {"kind": "tags"}}
-    assert assemble(model, SIZES)(windows()).scores.shape == (3, 7, 3)
+    assert build_model(model, SIZES)(windows()).logits.shape == (3, 7, 3)
 
 
 def test_parts_that_do_not_fit() -> None:
@@ -114,10 +114,10 @@ def test_parts_that_do_not_fit() -> None:
         "tags", embeddings={"kind": "sum", "positions": {"kind": "learned", "length": 9}}
     )
     with pytest.raises(ConfigError, match="there are 9 learned positions"):
-        check_parts(short, SIZES)
+        check_parts_fit(short, SIZES)
     model = {"width": 8, "encode": {"kind": "bag"}, "memory": {"kind": "memn2n"}}
     with pytest.raises(ConfigError, match="no kind 'tags' here"):
-        assemble(model | {"respond": {"kind": "tags"}}, SIZES)
+        build_model(model | {"respond": {"kind": "tags"}}, SIZES)
 
 
 # Windows put together --------------------------------------------------------------------------
@@ -125,21 +125,21 @@ def test_parts_that_do_not_fit() -> None:
 
 def test_the_mean_of_a_texts_windows() -> None:
     scores = torch.randn(5, 3)
-    merged = mean_windows(scores, torch.tensor([0, 1, 1, 1, 2]), 3)
+    merged = average_windows(scores, torch.tensor([0, 1, 1, 1, 2]), 3)
     twin = torch.stack([scores[0], scores[1:4].mean(0), scores[4]])
     torch.testing.assert_close(merged, twin)
     padded = torch.cat([scores, torch.full((2, 3), 9.0)])  # windows that are of no text
-    again = mean_windows(padded, torch.tensor([0, 1, 1, 1, 2, 3, 3]), 3)
+    again = average_windows(padded, torch.tensor([0, 1, 1, 1, 2, 3, 3]), 3)
     torch.testing.assert_close(again, twin)
 
 
 def test_how_long_an_answer_may_be_is_no_matter_of_how_long_texts_are() -> None:
     def spans(**options: object) -> Any:
         respond = {"kind": "spans", **options}
-        return assemble({"width": 8, "encode": ENCODE, "respond": respond}, SIZES).respond
+        return build_model({"width": 8, "encode": ENCODE, "respond": respond}, SIZES).respond
 
-    assert spans().longest == 30
-    assert spans(most=5).longest == 5
+    assert spans().max_tokens == 30
+    assert spans(most=5).max_tokens == 5
     with pytest.raises(ConfigError, match=r"at least 1 token: model.respond.most is 0"):
         spans(most=0)
 
@@ -148,7 +148,7 @@ def test_how_long_an_answer_may_be_is_no_matter_of_how_long_texts_are() -> None:
 @settings(max_examples=50, deadline=None)
 def test_the_best_span_is_that_of_a_slow_search(seed: int, tokens: int, longest: int) -> None:
     scores = torch.randn(3, 2, tokens + 1, generator=torch.Generator().manual_seed(seed))
-    ends, none = best_spans(scores, longest)
+    ends, none = find_best_spans(scores, longest)
     chance = scores.log_softmax(-1)
     for window, (first, last, score) in enumerate(ends.tolist()):
         slow = max(
@@ -163,11 +163,11 @@ def test_the_best_span_is_that_of_a_slow_search(seed: int, tokens: int, longest:
 def test_the_best_over_windows_and_how_likely_none_is() -> None:
     """A window without the answer is sure of "none"; that does not speak against the other."""
     ends = torch.tensor([[2.0, 3.0, -9.0], [1.0, 1.0, -0.1]])
-    found = best_of_windows(ends, torch.tensor([-0.01, -5.0]))
+    found = select_best_span(ends, torch.tensor([-0.01, -5.0]))
     assert found[:3] == (1, 1, 1)
-    assert found.none == pytest.approx(float(torch.sigmoid(torch.tensor(-4.9))))
-    nothing = best_of_windows(ends[:1], torch.tensor([-0.01]))
-    assert nothing.none > 0.99
+    assert found.no_answer_probability == pytest.approx(float(torch.sigmoid(torch.tensor(-4.9))))
+    nothing = select_best_span(ends[:1], torch.tensor([-0.01]))
+    assert nothing.no_answer_probability > 0.99
 
 
 # Losses ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Checking a memory, by one who writes and by one who may only read; both engines."""
+"""Checks of a memory by a writer and by a reader, in both engines."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -9,11 +9,11 @@ import numpy
 import pytest
 
 from mnemic import Memory
-from mnemic.store import ENGINES, Checked, Store, StoreError
-from mnemic.store.contract import Draft, Model
-from mnemic.store.ingest.check import CLEARING, check
-from mnemic.store.retrieve.sentence_keys import without_keys
-from mnemic.store.sqlite.check import INDEX
+from mnemic.store import ENGINES, CheckReport, Store, StoreError
+from mnemic.store.contract import Draft, EmbeddingModel
+from mnemic.store.ingest.check import SCRUB_CHECK, check_store
+from mnemic.store.retrieve.sentence_keys import without_sentence_vectors
+from mnemic.store.sqlite.check import INDEX_CHECK
 from mnemic.text.documents import Passage, Sentence
 
 Opened = Callable[[], Store]
@@ -21,7 +21,7 @@ HARMS = {
     "DELETE FROM vectors WHERE passage = 1": "1 passages have no vector",
     "UPDATE passages SET text = 'other words' WHERE id = 2": "does not agree with the texts",
     "UPDATE passages SET number = 7 WHERE id = 2": "not numbered from 0",
-    "UPDATE documents SET retired = 'then'": "is in the full-text index, but is not read",
+    "UPDATE documents SET retired = 'then'": "is in the full-text index, but is not active",
 }
 OWN_HARMS = {
     "sqlite": {
@@ -31,10 +31,10 @@ OWN_HARMS = {
     "postgresql": {
         "UPDATE passages SET sentences = '{{0,99,1,0,99}}'": "lies outside its text",
         "UPDATE vectors SET vector = '[1]'": "not of the model's width",
-        "DELETE FROM lexicon WHERE passage = 2": "passage 2 is read, but is not in the full-text",
+        "DELETE FROM lexicon WHERE passage = 2": "passage 2 is active, but is not in the full-text",
     },
 }
-LEFT_OUT = {"sqlite": (INDEX,), "postgresql": ()}  # by one who does not write
+LEFT_OUT = {"sqlite": (INDEX_CHECK,), "postgresql": ()}  # by one who does not write
 
 
 @pytest.fixture(params=sorted(ENGINES))
@@ -46,19 +46,19 @@ def engine(request: pytest.FixtureRequest) -> str:
 def opened(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
     """Opens the same small memory again and again, as other processes would."""
     server = engine == "postgresql"
-    place = request.getfixturevalue("new_address")() if server else tmp_path / "memory.db"
+    location = request.getfixturevalue("new_address")() if server else tmp_path / "memory.db"
     stores: list[Store] = []
 
     def again() -> Store:
-        stores.append(ENGINES[engine](place))
+        stores.append(ENGINES[engine](location))
         return stores[-1]
 
     texts = ("The cat sat.", "A dog ran.")
-    passages = [Passage(one, None, (Sentence(0, len(one), 1, 0, len(one)),)) for one in texts]
-    with (first := again()).writing(), first.change():
-        first.set_model(Model("tests", "0", 4))
-        marks = without_keys(numpy.ones((2, 4), numpy.float32))
-        first.add(Draft("one", "text", "one"), zip(passages, marks))
+    passages = [Passage(text, None, (Sentence(0, len(text), 1, 0, len(text)),)) for text in texts]
+    with (first := again()).write_session(), first.transaction():
+        first.set_model(EmbeddingModel("tests", "0", 4))
+        embeddings = without_sentence_vectors(numpy.ones((2, 4), numpy.float32))
+        first.add_document(Draft("one", "text", "one"), zip(passages, embeddings))
     yield again
     for store in stores:
         store.close()
@@ -78,50 +78,48 @@ def execute(store: Store, statement: str) -> None:
 
 
 def only_read(patch: pytest.MonkeyPatch) -> None:
-    """As for a user who may write neither file nor folder; root may write every one."""
+    """Pretend that the user may write neither file nor folder, as root always may."""
     patch.setattr("mnemic.store.sqlite.connection.os.access", lambda *_: False)
 
 
 def test_check_sees_what_is_wrong(opened: Opened, engine: str) -> None:
     """Break each table and index by hand."""
     store = opened()
-    for harm, said in (HARMS | OWN_HARMS[engine]).items():
+    for harm, message in (HARMS | OWN_HARMS[engine]).items():
         execute(store, "BEGIN")
         execute(store, harm)
-        assert said in " ".join(check(store).faults), harm
+        assert message in " ".join(check_store(store).faults), harm
         execute(store, "ROLLBACK")
-    assert check(store) == Checked()
+    assert check_store(store) == CheckReport()
 
 
 def test_beside_a_writer(opened: Opened, engine: str) -> None:
-    """Its half-made change is not seen; what is wrong is, and what was left out is told."""
+    """An open transaction is not seen; faults and skipped checks are reported."""
     writer, store = opened(), opened()
-    with writer.writing():
-        with writer.change():
+    with writer.write_session():
+        with writer.transaction():
             execute(writer, "DELETE FROM vectors")
-            found = check(store)
-            assert (found.faults, found.left_out) == ((), LEFT_OUT[engine])
-            assert ("another process" in found.why) == bool(found.left_out)
+            report = check_store(store)
+            assert (report.faults, report.left_out) == ((), LEFT_OUT[engine])
+            assert ("another process" in report.why) == bool(report.left_out)
         execute(writer, "UPDATE passages SET number = 7 WHERE id = 2")
-        faults = " ".join(check(store).faults)
+        faults = " ".join(check_store(store).faults)
     assert "2 passages have no vector" in faults
     assert "not numbered from 0" in faults
 
 
-def test_one_state_is_looked_at(
-    opened: Opened, engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_state_is_looked_at(opened: Opened, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process drops all vectors in the middle of it."""
     store, writer = opened(), opened()
-    model = store.model()
+    model = store.get_model()
 
-    def meanwhile() -> Model | None:
-        with writer.writing(), writer.change():
-            writer.set_model(Model("other", "1", 2))
+    def meanwhile() -> EmbeddingModel | None:
+        with writer.write_session(), writer.transaction():
+            writer.set_model(EmbeddingModel("other", "1", 2))
         return model
 
-    monkeypatch.setattr(store, "model", meanwhile)
-    assert store.check() == Checked((), LEFT_OUT[engine])
+    monkeypatch.setattr(store, "get_model", meanwhile)
+    assert store.check() == CheckReport((), LEFT_OUT[engine])
     monkeypatch.undo()
     assert store.check().faults == ("2 passages have no vector; `mnemic reindex` makes them",)
 
@@ -132,22 +130,22 @@ def test_a_read_only_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = sha256(path.read_bytes()).hexdigest()
     only_read(monkeypatch)
     with Memory(path, reader=None) as memory:
-        why = f"{path} is read-only; reading it still works"
-        assert memory.check() == Checked((), (INDEX,), why)
+        reason = f"{path} is read-only; reading it still works"
+        assert memory.check() == CheckReport((), (INDEX_CHECK,), reason)
     assert sha256(path.read_bytes()).hexdigest() == before
     assert sorted(path.parent.iterdir()) == files
 
 
 @pytest.mark.parametrize(
-    ("harm", "said"),
+    ("harm", "message"),
     [
         ("DELETE FROM vectors WHERE passage = 1", "1 passages have no vector"),
-        ("DELETE FROM documents WHERE id = 2", "belongs to something in documents"),
+        ("DELETE FROM documents WHERE id = 2", "refers to a row of documents"),
         ("", "damaged"),
     ],
 )
 def test_what_is_wrong_with_a_read_only_file(
-    path: Path, harm: str, said: str, monkeypatch: pytest.MonkeyPatch
+    path: Path, harm: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if harm:
         connection = sqlite3.connect(path, isolation_level=None)
@@ -156,32 +154,28 @@ def test_what_is_wrong_with_a_read_only_file(
     else:  # a page is overwritten
         content = bytearray(path.read_bytes())
         pages = range(4096, len(content), 4096)
-        place = next(at for at in pages if b"milk" in content[at : at + 4096])
-        content[place : place + 100] = bytes(100)
+        position = next(at for at in pages if b"milk" in content[at : at + 4096])
+        content[position : position + 100] = bytes(100)
         path.write_bytes(content)
     only_read(monkeypatch)
     with Memory(path, reader=None) as memory:
-        assert said in " ".join(memory.check().faults)
+        assert message in " ".join(memory.check().faults)
 
 
-def test_what_was_forgotten_can_only_be_cleared_by_a_writer(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_forgotten_can_only_be_cleared_by_a_writer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One was killed between erasing and clearing."""
-    with Memory(path, reader=None) as memory, memory.store.writing(), memory.store.change():
-        memory.store.erase([2])
+    with Memory(path, reader=None) as memory, memory.store.write_session(), memory.store.transaction():
+        memory.store.erase_documents([2])
     with monkeypatch.context() as patch, Memory(path, reader=None) as memory:
         only_read(patch)
-        assert memory.check().left_out == (INDEX, CLEARING)
+        assert memory.check().left_out == (INDEX_CHECK, SCRUB_CHECK)
     with Memory(path, reader=None) as memory:
-        assert memory.check() == Checked()
-        assert memory.store.remains([b"kitchen"]) == []
+        assert memory.check() == CheckReport()
+        assert memory.store.find_traces([b"kitchen"]) == []
 
 
-def test_a_read_only_file_that_its_owner_writes(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was read then may be half old and half new: that is no fault of the memory."""
+def test_a_read_only_file_that_its_owner_writes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reader may have read old and new pages: an error, not a fault."""
     with monkeypatch.context() as patch:
         only_read(patch)
         reader = Memory(path, reader=None)
@@ -190,14 +184,14 @@ def test_a_read_only_file_that_its_owner_writes(
         owner.note("A third one. " * 500)
     with reader, pytest.raises(StoreError, match="was written by another process"):
         reader.check()
-    assert reader.check() == Checked()  # it was opened again
+    assert reader.check() == CheckReport()  # it was opened again
 
 
 @pytest.mark.parametrize("kind", ["database", "user"])
 def test_a_server_that_lets_only_read(kind: str, new_address: Callable[[], str]) -> None:
-    where = new_address()
-    schema = f"mnemic_{where.partition('#')[2]}"
-    with Memory(where, embedder="hashed-ngrams", reader=None) as memory:
+    address = new_address()
+    schema = f"mnemic_{address.partition('#')[2]}"
+    with Memory(address, embedder="hashed-ngrams", reader=None) as memory:
         memory.note("The milk is in the kitchen.")
         if kind == "user":
             for statement in (
@@ -206,17 +200,17 @@ def test_a_server_that_lets_only_read(kind: str, new_address: Callable[[], str])
                 f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO onlooker",
             ):
                 execute(memory.store, statement)
-            own, said = where.replace("postgres@", "onlooker@"), "this user may only read it"
+            reader_address, message = (address.replace("postgres@", "onlooker@"), "this user may only read it")
         else:
             option = "&options=-cdefault_transaction_read_only%3Don#"
-            own, said = where.replace("#", option), "the database is read-only"
-        with Memory(own, reader=None) as reader:
-            with pytest.raises(StoreError, match=said):
+            reader_address, message = address.replace("#", option), "the database is read-only"
+        with Memory(reader_address, reader=None) as reader:
+            with pytest.raises(StoreError, match=message):
                 reader.note("New.")
-            assert reader.check() == Checked()
+            assert reader.check() == CheckReport()
             execute(memory.store, "INSERT INTO facts VALUES ('remains', '3')")
-            found = reader.check()
-            assert (found.faults, found.left_out) == ((), (CLEARING,))
-            assert said in found.why
+            report = reader.check()
+            assert (report.faults, report.left_out) == ((), (SCRUB_CHECK,))
+            assert message in report.why
             execute(memory.store, "DELETE FROM vectors")
             assert "1 passages have no vector" in " ".join(reader.check().faults)

@@ -1,4 +1,4 @@
-"""Files in a lasting memory: quoted, read again when changed, and named when they are broken."""
+"""Files in a memory: quoted, read again when changed, reported when broken."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ from document_files import docx, pdf
 from store_runs import SECRET, folder, memory, outcomes, write
 
 from mnemic import Memory
-from mnemic.store import Checked
+from mnemic.store import CheckReport
 
 __all__ = ["folder", "memory"]  # fixtures
 
@@ -28,9 +28,7 @@ def test_an_answer_is_a_quotation_that_can_be_checked(memory: Memory, folder: Pa
     assert answer.looked == answer.read == 3
     assert len(first.weights) == answer.hops == 1
     assert memory.document(first.document).name == first.name
-    assert sum({one.passage: one.weights[0] for one in answer.evidence}.values()) == pytest.approx(
-        1
-    )
+    assert sum({evidence.passage: evidence.weights[0] for evidence in answer.evidence}.values()) == pytest.approx(1)
 
 
 def test_only_what_changed_is_read_again(memory: Memory, folder: Path) -> None:
@@ -53,9 +51,9 @@ def test_only_what_changed_is_read_again(memory: Memory, folder: Path) -> None:
     (folder / "a.txt").unlink()
     (folder / "copy.txt").unlink()
     assert outcomes(memory.remember(folder))["a.txt"] == "gone"
-    assert not [one for one in memory.search("key drawer mat") if "key" in one.text]
+    assert not [document for document in memory.search("key drawer mat") if "key" in document.text]
     assert memory.ask("What is the passphrase?").text == "The passphrase is incomprehensibilities."
-    assert memory.check() == Checked()
+    assert memory.check() == CheckReport()
 
 
 def test_a_file_that_changes_within_the_clocks_grain(memory: Memory, tmp_path: Path) -> None:
@@ -89,21 +87,19 @@ def shut(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Let nobody look into a folder; root may look into every other one."""
 
     def guarded(look: Callable[..., Any], *, itself: bool) -> Callable[..., Any]:
-        def looked(path: Any, *rest: Any, **more: Any) -> Any:
-            asked = None if isinstance(path, int) else Path(os.fsdecode(path))
-            if asked is not None and (folder in asked.parents or (itself and asked == folder)):
+        def guarded_look(path: Any, *rest: Any, **more: Any) -> Any:
+            target = None if isinstance(path, int) else Path(os.fsdecode(path))
+            if target is not None and (folder in target.parents or (itself and target == folder)):
                 raise PermissionError(errno.EACCES, "Permission denied", str(path))
             return look(path, *rest, **more)
 
-        return looked
+        return guarded_look
 
     patch.setattr(os, "stat", guarded(os.stat, itself=False))
     patch.setattr(os, "scandir", guarded(os.scandir, itself=True))
 
 
-def test_a_folder_nobody_may_look_into(
-    memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_nobody_may_look_into(memory: Memory, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "own").mkdir()
     write(folder / "own" / "kept.txt", "The safe is behind the picture.")
     write(folder / "own" / "same.txt", "Bread and butter.")
@@ -128,8 +124,8 @@ def test_a_folder_nobody_may_look_into(
 def test_what_no_text_can_hold(memory: Memory, folder: Path) -> None:
     """Halves of characters and zeros, in texts and in names."""
     write(folder / "half.jsonl", r'{"text": "Half \ud83d of a \u0000 smile is here. All is well."}')
-    strange = os.fsencode(folder) + b"/\xff.txt"
-    Path(os.fsdecode(strange)).write_text("Strange name.", encoding="utf-8")
+    lone_surrogate = os.fsencode(folder) + b"/\xff.txt"
+    Path(os.fsdecode(lone_surrogate)).write_text("Strange name.", encoding="utf-8")
     steps = {Path(step.path).name: step for step in memory.remember(folder)}
     assert steps["\ufffd.txt"].outcome == "broken"
     assert "give it another" in steps["\ufffd.txt"].notes[0]
@@ -139,7 +135,7 @@ def test_what_no_text_can_hold(memory: Memory, folder: Path) -> None:
     first = answer.evidence[0]
     assert source[first.first : first.last] == r"Half \ud83d of a \u0000 smile is here."
     assert memory.document(memory.note("A \ud83d note.")).title == "A \ufffd note."
-    assert memory.check() == Checked()
+    assert memory.check() == CheckReport()
 
 
 def test_a_large_file_is_written_while_it_is_read(memory: Memory, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Kill a process at any moment of remembering, updating and forgetting: nothing is lost or half."""
+"""Kill a process while it remembers, updates and forgets: nothing is lost or half-done."""
 
 import json
 import random
@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from mnemic.store import ENGINES, Checked, Memory, StoreError
+from mnemic.store import ENGINES, CheckReport, Memory, StoreError
 
 # Says what it is about to do, does it, says that it is done; for ever.
 WORKER = """
@@ -67,12 +67,12 @@ while True:
 """
 
 
-class Told:
+class WorkerLog:
     """What the memory must hold by what the worker has said."""
 
     def __init__(self) -> None:
         self.sure: dict[int, str] = {}  # documents that were acknowledged
-        self.open: list[Any] = []  # what was begun and not acknowledged
+        self.open: list[Any] = []  # what was is_initialized and not acknowledged
 
     def hear(self, line: str) -> None:
         kind, *words = json.loads(line)
@@ -80,14 +80,14 @@ class Told:
             self.open = words
         elif kind == "done":
             number, text, *old = words
-            for one in old:
-                self.sure.pop(one)
+            for old_number in old:
+                self.sure.pop(old_number)
             if number is not None:
                 self.sure[number] = text
             self.open = []
 
 
-def killed(path: Path | str, files: Path, seed: int, after: float, told: Told) -> None:
+def run_and_kill(path: Path | str, files: Path, seed: int, after: float, log: WorkerLog) -> None:
     """Run the worker, kill it in the middle, hear everything it said before."""
     words = [sys.executable, "-c", WORKER, str(path), str(files), str(seed)]
     worker = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
@@ -97,47 +97,46 @@ def killed(path: Path | str, files: Path, seed: int, after: float, told: Told) -
     worker.kill()
     for line in worker.communicate()[0].splitlines():
         if line.endswith("]"):
-            told.hear(line)
+            log.hear(line)
 
 
-def compare(path: Path | str, told: Told) -> None:
+def compare(path: Path | str, log: WorkerLog) -> None:
     """Every acknowledged document is there, whole; only the last word may be either way."""
-    if not told.sure and not begun(path):
+    if not log.sure and not is_initialized(path):
         return
     with Memory(path, reader=None) as memory:
-        assert memory.check() == Checked()
-        there = {one.id: one for one in memory.memories()}
-        held = {
-            number: " ".join(slot.passage.text for slot in memory.store.slots_of(number))
-            for number in there
+        assert memory.check() == CheckReport()
+        documents = {document.id: document for document in memory.memories()}
+        texts = {
+            number: " ".join(slot.passage.text for slot in memory.store.list_slots(number)) for number in documents
         }
-        _, text, *old = told.open or ("", "")
-        for number, words in told.sure.items():
-            assert number in there or number in old, f"{number} was acknowledged and is gone"
-            if number in there:
-                assert held[number] == words
-        strange = {number for number in there if number not in told.sure}
-        assert {held[number] for number in strange} <= {text}, "half of something is there"
-        assert len(strange) <= 1
-        if strange and old:
-            assert not set(old) & set(there), "both the old and the new version are read"
-        told.sure = {number: held[number] for number in there}
-        told.open = []
-        if there:
-            last = max(there)
-            assert memory.ask(held[last][:80]).evidence[0].document == last
+        _, text, *old = log.open or ("", "")
+        for number, words in log.sure.items():
+            assert number in documents or number in old, f"{number} was acknowledged and is gone"
+            if number in documents:
+                assert texts[number] == words
+        unacknowledged = {number for number in documents if number not in log.sure}
+        assert {texts[number] for number in unacknowledged} <= {text}, "half of something is there"
+        assert len(unacknowledged) <= 1
+        if unacknowledged and old:
+            assert not set(old) & set(documents), "both the old and the new version are read"
+        log.sure = {number: texts[number] for number in documents}
+        log.open = []
+        if documents:
+            last = max(documents)
+            assert memory.ask(texts[last][:80]).evidence[0].document == last
 
 
-def begun(path: Path | str) -> bool:
+def is_initialized(path: Path | str) -> bool:
     with Memory(path, reader=None) as memory:
         try:
-            return memory.store.begun()
+            return memory.store.is_initialized()
         except StoreError:
             return False
 
 
-def settled(path: Path | str) -> None:
-    """Wait until a server has noticed that the worker is gone; what was on its way is then done."""
+def wait_until_settled(path: Path | str) -> None:
+    """Wait until the server has noticed that the worker is gone."""
     if isinstance(path, Path):
         return
     sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'mnemic'"
@@ -149,25 +148,25 @@ def settled(path: Path | str) -> None:
 
 
 def hunt(path: Path | str, folder: Path, kills: int, seed: int) -> int:
-    files, told, dice = folder / "files", Told(), random.Random(seed)
+    files, log, generator = folder / "files", WorkerLog(), random.Random(seed)
     files.mkdir()
     for number in range(kills):
-        killed(path, files, seed * 1000 + number, dice.uniform(0.0, 0.6), told)
-        settled(path)
-        compare(path, told)
-    return len(told.sure)
+        run_and_kill(path, files, seed * 1000 + number, generator.uniform(0.0, 0.6), log)
+        wait_until_settled(path)
+        compare(path, log)
+    return len(log.sure)
 
 
 @pytest.fixture(params=sorted(ENGINES))
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
     sqlite = request.param == "sqlite"
     return tmp_path / "memory.db" if sqlite else request.getfixturevalue("new_address")()
 
 
-def test_a_few_kills(place: Path | str, tmp_path: Path) -> None:
-    assert hunt(place, tmp_path, 4, seed=1) > 0
+def test_a_few_kills(location: Path | str, tmp_path: Path) -> None:
+    assert hunt(location, tmp_path, 4, seed=1) > 0
 
 
 @pytest.mark.slow
-def test_two_hundred_kills(place: Path | str, tmp_path: Path) -> None:
-    assert hunt(place, tmp_path, 200, seed=2) > 0
+def test_two_hundred_kills(location: Path | str, tmp_path: Path) -> None:
+    assert hunt(location, tmp_path, 200, seed=2) > 0

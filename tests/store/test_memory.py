@@ -6,10 +6,10 @@ import pytest
 from store_runs import KEY, SECRET, folder, memory, outcomes, write
 
 from mnemic import Memory
-from mnemic.store import Checked, HashedNgrams, StoreError
-from mnemic.store.locate import locate
-from mnemic.store.retrieve.embedders import embedder
-from mnemic.store.retrieve.query_words import words_of
+from mnemic.store import CheckReport, HashedNgrams, StoreError
+from mnemic.store.locate import locate_memory
+from mnemic.store.retrieve.embedders import load_embedder
+from mnemic.store.retrieve.query_words import extract_words
 from mnemic.text.documents import DocumentError
 
 __all__ = ["folder", "memory"]  # fixtures
@@ -21,18 +21,18 @@ def test_notes_and_updates_keep_a_history(memory: Memory) -> None:
     second = memory.update(first, "The meeting is on Friday.")
     assert memory.ask("When is the meeting?").text == "The meeting is on Friday."
     versions, events = memory.history(second)
-    assert [memory.text(one.id) for one in versions] == [
+    assert [memory.text(version.id) for version in versions] == [
         "The meeting is on Monday.",
         "The meeting is on Friday.",
     ]
-    assert [one.id for one in versions] == [first, second]
-    assert [one.title for one in versions] == ["meeting", "meeting"]
+    assert [version.id for version in versions] == [first, second]
+    assert [version.title for version in versions] == ["meeting", "meeting"]
     assert [event.what for event in events].count("superseded") == 1
-    assert [one.id for one in memory.memories()] == [second]
-    assert [one.id for one in memory.memories(retired=True)] == [first, second]
+    assert [version.id for version in memory.memories()] == [second]
+    assert [version.id for version in memory.memories(retired=True)] == [first, second]
     assert memory.update(second, "The meeting is on Friday.") == second
-    other = memory.note("The meeting is cancelled.")
-    with pytest.raises(StoreError, match=f"document {other} says that already"):
+    other_id = memory.note("The meeting is cancelled.")
+    with pytest.raises(StoreError, match=f"document {other_id} says that already"):
         memory.update(second, "The meeting is cancelled.")
     with pytest.raises(StoreError, match="has no file to read again"):
         memory.update(second)
@@ -50,7 +50,7 @@ def test_updates_of_files(memory: Memory, folder: Path) -> None:
     assert memory.document(folder / "a.txt").id == new
     note = memory.update(new, "The key is lost.")
     assert memory.ask("Where is the key?").text == "The key is lost."
-    assert [one.id for one in memory.history(note)[0]] == [old, new, note]
+    assert [version.id for version in memory.history(note)[0]] == [old, new, note]
 
 
 def test_nothing_is_left_of_what_is_forgotten(memory: Memory, folder: Path) -> None:
@@ -58,29 +58,29 @@ def test_nothing_is_left_of_what_is_forgotten(memory: Memory, folder: Path) -> N
     write(folder / "c.txt", SECRET + " It is written down nowhere.", age=10)
     memory.remember(folder)
     number = memory.ask("What is the passphrase?").evidence[0].document
-    old, new = (memory.text(one.id) for one in memory.history(number)[0])
+    old, new = (memory.text(version.id) for version in memory.history(number)[0])
     assert (old, new) == (SECRET, SECRET + " It is written down nowhere.")
     done = memory.forget(number, verify=True)
-    assert (len(done.documents), done.scrubbed, done.remains) == (2, True, ())
+    assert (len(done.documents), done.scrubbed, done.traces) == (2, True, ())
     if files := [path for path in folder.parent.iterdir() if path.name.startswith("memory.db")]:
         content = b"".join(path.read_bytes() for path in files)
         for trace in (b"passphrase", b"incomprehens", b"nowhere", b"c.txt"):
             assert trace not in content
         assert b"kitchen" in content
     assert not [hit for hit in memory.search("passphrase") if "passphrase" in hit.text]
-    assert memory.check() == Checked()
+    assert memory.check() == CheckReport()
     assert outcomes(memory.remember(folder))["c.txt"] == "new"  # the file is still there
 
 
 def test_what_shares_words_with_the_forgotten_stays(memory: Memory, folder: Path) -> None:
     memory.remember(folder)
     extra = memory.note(KEY + " And one thing more.")
-    assert memory.forget(extra, verify=True).remains == ()
+    assert memory.forget(extra, verify=True).traces == ()
     assert memory.ask("Where is the bread?").text == "The bread is in the kitchen."
     assert memory.about("bread kitchen") == [memory.document(folder / "a.txt")]
     assert memory.about("bread passphrase") == []
     everything = memory.forget(folder, verify=True)
-    assert (len(everything.documents), everything.remains) == (3, ())
+    assert (len(everything.documents), everything.traces) == (3, ())
     assert memory.stats().documents == 0
     with pytest.raises(StoreError, match="there is no document 99"):
         memory.forget(99)
@@ -92,7 +92,7 @@ def test_a_gone_file_can_be_forgotten_by_its_path(memory: Memory, folder: Path) 
     memory.remember(folder)
     (folder / "c.txt").unlink()
     memory.remember(folder)
-    assert memory.forget(folder / "c.txt", verify=True).remains == ()
+    assert memory.forget(folder / "c.txt", verify=True).traces == ()
 
 
 def test_a_memory_moves_as_json_lines(memory: Memory, folder: Path, tmp_path: Path) -> None:
@@ -101,22 +101,20 @@ def test_a_memory_moves_as_json_lines(memory: Memory, folder: Path, tmp_path: Pa
     *_, last = memory.export(tmp_path / "all.jsonl")
     assert last.done == last.total == 5
     assert (tmp_path / "all.jsonl").stat().st_mode & 0o077 == 0
-    with Memory(tmp_path / "other.db", embedder=HashedNgrams(width=64), reader=None) as other:
-        *_, done = other.take(tmp_path / "all.jsonl")
+    with Memory(tmp_path / "other.db", embedder=HashedNgrams(width=64), reader=None) as copy:
+        *_, done = copy.take(tmp_path / "all.jsonl")
         assert done.done <= done.total
-        assert [d[1:] for d in other.memories(retired=True)] == [
-            d[1:] for d in memory.memories(retired=True)
-        ]
-        assert other.ask("Where is the key?").text == "The key is under the mat."
-        list(other.take(tmp_path / "all.jsonl"))  # twice is once
-        assert other.stats()[:5] == memory.stats()[:5]
-        assert other.check() == Checked()
-        list(other.export(tmp_path / "again.jsonl"))
+        assert [d[1:] for d in copy.memories(retired=True)] == [d[1:] for d in memory.memories(retired=True)]
+        assert copy.ask("Where is the key?").text == "The key is under the mat."
+        list(copy.take(tmp_path / "all.jsonl"))  # twice is once
+        assert copy.stats()[:5] == memory.stats()[:5]
+        assert copy.check() == CheckReport()
+        list(copy.export(tmp_path / "again.jsonl"))
     assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "all.jsonl").read_bytes()
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ("{}", "is no memory that `mnemic export-memory` wrote"),
         ('{"passage": ["x", null, []]}', "line 2"),
@@ -125,11 +123,11 @@ def test_a_memory_moves_as_json_lines(memory: Memory, folder: Path, tmp_path: Pa
         ("\udcff", "line 1"),
     ],
 )
-def test_a_strange_export_is_refused(row: str, said: str, memory: Memory, tmp_path: Path) -> None:
+def test_a_strange_export_is_refused(row: str, message: str, memory: Memory, tmp_path: Path) -> None:
     head = "" if row == "{}" else '{"format": "mnemic memory", "version": 1}\n'
     path = tmp_path / "all.jsonl"
     path.write_text(f"{head}{row}\n", encoding="utf-8", errors="surrogateescape")
-    with pytest.raises(StoreError, match=said):
+    with pytest.raises(StoreError, match=message):
         list(memory.take(path))
     with pytest.raises(StoreError, match="there is no memory"):
         memory.stats()
@@ -137,14 +135,14 @@ def test_a_strange_export_is_refused(row: str, said: str, memory: Memory, tmp_pa
 
 def test_nothing_comes_of_an_export_that_was_cut(memory: Memory, tmp_path: Path) -> None:
     path = tmp_path / "all.jsonl"
-    with Memory(tmp_path / "other.db", embedder="none", reader=None) as other:
+    with Memory(tmp_path / "other.db", embedder="none", reader=None) as source:
         for text in ("One.", "Two."):
-            other.note(text)
-        list(other.export(path))
+            source.note(text)
+        list(source.export(path))
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(StoreError, match="line 5"):
         list(memory.take(path))
-    memory.wanted = "bert"
+    memory.requested_embedder = "bert"
     with pytest.raises(ValueError, match="no embedder 'bert'"):
         memory.note("Three.")
     with pytest.raises(StoreError, match="there is no memory"):
@@ -157,7 +155,7 @@ def test_chinese_is_read_by_its_words(memory: Memory) -> None:
     answer = memory.ask("中国的首都在哪里？")
     assert answer.text == "北京是中国的首都。"
     assert "Chinese" in answer.notes[0]
-    assert words_of("中国的首都在哪里？") == ["中国", "首都"]
+    assert extract_words("中国的首都在哪里？") == ["中国", "首都"]
 
 
 def test_words_alone(tmp_path: Path) -> None:
@@ -165,9 +163,9 @@ def test_words_alone(tmp_path: Path) -> None:
         memory.note(KEY)
         assert memory.stats().vectors == 0
         assert memory.ask("Where is the key?").text == "The key is under the mat."
-        assert not memory.ask("Xyzzy?").found
-        assert memory.forget(memory.note(SECRET), verify=True).remains == ()
-        assert memory.check() == Checked()
+        assert not memory.ask("Xyzzy?").has_answer
+        assert memory.forget(memory.note(SECRET), verify=True).traces == ()
+        assert memory.check() == CheckReport()
 
 
 def test_which_memory_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,25 +174,23 @@ def test_which_memory_is_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     inner = tmp_path / "project" / "deep"
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
-    assert locate() == tmp_path / "home" / "default.db"
+    assert locate_memory() == tmp_path / "home" / "default.db"
     (tmp_path / "project" / ".mnemic").mkdir()
     (tmp_path / "project" / ".mnemic" / "memory.db").touch()
-    assert locate() == tmp_path / "project" / ".mnemic" / "memory.db"
-    assert locate("work") == tmp_path / "home" / "work.db"
-    assert locate("notes.db") == Path("notes.db")
-    assert locate("here/notes") == Path("here/notes")
+    assert locate_memory() == tmp_path / "project" / ".mnemic" / "memory.db"
+    assert locate_memory("work") == tmp_path / "home" / "work.db"
+    assert locate_memory("notes.db") == Path("notes.db")
+    assert locate_memory("here/notes") == Path("here/notes")
     with pytest.raises(StoreError, match=r"a path such as notes.db or a name"):
-        locate("..")
+        locate_memory("..")
 
 
 def test_the_hashed_embedder_is_the_same_everywhere() -> None:
-    own = HashedNgrams()
-    near, far, none = own.embed(["remembering the reports", "milk in the kitchen", ""])
-    query = own.embed(["he remembers a report"])[0]
-    assert query @ near > 0.3 > query @ far
-    assert (near @ near, none @ none) == (pytest.approx(1), 0)
-    assert near.nonzero()[0][:4].tolist() == [79, 114, 163, 172]
-    with pytest.raises(
-        StoreError, match="no embedder 'bert'; there are reader, minilm, hashed-ngrams"
-    ):
-        embedder("bert")
+    hashed = HashedNgrams()
+    similar, different, zeros = hashed.embed(["remembering the reports", "milk in the kitchen", ""])
+    query = hashed.embed(["he remembers a report"])[0]
+    assert query @ similar > 0.3 > query @ different
+    assert (similar @ similar, zeros @ zeros) == (pytest.approx(1), 0)
+    assert similar.nonzero()[0][:4].tolist() == [79, 114, 163, 172]
+    with pytest.raises(StoreError, match="no embedder 'bert'; there are reader, minilm, hashed-ngrams"):
+        load_embedder("bert")

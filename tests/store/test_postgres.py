@@ -9,11 +9,11 @@ from postgres_memory import NewAddress, address, execute, passages
 
 from mnemic import Memory
 from mnemic.store import PostgresStore, SQLiteStore, StoreError
-from mnemic.store.contract import Checked, Draft, Model, Scored
-from mnemic.store.ingest.check import check
-from mnemic.store.locate import locate
-from mnemic.store.postgres import vectors as postgres_dense
-from mnemic.store.retrieve.sentence_keys import without_keys
+from mnemic.store.contract import CheckReport, Draft, EmbeddingModel, ScoredSlot
+from mnemic.store.ingest.check import check_store
+from mnemic.store.locate import locate_memory
+from mnemic.store.postgres import vectors as postgres_vectors
+from mnemic.store.retrieve.sentence_keys import without_sentence_vectors
 
 __all__ = ["address"]  # a fixture
 
@@ -23,23 +23,23 @@ WORDS = """
 """
 
 
-def clear(found: list[Scored]) -> set[int]:
-    """The slots before those that share the last score, of which any may have been left out."""
-    return {one.slot for one in found if one.score > found[-1].score + 1e-9}
+def slots_above_last(matches: list[ScoredSlot]) -> set[int]:
+    """Return the slots with a higher score than the last: ties may be cut off."""
+    return {match.slot_id for match in matches if match.score > matches[-1].score + 1e-9}
 
 
 def test_both_engines_rank_alike(new_address: NewAddress, tmp_path: Path) -> None:
     """The same scores, to the last digits: BM25 over the same words."""
-    dice = numpy.random.default_rng(0)
+    generator = numpy.random.default_rng(0)
     choices = WORDS.split()
-    texts = [" ".join(dice.choice(choices, dice.integers(1, 60))) for _ in range(300)]
+    texts = [" ".join(generator.choice(choices, generator.integers(1, 60))) for _ in range(300)]
     stores = [SQLiteStore(tmp_path / "memory.db"), PostgresStore(new_address())]
     for store in stores:
-        with store.writing(), store.change():
+        with store.write_session(), store.transaction():
             store.set_model(None)
-            store.add(Draft("all", "text", "all"), passages([*texts, "Rare café: a zebra."]))
-            gone = store.add(Draft("old", "text", "old"), passages(["zebra " * 9]))
-            store.add(Draft("new", "text", "new", previous=gone), passages(["A horse."]))
+            store.add_document(Draft("all", "text", "all"), passages([*texts, "Rare café: a zebra."]))
+            retired_id = store.add_document(Draft("old", "text", "old"), passages(["zebra " * 9]))
+            store.add_document(Draft("new", "text", "new", previous=retired_id), passages(["A horse."]))
     for query in (
         "running cats",
         "Café naive?",
@@ -50,80 +50,84 @@ def test_both_engines_rank_alike(new_address: NewAddress, tmp_path: Path) -> Non
         "ελλάδα 1E5",
         "the",
     ):
-        for every in (False, True):
-            own, other = (store.match(query, 40, every=every) for store in stores)
-            assert [one.score for one in own] == pytest.approx([one.score for one in other], 1e-6)
-            assert clear(own) == clear(other)
+        for require_all in (False, True):
+            sqlite_matches, postgres_matches = (
+                store.search_bm25(query, 40, require_all=require_all) for store in stores
+            )
+            assert [match.score for match in sqlite_matches] == pytest.approx(
+                [match.score for match in postgres_matches], 1e-6
+            )
+            assert slots_above_last(sqlite_matches) == slots_above_last(postgres_matches)
     for store in stores:
-        assert check(store) == Checked()
+        assert check_store(store) == CheckReport()
         store.close()
 
 
 def test_words_that_are_in_most_passages_count_almost_nothing(new_address: NewAddress) -> None:
     store = PostgresStore(new_address())
-    with store.writing(), store.change():
+    with store.write_session(), store.transaction():
         store.set_model(None)
-        store.add(Draft("all", "text", "all"), passages(["dog", "dog dog", "dog cat", "dog"]))
-    dog, *_ = store.match("dog", 9)
-    assert 0 < dog.score < 1e-5 < store.match("cat", 9)[0].score
-    assert store.match("xyzzy", 9) == []
-    assert len(store.match(" ".join(f"cat{n} cat" for n in range(3000)), 9)) == 1
+        store.add_document(Draft("all", "text", "all"), passages(["dog", "dog dog", "dog cat", "dog"]))
+    dog, *_ = store.search_bm25("dog", 9)
+    assert 0 < dog.score < 1e-5 < store.search_bm25("cat", 9)[0].score
+    assert store.search_bm25("xyzzy", 9) == []
+    assert len(store.search_bm25(" ".join(f"cat{n} cat" for n in range(3000)), 9)) == 1
     store.close()
 
 
-def test_an_index_finds_what_looking_at_all_finds(
-    new_address: NewAddress, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dice = numpy.random.default_rng(0)
-    keys = dice.normal(size=(3000, 16)).astype(numpy.float32)
+def test_an_index_finds_what_looking_at_all_finds(new_address: NewAddress, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = numpy.random.default_rng(0)
+    keys = generator.normal(size=(3000, 16)).astype(numpy.float32)
     keys /= numpy.linalg.norm(keys, axis=1, keepdims=True)
     store = PostgresStore(new_address())
-    some = (pair[0] for pair in passages([f"w{n}" for n in range(3000)]))
-    with store.writing(), store.change():
-        store.set_model(Model("tests", "0", 16))
-        number = store.add(Draft("all", "text", "all"), zip(some, without_keys(keys)))
-    queries = dice.normal(size=(20, 16)).astype(numpy.float32)
-    exact = [store.nearest(query, 20) for query in queries]
-    monkeypatch.setattr(postgres_dense, "INDEXED", 1000)
-    monkeypatch.setattr(postgres_dense, "SAMPLED", 3000)  # a sample that is everything
-    with store.writing():
+    index_passages = (pair[0] for pair in passages([f"w{n}" for n in range(3000)]))
+    with store.write_session(), store.transaction():
+        store.set_model(EmbeddingModel("tests", "0", 16))
+        number = store.add_document(Draft("all", "text", "all"), zip(index_passages, without_sentence_vectors(keys)))
+    queries = generator.normal(size=(20, 16)).astype(numpy.float32)
+    exact = [store.search_vectors(query, 20) for query in queries]
+    monkeypatch.setattr(postgres_vectors, "MIN_INDEXED_VECTORS", 1000)
+    monkeypatch.setattr(postgres_vectors, "NUM_SAMPLED", 3000)  # a sample that is everything
+    with store.write_session():
         pass
-    assert postgres_dense.indexed(store.connection)
-    plan = store.connection.rows(
-        f"EXPLAIN {postgres_dense.APPROXIMATE.format(width=16)}",
+    assert postgres_vectors.has_index(store.connection)
+    plan = store.connection.fetch_all(
+        f"EXPLAIN {postgres_vectors.SEARCH_INDEX.format(width=16)}",
         {"own": str(queries[0].tolist()), "reach": 40, "share": 1, "most": 20},
     )
     assert "vectors_near" in str(plan)
     shared = []
     for query, truth in zip(queries, exact):
-        near = store.nearest(query, 20)
-        shared.append(len({one.slot for one in near.best} & {one.slot for one in truth.best}))
-        assert (near.mean, near.deviation) == pytest.approx((truth.mean, truth.deviation), abs=1e-6)
+        nearest = store.search_vectors(query, 20)
+        shared.append(
+            len({neighbor.slot_id for neighbor in nearest.best} & {neighbor.slot_id for neighbor in truth.best})
+        )
+        assert (nearest.mean, nearest.std) == pytest.approx((truth.mean, truth.std), abs=1e-6)
     assert sum(shared) >= 0.98 * 20 * len(queries)
-    with store.writing():
-        with store.change():
-            store.erase([number])
+    with store.write_session():
+        with store.transaction():
+            store.erase_documents([number])
         assert store.scrub()
-        assert not postgres_dense.indexed(store.connection)
+        assert not postgres_vectors.has_index(store.connection)
     store.close()
 
 
 def test_a_memory_moves_between_engines(tmp_path: Path, new_address: NewAddress) -> None:
-    places = (tmp_path / "first.db", new_address(), tmp_path / "last.db")
-    with Memory(places[0], embedder="hashed-ngrams") as memory:
+    locations = (tmp_path / "first.db", new_address(), tmp_path / "last.db")
+    with Memory(locations[0], embedder="hashed-ngrams") as memory:
         file = tmp_path / "a.txt"
         file.write_text("The key is under the mat. 北京是中国的首都。", encoding="utf-8")
         memory.remember(file)
         memory.update(memory.note("It is on Monday."), "It is on Friday, \u2028 at noon: '½'.")
     texts, answers = [], []
-    for number, place in enumerate(places):
-        with Memory(place, embedder="hashed-ngrams", reader=None) as memory:
+    for number, location in enumerate(locations):
+        with Memory(location, embedder="hashed-ngrams", reader=None) as memory:
             if number:
                 list(memory.take(tmp_path / f"{number - 1}.jsonl"))
             list(memory.export(tmp_path / f"{number}.jsonl"))
             texts.append((tmp_path / f"{number}.jsonl").read_bytes())
             answers.append(memory.ask("Where is the key?"))
-            assert memory.check() == Checked()
+            assert memory.check() == CheckReport()
     assert texts[0] == texts[1] == texts[2]
     assert answers[0].text == answers[1].text == "The key is under the mat."
     assert answers[0].score == pytest.approx(answers[1].score, 1e-3)
@@ -131,72 +135,65 @@ def test_a_memory_moves_between_engines(tmp_path: Path, new_address: NewAddress)
 
 
 def test_several_memories_in_one_database(address: str, new_address: NewAddress) -> None:
-    with (
-        Memory(address, reader=None) as one,
-        Memory(new_address(), embedder="none", reader=None) as two,
-    ):
-        two.note("The bread is in the kitchen.")
-        assert one.ask("What is in the kitchen?").text == "The milk is in the kitchen."
-        assert two.ask("What is in the kitchen?").text == "The bread is in the kitchen."
-        assert (one.stats().documents, two.stats().documents) == (2, 1)
+    with Memory(address, reader=None) as first, Memory(new_address(), embedder="none", reader=None) as second:
+        second.note("The bread is in the kitchen.")
+        assert first.ask("What is in the kitchen?").text == "The milk is in the kitchen."
+        assert second.ask("What is in the kitchen?").text == "The bread is in the kitchen."
+        assert (first.stats().documents, second.stats().documents) == (2, 1)
 
 
 def test_an_address_is_shown_without_its_password() -> None:
-    for told, shown in {
+    for full_address, text in {
         "postgresql://ann:s3cret@host:5432/notes#work": "postgresql://ann@host:5432/notes#work",
         "postgres://host/notes": "postgres://host/notes",
         "postgresql:///notes?user=ann&password=s3cret": "postgresql:///notes?user=ann",
         "postgresql://ann:s3c/r@et@host/notes": "postgresql://ann@host/notes",
     }.items():
-        assert str(locate(told)) == shown
-        assert "s3c" not in repr(locate(told))
+        assert str(locate_memory(full_address)) == text
+        assert "s3c" not in repr(locate_memory(full_address))
     with pytest.raises(StoreError, match="small letters, digits"):
-        locate("postgresql://host/notes#Work of mine")
+        locate_memory("postgresql://host/notes#Work of mine")
     with pytest.raises(StoreError, match="cannot be understood") as error:
         Memory("postgresql://ann:s3c/r@et@host/notes?nonsense=1").stats()
     assert "s3c" not in str(error.value)
 
 
 @pytest.mark.parametrize("reading", ["SELECT * FROM documents", "SELECT 1"])
-def test_who_still_sees_what_was_erased(
-    address: str, reading: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_still_sees_what_was_erased(address: str, reading: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is forgotten is then told to leave traces, and the next writer clears them.
 
     One who reads anything at all, in a transaction that goes on, may read the memory later in it.
     """
-    monkeypatch.setattr("mnemic.store.postgres.scrub.PATIENCE", 0.1)
+    monkeypatch.setattr("mnemic.store.postgres.scrub.READER_TIMEOUT_S", 0.1)
     reader = PostgresStore(address)
     reader.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
     reader.connection.execute(reading)
     with Memory(address, reader=None) as memory:
         done = memory.forget(2, verify=True)
         assert not done.scrubbed
-        assert done.remains
-        assert len(list(reader.documents())) == 2  # it still sees what it saw
+        assert done.traces
+        assert len(list(reader.list_documents())) == 2  # it still sees what it saw
         reader.connection.execute("COMMIT")
-        assert memory.check() == Checked()
-        assert not memory.store.unscrubbed()
-        assert memory.store.remains([b"kitchen", b"contract"]) == []
+        assert memory.check() == CheckReport()
+        assert not memory.store.has_pending_scrub()
+        assert memory.store.find_traces([b"kitchen", b"contract"]) == []
     reader.close()
 
 
 def test_statistics_hold_no_text(address: str) -> None:
     """They are copies that nobody thinks of when something is forgotten."""
-    asked = "SELECT most_common_vals::text, histogram_bounds::text, most_common_elems::text FROM"
-    own = "pg_stats WHERE schemaname = current_schema()"
+    select_statistics = "SELECT most_common_vals::text, histogram_bounds::text, most_common_elems::text FROM"
+    rows = "pg_stats WHERE schemaname = current_schema()"
     with Memory(address, reader=None) as memory:
         for number in range(50):
             memory.note(f"The milk is in kitchen {number}.")
-    told = str(execute(address, "ANALYZE", f"{asked} {own}"))
-    assert "remembered" in told or "note" in told
-    assert "milk" not in told
-    assert "kitchen" not in told
+    statistics = str(execute(address, "ANALYZE", f"{select_statistics} {rows}"))
+    assert "remembered" in statistics or "note" in statistics
+    assert "milk" not in statistics
+    assert "kitchen" not in statistics
 
 
-def test_the_commands(
-    tmp_path: Path, new_address: NewAddress, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_commands(tmp_path: Path, new_address: NewAddress, monkeypatch: pytest.MonkeyPatch) -> None:
     where = new_address().replace("postgres@", "postgres:s3cret@")
     monkeypatch.chdir(tmp_path)
     Path("lease.txt").write_text("The lease ends on 30 June.", encoding="utf-8")
@@ -207,9 +204,9 @@ def test_the_commands(
     stats, sound = run("stats").out, run("check").out
     assert "is sound" in sound
     assert "s3cret" not in done.out + stats + sound
-    gone = run("forget", "lease.txt", "--verify")
-    assert "verified: no trace is left in the files of the memory" in gone.out
-    assert "write-ahead log" in gone.err
-    there = run("stats", "--memory", "postgresql://nobody:s3cret@127.0.0.1:1/x")
-    assert (there.code, "s3cret" in there.err) == (2, False)
-    assert "no PostgreSQL server answers there" in there.err
+    forgotten = run("forget", "lease.txt", "--verify")
+    assert "verified: no trace is left in the files of the memory" in forgotten.out
+    assert "write-ahead log" in forgotten.err
+    remembered = run("stats", "--memory", "postgresql://nobody:s3cret@127.0.0.1:1/x")
+    assert (remembered.code, "s3cret" in remembered.err) == (2, False)
+    assert "no PostgreSQL server answers there" in remembered.err

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mnemic.store import Checked, HashedNgrams, Memory, SQLiteStore, StoreError
+from mnemic.store import CheckReport, HashedNgrams, Memory, SQLiteStore, StoreError
 from mnemic.store.sqlite.migrations import SCHEMAS
 
 WORDS = "The quick brown fox jumps over the lazy dog near the river bank. "
@@ -29,12 +29,12 @@ def digest(path: Path) -> str:
     return sha256(path.read_bytes()).hexdigest()
 
 
-def refused(path: Path, said: str) -> None:
+def refused(path: Path, message: str) -> None:
     """Neither reading nor writing works, each says why, and the file is as it was."""
     before = digest(path)
     with Memory(path, reader=None) as memory:
         for verb in (lambda: memory.ask("Where?"), lambda: memory.note("x"), memory.stats):
-            with pytest.raises(StoreError, match=said):
+            with pytest.raises(StoreError, match=message):
                 verb()
     assert digest(path) == before
 
@@ -63,18 +63,18 @@ def test_a_file_of_another_program(tmp_path: Path) -> None:
     refused(text, "no SQLite file")
 
 
-@pytest.mark.parametrize("left", [0.9, 0.5, 0.1])
-def test_a_file_that_was_cut_short(path: Path, left: float) -> None:
+@pytest.mark.parametrize("fraction", [0.9, 0.5, 0.1])
+def test_a_file_that_was_cut_short(path: Path, fraction: float) -> None:
     content = path.read_bytes()
-    path.write_bytes(content[: int(len(content) * left)])
-    refused(path, "damaged or was cut short; put a backup back")
+    path.write_bytes(content[: int(len(content) * fraction)])
+    refused(path, "damaged or truncated; restore a backup")
 
 
 def test_a_page_that_was_overwritten_is_found(path: Path) -> None:
     content = bytearray(path.read_bytes())
     pages = range(4096, len(content), 4096)
-    place = next(at for at in pages if b"milk" in content[at : at + 4096])
-    content[place : place + 100] = bytes(100)
+    position = next(at for at in pages if b"milk" in content[at : at + 4096])
+    content[position : position + 100] = bytes(100)
     path.write_bytes(content)
     with Memory(path, reader=None) as memory:
         assert "damaged" in " ".join(memory.check().faults)
@@ -86,16 +86,16 @@ def test_another_model(path: Path) -> None:
             memory.ask("Where is the milk?")
         with pytest.raises(StoreError, match="Nothing was changed"):
             memory.note("New.")
-        assert [one.title for one in memory.memories()][1] == "The milk is in the kitchen."
+        assert [memory_path.title for memory_path in memory.memories()][1] == "The milk is in the kitchen."
         list(memory.reindex(HashedNgrams(width=64)))
         assert memory.ask("Where is the milk?").text == "The milk is in the kitchen."
-        assert memory.check() == Checked()
+        assert memory.check() == CheckReport()
 
 
 def test_a_model_that_is_not_here(path: Path) -> None:
     store = SQLiteStore(path)
-    with store.writing(), store.change():
-        model = store.model()
+    with store.write_session(), store.transaction():
+        model = store.get_model()
         assert model is not None
         store.set_model(model._replace(name="/nowhere/at/all"))
     store.close()
@@ -103,17 +103,17 @@ def test_a_model_that_is_not_here(path: Path) -> None:
         with pytest.raises(StoreError, match="no embedder '/nowhere/at/all'"):
             memory.ask("Where is the milk?")
         list(memory.reindex("hashed-ngrams"))
-        assert memory.ask("Where is the milk?").found
+        assert memory.ask("Where is the milk?").has_answer
 
 
 def test_a_disk_that_is_full(path: Path, tmp_path: Path) -> None:
-    """First as SQLite says it, then as the system does: no file may grow beyond a size."""
+    """A full disk as SQLite reports it, then as a limit of the file size."""
     with Memory(path, reader=None) as memory:
         memory.store.connection.execute("PRAGMA max_page_count = 60")  # type: ignore[attr-defined]
-        with pytest.raises(StoreError, match="the disk is full; make room"):
+        with pytest.raises(StoreError, match="the disk is full; free some space"):
             memory.note(WORDS * 1000)
         assert len(memory.memories()) == 2
-        assert memory.check() == Checked()
+        assert memory.check() == CheckReport()
     large = tmp_path / "large.txt"
     large.write_text(WORDS * 6_000, encoding="utf-8")
     program = f"""
@@ -123,14 +123,12 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 from mnemic.store import Memory
 Memory({str(path)!r}).remember({str(large)!r})
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "StoreError" in done.stderr
     assert "the disk" in done.stderr
     with Memory(path, reader=None) as memory:
         assert len(memory.memories()) == 2
-        assert memory.check() == Checked()
+        assert memory.check() == CheckReport()
         memory.remember(large)
         assert len(memory.memories()) == 3
 
@@ -160,11 +158,9 @@ def test_a_file_that_is_read_only(path: Path, tmp_path_factory: pytest.TempPathF
     path.chmod(0o644)
     before = digest(path)
     program = READ_ONLY.format(path=str(path))
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines()[0] == "The milk is in the kitchen.", done.stderr
-    assert "Checked(faults=(), left_out=('whether the full-text" in done.stdout.splitlines()[1]
+    assert "CheckReport(faults=(), left_out=('whether the full-text" in done.stdout.splitlines()[1]
     assert "is read-only; reading it still works" in done.stdout.splitlines()[2]
     assert digest(path) == before
 
@@ -182,7 +178,7 @@ def test_an_empty_or_missing_file(tmp_path: Path) -> None:
             memory.ask("Who?")
         assert (tmp_path / "empty.db").stat().st_size == 0  # who only asks changes nothing
         memory.note("The milk is in the kitchen.")
-        assert memory.store.model() == HashedNgrams().model
+        assert memory.store.get_model() == HashedNgrams().model
 
 
 def test_a_copy_is_a_backup(path: Path, tmp_path: Path) -> None:
@@ -198,14 +194,14 @@ def test_a_reader_that_holds_the_journal(path: Path) -> None:
         memory.note("A secret passphrase.")
         memory.store.connection.execute("PRAGMA busy_timeout = 20")  # type: ignore[attr-defined]
         reader.connection.execute("BEGIN")
-        assert len(list(reader.documents())) == 3
+        assert len(list(reader.list_documents())) == 3
         done = memory.forget(3, verify=True)
         assert not done.scrubbed
-        assert done.remains
-        assert memory.store.unscrubbed()
-        assert len(list(reader.documents())) == 3  # it still sees what it saw
+        assert done.traces
+        assert memory.store.has_pending_scrub()
+        assert len(list(reader.list_documents())) == 3  # it still sees what it saw
         reader.connection.execute("COMMIT")
-        assert memory.check() == Checked()
-        assert not memory.store.unscrubbed()
-        assert memory.store.remains([b"passphrase"]) == []
+        assert memory.check() == CheckReport()
+        assert not memory.store.has_pending_scrub()
+        assert memory.store.find_traces([b"passphrase"]) == []
     reader.close()

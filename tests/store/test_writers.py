@@ -1,4 +1,4 @@
-"""Many write into one memory on a server at once: nothing is lost, doubled or half."""
+"""Concurrent writers of one server memory: nothing is lost, doubled or half-done."""
 
 import subprocess
 import sys
@@ -11,8 +11,8 @@ import pytest
 
 from mnemic import Memory
 from mnemic.store import PostgresStore
-from mnemic.store.contract import Checked, Draft, Model, Place, RaceError
-from mnemic.store.ingest.check import check
+from mnemic.store.contract import CheckReport, Draft, EmbeddingModel, FileRecord, RaceError
+from mnemic.store.ingest.check import check_store
 from mnemic.text.documents import Passage, Sentence
 
 NewAddress = Callable[[], str]
@@ -62,10 +62,10 @@ def test_processes_that_remember_at_once(tmp_path: Path, new_address: NewAddress
         out, err = writer.communicate(timeout=60)
         assert (writer.returncode, out) == (0, "181\n"), err
     with Memory(address, reader=None) as memory:
-        assert memory.check() == Checked()
-        found = memory.memories(retired=True)
-        assert len(found) == len({one.digest for one in found}) == 151 + 3 * 30 + 20 + 3 * 20
-        assert sorted(place.path for place in memory.store.places()) == sorted(
+        assert memory.check() == CheckReport()
+        documents = memory.memories(retired=True)
+        assert len(documents) == len({document.digest for document in documents}) == 151 + 3 * 30 + 20 + 3 * 20
+        assert sorted(record.path for record in memory.store.list_file_records()) == sorted(
             str(path) for path in tmp_path.rglob("*.txt")
         )
         assert memory.ask("Where does Person 1234 live?").text == "Person 1234 lives in house 8638."
@@ -75,59 +75,57 @@ def test_processes_that_remember_at_once(tmp_path: Path, new_address: NewAddress
 def pair(new_address: NewAddress) -> tuple[PostgresStore, PostgresStore]:
     address = new_address()
     stores = PostgresStore(address), PostgresStore(address)
-    with stores[0].writing(), stores[0].change():
+    with stores[0].write_session(), stores[0].transaction():
         stores[0].set_model(None)
     return stores
 
 
 def add(store: PostgresStore, name: str, path: str = "", wait: float = 0) -> int:
     text = Passage(name, None, (Sentence(0, len(name), 1, 0, len(name)),))
-    with store.writing(), store.change():
-        number = store.add(Draft(name, "text", name), [(text, None)])
+    with store.write_session(), store.transaction():
+        number = store.add_document(Draft(name, "text", name), [(text, None)])
         if path:
-            store.put(Place(path, number, 1, 2), "")
+            store.put_file_record(FileRecord(path, number, 1, 2), "")
         time.sleep(wait)
         return number
 
 
 @pytest.mark.parametrize("path", ["", "/a"])
 def test_who_comes_second_is_told(pair: tuple[PostgresStore, PostgresStore], path: str) -> None:
-    """At the same content or the same path; nothing of the second one's change is left."""
+    """The second writer of a content or path gets an error and is rolled back."""
     first, second = pair
-    other = "two" if path else "one"
+    digest = "two" if path else "one"
     with ThreadPoolExecutor() as pool:
         slow = pool.submit(add, first, "one", path, 0.3)
         time.sleep(0.1)
-        with pytest.raises(RaceError, match="at the same moment; do it again"):
-            add(second, other, path)
+        with pytest.raises(RaceError, match="at the same time; try again"):
+            add(second, digest, path)
         number = slow.result()
-    assert [one.id for one in second.documents(retired=True)] == [number]
+    assert [document.id for document in second.list_documents(retired=True)] == [number]
     for store in pair:
-        assert check(store) == Checked()
+        assert check_store(store) == CheckReport()
         store.close()
 
 
-def test_a_place_for_a_document_that_is_being_retired(
-    pair: tuple[PostgresStore, PostgresStore],
-) -> None:
+def test_a_place_for_a_document_that_is_being_retired(pair: tuple[PostgresStore, PostgresStore]) -> None:
     """A copy is found while the only file that held it goes."""
     first, second = pair
     number = add(first, "one", "/a")
-    with ThreadPoolExecutor() as pool, first.writing():
-        with first.change():
-            first.remove("/a")
+    with ThreadPoolExecutor() as pool, first.write_session():
+        with first.transaction():
+            first.remove_file_record("/a")
 
             def copy() -> None:
-                with second.writing(), second.change():
-                    second.put(Place("/b", number, 1, 2), "copied")
+                with second.write_session(), second.transaction():
+                    second.put_file_record(FileRecord("/b", number, 1, 2), "copied")
 
             copied = pool.submit(copy)
             time.sleep(0.1)
-        with pytest.raises(RaceError, match="is no longer read; look again"):
+        with pytest.raises(RaceError, match="is no longer active; try again"):
             copied.result()
-    assert list(first.places()) == []
+    assert list(first.list_file_records()) == []
     for store in pair:
-        assert check(store) == Checked()
+        assert check_store(store) == CheckReport()
         store.close()
 
 
@@ -135,29 +133,27 @@ def test_one_alone_says_whose_vectors_follow(new_address: NewAddress) -> None:
     address = new_address()
     first, second = PostgresStore(address), PostgresStore(address)
 
-    def begun() -> bool:
-        with second.writing(), second.change():
-            return second.begun()
+    def check_initialized() -> bool:
+        with second.write_session(), second.transaction():
+            return second.is_initialized()
 
     with ThreadPoolExecutor() as pool:
-        with first.writing(), first.change():
-            assert not first.begun()
-            asked = pool.submit(begun)
+        with first.write_session(), first.transaction():
+            assert not first.is_initialized()
+            was_initialized = pool.submit(check_initialized)
             time.sleep(0.1)
-            first.set_model(Model("tests", "0", 4))
-        assert asked.result()
+            first.set_model(EmbeddingModel("tests", "0", 4))
+        assert was_initialized.result()
     for store in (first, second):
         store.close()
 
 
-def test_a_small_change_does_not_wait_for_a_large_one(
-    pair: tuple[PostgresStore, PostgresStore],
-) -> None:
+def test_a_small_change_does_not_wait_for_a_large_one(pair: tuple[PostgresStore, PostgresStore]) -> None:
     first, second = pair
-    with first.writing(), first.change():
+    with first.write_session(), first.transaction():
         text = Passage("large", None, (Sentence(0, 5, 1, 0, 5),))
-        first.add(Draft("large", "text", "large"), [(text, None)])
+        first.add_document(Draft("large", "text", "large"), [(text, None)])
         assert add(second, "small", "/small") > 0
-        assert [one.title for one in second.documents()] == ["small"]
+        assert [document.title for document in second.list_documents()] == ["small"]
     for store in pair:
         store.close()

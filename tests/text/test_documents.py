@@ -12,13 +12,13 @@ from mnemic.text.documents import (
     SUFFIXES,
     Anchor,
     DocumentError,
+    DocumentPiece,
     Note,
     Passage,
-    Piece,
     Title,
     find_files,
     kind_of,
-    passages,
+    split_passages,
 )
 from mnemic.text.documents.registry import READERS
 
@@ -30,13 +30,9 @@ def count_words(texts: list[str]) -> list[int]:
 def parts(path: Path) -> tuple[list[Passage], list[str], list[str]]:
     """Passages, notes and titles of a file, read in this process."""
     found = list(READERS[kind_of(path)](path))
-    pieces = [part for part in found if isinstance(part, Piece)]
+    pieces = [part for part in found if isinstance(part, DocumentPiece)]
     notes = [part.text for part in found if isinstance(part, Note)]
-    return (
-        list(passages(pieces, count_words)),
-        notes,
-        [t.text for t in found if isinstance(t, Title)],
-    )
+    return (list(split_passages(pieces, count_words)), notes, [t.text for t in found if isinstance(t, Title)])
 
 
 def sentences(path: Path) -> list[str]:
@@ -59,12 +55,7 @@ def check_places(path: Path, source: str) -> None:
 def test_plain_text_and_markdown(tmp_path: Path) -> None:
     text = "# A heading\r\n\r\nOne is here. Two\r\nwraps over lines.\r\n\r\n- an item\r\n"
     path = written(tmp_path / "a.md", text)
-    assert sentences(path) == [
-        "# A heading",
-        "One is here.",
-        "Two\r\nwraps over lines.",
-        "- an item",
-    ]
+    assert sentences(path) == ["# A heading", "One is here.", "Two\r\nwraps over lines.", "- an item"]
     assert parts(path)[2] == ["A heading"]
     check_places(path, text)
 
@@ -87,10 +78,10 @@ def test_markdown_has_units_that_are_no_sentences(tmp_path: Path) -> None:
 @settings(deadline=None, max_examples=60)
 @given(st.text(st.sampled_from("ab. \n|#-`1"), max_size=60))
 def test_blocks_of_markdown_tile_it(text: str) -> None:
-    from mnemic.text.documents.markup.markdown import blocks, ends
+    from mnemic.text.documents.markup.markdown import find_unit_ends, split_blocks
 
-    assert "".join(text[span.start : span.end] for span, _ in blocks(text)) == text
-    cuts = list(ends(text))
+    assert "".join(text[span.start : span.end] for span, _ in split_blocks(text)) == text
+    cuts = list(find_unit_ends(text))
     assert cuts == sorted(cuts)
     assert not text or cuts[-1] == len(text)
 
@@ -139,10 +130,10 @@ def test_html(tmp_path: Path) -> None:
 @settings(deadline=None, max_examples=60)
 @given(st.text(st.sampled_from("ab.\n <>&;pbr/\"'—")), st.integers(1, 40))
 def test_html_of_any_sort_is_survived(text: str, limit: int) -> None:
-    from mnemic.text.documents.markup.html import html_parts
+    from mnemic.text.documents.markup.html import parse_html
 
-    pieces = [part for part in html_parts(text) if isinstance(part, Piece)]
-    for passage in passages(pieces, count_words, limit):
+    pieces = [part for part in parse_html(text) if isinstance(part, DocumentPiece)]
+    for passage in split_passages(pieces, count_words, limit):
         for one in passage.sentences:
             assert 0 <= one.first < one.last <= len(text)
 
@@ -150,11 +141,7 @@ def test_html_of_any_sort_is_survived(text: str, limit: int) -> None:
 def test_pdf_tells_pages_and_scans(tmp_path: Path) -> None:
     path = pdf(tmp_path / "a.pdf", ["The first page.", "The second.", "", "The last."], "A paper")
     found, notes, titles = parts(path)
-    assert [(one.page, one.text) for one in found] == [
-        (1, "The first page."),
-        (2, "The second."),
-        (4, "The last."),
-    ]
+    assert [(one.page, one.text) for one in found] == [(1, "The first page."), (2, "The second."), (4, "The last.")]
     assert notes == ["page 3 has no text layer"]
     assert titles == ["A paper"]
 
@@ -162,10 +149,7 @@ def test_pdf_tells_pages_and_scans(tmp_path: Path) -> None:
 def test_word_documents(tmp_path: Path) -> None:
     path = docx(tmp_path / "a.docx", ["A heading", "One. Two.", "\fOn the second page."])
     found, _, titles = parts(path)
-    assert [(one.page, one.text) for one in found] == [
-        (1, "A heading\nOne. Two."),
-        (2, "On the second page."),
-    ]
+    assert [(one.page, one.text) for one in found] == [(1, "A heading\nOne. Two."), (2, "On the second page.")]
     assert found[1].sentences[0].line == 3
     assert titles == ["A report"]
 
@@ -232,7 +216,7 @@ def test_lines_that_are_no_records_are_notes(tmp_path: Path) -> None:
 @given(st.lists(st.text(st.sampled_from("ab .!\n")), max_size=5), st.integers(1, 9))
 def test_passages_keep_every_word_and_the_limit(paragraphs: list[str], limit: int) -> None:
     text = "\n\n".join(paragraphs)
-    found = list(passages([Piece(text, (Anchor(0, 0, 1),))], count_words, limit))
+    found = list(split_passages([DocumentPiece(text, (Anchor(0, 0, 1),))], count_words, limit))
     assert "".join("".join(one.text.split()) for one in found) == "".join(text.split())
     for one in found:
         inside = [one.text[s.start : s.end] for s in one.sentences]
@@ -243,25 +227,14 @@ def test_passages_keep_every_word_and_the_limit(paragraphs: list[str], limit: in
 
 def test_a_sentence_is_cut_only_if_it_is_longer_than_a_passage() -> None:
     text = "One two three. Four five six. " + "long " * 25 + "end."
-    found = list(passages([Piece(text, (Anchor(0, 0, 1),))], count_words, 10))
+    found = list(split_passages([DocumentPiece(text, (Anchor(0, 0, 1),))], count_words, 10))
     assert [len(one.text.split()) for one in found] == [6, 10, 10, 6]
-    chinese = list(
-        passages([Piece("字" * 500, (Anchor(0, 0, 1),))], lambda t: list(map(len, t)), 200)
-    )
+    chinese = list(split_passages([DocumentPiece("字" * 500, (Anchor(0, 0, 1),))], lambda t: list(map(len, t)), 200))
     assert [len(one.text) for one in chinese] == [200, 200, 100]
 
 
 def test_folders(tmp_path: Path) -> None:
-    for name in (
-        "b.md",
-        "a.txt",
-        "old/c.txt",
-        ".git/d.txt",
-        ".hidden.txt",
-        "e.exe",
-        "f.py",
-        "node_modules/x.md",
-    ):
+    for name in ("b.md", "a.txt", "old/c.txt", ".git/d.txt", ".hidden.txt", "e.exe", "f.py", "node_modules/x.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x", encoding="utf-8")
     (tmp_path / "out.txt").symlink_to("/etc/hosts")

@@ -10,50 +10,47 @@ from pathlib import Path
 import pytest
 from document_files import archive, docx, pdf
 
-from mnemic.text.documents import DocumentError, Limits, Parser, Piece, kind_of
+from mnemic.text.documents import DocumentError, DocumentParser, DocumentPiece, Limits, kind_of
 
-LIMITS = Limits(seconds=10, memory=600_000_000, characters=3_000_000)
+LIMITS = Limits(timeout_s=10, max_memory_bytes=600_000_000, max_characters=3_000_000)
 
 
 @pytest.fixture(scope="module")
-def parser() -> Iterator[Parser]:
-    with Parser(LIMITS) as parser:
+def parser() -> Iterator[DocumentParser]:
+    with DocumentParser(LIMITS) as parser:
         yield parser
 
 
-def text_of(parser: Parser, path: Path) -> str:
+def text_of(parser: DocumentParser, path: Path) -> str:
     parts = parser.read(path, kind_of(path))
-    return "".join(part.text for part in parts if isinstance(part, Piece))
+    return "".join(part.text for part in parts if isinstance(part, DocumentPiece))
 
 
-def refused(parser: Parser, path: Path, said: str) -> None:
+def refused(parser: DocumentParser, path: Path, said: str) -> None:
     began = time.monotonic()
     with pytest.raises(DocumentError, match=said):
         text_of(parser, path)
-    assert time.monotonic() - began < 2 * LIMITS.seconds
+    assert time.monotonic() - began < 2 * LIMITS.timeout_s
     fine = path.with_name("fine.txt")
     fine.write_text("All is well.", encoding="utf-8")
     assert text_of(parser, fine) == "All is well."
 
 
-def test_a_zip_bomb(parser: Parser, tmp_path: Path) -> None:
+def test_a_zip_bomb(parser: DocumentParser, tmp_path: Path) -> None:
     path = tmp_path / "bomb.docx"
-    with (
-        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed,
-        packed.open("word/document.xml", "w") as file,
-    ):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed, packed.open("word/document.xml", "w") as file:
         for _ in range(101):
             file.write(b" " * 1_000_000)
     assert path.stat().st_size < 1_000_000
     refused(parser, path, "zip bomb")
 
 
-def test_entities_that_multiply(parser: Parser, tmp_path: Path) -> None:
+def test_entities_that_multiply(parser: DocumentParser, tmp_path: Path) -> None:
     laughs = '<!DOCTYPE a [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><a>&b;</a>'
     refused(parser, archive(tmp_path / "a.docx", {"word/document.xml": laughs}), "entities")
 
 
-def test_what_is_not_what_its_name_says(parser: Parser, tmp_path: Path) -> None:
+def test_what_is_not_what_its_name_says(parser: DocumentParser, tmp_path: Path) -> None:
     for name, said in (
         ("a.docx", "no Word document"),
         ("a.epub", "no EPUB book"),
@@ -66,7 +63,7 @@ def test_what_is_not_what_its_name_says(parser: Parser, tmp_path: Path) -> None:
     refused(parser, tmp_path / "a.txt", "zero bytes")
 
 
-def test_a_line_without_an_end(parser: Parser, tmp_path: Path) -> None:
+def test_a_line_without_an_end(parser: DocumentParser, tmp_path: Path) -> None:
     for name in ("a.txt", "a.csv", "a.jsonl"):
         with (tmp_path / name).open("wb") as file:
             file.write(b'"')
@@ -75,19 +72,19 @@ def test_a_line_without_an_end(parser: Parser, tmp_path: Path) -> None:
         refused(parser, tmp_path / name, "characters, which is no text|no end in sight")
 
 
-def test_deep_html_is_read(parser: Parser, tmp_path: Path) -> None:
+def test_deep_html_is_read(parser: DocumentParser, tmp_path: Path) -> None:
     path = tmp_path / "deep.html"
     path.write_text("<div>" * 100_000 + "At the bottom.", encoding="utf-8")
     assert text_of(parser, path) == "At the bottom."
 
 
-def test_deep_json(parser: Parser, tmp_path: Path) -> None:
+def test_deep_json(parser: DocumentParser, tmp_path: Path) -> None:
     path = tmp_path / "deep.jsonl"
     path.write_text('{"a": ' + "[" * 100_000, encoding="utf-8")
     refused(parser, path, "line 1 is no JSON object")
 
 
-def test_a_pdf_whose_pages_are_a_circle(parser: Parser, tmp_path: Path) -> None:
+def test_a_pdf_whose_pages_are_a_circle(parser: DocumentParser, tmp_path: Path) -> None:
     path = pdf(tmp_path / "loop.pdf", ["One.", "Two."])
     content = path.read_bytes().replace(b"/Kids [5 0 R 7 0 R]", b"/Kids [5 0 R 2 0 R]")
     assert content != path.read_bytes()
@@ -97,7 +94,7 @@ def test_a_pdf_whose_pages_are_a_circle(parser: Parser, tmp_path: Path) -> None:
     assert text_of(parser, docx(tmp_path / "fine.docx", ["Still here."])) == "Still here.\n"
 
 
-def test_more_comes_out_than_can_be(parser: Parser, tmp_path: Path) -> None:
+def test_more_comes_out_than_can_be(parser: DocumentParser, tmp_path: Path) -> None:
     paragraph = "<w:p><w:r><w:t>" + "word " * 100 + "</w:t></w:r></w:p>"
     path = docx(tmp_path / "a.docx", [])
     archive(path, {"word/document.xml": f"<w:d xmlns:w='w'>{paragraph * 10_000}</w:d>"})
@@ -107,7 +104,7 @@ def test_more_comes_out_than_can_be(parser: Parser, tmp_path: Path) -> None:
 def test_time_and_memory_have_an_end(tmp_path: Path) -> None:
     """A pipe that nobody writes into takes for ever; many bytes take much memory."""
     os.mkfifo(tmp_path / "pipe.txt")
-    with Parser(Limits(seconds=0.5)) as quick:
+    with DocumentParser(Limits(timeout_s=0.5)) as quick:
         with pytest.raises(DocumentError, match="took longer than 0 s and was ended"):
             list(quick.read(tmp_path / "pipe.txt", "text"))
         fine = tmp_path / "fine.txt"
@@ -115,17 +112,15 @@ def test_time_and_memory_have_an_end(tmp_path: Path) -> None:
         quick.limits = LIMITS
         assert text_of(quick, fine) == "All is well."
     (tmp_path / "big.html").write_bytes(b"x" * 49_000_000)
-    with Parser(Limits(memory=160_000_000)) as small:
+    with DocumentParser(Limits(max_memory_bytes=160_000_000)) as small:
         with pytest.raises(DocumentError, match="memory"):
             list(small.read(tmp_path / "big.html", "html"))
         assert text_of(small, fine) == "All is well."
 
 
-def test_the_child_takes_no_code_from_the_folder_it_starts_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_child_takes_no_code_from_the_folder_it_starts_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('taken over')", encoding="utf-8")
     (tmp_path / "a.txt").write_text("All is well.", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    with Parser(LIMITS) as parser:
+    with DocumentParser(LIMITS) as parser:
         assert text_of(parser, Path("a.txt")) == "All is well."

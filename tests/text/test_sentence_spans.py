@@ -8,16 +8,16 @@ import pytest
 import text_files
 import torch
 
-from mnemic.data.text_tasks.encode_windows import labelled_set
-from mnemic.data.text_tasks.examples import Labelled
+from mnemic.data.text_tasks.encode_windows import encode_labeled
+from mnemic.data.text_tasks.examples import LabeledExample
 from mnemic.data.text_tasks.retrieval import ArticleFiles
 from mnemic.predict import windows as read
-from mnemic.predict.windows import key_vectors, vectors, vectors_and_keys
-from mnemic.recipe import load
-from mnemic.text import Room
-from mnemic.text.sentence_spans import LEAST, key_lengths
-from mnemic.text.windows import window_alone
-from mnemic.train.initialize import new_network
+from mnemic.predict.windows import compute_sentence_vectors, compute_text_and_sentence_vectors, compute_text_vectors
+from mnemic.recipe import load_recipe
+from mnemic.text import WindowOptions
+from mnemic.text.sentence_spans import MIN_TOKENS, count_sentence_tokens
+from mnemic.text.windows import make_text_windows
+from mnemic.train.initialize import build_network
 
 TOKEN = re.compile("[\u4e00-\u9fff]|\\w+|[^\\w\\s]")
 
@@ -25,7 +25,7 @@ TOKEN = re.compile("[\u4e00-\u9fff]|\\w+|[^\\w\\s]")
 def cut(text: str) -> list[str]:
     """A text's keys as strings."""
     offsets = [found.span() for found in TOKEN.finditer(text)]
-    edges = [0, *accumulate(key_lengths(text, offsets))]
+    edges = [0, *accumulate(count_sentence_tokens(text, offsets))]
     assert edges[-1] == len(offsets)
     return [text[offsets[a][0] : offsets[b - 1][1]] for a, b in pairwise(edges) if b > a]
 
@@ -35,16 +35,9 @@ def cut(text: str) -> list[str]:
     [
         (
             "It was late in the year. Nobody knew it but him! “Why is it so?” she asked again.",
-            [
-                "It was late in the year.",
-                "Nobody knew it but him!",
-                "“Why is it so?” she asked again.",
-            ],
+            ["It was late in the year.", "Nobody knew it but him!", "“Why is it so?” she asked again."],
         ),
-        (
-            "He met Mr. Smith of St. Ives in the rain.",
-            ["He met Mr. Smith of St.", "Ives in the rain."],
-        ),
+        ("He met Mr. Smith of St. Ives in the rain.", ["He met Mr. Smith of St.", "Ives in the rain."]),
         ("The cost was 3.14 in all. but it went on and on", None),
         (
             "one line of five words\nand then another line of it\nend",
@@ -62,53 +55,49 @@ def test_a_key_is_about_a_sentence(text: str, keys: list[str] | None) -> None:
 def test_no_key_is_short_but_that_of_a_short_text() -> None:
     text = "A. B. C. D. E. F. G. H. " * 10
     offsets = [found.span() for found in TOKEN.finditer(text)]
-    lengths = key_lengths(text, offsets)
+    lengths = count_sentence_tokens(text, offsets)
     assert len(lengths) > 5
-    assert min(lengths) >= LEAST
-    assert key_lengths("", []) == [0]
+    assert min(lengths) >= MIN_TOKENS
+    assert count_sentence_tokens("", []) == [0]
 
 
-def test_vectors_of_keys_are_means_of_their_own_tokens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_of_keys_are_means_of_their_own_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each text read alone; what several windows of a text share counts twice."""
-    monkeypatch.setattr(read, "AT_ONCE", 1)  # the windows of a text are read at different times
+    monkeypatch.setattr(read, "TOKENS_PER_BATCH", 1)  # the windows of a text are read at different times
     text_files.reading(tmp_path, 40, lines=3)
     words = {"kind": "wordpiece", "vocab": 400}
-    own = ArticleFiles(folder=str(tmp_path), tokenizer=words, length=24, overlap=6).data()
+    own = ArticleFiles(folder=str(tmp_path), tokenizer=words, length=24, overlap=6).load()
     sets = ("model.width=32", "model.encode.stack.depth=2")
     heads = 'model.encode.stack.attention={kind="full", heads=4}'
-    net = new_network(load("reader", [heads, *sets])["model"], own.sizes, 0).eval()
-    texts = list(dict.fromkeys(one.text for article in own.files.told("test") for one in article))
+    net = build_network(load_recipe("reader", [heads, *sets])["model"], own.sizes, 0).eval()
+    texts = list(dict.fromkeys(one.text for article in own.files.read_split("test") for one in article))
     texts += ["", "word"]
-    room = Room(24, 6)
-    whole = labelled_set([Labelled(t, None, "") for t in texts], own.words, room, labels=())
-    found = key_vectors(net, whole)
+    room = WindowOptions(24, 6)
+    whole = encode_labeled([LabeledExample(t, None, "") for t in texts], own.tokenizer, room, labels=())
+    found = compute_sentence_vectors(net, whole)
     several = 0
     for text, keys in zip(texts, found, strict=True):
-        windowed = window_alone(own.words, text, room)
+        windowed = make_text_windows(own.tokenizer, text, room)
         several += len(windowed.windows) > 1
-        lengths = key_lengths(text, own.words.encode(text, special=False).offsets)
+        lengths = count_sentence_tokens(text, own.tokenizer.encode(text, special=False).offsets)
         sums = torch.zeros(len(lengths), 32)
         number = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
         for window in windowed.windows:
             with torch.no_grad():
                 ids = torch.tensor([window.ids])
-                states = net.encode(
-                    ids, torch.ones_like(ids).bool(), segments=torch.zeros_like(ids)
-                )
-            held = states[0, window.place : window.place + window.held.end - window.held.start]
-            sums.index_add_(0, number[window.held.start : window.held.end], held)
+                states = net.encode(ids, torch.ones_like(ids).bool(), segments=torch.zeros_like(ids))
+            held = states[0, window.text_start : window.text_start + window.token_range.end - window.token_range.start]
+            sums.index_add_(0, number[window.token_range.start : window.token_range.end], held)
         wanted = torch.nn.functional.normalize(sums, dim=1)
         torch.testing.assert_close(keys, wanted, atol=1e-5, rtol=0)
     assert several > 5
     assert max(map(len, found)) > 1
-    one = labelled_set([Labelled("word", None, "")], own.words, room, labels=())
-    torch.testing.assert_close(key_vectors(net, one)[0], vectors(net, one))
+    one = encode_labeled([LabeledExample("word", None, "")], own.tokenizer, room, labels=())
+    torch.testing.assert_close(compute_sentence_vectors(net, one)[0], compute_text_vectors(net, one))
     calls: list[int] = []
     net.register_forward_hook(lambda *_: calls.append(1))
-    together = vectors_and_keys(net, whole)
+    together = compute_text_and_sentence_vectors(net, whole)
     once = len(calls)
-    torch.testing.assert_close(together[0], vectors(net, whole), atol=1e-5, rtol=0)
+    torch.testing.assert_close(together[0], compute_text_vectors(net, whole), atol=1e-5, rtol=0)
     assert len(calls) == 2 * once  # one reading gives both
     assert all(map(torch.equal, together[1], found))

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mnemic.text import Span, sentences, share_of_han, trim
-from mnemic.text.rules import ends_of
+from mnemic.text import Span, han_fraction, split_sentences, trim_span
+from mnemic.text.rules import find_sentence_ends
 
 MARKS = " \n\t.!?。！？…\"'“”‘’「」『』()（）[]:;,-1aA我"
 
 
 def cut(text: str, language: str | None = None) -> list[str]:
     """The sentences as a reader would copy them out."""
-    spans = [trim(text, span) for span in sentences(text, language)]
+    spans = [trim_span(text, span) for span in split_sentences(text, language)]
     return [text[span.start : span.end] for span in spans]
 
 
@@ -50,12 +50,10 @@ def test_chinese(expected: list[str]) -> None:
 def test_the_language_is_told_by_its_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     # Both languages are split alike by sentencex 1.0, so only the question put to it can be seen.
     asked: list[str] = []
-    monkeypatch.setattr(
-        "sentencex.get_sentence_boundaries", lambda language, _: asked.append(language) or []
-    )
+    monkeypatch.setattr("sentencex.get_sentence_boundaries", lambda language, _: asked.append(language) or [])
     for text in ("我在北京 on 3 May", "I met 小明 in Peking", "3.14", ""):
-        sentences(text)
-    sentences("我在北京", "de")
+        split_sentences(text)
+    split_sentences("我在北京", "de")
     assert asked == ["zh", "en", "en", "en", "de"]
 
 
@@ -66,8 +64,8 @@ def test_a_language_has_its_own_rules() -> None:
 
 
 def test_the_share_of_chinese_characters() -> None:
-    assert share_of_han("我在 abcd 12!") == pytest.approx(0.25)
-    assert share_of_han("！。 ?") == share_of_han("") == 0.0
+    assert han_fraction("我在 abcd 12!") == pytest.approx(0.25)
+    assert han_fraction("！。 ?") == han_fraction("") == 0.0
 
 
 @pytest.mark.parametrize(
@@ -83,7 +81,7 @@ def test_the_share_of_chinese_characters() -> None:
     ],
 )
 def test_white_space_belongs_to_the_sentence_before_it(text: str, expected: list[str]) -> None:
-    assert [text[span.start : span.end] for span in sentences(text)] == expected
+    assert [text[span.start : span.end] for span in split_sentences(text)] == expected
 
 
 def test_a_quotation_ends_with_its_line_if_a_sentence_does() -> None:
@@ -93,13 +91,7 @@ def test_a_quotation_ends_with_its_line_if_a_sentence_does() -> None:
 
 def test_quotes_that_belong_to_no_pair_stay_where_they_open_or_close() -> None:
     text = 'He said "it began.\nThe "end" came later. It rained.\n"Yes." They left.'
-    assert cut(text) == [
-        'He said "it began.',
-        'The "end" came later.',
-        "It rained.",
-        '"Yes."',
-        "They left.",
-    ]
+    assert cut(text) == ['He said "it began.', 'The "end" came later.', "It rained.", '"Yes."', "They left."]
     several = ['She said: "I know.', "It rained.", '"So what?"', 'Then "no" again.']
     assert cut(" ".join(several)) == several
     assert cut('He left."Yes," she said.') == ["He left.", '"Yes," she said.']
@@ -114,11 +106,11 @@ def test_a_quotation_swallows_no_page() -> None:
 
 def test_trim() -> None:
     text = "  a b\n "
-    assert trim(text, Span(0, 7)) == Span(2, 5)
-    assert trim(text, Span(2, 4)) == Span(2, 3)
-    assert trim(text, Span(0, 2)) == Span(0, 0)
-    assert trim(text, Span(5, 7)) == Span(5, 5)
-    assert trim("", Span(0, 0)) == Span(0, 0)
+    assert trim_span(text, Span(0, 7)) == Span(2, 5)
+    assert trim_span(text, Span(2, 4)) == Span(2, 3)
+    assert trim_span(text, Span(0, 2)) == Span(0, 0)
+    assert trim_span(text, Span(5, 7)) == Span(5, 5)
+    assert trim_span("", Span(0, 0)) == Span(0, 0)
 
 
 @settings(max_examples=600, deadline=None, derandomize=True)
@@ -132,7 +124,7 @@ def test_trim() -> None:
 @example(text='" a.\n" b.\n"' * 80, language=None)
 @example(text="「『。』1。」" * 200, language=None)
 def test_sentences_tile_any_text(text: str, language: str | None) -> None:
-    spans = sentences(text, language)
+    spans = split_sentences(text, language)
     assert "".join(text[span.start : span.end] for span in spans) == text
     assert [span.start for span in spans] == [0, *(span.end for span in spans)][: len(spans)]
     assert all(span.start < span.end for span in spans)
@@ -143,7 +135,7 @@ def test_sentences_tile_any_text(text: str, language: str | None) -> None:
 def test_plain_rules_need_no_other_package() -> None:
     text = 'He left. "Why?" she said! Of 3.5 apples\n\n a heading \n \nNew.\n'
     text += "小王走了。他说：“好！”然后"
-    ends = [0, *ends_of(text), len(text)]
+    ends = [0, *find_sentence_ends(text), len(text)]
     assert [text[start:end].strip() for start, end in pairwise(ends)] == [
         "He left.", '"Why?"', "she said!", "Of 3.5 apples", "a heading", "New.", "小王走了。",
         "他说：“好！”", "然后",
@@ -154,7 +146,7 @@ def test_plain_rules_know_titles_and_initials() -> None:
     """A full stop behind them ends nothing; behind a word that only ends like them it does."""
     text = "It was Mrs. Bute’s avarice. Mr. W. E. B. Du Bois saw St. Paul’s vs. York, e.g. then. "
     text += "So did I. He is a test. Is it Dr.? So."
-    ends = [0, *ends_of(text), len(text)]
+    ends = [0, *find_sentence_ends(text), len(text)]
     assert [text[start:end].strip() for start, end in pairwise(ends) if start < end] == [
         "It was Mrs. Bute’s avarice.",
         "Mr. W. E. B. Du Bois saw St. Paul’s vs. York, e.g. then.",

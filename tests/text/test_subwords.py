@@ -7,17 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import (
-    AddedToken,
-    BertWordPieceTokenizer,
-    Tokenizer,
-    decoders,
-    models,
-    pre_tokenizers,
-)
+from tokenizers import AddedToken, BertWordPieceTokenizer, Tokenizer, decoders, models, pre_tokenizers
 from tokenizers.processors import RobertaProcessing
 
-from mnemic.text import TRAINERS, Subwords, load
+from mnemic.text import TRAINERS, SubwordTokenizer, load_tokenizer
 
 CORPUS = [
     "The quick brown fox jumps over the lazy dog, doesn't it?",
@@ -29,16 +22,16 @@ SPELLED = [kind for kind in TRAINERS if kind != "byte-bpe"]  # kinds whose lette
 
 
 @cache
-def learned(kind: str) -> Subwords:
+def learned(kind: str) -> SubwordTokenizer:
     return TRAINERS[kind](CORPUS)
 
 
-def quotes(tokenizer: Subwords, text: str) -> list[str]:
+def quotes(tokenizer: SubwordTokenizer, text: str) -> list[str]:
     offsets = tokenizer.encode(text, special=False).offsets
     return [text[start:end] for start, end in offsets]
 
 
-def there_and_back(tokenizer: Subwords, text: str) -> str:
+def there_and_back(tokenizer: SubwordTokenizer, text: str) -> str:
     return tokenizer.decode(tokenizer.encode(text).ids)
 
 
@@ -47,7 +40,7 @@ def test_special_tokens_come_first(kind: str) -> None:
     tokenizer = learned(kind)
     assert tokenizer.pieces[:5] == SPECIALS
     assert (tokenizer.cls, tokenizer.sep, tokenizer.mask) == (2, 3, 4)
-    assert tokenizer.specials == {0, 2, 3, 4}
+    assert tokenizer.special_ids == {0, 2, 3, 4}
     assert [tokenizer.id_of(piece) for piece in tokenizer.pieces] == list(range(len(tokenizer)))
 
 
@@ -210,10 +203,10 @@ def roberta(*, trim_offsets: bool = True) -> Tokenizer:
     return tokenizer
 
 
-def load_written(tokenizer: Tokenizer, folder: Path) -> Subwords:
+def load_written(tokenizer: Tokenizer, folder: Path) -> SubwordTokenizer:
     tokenizer.save(str(folder / "tokenizer.json"))
-    loaded = load(folder)
-    assert isinstance(loaded, Subwords)
+    loaded = load_tokenizer(folder)
+    assert isinstance(loaded, SubwordTokenizer)
     return loaded
 
 
@@ -223,12 +216,9 @@ def test_a_roberta_file_is_read(tmp_path: Path, trim_offsets: bool) -> None:
     assert tokenizer.kind == "byte-bpe"
     roles = [getattr(tokenizer, role) for role in ("cls", "pad", "sep", "unknown", "mask")]
     assert roles == [0, 1, 2, 3, 4]
-    assert tokenizer.specials == {0, 1, 2, 4}
+    assert tokenizer.special_ids == {0, 1, 2, 4}
     encoded = tokenizer.encode("a  dog", "og</s>")
-    assert encoded.tokens == [
-        *("<s>", "a", "Ġ", "Ġd", "og", "</s>"),
-        *("</s>", "og", "<", "/", "s", ">", "</s>"),
-    ]
+    assert encoded.tokens == [*("<s>", "a", "Ġ", "Ġd", "og", "</s>"), *("</s>", "og", "<", "/", "s", ">", "</s>")]
     assert encoded.offsets[:7] == [(0, 0), (0, 1), (1, 2), (3, 4), (4, 6), (6, 6), (6, 6)]
     assert encoded.offsets[7:] == [(0, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 6)]
     assert encoded.segments == [0] * 7 + [1] * 6
@@ -238,7 +228,7 @@ def test_a_roberta_file_is_read(tmp_path: Path, trim_offsets: bool) -> None:
 def test_nothing_is_cut_or_padded(tmp_path: Path) -> None:
     given = roberta()
     assert len(given.encode("dog" * 100).ids) == 16
-    for tokenizer in (Subwords(given), load_written(given, tmp_path)):
+    for tokenizer in (SubwordTokenizer(given), load_written(given, tmp_path)):
         assert len(tokenizer.encode("dog" * 100).ids) == 202
         assert len(tokenizer.encode("").ids) == 2
         tokenizer.save(tmp_path)
@@ -284,5 +274,5 @@ def test_a_file_that_is_no_tokenizer_is_refused_by_name(tmp_path: Path) -> None:
     ]:
         file.write_text(content, encoding="utf-8")
         with pytest.raises(ValueError, match=complaint) as raised:
-            load(file)
+            load_tokenizer(file)
         assert str(file) in str(raised.value)

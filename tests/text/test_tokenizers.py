@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic.text import TOKENIZERS, Tokenizer, load
+from mnemic.text import TOKENIZERS, Tokenizer, load_tokenizer
 
 CORPUS = [
     "Mary moved to the bathroom. Where is the milk? She doesn't know!",
@@ -49,8 +49,8 @@ def test_it_knows_its_kind_and_its_first_ids(kind: str) -> None:
     tokenizer = learned(kind)
     assert tokenizer.kind == kind
     assert (tokenizer.pad, tokenizer.unknown) == (0, 1)
-    assert tokenizer.pad in tokenizer.specials
-    assert tokenizer.unknown not in tokenizer.specials
+    assert tokenizer.pad in tokenizer.special_ids
+    assert tokenizer.unknown not in tokenizer.special_ids
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -84,11 +84,11 @@ def test_a_special_token_is_an_empty_span_where_it_stands(kind: str) -> None:
     text, pair = " milk ", "the dogs!"
     encoded = tokenizer.encode(text, pair)
     for place, number in enumerate(encoded.ids):
-        if number in tokenizer.specials:
+        if number in tokenizer.special_ids:
             length = len([text, pair][encoded.segments[place]])
             where = 0 if place == 0 else length
             assert encoded.offsets[place] == (where, where)
-    assert not tokenizer.specials & set(tokenizer.encode(text, pair, special=False).ids)
+    assert not tokenizer.special_ids & set(tokenizer.encode(text, pair, special=False).ids)
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
@@ -109,7 +109,7 @@ def test_the_four_lists_are_equally_long(kind: str, special: bool) -> None:
     for text, pair in [("", None), ("", ""), (" ", "\n"), ("the milk", ""), ("", "the milk")]:
         encoded = tokenizer.encode(text, pair, special=special)
         assert len({len(values) for values in encoded}) == 1
-        words = [number for number in encoded.ids if number not in tokenizer.specials]
+        words = [number for number in encoded.ids if number not in tokenizer.special_ids]
         assert tokenizer.decode(words).split() == f"{text} {pair or ''}".split()
 
 
@@ -128,9 +128,7 @@ def test_what_was_never_seen_is_unknown_and_says_so(kind: str) -> None:
     text = "the Ω milk"
     encoded = tokenizer.encode(text, special=False)
     assert [
-        text[start:end]
-        for number, (start, end) in zip(encoded.ids, encoded.offsets)
-        if number == tokenizer.unknown
+        text[start:end] for number, (start, end) in zip(encoded.ids, encoded.offsets) if number == tokenizer.unknown
     ] == ["Ω"]
     name = encoded.tokens[encoded.ids.index(tokenizer.unknown)]
     assert name in tokenizer.decode(encoded.ids)
@@ -140,7 +138,7 @@ def test_what_was_never_seen_is_unknown_and_says_so(kind: str) -> None:
 def test_no_text_can_spell_a_special_token(kind: str) -> None:
     tokenizer = learned(kind)
     text = "[PAD] [CLS] [SEP]x[MASK] <pad> <unk> <s> </s>"
-    assert not tokenizer.specials & set(tokenizer.encode(text, special=False).ids)
+    assert not tokenizer.special_ids & set(tokenizer.encode(text, special=False).ids)
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
@@ -169,13 +167,13 @@ def test_saved_and_loaded_it_is_the_same(kind: str, tmp_path: Path) -> None:
     tokenizer.save(folder)
     assert [file.name for file in folder.iterdir()] == ["tokenizer.json"]
     for path in (folder, folder / "tokenizer.json"):
-        loaded = load(path)
+        loaded = load_tokenizer(path)
         assert loaded == tokenizer
         assert hash(loaded) == hash(tokenizer)
         assert (loaded.kind, len(loaded)) == (kind, len(tokenizer))
         for text in TEXTS:
             assert loaded.encode(text, "milk") == tokenizer.encode(text, "milk")
-    assert load(folder) != TOKENIZERS[kind]([*CORPUS, "another vocabulary altogether"])
+    assert load_tokenizer(folder) != TOKENIZERS[kind]([*CORPUS, "another vocabulary altogether"])
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
@@ -194,8 +192,6 @@ def test_any_text_has_ordered_offsets_within_it(kind: str, text: str) -> None:
 
 
 def test_a_machine_that_only_trains_can_import_it() -> None:
-    check = (
-        "import sys, mnemic.text; print(sorted({'torch', 'sentencex', 'numpy'} & set(sys.modules)))"
-    )
+    check = "import sys, mnemic.text; print(sorted({'torch', 'sentencex', 'numpy'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

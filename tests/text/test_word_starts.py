@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic.data.corpora import tokenise
-from mnemic.text import TRAINERS, Span, Subwords, sentences
-from mnemic.text.tokenizers.word_starts import chinese_words, word_starts
+from mnemic.data.corpora import tokenize_document
+from mnemic.text import TRAINERS, Span, SubwordTokenizer, split_sentences
+from mnemic.text.tokenizers.word_starts import find_chinese_words, find_word_starts
 
 CORPUS = [
     "The quick brown foxes jumped over 12 lazy dogs, didn't they? Jumping and running!",
@@ -22,7 +22,7 @@ WORDS += ["北", "京", "fährt", "😀"]
 
 
 @cache
-def learned(kind: str) -> Subwords:
+def learned(kind: str) -> SubwordTokenizer:
     return TRAINERS[kind](CORPUS, **({} if kind == "byte-bpe" else {"vocab": 150}))
 
 
@@ -30,7 +30,7 @@ def words_of(kind: str, text: str, words: list[Span] | None = None) -> list[str]
     """The text of each word, put together from its tokens."""
     offsets = learned(kind).encode(text, special=False).offsets
     found: list[list[int]] = []
-    for (start, end), begins in zip(offsets, word_starts(text, offsets, words or [])):
+    for (start, end), begins in zip(offsets, find_word_starts(text, offsets, words or [])):
         if begins:
             found.append([start, end])
         found[-1][1] = max(found[-1][1], end)
@@ -51,27 +51,27 @@ def test_words_are_what_a_reader_takes_for_words(kind: str) -> None:
 @given(text=st.text(st.sampled_from("abcxyz 0,.'-北京我e\u0301ï😀\n"), max_size=30))
 @settings(max_examples=50, deadline=None)
 def test_the_first_token_begins_a_word_and_none_is_lost(kind: str, text: str) -> None:
-    tokens = tokenise(text, learned(kind))
-    assert len(tokens.ids) == len(tokens.starts)
+    tokens = tokenize_document(text, learned(kind))
+    assert len(tokens.ids) == len(tokens.word_starts)
     assert tokens.ids.tolist() == learned(kind).encode(text, special=False).ids
-    assert tokens.starts[:1].all()
-    assert tokens.ends == sorted(set(tokens.ends))
-    assert tokens.ends[-1:] == [len(tokens.ids)][: len(tokens.ends)]
-    assert bool(tokens.ends) == bool(len(tokens.ids))
+    assert tokens.word_starts[:1].all()
+    assert tokens.sentence_ends == sorted(set(tokens.sentence_ends))
+    assert tokens.sentence_ends[-1:] == [len(tokens.ids)][: len(tokens.sentence_ends)]
+    assert bool(tokens.sentence_ends) == bool(len(tokens.ids))
 
 
 def test_a_marker_that_quotes_nothing_belongs_to_its_word() -> None:
-    assert word_starts("北京", [(0, 0), (0, 1), (1, 2)]) == [True, False, True]
-    assert word_starts("ab cd", [(0, 1), (1, 2), (3, 3), (3, 5)]) == [True, False, True, False]
+    assert find_word_starts("北京", [(0, 0), (0, 1), (1, 2)]) == [True, False, True]
+    assert find_word_starts("ab cd", [(0, 1), (1, 2), (3, 3), (3, 5)]) == [True, False, True, False]
 
 
 def test_sentences_end_where_the_text_says() -> None:
     text = "The dogs jumped. Did they? 我爱北京。你在哪里？"
     tokenizer = learned("wordpiece")
-    tokens = tokenise(text, tokenizer)
-    spans = sentences(text)
-    assert len(tokens.ends) == len(spans) == 4
-    for start, end, span in zip([0, *tokens.ends], tokens.ends, spans):
+    tokens = tokenize_document(text, tokenizer)
+    spans = split_sentences(text)
+    assert len(tokens.sentence_ends) == len(spans) == 4
+    for start, end, span in zip([0, *tokens.sentence_ends], tokens.sentence_ends, spans):
         own = tokenizer.encode(text[slice(*span)], special=False).ids
         assert tokens.ids[start:end].tolist() == own
 
@@ -79,13 +79,13 @@ def test_sentences_end_where_the_text_says() -> None:
 def test_chinese_words_are_those_of_rjieba() -> None:
     pytest.importorskip("rjieba")
     text = "😀 我爱北京天安门, and T恤!"
-    words = chinese_words(text)
+    words = find_chinese_words(text)
     assert [text[slice(*word)] for word in words] == ["北京", "天安门", "T恤"]
     found = words_of("wordpiece", text, words)
     assert found == ["😀", "我", "爱", "北京", "天安门", ",", "and", "T恤", "!"]
-    tokens = tokenise(text, learned("wordpiece"), chinese_words)
-    assert tokens.starts.sum() == len(found)
-    assert chinese_words("only English 123") == []
+    tokens = tokenize_document(text, learned("wordpiece"), find_chinese_words)
+    assert tokens.word_starts.sum() == len(found)
+    assert find_chinese_words("only English 123") == []
 
 
 def test_without_rjieba_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,4 +98,4 @@ def test_without_rjieba_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(ValueError, match=r"pip install 'mnemic\[chinese\]'"):
-        chinese_words("北京")
+        find_chinese_words("北京")

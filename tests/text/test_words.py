@@ -7,22 +7,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic.text import Words, load
-from mnemic.text.tokenizers.words import fold
+from mnemic.text import WordTokenizer, load_tokenizer
+from mnemic.text.tokenizers.words import normalize_word
 
 
-def quotes(words: Words, text: str) -> list[str]:
+def quotes(words: WordTokenizer, text: str) -> list[str]:
     return [text[start:end] for start, end in words.encode(text).offsets]
 
 
 def test_words_are_sorted_after_padding_and_unknown() -> None:
-    words = Words.of(["The milk is there.", "Where is the MILK?"], ["s,e", "no"])
-    assert words.words == ("<pad>", "<unk>", "is", "milk", "no", "s,e", "the", "there", "where")
-    assert words == Words.of(["Where is the MILK?", "The milk is there."], ["no", "s,e"])
+    words = WordTokenizer.from_texts(["The milk is there.", "Where is the MILK?"], ["s,e", "no"])
+    assert words.vocabulary == ("<pad>", "<unk>", "is", "milk", "no", "s,e", "the", "there", "where")
+    assert words == WordTokenizer.from_texts(["Where is the MILK?", "The milk is there."], ["no", "s,e"])
 
 
 def test_a_question_becomes_ids_with_offsets() -> None:
-    words = Words.of(["where is the milk"])
+    words = WordTokenizer.from_texts(["where is the milk"])
     encoded = words.encode("Where is the cow?")
     assert encoded.ids == [words.id_of("where"), words.id_of("is"), words.id_of("the"), 1]
     assert encoded.tokens == ["where", "is", "the", "<unk>"]
@@ -49,27 +49,27 @@ def test_a_question_becomes_ids_with_offsets() -> None:
     ],
 )
 def test_what_a_word_is(text: str, expected: list[str]) -> None:
-    assert quotes(Words.of([text]), text) == expected
-    assert 1 not in Words.of([text]).encode(text).ids
+    assert quotes(WordTokenizer.from_texts([text]), text) == expected
+    assert 1 not in WordTokenizer.from_texts([text]).encode(text).ids
 
 
 def test_lower_casing_that_changes_the_length_keeps_the_offsets() -> None:
-    words = Words.of(["İstanbul IŞIK milk"])
-    assert max(map(len, words.words)) == len("İstanbul") + 1
+    words = WordTokenizer.from_texts(["İstanbul IŞIK milk"])
+    assert max(map(len, words.vocabulary)) == len("İstanbul") + 1
     assert quotes(words, "İİ İstanbul, milk") == ["İİ", "İstanbul", "milk"]
-    assert words.unknown_words("İİ İstanbul, milk") == ["i̇i̇"]
+    assert words.find_unknown_words("İİ İstanbul, milk") == ["i̇i̇"]
 
 
 def test_spellings_of_one_word_share_an_id() -> None:
-    words = Words.of(["café don't"])
+    words = WordTokenizer.from_texts(["café don't"])
     assert words.encode("CAFÉ cafe\u0301 Cafe\u0301 don’t DON'T").ids == [2, 2, 2, 3, 3]
     assert "Café" in words
-    assert Words.of(["Straße"]).words[2:] == ("straße",)
+    assert WordTokenizer.from_texts(["Straße"]).vocabulary[2:] == ("straße",)
     assert words.id_of("DON’T") == 3
 
 
 def test_items_are_never_split() -> None:
-    words = Words.of(
+    words = WordTokenizer.from_texts(
         ["the milk and the football"], ["milk,football", "s,e", "C++", "<go>", "北京", "new york"]
     )
     for item in ("milk,football", "s,e", "c++", "<go>", "北京", "new york"):
@@ -83,17 +83,15 @@ def test_items_are_never_split() -> None:
 
 
 def test_an_item_is_found_only_where_it_stands_whole() -> None:
-    words = Words.of([], ["s,e", "s,e,e", "<go>", "new york"])
-    assert quotes(words, "news,e ss,e s,ee s,e,e s,e") == [
-        *("news", "e", "ss", "e", "s", "ee", "s,e,e", "s,e"),
-    ]
+    words = WordTokenizer.from_texts([], ["s,e", "s,e,e", "<go>", "new york"])
+    assert quotes(words, "news,e ss,e s,ee s,e,e s,e") == [*("news", "e", "ss", "e", "s", "ee", "s,e,e", "s,e")]
     assert quotes(words, "go <go> new  york new york") == ["go", "<go>", "new", "york", "new york"]
     assert quotes(words, "s") == ["s"]
 
 
 def test_the_larger_item_is_found_first() -> None:
     titles = ["that cat", "that cat!", "that cat and that dog", "$"]
-    words = Words.of([], titles)
+    words = WordTokenizer.from_texts([], titles)
     for title in titles[:3]:
         assert words.encode(f"{title}?").tokens == [title]
     assert words.encode("that cat and that").tokens == ["that cat", "<unk>", "<unk>"]
@@ -102,44 +100,41 @@ def test_the_larger_item_is_found_first() -> None:
 
 
 def test_an_item_reaches_back_into_no_other_item() -> None:
-    words = Words.of([], ["a-", "-b"])
+    words = WordTokenizer.from_texts([], ["a-", "-b"])
     assert quotes(words, "a-b a- -b") == ["a-", "b", "a-", "-b"]
 
 
 def test_an_item_is_one_word_of_the_texts_too() -> None:
-    assert Words.of(["take s,e now"], ["s,e"]).words[2:] == ("now", "s,e", "take")
+    assert WordTokenizer.from_texts(["take s,e now"], ["s,e"]).vocabulary[2:] == ("now", "s,e", "take")
 
 
 def test_padding_is_no_word() -> None:
-    words = Words.of(["pad <pad>"])
+    words = WordTokenizer.from_texts(["pad <pad>"])
     assert words.encode("<pad> pad").ids == [2, 2]
     assert (words.id_of("<pad>"), words.id_of("<unk>")) == (0, 1)
     with pytest.raises(ValueError, match="'<pad>' is among the words twice"):
-        Words.of([], ["<pad>"])
+        WordTokenizer.from_texts([], ["<pad>"])
 
 
 def test_unknown_words_come_once_and_in_order() -> None:
-    words = Words.of(["where is the"])
-    assert words.unknown_words("Where is the Football, the Apple, the football?") == [
-        "football",
-        "apple",
-    ]
+    words = WordTokenizer.from_texts(["where is the"])
+    assert words.find_unknown_words("Where is the Football, the Apple, the football?") == ["football", "apple"]
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(text=st.text(), items=st.lists(st.text(min_size=1).filter(str.strip), max_size=3))
 def test_a_vocabulary_knows_the_texts_it_comes_from(text: str, items: list[str]) -> None:
-    words = Words.of([text], items)
+    words = WordTokenizer.from_texts([text], items)
     encoded = words.encode(text)
-    assert words.unknown_words(text) == []
+    assert words.find_unknown_words(text) == []
     for token, (start, end) in zip(encoded.tokens, encoded.offsets):
-        assert fold(text[start:end]) == token
+        assert normalize_word(text[start:end]) == token
     ends = [end for _, end in encoded.offsets]
     assert all(start >= end for end, (start, _) in zip(ends, encoded.offsets[1:]))
 
 
 def test_the_file_is_plain_json(tmp_path: Path) -> None:
-    Words.of(["我 milk"]).save(tmp_path)
+    WordTokenizer.from_texts(["我 milk"]).save(tmp_path)
     text = (tmp_path / "tokenizer.json").read_text(encoding="utf-8")
     assert "我" in text
     assert json.loads(text) == {"kind": "words", "words": ["<pad>", "<unk>", "milk", "我"]}
@@ -168,10 +163,10 @@ def test_a_tampered_file_is_refused_by_name(tmp_path: Path, content: bytes, comp
     file = tmp_path / "tokenizer.json"
     file.write_bytes(content)
     with pytest.raises(ValueError, match=complaint) as raised:
-        load(tmp_path)
+        load_tokenizer(tmp_path)
     assert str(file) in str(raised.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"tokenizer\.json"):
-        load(tmp_path)
+        load_tokenizer(tmp_path)

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.recipe import build
-from mnemic.train.optim.clipping import CLIPS, SQUARINGS, ClipSpectral, spectral_norms
+from mnemic.train.optim.clipping import CLIPS, SQUARINGS, ClipSpectral, compute_spectral_norms
 
 
 def orthogonal(size: int) -> Tensor:
@@ -31,21 +31,21 @@ def test_spectral_norm_is_the_largest_singular_value(name: str) -> None:
     """Against an SVD: never below it (but for rounding), and less than a percent above it."""
     matrix = MATRICES[name]
     exact = torch.linalg.svdvals(matrix.double())[0].item()
-    found = spectral_norms([matrix])[0].item()
+    found = compute_spectral_norms([matrix])[0].item()
     assert exact * (1 - 1e-5) <= found <= exact * 1.01
 
 
 @pytest.mark.parametrize("size", [100, 300, 768])
 def test_spectral_norm_of_a_large_matrix_of_full_rank(size: int) -> None:
     """The worst case: all singular values alike, so that each squaring shrinks them all."""
-    found = spectral_norms([3 * orthogonal(size)])[0].item()
+    found = compute_spectral_norms([3 * orthogonal(size)])[0].item()
     assert 3 * (1 - 1e-4) <= found <= 3 * size ** (1 / 2 ** (SQUARINGS + 1)) * (1 + 1e-4)
 
 
 def test_spectral_norm_of_many_matrices_and_of_zeros() -> None:
     matrices = torch.randn(3, 4, 9, 6)
     matrices[1, 2] = 0
-    (found,) = spectral_norms([matrices])
+    (found,) = compute_spectral_norms([matrices])
     exact = torch.linalg.matrix_norm(matrices, ord=2)
     assert found.shape == (3, 4)
     assert (found >= exact * (1 - 1e-5)).all()

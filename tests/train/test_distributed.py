@@ -13,9 +13,9 @@ import pytest
 import torch
 from learn_runs import ADAMW, OPTIMISERS, SMALL, finish, log_of, numbers_in, weights_in, where
 
-from mnemic.checkpoint.folder import load, weights_of
+from mnemic.checkpoint.folder import load_checkpoint, weights_of
 from mnemic.cli.bare import main
-from mnemic.recipe import load as load_recipe
+from mnemic.recipe import load_recipe
 
 # Real processes --------------------------------------------------------------------------------
 
@@ -74,7 +74,7 @@ def test_a_run_killed_for_real_ends_with_the_same_bits(
     sets = [*SMALL, *OPTIMISERS[optimiser], *LONG]
     run = tmp_path / "run"
     kill_at(run, sets, phase, bare_machine)
-    assert not load(run).progress.done
+    assert not load_checkpoint(run).progress.done
     done = subprocess.run(
         [sys.executable, *command(run, sets)],
         env=bare_machine, capture_output=True, text=True, check=False,
@@ -120,7 +120,7 @@ def test_two_processes_learn_what_one_does(tmp_path: Path, bare_machine: dict[st
             assert row[name] == other[name]
         for name in ("loss", "norm"):
             assert float(row[name]) == pytest.approx(float(other[name]), rel=1e-4)
-    first, second = (weights_of(load(tmp_path / name).network) for name in ("two", "one"))
+    first, second = (weights_of(load_checkpoint(tmp_path / name).network) for name in ("two", "one"))
     for name in first:
         torch.testing.assert_close(first[name], second[name], atol=1e-4, rtol=0)
 

@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mnemic.checkpoint.folder import load as load_checkpoint
+from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.checkpoint.folder import weights_of
-from mnemic.evaluate.error_rate import mean, task_errors
-from mnemic.recipe import ConfigError, Recipe, load
-from mnemic.reproduce.train_ensemble import fit_many, new_networks
-from mnemic.train.early_stopping import Best
-from mnemic.train.phases import phases
-from mnemic.train.run import data_of, fit
+from mnemic.evaluate.error_rate import mean_error, compute_task_errors
+from mnemic.recipe import ConfigError, Recipe, load_recipe
+from mnemic.reproduce.train_ensemble import train_ensemble, create_networks
+from mnemic.train.early_stopping import BestWeights
+from mnemic.train.phases import read_phases
+from mnemic.train.run import load_data, fit
 
 # One phase of 6 epochs, 7 steps an epoch, at a rate so high that errors go up and down.
 SMALL = [
@@ -31,7 +31,7 @@ SMALL = [
 
 
 def small(*sets: str) -> Recipe:
-    recipe = load("memn2n", [*SMALL, *sets])
+    recipe = load_recipe("memn2n", [*SMALL, *sets])
     return {key: part for key, part in recipe.items() if key != "phases"}
 
 
@@ -47,34 +47,34 @@ def same(first: dict[str, Tensor], second: dict[str, Tensor]) -> bool:
 
 def test_each_run_keeps_its_own_best_and_of_equals_the_later() -> None:
     runs = nn.Linear(1, 3, bias=False)  # its rows are three runs
-    best = Best()
+    best = BestWeights()
     for step, errors in enumerate([[9.0, 2.0, 5.0], [3.0, 4.0, 5.0], [4.0, 3.0, 6.0]]):
         nn.init.constant_(runs.weight, step)
-        best.offer(runs, torch.tensor(errors))
+        best.update(runs, torch.tensor(errors))
     assert best.error is not None
     assert best.error.tolist() == [3.0, 2.0, 5.0]
-    copy = Best.restored(best.state(), torch.device("cpu"))
+    copy = BestWeights.from_state_dict(best.state_dict(), torch.device("cpu"))
     for kept in (best, copy):
         nn.init.constant_(runs.weight, 9)
-        kept.put_back(runs)
+        kept.copy_to(runs)
         assert runs.weight.flatten().tolist() == [1.0, 0.0, 1.0]
 
 
 def test_what_is_kept_does_not_change_with_the_network() -> None:
-    network, best = nn.Linear(2, 2), Best()
+    network, best = nn.Linear(2, 2), BestWeights()
     before = network.weight.detach().clone()
-    best.offer(network, torch.tensor(1.0))
+    best.update(network, torch.tensor(1.0))
     nn.init.zeros_(network.weight)
-    best.put_back(network)
+    best.copy_to(network)
     assert torch.equal(network.weight, before)
 
 
 def test_nothing_offered_changes_nothing() -> None:
     network = nn.Linear(2, 2)
     before = network.weight.detach().clone()
-    Best().put_back(network)
+    BestWeights().copy_to(network)
     assert torch.equal(network.weight, before)
-    assert Best().state() == {}
+    assert BestWeights().state_dict() == {}
 
 
 def test_a_run_ends_with_the_weights_of_its_best_epoch(tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_a_run_ends_with_the_weights_of_its_best_epoch(tmp_path: Path) -> None:
     assert best < 5, "the last epoch is the best one: this test tells nothing"
     ended = load_checkpoint(tmp_path)
     assert same(weights_of(ended.network), weights[best])
-    errors = task_errors(ended.network, data_of(recipe).validation)
-    assert mean(list(errors.values())) == looks[best]
+    errors = compute_task_errors(ended.network, load_data(recipe).validation)
+    assert mean_error(list(errors.values())) == looks[best]
     assert not any(name.startswith("best.") for name in ended.state)
 
 
@@ -105,16 +105,16 @@ def test_a_stopped_run_ends_with_the_same_bits(tmp_path: Path, stops: list[int])
 
 
 def trained(recipe: Recipe, data: Any, seeds: list[int]) -> list[dict[str, Tensor]]:
-    networks = new_networks(recipe, data, seeds)
+    networks = create_networks(recipe, data, seeds)
     pools = [torch.arange(len(data.train))] * len(seeds)
-    for _ in fit_many(recipe, data, networks, seeds=seeds, pools=pools, device=torch.device("cpu")):
+    for _ in train_ensemble(recipe, data, networks, seeds=seeds, rows_per_run=pools, device=torch.device("cpu")):
         pass
     return [weights_of(network) for network in networks]
 
 
 def test_many_runs_keep_what_each_would_keep_alone(tmp_path: Path) -> None:
     recipe = small()
-    data = data_of(recipe)
+    data = load_data(recipe)
     together = trained(recipe, data, [0, 1, 2])
     for seed in range(3):
         (alone,) = trained(recipe, data, [seed])
@@ -144,10 +144,10 @@ def test_a_phase_ends_when_looks_get_no_better(tmp_path: Path) -> None:
     going.close()
     ended = finish(patient, tmp_path / "closed")
     assert same(ended, weights_of(load_checkpoint(tmp_path / "patient").network))
-    (alone,) = trained(patient, data_of(patient), [0])
+    (alone,) = trained(patient, load_data(patient), [0])
     assert same(alone, ended)
 
 
 def test_patience_needs_the_best_to_be_kept() -> None:
     with pytest.raises(ConfigError, match=r'train\.keep = "best"'):
-        phases(small("train.keep=last", "train.patience=3"))
+        read_phases(small("train.keep=last", "train.patience=3"))

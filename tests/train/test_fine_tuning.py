@@ -9,19 +9,18 @@ from text_runs import files, run_of, tiny, trained
 from torch import nn
 
 from mnemic.checkpoint.atomic_files import CheckpointError
-from mnemic.checkpoint.folder import load
+from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
 from mnemic.encode import Pretrained, save_encoder
 from mnemic.encode.huggingface.read import load_encoder
-from mnemic.models import assemble
+from mnemic.models import build_model
 from mnemic.objectives import OBJECTIVES
-from mnemic.recipe import ConfigError, build
-from mnemic.recipe import load as load_recipe
-from mnemic.train.initialize import begun, with_start
-from mnemic.train.loop import optimiser_of
-from mnemic.train.phases import phases, train_phase
-from mnemic.train.run import data_of, fit
-from mnemic.train.sampler import Draws
+from mnemic.recipe import ConfigError, build, load_recipe
+from mnemic.train.initialize import initialize_network, start_recipe_from
+from mnemic.train.loop import build_optimizer
+from mnemic.train.phases import read_phases, train_phase
+from mnemic.train.run import load_data, fit
+from mnemic.train.sampler import BatchSampler
 from mnemic.train.sklearn import TextClassifier
 
 KINDS = ("classes", "pairs", "numbers", "spans", "tags")
@@ -34,7 +33,7 @@ def theirs(folder: Path) -> Path:
     """A small BERT with dice for weights and the words of the pairs, as a Hugging Face folder."""
     recipe = tiny("pairs", folder, "model.encode.stack.norm=post", "train.epochs=0")
     list(fit(recipe, folder / "first", device="cpu"))
-    first = load(folder / "first")
+    first = load_checkpoint(folder / "first")
     save_encoder(folder / "theirs", Pretrained(first.network.encode, first.tokenizer))
     return folder / "theirs"
 
@@ -45,20 +44,20 @@ def test_fine_tuning_takes_the_steps_that_transformers_takes(tmp_path: Path) -> 
     start = theirs(files("pairs", tmp_path))
     sets = ("train.batch=8", "train.buckets=1", "train.steps=12", "model.respond.dropout=0.0")
     plain = ("model.encode.embeddings.dropout=0.0", "model.encode.stack.dropout=0.0")
-    recipe = with_start(tiny("pairs", tmp_path, *sets), start)
+    recipe = start_recipe_from(tiny("pairs", tmp_path, *sets), start)
     recipe = load_recipe_with(recipe, *plain, "model.encode.stack.attention.dropout=0.0")
-    data, (phase,) = data_of(recipe), phases(recipe)
-    network = begun(recipe["model"], data.sizes, 0)
+    data, (phase,) = load_data(recipe), read_phases(recipe)
+    network = initialize_network(recipe["model"], data.sizes, 0)
     model = transformers.AutoModel.from_pretrained(start)
     tokenizer = transformers.AutoTokenizer.from_pretrained(start)
     head = nn.ModuleList([nn.Linear(32, 32), nn.Linear(32, 2)])
     with torch.no_grad():
         for own, our in zip(head, (network.respond.inner, network.respond.out)):
             own.load_state_dict(our.state_dict())
-    draws = Draws(pools=[torch.arange(len(data.train))], seeds=[0], batch=8)
+    draws = BatchSampler(pools=[torch.arange(len(data.train))], seeds=[0], batch_size=8)
     expected = their_losses(model, tokenizer, head, data, draws, phase.settings)
     steps = train_phase(
-        phase, network, data.train, draws, optimiser=optimiser_of(network, phase.settings)
+        phase, network, data.train, draws, optimizer=build_optimizer(network, phase.settings)
     )
     found = [float(step.loss) for step in steps]
     assert len(found) == 12
@@ -67,15 +66,15 @@ def test_fine_tuning_takes_the_steps_that_transformers_takes(tmp_path: Path) -> 
 
 
 def load_recipe_with(recipe: dict[str, Any], *sets: str) -> dict[str, Any]:
-    from mnemic.recipe import assignment, override
+    from mnemic.recipe import override, parse_assignment
 
     for text in sets:
-        recipe = override(recipe, *assignment(text))
+        recipe = override(recipe, *parse_assignment(text))
     return recipe
 
 
 def their_losses(
-    model: Any, tokenizer: Any, head: Any, data: Any, draws: Draws, settings: Any
+    model: Any, tokenizer: Any, head: Any, data: Any, draws: BatchSampler, settings: Any
 ) -> list[float]:
     """The obvious loop: AdamW without decay of biases and gains, a straight line up and down."""
     parameters = [*model.parameters(), *head.parameters()]
@@ -85,7 +84,7 @@ def their_losses(
     ]
     optimiser = torch.optim.AdamW(groups, lr=settings.rate)
     losses, total = [], settings.steps
-    for number, draw in zip(range(total), draws.from_step(0)):
+    for number, draw in zip(range(total), draws.iterate_from(0)):
         share = 1 / 2 if number == 0 else (total - number) / (total - 1)  # one step of warm-up
         for group in optimiser.param_groups:
             group["lr"] = settings.rate * share
@@ -120,18 +119,18 @@ def their_losses(
 def test_a_batch_with_room_for_its_bucket_has_the_same_loss(kind: str) -> None:
     """Padding, of whole windows too, changes nothing; and every batch of a bucket has one shape."""
     own = trained(kind)
-    texts = build(DATASETS, own.recipe["data"]).asked("train", own.tokenizer, own.labels)
+    texts = build(DATASETS, own.recipe["data"]).dataset("train", own.tokenizer, own.labels)
     objective = build(OBJECTIVES, own.recipe["objective"])
     most = int(texts.lengths.median())
     short = (texts.lengths <= most).nonzero().flatten()
     shapes = set()
     for rows in (short[:7], short[-7:], torch.arange(7)):
         bound = most if int(texts.lengths[rows].max()) <= most else None
-        batches = [texts.batch(rows), texts.batch(rows, compact=False, most=bound)]
+        batches = [texts.batch(rows), texts.batch(rows, compact=False, max_length=bound)]
         with torch.no_grad():
             small, large = (objective(own.network, batch, None) for batch in batches)
         torch.testing.assert_close(large.total, small.total, rtol=1e-4, atol=1e-4)
-        assert large.targets == small.targets
+        assert large.num_targets == small.num_targets
         if bound:
             shapes.add(batches[1].inputs.tokens.shape)
     assert len(shapes) == 1
@@ -141,11 +140,11 @@ def test_a_batch_with_room_for_its_bucket_has_the_same_loss(kind: str) -> None:
 def test_a_step_on_a_gpu_waits_for_no_number(kind: str) -> None:
     """On the meta device there are no numbers: whatever asked for one would stop."""
     own = trained(kind)
-    texts = build(DATASETS, own.recipe["data"]).asked("train", own.tokenizer, own.labels)
+    texts = build(DATASETS, own.recipe["data"]).dataset("train", own.tokenizer, own.labels)
     far = texts.to("meta")
-    vars(far)["extent"] = texts.extent  # told by the host, once
+    vars(far)["max_shape"] = texts.max_shape  # told by the host, once
     objective = build(OBJECTIVES, own.recipe["objective"])
-    network = assemble(own.recipe["model"], own.sizes).to("meta")
+    network = build_model(own.recipe["model"], own.sizes).to("meta")
     loss = objective(network, far.batch(torch.arange(5, device="meta"), compact=False), None)
     loss.total.backward()
     assert loss.total.device.type == "meta"
@@ -161,11 +160,11 @@ def test_weights_that_are_there_are_trained_with_a_smaller_rate(tmp_path: Path) 
     start = run_of("classes")
     plain = load_recipe("bert-pairs")
     assert plain["train"]["rate"] == 0.0005
-    given = load_recipe("bert-pairs", change=lambda own: with_start(own, start))
+    given = load_recipe("bert-pairs", change=lambda own: start_recipe_from(own, start))
     assert (given["train"]["rate"], given["train"]["epochs"]) == (0.00005, 4)
     assert given["train"]["batch"] == plain["train"]["batch"]
     assert "started" not in given
-    told = load_recipe("bert-pairs", ["train.rate=0.2"], change=lambda o: with_start(o, start))
+    told = load_recipe("bert-pairs", ["train.rate=0.2"], change=lambda o: start_recipe_from(o, start))
     assert told["train"]["rate"] == 0.2
     (tmp_path / "a.toml").write_text("[started]\ndata = { folder = 'x' }\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="started has no section 'data'"):
@@ -183,17 +182,17 @@ def test_a_classifier_can_begin_with_a_folder() -> None:
     ]
     own = TextClassifier(sets=sets, start=run_of("classes"), device="cpu").fit(texts, labels)
     assert own.predict(["the lovely old train"]) == ["yes"]
-    assert own.trained.sizes["vocab"] == trained("classes").sizes["vocab"]
+    assert own.trained_checkpoint.sizes["vocab"] == trained("classes").sizes["vocab"]
 
 
 def test_a_start_that_is_none(tmp_path: Path) -> None:
     recipe = load_recipe("bert-classes")
     with pytest.raises(CheckpointError, match=r"which is no folder.* nor the config\.json of"):
-        with_start(recipe, tmp_path / "nowhere")
+        start_recipe_from(recipe, tmp_path / "nowhere")
     with pytest.raises(CheckpointError, match="which has neither the checkpoint of a run nor"):
-        with_start(recipe, tmp_path)
+        start_recipe_from(recipe, tmp_path)
     with pytest.raises(ConfigError, match=r"encoder is of kind '.*', which reads the sentences"):
-        with_start(recipe, Path("entnet-babi"))
+        start_recipe_from(recipe, Path("entnet-babi"))
 
 
 def test_segments_reach_factorised_embeddings_too(tmp_path: Path) -> None:
@@ -202,17 +201,17 @@ def test_segments_reach_factorised_embeddings_too(tmp_path: Path) -> None:
     encode = {"kind": "transformer", "stack": {"kind": "encoder", "depth": 1},
               "embeddings": {"kind": "factorised", "narrow": 8, "embeddings": narrow}}  # fmt: skip
     model = {"width": 16, "encode": encode, "respond": {"kind": "classes"}}
-    network = assemble(model, {"vocab": 30, "classes": 2, "longest": 12}).eval()
+    network = build_model(model, {"vocab": 30, "classes": 2, "longest": 12}).eval()
     batch = build(DATASETS, trained("pairs").recipe["data"])
-    texts = batch.asked("test", trained("pairs").tokenizer, trained("pairs").labels)
+    texts = batch.dataset("test", trained("pairs").tokenizer, trained("pairs").labels)
     inputs = texts.batch(torch.arange(3)).inputs
     inputs = inputs._replace(tokens=inputs.tokens % 30)
-    other = inputs._replace(segments=1 - inputs.segments)
-    assert not torch.allclose(network(inputs).scores, network(other).scores)
+    other = inputs._replace(segment_ids=1 - inputs.segment_ids)
+    assert not torch.allclose(network(inputs).logits, network(other).logits)
     save_encoder(tmp_path / "albert", Pretrained(network.encode, None, "electra"))
     assert load_encoder(tmp_path / "albert").encoder.segments == 2
-    whole = with_start(replaced(tmp_path), tmp_path / "albert")
-    begun_with = assemble(whole["model"], {"vocab": 30, "classes": 2, "longest": 12})
+    whole = start_recipe_from(replaced(tmp_path), tmp_path / "albert")
+    begun_with = build_model(whole["model"], {"vocab": 30, "classes": 2, "longest": 12})
     assert begun_with.segments
 
 

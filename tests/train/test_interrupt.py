@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mnemic.checkpoint.folder import load
+from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.cli import bare
-from mnemic.train.interrupt import patient
+from mnemic.train.interrupt import defer_interrupts
 
 SMALL = [
     'data={kind="generated", tasks=[1], count=62}',
@@ -22,7 +22,7 @@ SMALL = [
 def test_the_signal_of_timeout_may_come_twice_and_ctrl_c_not(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    with patient() as stopped:
+    with defer_interrupts() as stopped:
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
         assert stopped()
@@ -36,18 +36,18 @@ def test_a_run_that_is_asked_to_end_saves_and_goes_on_later(
 ) -> None:
     words = ["memn2n", "--out", str(tmp_path / "run"), "--device", "cpu"]
     words += [word for text in SMALL for word in ("--set", text)]
-    told = bare.line_of
+    told = bare.format_log_line
 
-    def ending(report: bare.Report) -> str:
+    def ending(report: bare.StepReport) -> str:
         os.kill(os.getpid(), signal.SIGTERM)
         return told(report)
 
-    monkeypatch.setattr(bare, "line_of", ending)
+    monkeypatch.setattr(bare, "format_log_line", ending)
     assert bare.main(words) == 130
     assert "stopped; run the same command again" in capsys.readouterr().err
-    halfway = load(tmp_path / "run").progress
+    halfway = load_checkpoint(tmp_path / "run").progress
     assert not halfway.done
     assert halfway.step == 7  # an epoch: 56 questions, 8 a batch
-    monkeypatch.setattr(bare, "line_of", told)
+    monkeypatch.setattr(bare, "format_log_line", told)
     assert bare.main(words) == 0
-    assert load(tmp_path / "run").progress.done
+    assert load_checkpoint(tmp_path / "run").progress.done

@@ -14,12 +14,11 @@ from mnemic.checkpoint.folder import weights_of
 from mnemic.cli.bare import main as bare
 from mnemic.data.language_modeling.batches import END
 from mnemic.predict.model import Model, load
-from mnemic.predict.perplexity import language_figures, unigram_figures
-from mnemic.predict.results import Measured
-from mnemic.recipe import ConfigError
-from mnemic.recipe import load as load_recipe
-from mnemic.reproduce.words_table import RECIPES, WordsTable
-from mnemic.train.initialize import begun
+from mnemic.predict.perplexity import compute_perplexity, compute_unigram_perplexity
+from mnemic.predict.results import TextPerplexity
+from mnemic.recipe import ConfigError, load_recipe
+from mnemic.reproduce.words_table import DEFAULT_RECIPES, WordsTable
+from mnemic.train.initialize import initialize_network
 from mnemic.train.run import fit
 
 TINY = (
@@ -50,7 +49,7 @@ def table(files: Path) -> Path:
 
 
 def runs(table: Path) -> dict[str, Model]:
-    return {name: load(table / f"{name}-0") for name in RECIPES}
+    return {name: load(table / f"{name}-0") for name in DEFAULT_RECIPES}
 
 
 def test_each_kind_learns_what_frequencies_cannot_tell(table: Path) -> None:
@@ -64,14 +63,14 @@ def test_each_kind_learns_what_frequencies_cannot_tell(table: Path) -> None:
         assert row["unknown %"] == pytest.approx(guess["unknown %"])
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", DEFAULT_RECIPES)
 def test_what_is_said_first_depends_on_the_words_alike_in_all_kinds(name: str) -> None:
     """Scores of a new network differ by about one; an LSTM without a norm says all words alike.
 
     Its states would be over twenty times smaller than a Transformer's, and so would its scores:
     after one epoch it then knew less than an Elman network.
     """
-    network = begun(load_recipe(name)["model"], {"vocab": 500, "longest": 64}, seed=0).eval()
+    network = initialize_network(load_recipe(name)["model"], {"vocab": 500, "longest": 64}, seed=0).eval()
     tokens = torch.randint(500, (4, 64), generator=torch.Generator().manual_seed(0))
     mask = torch.ones_like(tokens, dtype=torch.bool)
     with torch.no_grad():
@@ -81,10 +80,10 @@ def test_what_is_said_first_depends_on_the_words_alike_in_all_kinds(name: str) -
 
 def test_the_table_compares_on_the_same_words(table: Path) -> None:
     found = json.loads((table / "table.json").read_text("utf-8"))
-    assert [row["recipe"] for row in found["rows"]] == list(RECIPES)
+    assert [row["recipe"] for row in found["rows"]] == list(DEFAULT_RECIPES)
     assert len({row["words_read"] for row in found["rows"]}) == 1
     every = runs(table).values()
-    assert len({own.tokenizer.words for own in every}) == 1  # type: ignore[attr-defined]
+    assert len({own.tokenizer.vocabulary for own in every}) == 1  # type: ignore[attr-defined]
     assert len({json.dumps(own.recipe["data"]) for own in every}) == 1
     kinds = [own.recipe["model"]["encode"] for own in every]
     assert [own.get("recurrent", own)["kind"] for own in kinds] == [
@@ -95,10 +94,10 @@ def test_the_table_compares_on_the_same_words(table: Path) -> None:
     ]
     for row, own in zip(found["rows"], every):
         assert row["weights"] == sum(weight.numel() for weight in own.network.parameters())
-        data = WordsTable(data=str(table / "words"), sets=TINY).files(str(table / "words")).data()
-        figures = language_figures(own.network, data.test)
+        data = WordsTable(data=str(table / "words"), sets=TINY).build_data_source(str(table / "words")).load()
+        figures = compute_perplexity(own.network, data.test)
         assert row["perplexity"] == pytest.approx(figures["perplexity"], rel=1e-4)
-    assert found["unigram"] == unigram_figures(data.train, data.test, len(data.words))
+    assert found["unigram"] == compute_unigram_perplexity(data.train, data.test, len(data.tokenizer))
 
 
 def test_a_table_that_is_there_is_not_trained_again(table: Path, files: Path) -> None:
@@ -106,7 +105,7 @@ def test_a_table_that_is_there_is_not_trained_again(table: Path, files: Path) ->
     words = ("table", "words", "--data", files, *sets(*TINY), "--device", "cpu")
     shown = run(*words, "--out", table)
     assert (table / "runs.jsonl").read_text("utf-8") == before
-    assert all(name in shown.out for name in (*RECIPES, "word frequencies"))
+    assert all(name in shown.out for name in (*DEFAULT_RECIPES, "word frequencies"))
     code = bare(["table", "words", "--data", str(files), *sets(*TINY), "--out", str(table)])
     assert (code, (table / "runs.jsonl").read_text("utf-8")) == (0, before)
     other = run(*words, *sets("train.rate=0.02"), "--out", table)
@@ -117,9 +116,9 @@ def test_other_words_cannot_be_compared(tmp_path: Path) -> None:
     own = tmp_path / "mine.toml"
     own.write_text('base = "lstm-words"\ndata = { length = 32 }\n', "utf-8")
     with pytest.raises(ConfigError, match="perplexities can be compared only on the same"):
-        WordsTable(data=".", recipes=["gru-words", str(own)]).files(".")
+        WordsTable(data=".", recipes=["gru-words", str(own)]).build_data_source(".")
     with pytest.raises(ConfigError, match="does not learn from data of kind 'words'"):
-        WordsTable(data=".", recipes=["memn2n"]).files(".")
+        WordsTable(data=".", recipes=["memn2n"]).build_data_source(".")
 
 
 @pytest.mark.parametrize("name", ["lstm-words", "transformer-words"])
@@ -134,7 +133,7 @@ def test_a_stopped_run_ends_with_the_same_bits(name: str, files: Path, tmp_path:
     assert all(torch.equal(both[0][part], both[1][part]) for part in both[0])
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", DEFAULT_RECIPES)
 def test_going_on_is_reading_on(name: str, table: Path) -> None:
     """Cached steps give the words their chances in the whole text, and the dice are the seed's."""
     own = runs(table)[name]
@@ -144,7 +143,7 @@ def test_going_on_is_reading_on(name: str, table: Path) -> None:
     assert said.text != other.text
     assert (said.seen, said.total) == (5, 5)
     assert "<" not in said.text + other.text
-    mark, ids = own.tokenizer.id_of(END), own.tokenizer.encode_all([text, said.text])
+    mark, ids = own.tokenizer.id_of(END), own.tokenizer.encode_batch([text, said.text])
     row = torch.tensor([[mark, *ids[0], *ids[1]]])
     if len(ids[1]) == 6:
         with torch.no_grad():
@@ -173,7 +172,7 @@ def test_measuring_a_text(table: Path) -> None:
     assert likely.perplexity < odd.perplexity / 2
     assert (strange.unknown, strange.total) == (1, 2)
     assert strange.known is not None
-    assert nothing == Measured(None, None, 0, 0)
+    assert nothing == TextPerplexity(None, None, 0, 0)
 
 
 def test_commands_of_a_language_model(table: Path, files: Path) -> None:
@@ -189,7 +188,7 @@ def test_commands_of_a_language_model(table: Path, files: Path) -> None:
     assert tested["figures"]["perplexity"] == pytest.approx(rows["lstm-words"], rel=1e-4)
     assert "words asked for" in run("evaluate", "--model", model).out
     wrong = run("read", "--model", model, "--beams", 2, stdin="a\n")
-    assert (wrong.code, "goes on by dice" in wrong.err) == (2, True)
+    assert (wrong.code, "samples its words" in wrong.err) == (2, True)
     wrong = run("read", "--model", model, "--embed", stdin="a\n")
     assert (wrong.code, "it can go_on and measure" in wrong.err) == (2, True)
     wrong = run("train", "lstm-words")

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mnemic.objectives import Carried, Loss
+from mnemic.objectives import CarriedState, Loss
 from mnemic.recipe import ConfigError
-from mnemic.train.loop import TrainSettings, optimiser_of, train
+from mnemic.train.loop import TrainSettings, build_optimizer, train
 
 PLAIN = {"optimiser": {"kind": "sgd"}, "clip": {"kind": "none"}, "rate": 0.1}
 
@@ -31,9 +31,9 @@ def points(count: int = 6, seed: int = 0) -> tuple[Tensor, Tensor]:
 
 def run(network: nn.Module, settings: TrainSettings, batches: Any = None, **options: Any) -> Any:
     batches = repeat(points()) if batches is None else batches
-    optimiser = optimiser_of(network, settings)
+    optimiser = build_optimizer(network, settings)
     return train(
-        network, squares, batches, settings, optimiser=optimiser, epoch=options.pop("epoch", 4),
+        network, squares, batches, settings, optimizer=optimiser, steps_per_epoch=options.pop("epoch", 4),
         **options,
     )  # fmt: skip
 
@@ -95,7 +95,7 @@ def test_a_step_is_taken_only_when_it_is_asked_for() -> None:
 )
 def test_a_phase_ends_where_it_should(epochs: int, steps: int, start: int, expected: int) -> None:
     settings = TrainSettings(epochs=epochs, steps=steps, **PLAIN)
-    numbers = [step.number for step in run(line(), settings, start=start)]
+    numbers = [step.number for step in run(line(), settings, first_step=start)]
     assert numbers == list(range(start + 1, start + 1 + expected))
 
 
@@ -128,15 +128,15 @@ def test_noise_is_added_to_the_gradient() -> None:
 def test_carried_state_is_handed_from_batch_to_batch() -> None:
     network, settings = line(), TrainSettings(epochs=1, **PLAIN)
 
-    def loss_of(network: nn.Module, batch: Any, carried: Carried | None) -> Loss:
+    def loss_of(network: nn.Module, batch: Any, carried: CarriedState | None) -> Loss:
         assert carried is not None
         loss = squares(network, batch, None)
         return loss._replace(carried={"sum": carried["sum"] + loss.total})
 
-    optimiser = optimiser_of(network, settings)
+    optimiser = build_optimizer(network, settings)
     begin = {"sum": torch.zeros(())}
     steps = train(
-        network, loss_of, repeat(points()), settings, optimiser=optimiser, epoch=4, carried=begin
+        network, loss_of, repeat(points()), settings, optimizer=optimiser, steps_per_epoch=4, carried=begin
     )
     total = 0.0
     for step in steps:

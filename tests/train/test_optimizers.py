@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.recipe import build
-from mnemic.train.optim.optimizers import OPTIMISERS, Sgd, adam, adamw
+from mnemic.train.optim.optimizers import OPTIMIZERS, Sgd, adam, adamw
 from mnemic.train.optim.schedules import SCHEDULES
 
 
@@ -72,7 +72,7 @@ def keep_step(*both: Trained) -> None:
 )
 def test_sgd_is_torchs(options: dict[str, float]) -> None:
     ours, theirs = weights(), weights()
-    mine = build(OPTIMISERS, {"kind": "sgd", **options}, parameters=ours, rate=0.05, runs=False)
+    mine = build(OPTIMIZERS, {"kind": "sgd", **options}, parameters=ours, rate=0.05, runs=False)
     decay = {"weight_decay": options.get("decay", 0.0), "momentum": options.get("momentum", 0.0)}
     reference = torch.optim.SGD(theirs, lr=0.05, **decay)
     keep_step((ours, mine), (theirs, reference))
@@ -122,7 +122,7 @@ def test_adams_decay_is_a_penalty_on_matrices(runs: bool) -> None:
 def test_adamw_is_torchs_with_the_options_of_a_recipe() -> None:
     spec = {"kind": "adamw", "betas": [0.8, 0.95], "epsilon": 1e-6, "decay": 0.2}
     ours, theirs = weights(), weights()
-    mine = build(OPTIMISERS, spec, parameters=ours, rate=0.05, runs=False)
+    mine = build(OPTIMIZERS, spec, parameters=ours, rate=0.05, runs=False)
     groups = [
         {"params": [w for w in theirs if w.dim() > 1], "weight_decay": 0.2},
         {"params": [w for w in theirs if w.dim() == 1], "weight_decay": 0.0},

@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 import torch
 
-from mnemic.checkpoint.folder import load, weights_of
+from mnemic.checkpoint.folder import load_checkpoint, weights_of
 from mnemic.data import DATASETS
-from mnemic.recipe import ConfigError, Recipe, build
-from mnemic.recipe import load as load_recipe
+from mnemic.recipe import ConfigError, Recipe, build, load_recipe
 from mnemic.train.loop import TrainSettings
-from mnemic.train.prefetch import Ahead
+from mnemic.train.prefetch import Prefetcher
 from mnemic.train.run import fit
-from mnemic.train.sampler import Draw
+from mnemic.train.sampler import BatchIndices
 
 SETS = [
     'data={kind="long-recall", count=60, length=16, segments=2}',
@@ -39,32 +38,32 @@ def test_a_run_with_workers_ends_with_the_same_bits(tmp_path: Path) -> None:
         recipe = recipe_of(f"train.workers={workers}")
         for _ in fit(recipe, tmp_path / str(workers), device="cpu"):
             pass
-    alone, helped = (weights_of(load(tmp_path / name).network) for name in ("0", "1"))
+    alone, helped = (weights_of(load_checkpoint(tmp_path / name).network) for name in ("0", "1"))
     for name, weight in alone.items():
         assert torch.equal(weight, helped[name]), name
 
 
 def test_batches_come_in_the_order_of_their_draws() -> None:
-    documents = build(DATASETS, recipe_of()["data"]).data().train
+    documents = build(DATASETS, recipe_of()["data"]).load().train
     rolls = torch.rand(7, 3, 1)
-    draws = [Draw(torch.arange(3 * n, 3 * n + 3), rolls[n]) for n in range(7)]
-    ahead = Ahead(documents)
+    draws = [BatchIndices(torch.arange(3 * n, 3 * n + 3), rolls[n]) for n in range(7)]
+    ahead = Prefetcher(documents)
     with closing(ahead):
-        found = list(ahead.batches(documents, iter(draws), 1))
+        found = list(ahead.iterate_batches(documents, iter(draws), 1))
         pool = ahead.pool
-        other = next(ahead.batches(documents.upto(9), iter(draws), 1))  # of another phase
+        other = next(ahead.iterate_batches(documents.with_segments(9), iter(draws), 1))  # of another phase
         assert ahead.pool is pool  # who makes them need not begin anew
         assert other.inputs.tokens.shape[1] > found[0].inputs.tokens.shape[1]
     assert len(found) == 7
     for draw, batch in zip(draws, found):
-        own = documents.batch(draw.rows, draw.rolls)
+        own = documents.batch(draw.rows, draw.uniforms)
         assert torch.equal(batch.inputs.tokens, own.inputs.tokens)
-        assert torch.equal(batch.needed, own.needed)
-        assert batch.inputs.counted is not None
-        assert own.inputs.counted is not None
-        assert batch.inputs.counted[1:] == own.inputs.counted[1:]
-        assert own.inputs.counted.tokens == int(own.inputs.mask.sum())
-        assert batch.proven
+        assert torch.equal(batch.fact_mask, own.fact_mask)
+        assert batch.inputs.sizes is not None
+        assert own.inputs.sizes is not None
+        assert batch.inputs.sizes[1:] == own.inputs.sizes[1:]
+        assert own.inputs.sizes.num_tokens == int(own.inputs.mask.sum())
+        assert batch.all_have_facts
 
 
 def training(folder: Path) -> subprocess.Popen[str]:
@@ -87,7 +86,7 @@ def test_a_group_that_is_asked_to_end_saves_first(tmp_path: Path) -> None:
     heard, said = told.strip().split("\n")  # one line each, of the run alone: workers are silent
     assert (run.returncode, said) == (130, "stopped; run the same command again to go on")
     assert heard.startswith("stopping after this step")
-    assert load(tmp_path / "run").progress.step > 0
+    assert load_checkpoint(tmp_path / "run").progress.step > 0
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="children are found in /proc")

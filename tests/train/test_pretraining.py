@@ -24,13 +24,12 @@ import mnemic
 from mnemic.checkpoint.folder import weights_of
 from mnemic.data.corpora import CorpusFiles
 from mnemic.encode import TransformerEncoder
-from mnemic.evaluate.error_rate import look
-from mnemic.models import Windows
+from mnemic.evaluate.error_rate import evaluate_network
+from mnemic.models import WindowBatch
 from mnemic.objectives.pretraining import PretrainingLoss
-from mnemic.objectives.unigram import counts_of, unigram_loss
+from mnemic.objectives.unigram import count_targets, unigram_loss
 from mnemic.predict.model import load
-from mnemic.recipe import ConfigError, Recipe
-from mnemic.recipe import load as load_recipe
+from mnemic.recipe import ConfigError, Recipe, load_recipe
 from mnemic.train.run import fit
 
 TINY = ["model.width=32", "model.encode.stack.depth=2", "model.encode.stack.attention.heads=4"]
@@ -64,10 +63,10 @@ def pretrained() -> Path:
 def unigram() -> float:
     """What guessing by frequency would cost on the held-out documents."""
     data = CorpusFiles(**{k: v for k, v in tiny("bert-pretrain")["data"].items() if k != "kind"})
-    made, counts = data.data(), []
+    made, counts = data.load(), []
     for part in (made.train, made.validation):
         batch = part.batch(torch.arange(len(part)))
-        counts.append(counts_of(batch.tokens[~batch.fixed], len(made.words)))
+        counts.append(count_targets(batch.tokens[~batch.unmaskable], len(made.tokenizer)))
     return unigram_loss(*counts)
 
 
@@ -94,8 +93,8 @@ def test_which_texts_follow_is_learnt(tmp_path: Path) -> None:
 def test_the_same_words_are_hidden_at_every_look() -> None:
     checkpoint = load(pretrained())
     own = tiny("bert-pretrain-pairs")["data"]
-    data = CorpusFiles(**{k: v for k, v in own.items() if k != "kind"}).data()
-    first, again = (look(checkpoint.network, data.validation) for _ in range(2))
+    data = CorpusFiles(**{k: v for k, v in own.items() if k != "kind"}).load()
+    first, again = (evaluate_network(checkpoint.network, data.validation) for _ in range(2))
     assert first == again
     assert first[0] == 100 - first[1]["accuracy"]
     assert checkpoint.progress.history[-1]["figures"] == pytest.approx(first[1])
@@ -179,11 +178,11 @@ def test_a_pretrained_model_is_read_by_transformers(tmp_path: Path) -> None:
     real = torch.ones_like(ids, dtype=torch.bool)
     network = load(pretrained()).network
     with torch.no_grad():
-        ours = network(Windows(ids, real, segments, real)).scores
+        ours = network(WindowBatch(ids, real, segments, real)).logits
         theirs = AutoModelForMaskedLM.from_pretrained(tmp_path / "bert").eval()(**told)
         both = BertForPreTraining.from_pretrained(tmp_path / "bert").eval()(**told)
-    torch.testing.assert_close(ours.words, theirs.logits.flatten(0, 1), atol=1e-4, rtol=0)
-    torch.testing.assert_close(ours.follows, both.seq_relationship_logits, atol=1e-4, rtol=0)
+    torch.testing.assert_close(ours.masked_logits, theirs.logits.flatten(0, 1), atol=1e-4, rtol=0)
+    torch.testing.assert_close(ours.nsp_logits, both.seq_relationship_logits, atol=1e-4, rtol=0)
 
 
 def test_a_pretrained_model_is_where_fine_tuning_starts(tmp_path: Path) -> None:
@@ -223,26 +222,26 @@ def test_the_command_line_makes_sequences_and_trains_on_them(tmp_path: Path) -> 
     seen = command("evaluate", "--model", tmp_path / "run", "--split", "validation", "--json").json
     assert set(seen["figures"]) == {"accuracy", "loss"}
     wrong = command("data", "sequences", "memn2n", "--data", texts(), "--out", tmp_path / "no")
-    assert (wrong.code, "does not learn from a corpus" in wrong.err) == (2, True)
+    assert (wrong.code, "does not train on a corpus" in wrong.err) == (2, True)
 
 
 def test_a_step_of_a_gpu_is_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     """Packed into its room, the network compiles without a break and says the same."""
     recipe = tiny("bert-pretrain-pairs")
-    data = CorpusFiles(**{k: v for k, v in recipe["data"].items() if k != "kind"}).data()
+    data = CorpusFiles(**{k: v for k, v in recipe["data"].items() if k != "kind"}).load()
     network = load(pretrained()).network
     batch = data.train.batch(torch.arange(16), compact=False)
-    batch = batch._replace(room=int(batch.mask.sum()) + 5)
-    assert batch.room < batch.tokens.numel()
+    batch = batch._replace(max_tokens=int(batch.mask.sum()) + 5)
+    assert batch.max_tokens < batch.tokens.numel()
     objective = PretrainingLoss(nsp=1.0)
-    alone = objective(network, batch._replace(room=0))
-    monkeypatch.setattr(TransformerEncoder, "packs", lambda self, mask: False)
-    monkeypatch.setattr(TransformerEncoder, "fits", lambda self, mask: True)
+    alone = objective(network, batch._replace(max_tokens=0))
+    monkeypatch.setattr(TransformerEncoder, "can_pack_on_cpu", lambda self, mask: False)
+    monkeypatch.setattr(TransformerEncoder, "can_pack_on_gpu", lambda self, mask: True)
     whole = torch.compile(network, backend="eager", fullgraph=True, dynamic=False)
     for _ in range(2):
         loss = objective(whole, batch)
         torch.testing.assert_close(loss.total, alone.total)
-        assert loss.targets == alone.targets
+        assert loss.num_targets == alone.num_targets
 
 
 def test_parts_that_do_not_fit_are_refused(tmp_path: Path) -> None:

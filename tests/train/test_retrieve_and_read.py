@@ -14,21 +14,20 @@ import text_files
 import torch
 from safetensors.torch import load_file
 
-from mnemic.checkpoint.folder import save, weights_of
-from mnemic.checkpoint.quantize import quantised, restored
+from mnemic.checkpoint.folder import save_checkpoint, weights_of
+from mnemic.checkpoint.quantize import quantize_weights, dequantize_weights
 from mnemic.cli.bare import main
-from mnemic.evaluate.calibration import Calibration, calibrate, fitted, fold
-from mnemic.evaluate.metrics import balanced, calibration_error
-from mnemic.evaluate.text_metrics import figures, longest_of
+from mnemic.evaluate.calibration import Calibration, calibrate_no_answer, fit_platt_scaling, apply_calibration
+from mnemic.evaluate.metrics import balanced_accuracy, expected_calibration_error
+from mnemic.evaluate.text_metrics import compute_metrics, max_answer_tokens_of
 from mnemic.predict.model import Model, load
-from mnemic.predict.windows import spans, vectors
-from mnemic.recipe import ConfigError, Recipe
-from mnemic.recipe import load as load_recipe
+from mnemic.predict.windows import predict_spans, compute_text_vectors
+from mnemic.recipe import ConfigError, Recipe, load_recipe
 from mnemic.reproduce import publish as ship_module
-from mnemic.reproduce.publish import ship
-from mnemic.respond.spans import Spans
-from mnemic.train.initialize import with_start
-from mnemic.train.run import data_of, fit
+from mnemic.reproduce.publish import publish_checkpoint
+from mnemic.respond.spans import SpanHead
+from mnemic.train.initialize import start_recipe_from
+from mnemic.train.run import load_data, fit
 
 TINY = [
     "model.width=32",
@@ -71,7 +70,7 @@ def trained() -> Model:
 
 @cache
 def judged() -> dict[str, float]:
-    return figures(trained().network, data_of(trained().recipe).test)
+    return compute_metrics(trained().network, load_data(trained().recipe).test)
 
 
 def test_a_tiny_network_learns_both_jobs() -> None:
@@ -82,7 +81,7 @@ def test_a_tiny_network_learns_both_jobs() -> None:
     assert found["no answer"] >= 85
     assert found["calibration error"] <= 10
     own, near = trained(), 0
-    articles = data_of(own.recipe).files.told("test")  # type: ignore[attr-defined]
+    articles = load_data(own.recipe).files.read_split("test")  # type: ignore[attr-defined]
     for article in articles:
         asked, texts = ([getattr(one, part) for one in article] for part in ("question", "text"))
         scores = own.embed(asked).vectors @ own.embed(texts).vectors.mT
@@ -93,10 +92,10 @@ def test_a_tiny_network_learns_both_jobs() -> None:
 def test_recall_counts_the_texts_that_are_nearer() -> None:
     """Written out with a sort, for all texts there are."""
     own = trained()
-    test: Any = data_of(own.recipe).test
-    asked, texts = (vectors(own.network, part) for part in test.search[:2])
+    test: Any = load_data(own.recipe).test
+    asked, texts = (compute_text_vectors(own.network, part) for part in test.retrieval[:2])
     order = (asked @ texts.mT).argsort(1, descending=True)
-    right = torch.tensor(test.search.right).unsqueeze(1)
+    right = torch.tensor(test.retrieval.gold_texts).unsqueeze(1)
     for most in (1, 5):
         share = (order[:, :most] == right).any(1).float().mean()
         assert judged()[f"recall@{most}"] == pytest.approx(100 * float(share), abs=2)
@@ -106,8 +105,8 @@ def test_it_answers_declines_and_finds() -> None:
     own = trained()
     text = "the old train Bob was in Lima a small house"
     said = own.answer("where was Bob ?", text)
-    assert (said.quote(text), said.found) == ("Lima", True)
-    assert not own.answer("where was Eve ?", text).found
+    assert (said.quote(text), said.has_answer) == ("Lima", True)
+    assert not own.answer("where was Eve ?", text).has_answer
     texts = ["old Ann was in Rome today", "grey Bob was in Oslo the", "past Eve was in Lima a"]
     vectors, asked = own.embed(texts).vectors, own.embed(["where was Eve ?"]).vectors
     assert int((vectors @ asked[0]).argmax()) == 2
@@ -146,7 +145,7 @@ def test_products_in_bf16_train_as_well(tmp_path: Path) -> None:
 
 def test_a_start_keeps_the_dropout_of_the_recipe(tmp_path: Path) -> None:
     recipe = tiny(tmp_path, "model.encode.stack.dropout=0.3")
-    begun = with_start(recipe, run())
+    begun = start_recipe_from(recipe, run())
     assert begun["model"]["encode"]["stack"]["dropout"] == 0.3
     assert begun["model"]["encode"]["stack"]["depth"] == 2
 
@@ -158,38 +157,38 @@ def test_a_scale_and_a_shift_are_found_again() -> None:
     dice = torch.Generator().manual_seed(0)
     margins = 4 * torch.randn(40_000, generator=dice).double()
     none = torch.rand(40_000, generator=dice) < (0.5 * margins + 1).sigmoid()
-    even = fitted(margins, none)
+    even = fit_platt_scaling(margins, none)
     odds = float(none.sum() / (~none).sum())  # both classes weigh alike
     assert even.scale == pytest.approx(0.5, rel=0.1)
     assert even.shift == pytest.approx(1 - torch.tensor(odds).log().item(), abs=0.15)
-    apart = fitted(torch.tensor([-3.0, -2.0, 2.0, 3.0]).double(), torch.tensor([0, 0, 1, 1]).bool())
+    apart = fit_platt_scaling(torch.tensor([-3.0, -2.0, 2.0, 3.0]).double(), torch.tensor([0, 0, 1, 1]).bool())
     assert 0 < apart.scale < 10  # finite, though no text is on the wrong side
-    assert fitted(margins, torch.ones_like(none)) == Calibration(1.0, 0.0)
+    assert fit_platt_scaling(margins, torch.ones_like(none)) == Calibration(1.0, 0.0)
 
 
 def test_calibration_moves_doubts_and_keeps_answers() -> None:
     """In a network whose scores are four times too large and lean to answering."""
-    own, held = load(run()), data_of(trained().recipe).validation
+    own, held = load(run()), load_data(trained().recipe).validation
     respond = own.network.respond
-    assert isinstance(respond, Spans)
-    before = spans(own.network, held, longest_of(own.network))  # type: ignore[arg-type]
-    fold(respond, Calibration(4.0, -12.0))
-    off = figures(own.network, held)  # type: ignore[arg-type]
-    calibrate(own.network, held)  # type: ignore[arg-type]
-    after = spans(own.network, held, longest_of(own.network))  # type: ignore[arg-type]
+    assert isinstance(respond, SpanHead)
+    before = predict_spans(own.network, held, max_answer_tokens_of(own.network))  # type: ignore[arg-type]
+    apply_calibration(respond, Calibration(4.0, -12.0))
+    off = compute_metrics(own.network, held)  # type: ignore[arg-type]
+    calibrate_no_answer(own.network, held)  # type: ignore[arg-type]
+    after = predict_spans(own.network, held, max_answer_tokens_of(own.network))  # type: ignore[arg-type]
     assert [one[:3] for one in after] == [one[:3] for one in before]
-    again = figures(own.network, held)  # type: ignore[arg-type]
+    again = compute_metrics(own.network, held)  # type: ignore[arg-type]
     assert again["no answer"] >= off["no answer"]
-    doubts = torch.tensor([[one.none, two.none] for one, two in zip(before, after)])
+    doubts = torch.tensor([[one.no_answer_probability, two.no_answer_probability] for one, two in zip(before, after)])
     torch.testing.assert_close(doubts[:, 0], doubts[:, 1], atol=0.05, rtol=0)
 
 
 def test_balance_and_calibration_error_are_counted_by_hand() -> None:
-    assert balanced([True, True, False, False], [True, True, True, False]) == (2 / 3 + 1) / 2
-    assert balanced([True, False], [True, True]) == 0.5
-    assert calibration_error([1.0, 1.0, 0.0], [True, True, False]) == 0
-    assert calibration_error([0.9, 0.9], [True, False]) == pytest.approx(0.4)
-    assert calibration_error([0.5, 0.5, 0.5], [True, True, False]) == pytest.approx(0)
+    assert balanced_accuracy([True, True, False, False], [True, True, True, False]) == (2 / 3 + 1) / 2
+    assert balanced_accuracy([True, False], [True, True]) == 0.5
+    assert expected_calibration_error([1.0, 1.0, 0.0], [True, True, False]) == 0
+    assert expected_calibration_error([0.9, 0.9], [True, False]) == pytest.approx(0.4)
+    assert expected_calibration_error([0.5, 0.5, 0.5], [True, True, False]) == pytest.approx(0)
 
 
 # Eight bits ------------------------------------------------------------------------------------
@@ -199,22 +198,22 @@ def test_eight_bits_are_off_by_half_a_scale_at_most() -> None:
     torch.manual_seed(0)
     weights = {"a": torch.randn(5, 7), "b": torch.randn(7), "z": torch.zeros(2, 3)}
     weights["a"][1] *= 1000  # a row of large numbers does not spoil the others
-    stored = quantised(weights)
+    stored = quantize_weights(weights)
     assert (stored["a"].dtype, stored["b"].dtype) == (torch.int8, torch.float32)
-    again = restored(stored)
+    again = dequantize_weights(stored)
     assert again.keys() == weights.keys()
     assert torch.equal(again["b"], weights["b"])
     assert torch.equal(again["z"], weights["z"])
     off = (again["a"] - weights["a"]).abs().amax(1)
     assert (off <= 0.501 * stored["a.scale"]).all()
-    assert torch.equal(restored(quantised(again))["a"], again["a"])  # once is enough
-    assert restored(weights) == weights  # what was never quantised stays
+    assert torch.equal(dequantize_weights(quantize_weights(again))["a"], again["a"])  # once is enough
+    assert dequantize_weights(weights) == weights  # what was never quantised stays
 
 
 def test_a_small_checkpoint_is_loaded_as_any_other(tmp_path: Path) -> None:
     own = trained()
-    save(tmp_path / "small", own, small=True)
-    save(tmp_path / "whole", own)
+    save_checkpoint(tmp_path / "small", own, quantize=True)
+    save_checkpoint(tmp_path / "whole", own)
     sizes = [
         (tmp_path / name / "weights.safetensors").stat().st_size for name in ("small", "whole")
     ]
@@ -222,7 +221,7 @@ def test_a_small_checkpoint_is_loaded_as_any_other(tmp_path: Path) -> None:
     again = load(tmp_path / "small")
     assert {weight.dtype for weight in again.network.parameters()} == {torch.float32}
     lost = judged()
-    for name, figure in figures(again.network, data_of(own.recipe).test).items():
+    for name, figure in compute_metrics(again.network, load_data(own.recipe).test).items():
         assert figure == pytest.approx(lost[name], abs=3), name
 
 
@@ -247,6 +246,6 @@ def test_it_ships_in_eight_bits_with_a_card(
     recipe = load(tmp_path / "reader").recipe
     assert recipe["data"] == card["data"]
     assert str(run().parent) not in json.dumps(recipe)
-    monkeypatch.setattr(ship_module, "LARGEST", 1000)
+    monkeypatch.setattr(ship_module, "MAX_NETWORK_BYTES", 1000)
     with pytest.raises(ConfigError, match="over 1000; try precision int8"):
-        ship(run(), "reader", command="…", into=tmp_path)
+        publish_checkpoint(run(), "reader", command="…", into=tmp_path)

@@ -11,9 +11,9 @@ from learn_runs import OPTIMISERS, finish, log_of, numbers_in, small, weights_in
 from torch import nn
 
 from mnemic.checkpoint.atomic_files import CheckpointError
-from mnemic.checkpoint.folder import load
+from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data.babi.format import StoryError
-from mnemic.objectives import OBJECTIVES, Carried, Loss
+from mnemic.objectives import OBJECTIVES, CarriedState, Loss
 from mnemic.objectives.answer import AnswerLoss
 from mnemic.recipe import ConfigError
 from mnemic.train.optim.optimizers import Sgd
@@ -36,13 +36,13 @@ def test_a_fresh_run_never_passes_for_the_one_it_replaces(tmp_path: Path) -> Non
     finish(small(), tmp_path)
     with pytest.raises(StoryError):
         finish(small("data.tasks=[99]"), tmp_path, fresh=True)
-    assert load(tmp_path).progress.done  # nothing had begun
+    assert load_checkpoint(tmp_path).progress.done  # nothing had begun
     steps = fit(small("train.rate=0.5"), tmp_path, fresh=True)
     next(steps)
     with pytest.raises(CheckpointError, match="no checkpoint in"):
-        load(tmp_path)
+        load_checkpoint(tmp_path)
     steps.close()
-    assert not load(tmp_path).progress.done
+    assert not load_checkpoint(tmp_path).progress.done
 
 
 def test_weights_may_be_read_by_whom_the_recipe_may(tmp_path: Path) -> None:
@@ -89,12 +89,12 @@ def test_a_stopped_run_ends_with_the_same_bits(
 class CarryingLoss:
     """Each step's loss is weighted with a moving average that the step before handed on."""
 
-    def __call__(self, network: nn.Module, batch: Any, carried: Carried | None = None) -> Loss:
+    def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
         loss = AnswerLoss()(network, batch)
         mean = loss.total.new_ones(1) if carried is None else carried["mean"]
         assert not mean.requires_grad  # gradients end at a step's border
         return Loss(
-            loss.total / (1 + mean.sum()), loss.targets, {"mean": 0.9 * mean + loss.total / 300}
+            loss.total / (1 + mean.sum()), loss.num_targets, {"mean": 0.9 * mean + loss.total / 300}
         )
 
 
@@ -109,7 +109,7 @@ def test_what_steps_hand_on_survives_a_stop(
     for _ in islice(stopped, stop):
         pass
     stopped.close()
-    held = load(tmp_path / "stopped").state
+    held = load_checkpoint(tmp_path / "stopped").state
     assert [name for name in held if name.startswith("carried.")] == ["carried.mean"]
     finish(recipe, tmp_path / "stopped")
     assert weights_in(tmp_path / "stopped") == weights_in(whole)
@@ -128,7 +128,7 @@ def test_a_run_killed_between_two_phases_ends_with_the_same_bits(
         if (report.phase, report.step) == (1, 1):
             kept = shutil.copytree(tmp_path / "whole2", tmp_path / "killed")
             break
-    progress = load(Path(kept)).progress
+    progress = load_checkpoint(Path(kept)).progress
     assert (progress.phase, progress.step, len(progress.history)) == (1, 0, 2)
     finish(recipe, tmp_path / "killed")
     assert weights_in(tmp_path / "killed") == weights_in(whole)
@@ -158,13 +158,13 @@ def test_a_finished_run_stays_finished(finished: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(finished, tmp_path / "run"))
     assert list(fit(small(), run)) == []
     assert weights_in(run) == weights_in(finished)
-    assert load(run).progress.done
+    assert load_checkpoint(run).progress.done
     assert log_of(run) == log_of(finished)
 
 
 def test_the_last_checkpoint_holds_the_recipes_own_model(finished: Path) -> None:
     """Not the linear start's, nor any phase's."""
-    done = load(finished)
+    done = load_checkpoint(finished)
     assert done.network.memory.softmax
     assert done.progress.phase == 2
     assert not done.state
@@ -177,7 +177,7 @@ def test_a_folder_of_another_run_is_left_alone(finished: Path, tmp_path: Path) -
             next(fit(recipe, run, seed=seed))
     assert weights_in(run) == weights_in(finished)
     finish(small(), run, seed=1, fresh=True)
-    assert load(run).seed == 1
+    assert load_checkpoint(run).seed == 1
     assert weights_in(run) != weights_in(finished)
     assert len(log_of(run)) == len(log_of(finished))
     assert numbers_in(run).keys() == numbers_in(finished).keys()  # nothing of the run before
@@ -218,7 +218,7 @@ def test_a_row_is_the_mean_of_its_steps(tmp_path: Path, monkeypatch: pytest.Monk
     class Told(AnswerLoss):
         def __call__(self, network: nn.Module, batch: Any, carried: Any = None) -> Loss:
             loss = super().__call__(network, batch, carried)
-            losses.append((loss.total / loss.targets).item())
+            losses.append((loss.total / loss.num_targets).item())
             return loss
 
     monkeypatch.setitem(OBJECTIVES, "told", Told)

@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mnemic.train.sampler import Draws, dice_of, edges
+from mnemic.train.sampler import BatchSampler, make_generator, choose_bucket_bounds
 
 
-def draws_of(**options: Any) -> Draws:
-    given = {"pools": [torch.arange(100, 123)], "seeds": [7], "batch": 5, "rolls": 3}
-    return Draws(**{**given, **options})
+def draws_of(**options: Any) -> BatchSampler:
+    given = {"pools": [torch.arange(100, 123)], "seeds": [7], "batch_size": 5, "num_uniforms": 3}
+    return BatchSampler(**{**given, **options})
 
 
-def drawn(draws: Draws, count: int, start: int = 0) -> tuple[Tensor, Tensor | None]:
-    steps = list(islice(draws.from_step(start), count))
-    rolls = None if steps[0].rolls is None else torch.stack([s.rolls for s in steps])
+def drawn(draws: BatchSampler, count: int, start: int = 0) -> tuple[Tensor, Tensor | None]:
+    steps = list(islice(draws.iterate_from(start), count))
+    rolls = None if steps[0].uniforms is None else torch.stack([s.uniforms for s in steps])
     return torch.stack([step.rows for step in steps]), rolls
 
 
@@ -58,7 +58,7 @@ def test_going_on_from_a_step_drops_what_was_before(replace: bool, step: int) ->
 
 def test_a_shuffle_shows_each_example_once_an_epoch() -> None:
     draws = draws_of()
-    assert draws.epoch == 4  # of 23 examples, 3 fill no batch
+    assert draws.steps_per_epoch == 4  # of 23 examples, 3 fill no batch
     rows, _ = drawn(draws, 400)
     for epoch in rows.view(100, 20):
         assert len(epoch.unique()) == 20
@@ -80,31 +80,31 @@ LENGTHS = torch.tensor([0] * 100 + [3] * 9 + [4] * 3 + [7] * 2 + [30] * 2 + [9] 
 @pytest.mark.parametrize("replace", [True, False])
 @pytest.mark.parametrize("batch", [1, 2, 5])
 def test_a_bucket_holds_what_is_about_as_long(replace: bool, batch: int) -> None:
-    draws = draws_of(lengths=LENGTHS, buckets=3, replace=replace, batch=batch)
-    steps = list(islice(draws.from_step(0), 60 * draws.epoch))
-    bounds = sorted({step.most for step in steps if step.most is not None})
+    draws = draws_of(lengths=LENGTHS, num_buckets=3, replace=replace, batch_size=batch)
+    steps = list(islice(draws.iterate_from(0), 60 * draws.steps_per_epoch))
+    bounds = sorted({step.max_length for step in steps if step.max_length is not None})
     assert bounds == ([4, 30] if batch == 5 else [4, 9, 30])
     for step in steps:
-        below = max([b for b in bounds if b < step.most], default=-1)
-        assert (LENGTHS[step.rows] <= step.most).all()
+        below = max([b for b in bounds if b < step.max_length], default=-1)
+        assert (LENGTHS[step.rows] <= step.max_length).all()
         assert (LENGTHS[step.rows] > below).all()
     assert set(torch.cat([step.rows for step in steps]).tolist()) == set(range(100, 123))
-    first = [step.most for step in steps[: draws.epoch]]
+    first = [step.max_length for step in steps[: draws.steps_per_epoch]]
     assert first != sorted(first)  # long and short ones are mixed
     if not replace:
-        rows = torch.stack([step.rows for step in steps[: draws.epoch]])
+        rows = torch.stack([step.rows for step in steps[: draws.steps_per_epoch]])
         assert len(rows.unique()) == rows.numel()
 
 
 def test_runs_draw_from_buckets_as_each_alone() -> None:
     pools = [torch.arange(100, 123), torch.arange(100, 123)]
-    options = {"lengths": LENGTHS, "buckets": 3, "batch": 2}
-    both = islice(draws_of(pools=pools, seeds=[7, 8], stacked=True, **options).from_step(3), 20)
-    alone = [islice(draws_of(seeds=[n], **options).from_step(3), 20) for n in (7, 8)]
+    options = {"lengths": LENGTHS, "num_buckets": 3, "batch_size": 2}
+    both = islice(draws_of(pools=pools, seeds=[7, 8], stacked=True, **options).iterate_from(3), 20)
+    alone = [islice(draws_of(seeds=[n], **options).iterate_from(3), 20) for n in (7, 8)]
     for step, *own in zip(both, *alone, strict=True):
         for run, one in enumerate(own):
             assert torch.equal(step.rows[run], one.rows)
-            assert step.most == one.most
+            assert step.max_length == one.max_length
 
 
 @settings(max_examples=60, deadline=None)
@@ -113,7 +113,7 @@ def test_no_other_bounds_leave_less_padding(lengths: list[int], buckets: int) ->
     def work(bounds: Sequence[int]) -> int:
         return sum(min(b for b in bounds if b >= length) for length in lengths)
 
-    found = edges(torch.tensor(lengths), buckets)
+    found = choose_bucket_bounds(torch.tensor(lengths), buckets)
     others = combinations_with_replacement(sorted(set(lengths)), buckets)
     assert len(found) <= buckets
     assert work(found) == min(work(bounds) for bounds in others if max(bounds) == max(lengths))
@@ -121,7 +121,7 @@ def test_no_other_bounds_leave_less_padding(lengths: list[int], buckets: int) ->
 
 def test_long_lengths_are_told_apart_roughly() -> None:
     lengths = torch.cat([torch.randint(1, 100, (500,)), torch.tensor([99_000, 100_000])])
-    bounds = edges(lengths, 4)
+    bounds = choose_bucket_bounds(lengths, 4)
     assert len(bounds) <= 4
     assert bounds[0] < 1000  # the short ones are by themselves
     assert bounds[-1] >= 100_000
@@ -133,7 +133,7 @@ def test_rolls_are_uniform_and_only_made_when_asked_for() -> None:
     assert 0 <= rolls.min() < 0.001
     assert 0.999 < rolls.max() < 1
     assert abs(rolls.mean().item() - 0.5) < 0.005
-    assert drawn(draws_of(rolls=0), 3)[1] is None
+    assert drawn(draws_of(num_uniforms=0), 3)[1] is None
 
 
 @pytest.mark.parametrize("replace", [True, False])
@@ -154,16 +154,16 @@ def test_a_batch_larger_than_its_pool_is_refused() -> None:
         ValueError,
         match="a batch of 24 cannot be drawn from 23 training",
     ):
-        draws_of(batch=24)
+        draws_of(batch_size=24)
     with pytest.raises(ValueError, match="stacked=True"):
         draws_of(pools=[torch.arange(9)] * 2, seeds=[0, 1])
 
 
 def test_dice_differ_by_seed_and_purpose() -> None:
     purposes = [(0, "weights"), (1, "weights"), (0, "dropout"), (0, "phase", 1), (0, "phase", 0)]
-    first = [torch.rand((), generator=dice_of(*purpose)).item() for purpose in purposes]
+    first = [torch.rand((), generator=make_generator(*purpose)).item() for purpose in purposes]
     assert len(set(first)) == len(purposes)
-    again = [torch.rand((), generator=dice_of(*purpose)).item() for purpose in purposes]
+    again = [torch.rand((), generator=make_generator(*purpose)).item() for purpose in purposes]
     assert first == again
     # The same on every machine and in every release: published runs began with this number.
-    assert dice_of(0, "weights").initial_seed() == 133441691874178746
+    assert make_generator(0, "weights").initial_seed() == 133441691874178746

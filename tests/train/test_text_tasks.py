@@ -11,19 +11,18 @@ from text_runs import EPOCHS, files, run_of, tiny, trained
 from mnemic.checkpoint.atomic_files import CheckpointError
 from mnemic.checkpoint.folder import weights_of
 from mnemic.data import DATASETS
-from mnemic.data.text_tasks.encode_windows import tagged_set
-from mnemic.data.text_tasks.examples import Tagged
+from mnemic.data.text_tasks.encode_windows import encode_tagged
+from mnemic.data.text_tasks.examples import TaggedExample
 from mnemic.encode import Pretrained, save_encoder
-from mnemic.evaluate.error_rate import look
-from mnemic.evaluate.text_metrics import figures
-from mnemic.models import assemble
+from mnemic.evaluate.error_rate import evaluate_network
+from mnemic.evaluate.text_metrics import compute_metrics
+from mnemic.models import build_model
 from mnemic.predict.model import load
-from mnemic.predict.windows import class_scores, tags
-from mnemic.recipe import ConfigError, build
-from mnemic.recipe import load as load_recipe
-from mnemic.text import Room, Words
-from mnemic.train.initialize import with_start
-from mnemic.train.run import data_of, fit
+from mnemic.predict.windows import compute_class_logits, compute_tag_logits
+from mnemic.recipe import ConfigError, build, load_recipe
+from mnemic.text import WindowOptions, WordTokenizer
+from mnemic.train.initialize import start_recipe_from
+from mnemic.train.run import load_data, fit
 
 LEARNT = {
     "classes": ("accuracy", 95),
@@ -39,7 +38,7 @@ def test_a_tiny_network_learns(kind: str) -> None:
     """On texts it has not seen, by the kind's own figure, which stands first."""
     own = trained(kind)
     source = build(DATASETS, own.recipe["data"])
-    found = figures(own.network, source.asked("test", own.tokenizer, own.labels))
+    found = compute_metrics(own.network, source.dataset("test", own.tokenizer, own.labels))
     name, least = LEARNT[kind]
     assert next(iter(found)) == name
     assert found[name] >= least
@@ -52,8 +51,8 @@ def test_the_weights_that_did_best_are_kept() -> None:
     looks = [row for row in own.progress.history if "figures" in row]
     assert len(looks) == EPOCHS["classes"]
     assert all(row["validation"] == 100 - row["figures"]["accuracy"] for row in looks)
-    held = build(DATASETS, own.recipe["data"]).asked("validation", own.tokenizer, own.labels)
-    assert look(own.network, held)[0] == min(row["validation"] for row in looks)
+    held = build(DATASETS, own.recipe["data"]).dataset("validation", own.tokenizer, own.labels)
+    assert evaluate_network(own.network, held)[0] == min(row["validation"] for row in looks)
 
 
 @pytest.mark.parametrize("kind", ["pairs", "spans", "tags"])
@@ -110,7 +109,7 @@ def test_stories_need_a_memory() -> None:
     recipe = {"data": {"kind": "generated"}, "objective": {"kind": "answer"}, "model": {
         "width": 8, "encode": {"kind": "bag"}, "respond": {"kind": "word"}}}  # fmt: skip
     with pytest.raises(ConfigError, match="data of kind 'generated' needs a memory: add"):
-        data_of(recipe)
+        load_data(recipe)
 
 
 def test_stories_can_be_put_together_by_length_too(tmp_path: Path) -> None:
@@ -214,7 +213,7 @@ def test_a_network_can_begin_with_a_hugging_face_folder(tmp_path: Path) -> None:
     for folder in (tmp_path / "theirs", tmp_path / "first"):  # the encoder's sizes come with it
         none = "started.train.epochs=0"
         other = tiny("classes", files("classes", tmp_path), none, "model.width=16")
-        list(fit(with_start(other, folder), tmp_path / "third", device="cpu", fresh=True))
+        list(fit(start_recipe_from(other, folder), tmp_path / "third", device="cpu", fresh=True))
         third = load(tmp_path / "third")
         assert torch.equal(third.embed(texts).vectors, first.embed(texts).vectors)
 
@@ -244,13 +243,13 @@ def test_tags_of_windows_are_those_of_the_whole_where_context_does_not_matter() 
     encode = {"kind": "transformer", "stack": {"kind": "encoder", "depth": 0},
               "embeddings": {"kind": "sum", "positions": {"kind": "none"}}}  # fmt: skip
     text = " ".join(f"w{n % 17}" for n in range(60))
-    words = Words.of([text])
+    words = WordTokenizer.from_texts([text])
     sizes = {"vocab": len(words), "classes": 3, "longest": 99}
-    network = assemble({"width": 8, "encode": encode, "respond": {"kind": "tags"}}, sizes).eval()
-    example = Tagged(text, tuple(words.encode(text).offsets), ())
+    network = build_model({"width": 8, "encode": encode, "respond": {"kind": "tags"}}, sizes).eval()
+    example = TaggedExample(text, tuple(words.encode(text).offsets), ())
     whole, parts = (
-        tags(network, tagged_set([example], words, room, labels=("O", "B-x", "I-x")))[0]
-        for room in (Room(99, 0), Room(11, 4))
+        compute_tag_logits(network, encode_tagged([example], words, room, labels=("O", "B-x", "I-x")))[0]
+        for room in (WindowOptions(99, 0), WindowOptions(11, 4))
     )
     assert whole.shape == (60, 3)
     torch.testing.assert_close(parts, whole)
@@ -259,12 +258,12 @@ def test_tags_of_windows_are_those_of_the_whole_where_context_does_not_matter() 
 def test_a_texts_class_is_the_mean_of_its_windows() -> None:
     own = trained("classes")
     source = build(DATASETS, own.recipe["data"])
-    long = source.asked("test", own.tokenizer, own.labels)
-    scores = class_scores(own.network, long)
-    several = [n for n in range(len(long)) if long.first[n + 1] - long.first[n] > 1]
+    long = source.dataset("test", own.tokenizer, own.labels)
+    scores = compute_class_logits(own.network, long)
+    several = [n for n in range(len(long)) if long.first_window[n + 1] - long.first_window[n] > 1]
     assert several
     for number in [*several[:5], 0]:
-        windows = torch.arange(int(long.first[number]), int(long.first[number + 1]))
+        windows = torch.arange(int(long.first_window[number]), int(long.first_window[number + 1]))
         with torch.no_grad():
-            apart = own.network(long.windows(windows)[0]).scores.mean(0)
+            apart = own.network(long.make_windows(windows)[0]).logits.mean(0)
         torch.testing.assert_close(scores[number], apart)

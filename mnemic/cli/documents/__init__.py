@@ -1,1 +1,1 @@
-"""Commands about a person's documents: remember, ask, search, forget, list, maintain."""
+"""Commands for a person's documents: remember, ask, search, forget, list, maintain."""

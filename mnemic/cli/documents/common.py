@@ -1,4 +1,4 @@
-"""What the commands of the lasting memory share: which memory is meant, and how places are told."""
+"""Options, paths and citations that the commands of a document memory share."""
 
 import os
 from pathlib import Path
@@ -9,60 +9,59 @@ import typer
 if TYPE_CHECKING:
     from mnemic.store import Memory
 
-Where: TypeAlias = Annotated[
+MemoryOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--memory",
         metavar="PATH|NAME|ADDRESS",
         envvar="MNEMIC_MEMORY",
-        help="Which memory: a file such as notes.db, a name such as work, or postgresql://…",
-        show_default="the one of this project (.mnemic), or your own",
+        help="The memory: a file such as notes.db, a name such as work, or postgresql://…",
+        show_default="this project's (.mnemic), else your own",
     ),
 ]
-Embedder: TypeAlias = Annotated[
+EmbedderOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--embedder",
         metavar="NAME|DIR",
-        help="What makes the vectors: reader, hashed-ngrams, minilm, none, or a model's folder.",
-        show_default="the memory's own; of a new one, reader",
+        help="The embedding model: reader, hashed-ngrams, minilm, none, or a model's folder.",
+        show_default="the memory's own; reader for a new memory",
     ),
 ]
-Reader: TypeAlias = Annotated[
+ReaderOption: TypeAlias = Annotated[
     str,
     typer.Option(
         "--reader",
         metavar="NAME|DIR",
-        help="What answers from passages: reader, which came with mnemic, a folder, or none: then "
-        "the answer is the sentence that fits best.",
+        help="The model that answers from passages: reader, which ships with mnemic, a folder, or "
+        "none, which answers with the best matching sentence.",
     ),
 ]
-READER = "reader"
-Target: TypeAlias = Annotated[
-    str, typer.Argument(metavar="ID|PATH", help="A document's number, or its file.")
-]
+DEFAULT_READER = "reader"
+DocumentArgument: TypeAlias = Annotated[str, typer.Argument(metavar="ID|PATH", help="A document's number or its file.")]
 
 
-def memory_at(where: str | None, embedder: str | None = None, reader: str = READER) -> "Memory":
-    # Threads that wait for work should sleep: texts are short, and on a busy machine torch's
-    # threads take more time from each other, spinning, than the whole answer needs.
+def open_memory(address: str | None, embedder: str | None = None, reader: str = DEFAULT_READER) -> "Memory":
+    """Open the memory at an address; None is the default memory."""
+    # Idle threads should sleep: texts are short, and on a busy machine torch's spinning threads
+    # take more time from each other than the whole answer needs.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from mnemic.store import Memory
 
-    return Memory(where, embedder=embedder, reader=reader)
+    return Memory(address, embedder=embedder, reader=reader)
 
 
-def short(path: str) -> str:
-    """A path as a person would type it here; a title as it is."""
+def shorten_path(path: str) -> str:
+    """Shorten an absolute path relative to the current or home folder; keep titles."""
     if not os.path.isabs(path):
         return path
-    near = os.path.relpath(path)
+    relative_path = os.path.relpath(path)
     home = str(Path.home())
-    far = f"~{path[len(home) :]}" if path.startswith(f"{home}{os.sep}") else path
-    return min(near, far, key=len)
+    home_path = f"~{path[len(home) :]}" if path.startswith(f"{home}{os.sep}") else path
+    return min(relative_path, home_path, key=len)
 
 
-def place(name: str, page: int | None, line: int) -> str:
-    """Where a sentence stands: file, page, line."""
-    told = [short(name)] + ([f"page {page}"] if page else [])
-    return ", ".join(told + ([f"line {line}"] if line and not page else []))
+def format_citation(name: str, page: int | None, line: int) -> str:
+    """Format the file and the page or line of a sentence."""
+    fields = [shorten_path(name)] + ([f"page {page}"] if page else [])
+    return ", ".join(fields + ([f"line {line}"] if line and not page else []))

@@ -1,4 +1,4 @@
-"""``mnemic demo``: mnemic remembers its own documentation, and answers with evidence."""
+"""``mnemic demo``: remember mnemic's own documentation and answer questions with evidence."""
 
 from importlib.metadata import metadata
 from pathlib import Path
@@ -7,117 +7,115 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 import mnemic
-from mnemic.cli.documents.ask import report
-from mnemic.cli.documents.ask import tell as tell_answer
-from mnemic.cli.documents.common import memory_at, short
-from mnemic.cli.documents.remember import follow, summary
-from mnemic.cli.documents.remember import tell as tell_remembered
-from mnemic.cli.networks.demo_stories import stories
-from mnemic.cli.options import AsJson, Fresh
-from mnemic.cli.render.console import out, print_json
+from mnemic.cli.documents.ask import answer_to_dict, print_answer
+from mnemic.cli.documents.common import open_memory, shorten_path
+from mnemic.cli.documents.remember import print_report, remember_with_progress, summarize_steps
+from mnemic.cli.networks.demo_stories import run_stories_demo
+from mnemic.cli.options import FreshOption, JsonOption
+from mnemic.cli.render.console import get_stdout, print_json
 
 if TYPE_CHECKING:
     from mnemic.store import Memory
 
-SENTENCES = 2  # of evidence, for each question
-STORED = "memory.db"
+MAX_EVIDENCE = 2  # sentences per question
+MEMORY_FILE = "memory.db"
 
 
-class Asked(NamedTuple):
-    """A question about mnemic, and words of the right answer; none: nothing answers it."""
+class DemoQuestion(NamedTuple):
+    """A question about mnemic, with words of the right answer, or None if unanswerable."""
 
     question: str
     answer: str | None
 
 
-ASKED = (
-    Asked("What is the license?", "Apache 2.0"),
-    Asked("Which package is needed for PDF files?", "pypdf"),
-    Asked("Which version of Python does mnemic need?", "3.11 or newer"),
-    Asked("Who won the football world cup in 1998?", None),
+QUESTIONS = (
+    DemoQuestion("What is the license?", "Apache 2.0"),
+    DemoQuestion("Which package is needed for PDF files?", "pypdf"),
+    DemoQuestion("Which version of Python does mnemic need?", "3.11 or newer"),
+    DemoQuestion("Who won the football world cup in 1998?", None),
 )
 
 
 def demo(
-    told: Annotated[
-        bool,
-        typer.Option("--stories", help="Instead: train a memory network on stories, and ask it."),
+    use_stories: Annotated[
+        bool, typer.Option("--stories", help="Train a memory network on stories and ask it instead.")
     ] = False,
     folder: Annotated[
         Path | None,
         typer.Option(
             "--out",
             metavar="DIR",
-            help="Where the memory, or the run, goes.",
+            help="Folder for the memory or the run.",
             show_default="runs/demo, or runs/demo-stories",
         ),
     ] = None,
-    fresh: Fresh = False,
-    as_json: AsJson = False,
+    fresh: FreshOption = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Remember mnemic's own documentation, ask it, see the evidence; nothing leaves this machine.
+    """Remember mnemic's own documentation, ask questions about it and show the evidence.
 
-    With --stories a small memory network is trained in a minute, and shows what it reads.
+    Nothing leaves this machine. With --stories, train a small memory network in a minute and show
+    which sentences it reads.
 
     Example: mnemic demo
 
     Example: mnemic demo --stories
     """
-    if told:
-        right = stories(folder or Path("runs/demo-stories"), fresh=fresh, as_json=as_json)
+    if use_stories:
+        all_right = run_stories_demo(folder or Path("runs/demo-stories"), fresh=fresh, as_json=as_json)
     else:
-        right = documents(folder or Path("runs/demo"), fresh=fresh, as_json=as_json)
-    if not right:
+        all_right = run_documents_demo(folder or Path("runs/demo"), fresh=fresh, as_json=as_json)
+    if not all_right:
         raise typer.Exit(1)
 
 
-def documents(folder: Path, *, fresh: bool, as_json: bool) -> bool:
-    """Remember, ask, show; whether all answers are right."""
+def run_documents_demo(folder: Path, *, fresh: bool, as_json: bool) -> bool:
+    """Remember the documentation, ask the questions; return whether all answers are right."""
     folder.mkdir(parents=True, exist_ok=True)
-    place = folder / STORED
+    memory_path = folder / MEMORY_FILE
     if fresh:
-        for path in folder.glob(f"{STORED}*"):
+        for path in folder.glob(f"{MEMORY_FILE}*"):
             path.unlink()
-    with memory_at(str(place.absolute())) as memory:
-        paths = own_documents(folder)
+    with open_memory(str(memory_path.absolute())) as memory:
+        paths = find_documentation(folder)
         if not as_json:
-            out().print(f"mnemic remembers its documentation ({len(paths)} files):")
-        remembered = summary(follow(memory, paths, [], []), memory)
+            get_stdout().print(f"mnemic remembers its documentation ({len(paths)} files):")
+        report = summarize_steps(remember_with_progress(memory, paths, [], []), memory)
         if not as_json:
-            tell_remembered(remembered, as_json=False)
-        answers = [ask(memory, one, as_json) for one in ASKED]
+            print_report(report, as_json=False)
+        answers = [ask_demo_question(memory, question, as_json) for question in QUESTIONS]
     if as_json:
-        print_json({"remembered": remembered, "answers": answers})
+        print_json({"remembered": report, "answers": answers})
     else:
-        screen = out()
+        screen = get_stdout()
         screen.print("\nNow yours: mnemic remember ~/Documents, then mnemic ask 'When …?'")
-        screen.print(f"(This memory: mnemic ask --memory {short(str(place.absolute()))} '…')")
+        screen.print(f"(This memory: mnemic ask --memory {shorten_path(str(memory_path.absolute()))} '…')")
     return all(answer["right"] for answer in answers)
 
 
-def own_documents(folder: Path) -> list[Path]:
-    """README and documentation of the clone; of an installed package its README, written here."""
+def find_documentation(folder: Path) -> list[Path]:
+    """Find the documentation of the clone, else write the installed package's README."""
     root = Path(mnemic.__file__).parents[1]
     if (root / "docs" / "memory.md").is_file():
         return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
-    known = metadata("mnemic")
-    if "Description" not in known:
+    package_metadata = metadata("mnemic")
+    if "Description" not in package_metadata:
         raise ValueError(
             f"no documentation beside {root}, nor a README in the installed package; run it in a "
             "clone of mnemic, or install a wheel: make wheel"
         )
     readme = folder / "README.md"
-    readme.write_text(known["Description"], encoding="utf-8")
+    readme.write_text(package_metadata["Description"], encoding="utf-8")
     return [readme]
 
 
-def ask(memory: "Memory", one: Asked, as_json: bool) -> dict[str, Any]:
-    """Ask a question and show its evidence."""
-    answer = memory.ask(one.question)
-    right = one.answer in answer.text if one.answer is not None else not answer.found
+def ask_demo_question(memory: "Memory", demo_question: DemoQuestion, as_json: bool) -> dict[str, Any]:
+    """Ask one question, print the evidence, and report whether the answer is right."""
+    answer = memory.ask(demo_question.question)
+    is_right = demo_question.answer in answer.text if demo_question.answer is not None else not answer.has_answer
     if not as_json:
-        out().print()
-        tell_answer(answer, SENTENCES)
-        if not right:
-            out().print(f"[red]wrong:[/] it should be {one.answer or 'none'}")
-    return report(answer) | {"right": right}
+        get_stdout().print()
+        print_answer(answer, MAX_EVIDENCE)
+        if not is_right:
+            get_stdout().print(f"[red]wrong:[/] it should be {demo_question.answer or 'none'}")
+    return answer_to_dict(answer) | {"right": is_right}

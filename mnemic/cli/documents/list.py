@@ -1,4 +1,4 @@
-"""``mnemic memories``, ``mnemic history`` and ``mnemic stats``: what the lasting memory holds."""
+"""``mnemic memories``, ``mnemic history``, ``mnemic stats``: list the contents of a memory."""
 
 from typing import Annotated
 
@@ -6,92 +6,92 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from mnemic.cli.documents.common import Target, Where, memory_at, short
-from mnemic.cli.options import AsJson
-from mnemic.cli.render.console import out, print_json, size, visible
+from mnemic.cli.documents.common import DocumentArgument, MemoryOption, open_memory, shorten_path
+from mnemic.cli.options import JsonOption
+from mnemic.cli.render.console import format_bytes, get_stdout, print_json, sanitize
 
 
 def memories(
-    everything: Annotated[
-        bool, typer.Option("--all", help="Also what was superseded, or whose file is gone.")
+    include_retired: Annotated[
+        bool, typer.Option("--all", help="Include superseded documents and those whose file is gone.")
     ] = False,
-    memory: Where = None,
-    as_json: AsJson = False,
+    address: MemoryOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """List what is remembered: the numbers are those that `forget` and `update` take.
+    """List the documents in a memory, with the numbers that `forget` and `update` take.
 
     Example: mnemic memories --all
     """
-    with memory_at(memory) as lasting:
-        found = lasting.memories(retired=everything)
+    with open_memory(address) as memory:
+        documents = memory.memories(retired=include_retired)
     if as_json:
-        print_json({"memory": str(lasting.path), "documents": [one._asdict() for one in found]})
+        print_json({"memory": str(memory.path), "documents": [document._asdict() for document in documents]})
         return
     table = Table("id", "document", "kind", "passages", "remembered", header_style="bold")
     table.columns[0].justify = table.columns[3].justify = "right"
-    for one in found:
-        style = "dim" if one.retired else ""
-        name = Text(visible(short(one.name)) + (" (no longer read)" if one.retired else ""), style)
-        table.add_row(str(one.id), name, one.kind, str(one.passages), one.remembered[:10])
-    out().print(table)
-    out().print(f"memory: {short(str(lasting.path))}", style="dim", markup=False)
+    for document in documents:
+        style = "dim" if document.retired else ""
+        name = Text(sanitize(shorten_path(document.name)) + (" (no longer read)" if document.retired else ""), style)
+        table.add_row(str(document.id), name, document.kind, str(document.passages), document.remembered[:10])
+    get_stdout().print(table)
+    get_stdout().print(f"memory: {shorten_path(str(memory.path))}", style="dim", markup=False)
 
 
 def history(
-    target: Target,
-    text: Annotated[bool, typer.Option("--text", help="Also what each version says.")] = False,
-    memory: Where = None,
-    as_json: AsJson = False,
+    target: DocumentArgument,
+    show_text: Annotated[bool, typer.Option("--text", help="Also print the text of each version.")] = False,
+    address: MemoryOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show every version of a document, and what happened to it.
+    """Show every version of a document and its history of events.
 
-    Versions are kept, with their text, until they are forgotten.
+    A memory keeps all versions, with their text, until they are forgotten.
 
     Example: mnemic history report.pdf
 
     Example: mnemic history 12 --text
     """
-    with memory_at(memory) as lasting:
-        versions, events = lasting.history(target)
-        texts = {one.id: lasting.text(one.id) for one in versions} if text else {}
+    with open_memory(address) as memory:
+        versions, events = memory.history(target)
+        texts = {version.id: memory.text(version.id) for version in versions} if show_text else {}
     if as_json:
-        said = [{"text": texts[one.id]} if text else {} for one in versions]
-        told = {"versions": [one._asdict() | own for one, own in zip(versions, said)]}
-        print_json(told | {"events": [one._asdict() for one in events]})
+        text_fields = [{"text": texts[version.id]} if show_text else {} for version in versions]
+        report = {"versions": [version._asdict() | text_field for version, text_field in zip(versions, text_fields)]}
+        print_json(report | {"events": [event._asdict() for event in events]})
         return
     table = Table("when", "document", "what", "", header_style="bold")
     table.columns[1].justify = "right"
-    titles = {one.id: one.title for one in versions}
+    titles = {version.id: version.title for version in versions}
     for event in events:
-        what = short(event.path) if event.path else titles[event.document]
-        table.add_row(event.at, str(event.document), event.what, Text(visible(what)))
-    out().print(table)
-    for one in versions if text else []:
-        until = f", read until {one.retired}" if one.retired else ""
-        out().print(f"\n[bold]{one.id}[/]  remembered {one.remembered}{until}")
-        for line in texts[one.id].splitlines():
-            out().print(visible(line), markup=False, soft_wrap=True)
+        description = shorten_path(event.path) if event.path else titles[event.document]
+        table.add_row(event.at, str(event.document), event.what, Text(sanitize(description)))
+    get_stdout().print(table)
+    for version in versions if show_text else []:
+        until = f", read until {version.retired}" if version.retired else ""
+        get_stdout().print(f"\n[bold]{version.id}[/]  remembered {version.remembered}{until}")
+        for line in texts[version.id].splitlines():
+            get_stdout().print(sanitize(line), markup=False, soft_wrap=True)
 
 
-def stats(memory: Where = None, as_json: AsJson = False) -> None:
-    """Show how much a memory holds, and which other memories there are.
+def stats(address: MemoryOption = None, as_json: JsonOption = False) -> None:
+    """Show the size of a memory, and list the other memories.
 
     Example: mnemic stats --memory work
     """
-    from mnemic.store.locate import named
+    from mnemic.store.locate import list_named_memories
 
-    with memory_at(memory) as lasting:
-        counts = lasting.stats()
-        model = lasting.store.model()
-    others = {name: str(path) for name, path in named().items() if path != lasting.path}
+    with open_memory(address) as memory:
+        counts = memory.stats()
+        model = memory.store.get_model()
+    other_memories = {name: str(path) for name, path in list_named_memories().items() if path != memory.path}
     if as_json:
-        own = {"memory": str(lasting.path), "embedder": model._asdict() if model else None}
-        print_json(own | counts._asdict() | {"others": others})
+        report = {"memory": str(memory.path), "embedder": model._asdict() if model else None}
+        print_json(report | counts._asdict() | {"others": other_memories})
         return
-    screen = out()
-    screen.print(f"memory     {short(str(lasting.path))} ({size(counts.bytes)})", markup=False)
+    screen = get_stdout()
+    screen.print(f"memory     {shorten_path(str(memory.path))} ({format_bytes(counts.bytes)})", markup=False)
     screen.print(f"embedder   {model.name if model else 'none: it is read by words alone'}")
     screen.print(f"documents  {counts.documents}, and {counts.retired} that are no longer read")
     screen.print(f"passages   {counts.passages}, {counts.sentences} sentences")
-    if others:
-        screen.print(f"others     {', '.join(others)}", style="dim", markup=False)
+    if other_memories:
+        screen.print(f"others     {', '.join(other_memories)}", style="dim", markup=False)

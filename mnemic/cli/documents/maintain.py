@@ -1,93 +1,95 @@
-"""``mnemic check``, ``reindex``, ``export-memory``, ``import-memory``: look after a memory."""
+"""``mnemic check``, ``reindex``, ``export-memory``, ``import-memory``: maintain a memory."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mnemic.cli.documents.common import Embedder, Where, memory_at, short
-from mnemic.cli.options import AsJson
-from mnemic.cli.render.console import out, print_json, warn
-from mnemic.cli.render.progress import Bars
+from mnemic.cli.documents.common import EmbedderOption, MemoryOption, open_memory, shorten_path
+from mnemic.cli.options import JsonOption
+from mnemic.cli.render.console import get_stdout, print_json, print_warning
+from mnemic.cli.render.progress import ProgressBars
 
 
-def check(memory: Where = None, as_json: AsJson = False) -> None:
-    """Test a memory: the file, the links between its parts, the indexes.
+def check(address: MemoryOption = None, as_json: JsonOption = False) -> None:
+    """Check the integrity of a memory: its file, references and indexes.
 
-    One that cannot be written now is tested, too; what only a writer can test is told.
+    If the memory cannot be written now, the checks that need to write are skipped and listed.
 
     Example: mnemic check
     """
-    with memory_at(memory) as lasting:
-        found = lasting.check()
-    if found.left_out and not as_json:
-        warn(f"left out: {'; '.join(found.left_out)}. Why: {found.why}")
+    with open_memory(address) as memory:
+        report = memory.check()
+    if report.left_out and not as_json:
+        print_warning(f"left out: {'; '.join(report.left_out)}. Why: {report.why}")
     if as_json:
-        print_json({"memory": str(lasting.path)} | found._asdict())
-    elif not found.faults:
-        rest = ", as far as a reader can see" if found.left_out else ""
-        out().print(f"{short(str(lasting.path))} is sound{rest}", markup=False, soft_wrap=True)
-    if found.faults and not as_json:
-        told = "; ".join(found.faults)
-        raise ValueError(f"{lasting.path}: {len(found.faults)} faults: {told}")
-    if found.faults:
+        print_json({"memory": str(memory.path)} | report._asdict())
+    elif not report.faults:
+        limits = ", as far as a reader can see" if report.left_out else ""
+        get_stdout().print(f"{shorten_path(str(memory.path))} is sound{limits}", markup=False, soft_wrap=True)
+    if report.faults and not as_json:
+        faults = "; ".join(report.faults)
+        raise ValueError(f"{memory.path}: {len(report.faults)} faults: {faults}")
+    if report.faults:
         raise typer.Exit(2)
 
 
-def reindex(embedder: Embedder = None, memory: Where = None, as_json: AsJson = False) -> None:
-    """Make missing vectors and keys, or all by another embedder; stopped, it goes on next time.
+def reindex(embedder: EmbedderOption = None, address: MemoryOption = None, as_json: JsonOption = False) -> None:
+    """Compute missing vectors and keys, or all of them with another embedder.
+
+    An interrupted run resumes when the command is repeated.
 
     Example: mnemic reindex --embedder minilm
     """
-    with memory_at(memory) as lasting:
-        with Bars("passages") as bars:
-            for done, total in lasting.reindex(embedder):
+    with open_memory(address) as memory:
+        with ProgressBars("passages") as bars:
+            for done, total in memory.reindex(embedder):
                 bars.show("reindexing", done, total)
-        model = lasting.store.model()
-        counts = lasting.stats()
+        model = memory.store.get_model()
+        counts = memory.stats()
     if as_json:
-        own = {"memory": str(lasting.path), "embedder": model._asdict() if model else None}
-        print_json(own | {"vectors": counts.vectors})
+        report = {"memory": str(memory.path), "embedder": model._asdict() if model else None}
+        print_json(report | {"vectors": counts.vectors})
     else:
         name = model.name if model else "none"
-        out().print(f"{counts.vectors} vectors by {name}", markup=False)
+        get_stdout().print(f"{counts.vectors} vectors by {name}", markup=False)
 
 
 def export_memory(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write.")],
-    memory: Where = None,
-    as_json: AsJson = False,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")],
+    address: MemoryOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Write a whole memory, its history too, as JSON lines: a backup, or a way to elsewhere.
+    """Export a memory and its history as JSON lines, for backup or transfer.
 
     Example: mnemic export-memory backup.jsonl
     """
     count = 0
-    with memory_at(memory) as lasting, Bars("documents") as bars:
-        for step in lasting.export(file):
+    with open_memory(address) as memory, ProgressBars("documents") as bars:
+        for step in memory.export(file):
             count = step.done
             bars.show("writing", step.done, step.total)
     if as_json:
         print_json({"file": str(file), "documents": count})
     else:
-        out().print(f"{count} documents written to {short(str(file.absolute()))}", markup=False)
+        get_stdout().print(f"{count} documents written to {shorten_path(str(file.absolute()))}", markup=False)
 
 
 def import_memory(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What export-memory wrote.")],
-    memory: Where = None,
-    embedder: Embedder = None,
-    as_json: AsJson = False,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that export-memory wrote.")],
+    address: MemoryOption = None,
+    embedder: EmbedderOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Add what another memory exported; what is there already is passed over.
+    """Import an exported memory; documents that are already present are skipped.
 
     Example: mnemic import-memory backup.jsonl --memory new.db
     """
-    with memory_at(memory, embedder) as lasting, Bars("documents") as bars:
-        for step in lasting.take(file):
+    with open_memory(address, embedder) as memory, ProgressBars("documents") as bars:
+        for step in memory.take(file):
             bars.show("reading", step.done, step.total)
-        new = lasting.stats().documents
+        count = memory.stats().documents
     if as_json:
-        print_json({"memory": str(lasting.path), "documents": new})
+        print_json({"memory": str(memory.path), "documents": count})
     else:
-        out().print(f"{new} documents in {short(str(lasting.path))}", markup=False)
+        get_stdout().print(f"{count} documents in {shorten_path(str(memory.path))}", markup=False)

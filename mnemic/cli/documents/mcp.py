@@ -1,4 +1,4 @@
-"""``mnemic mcp``: a lasting memory for assistants, over standard input and output."""
+"""``mnemic mcp``: serve a memory to assistants over standard input and output."""
 
 import os
 import sys
@@ -10,24 +10,22 @@ from typing import Annotated, BinaryIO
 import typer
 
 from mnemic import __version__
-from mnemic.cli.documents.common import READER, Embedder, Reader, Where, memory_at
+from mnemic.cli.documents.common import DEFAULT_READER, EmbedderOption, MemoryOption, ReaderOption, open_memory
 
 
 def mcp(
-    memory: Where = None,
+    address: MemoryOption = None,
     folder: Annotated[
         list[Path] | None,
         typer.Option(
-            "--folder",
-            metavar="DIR",
-            help="The assistant may have files of this folder remembered; repeated.",
+            "--folder", metavar="DIR", help="Folder with files that the assistant may remember; may be repeated."
         ),
     ] = None,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="The assistant may only search, ask and list.")
     ] = False,
-    embedder: Embedder = None,
-    reader: Reader = READER,
+    embedder: EmbedderOption = None,
+    reader: ReaderOption = DEFAULT_READER,
 ) -> None:
     """Serve a memory to assistants that speak the Model Context Protocol, over stdio.
 
@@ -35,23 +33,23 @@ def mcp(
 
     Example: mnemic mcp --memory work --folder ~/notes
     """
-    from mnemic.mcp.protocol import Server
-    from mnemic.mcp.tools import INSTRUCTIONS, tools_of
+    from mnemic.mcp.protocol import ToolServer
+    from mnemic.mcp.tools import INSTRUCTIONS, build_tools
 
     folders = [path.expanduser().resolve() for path in folder or []]
     if missing := [path for path in folders if not path.is_dir()]:
-        raise ValueError(f"--folder is a folder that is there, not {missing[0]}")
+        raise ValueError(f"--folder must be an existing folder, not {missing[0]}")
     if read_only and folders:
-        raise ValueError("--read-only and --folder: what is only read remembers no files")
-    about = {"name": "mnemic", "version": __version__}
-    with memory_at(memory, embedder, reader) as lasting, protocol_alone() as output:
-        tools = tools_of(lasting, folders, read_only=read_only)
-        Server(tools, about, INSTRUCTIONS, output).serve(sys.stdin.buffer)
+        raise ValueError("--read-only remembers no files: leave out --folder")
+    server_info = {"name": "mnemic", "version": __version__}
+    with open_memory(address, embedder, reader) as memory, reserve_stdout() as output:
+        tools = build_tools(memory, folders, read_only=read_only)
+        ToolServer(tools, server_info, INSTRUCTIONS, output).serve(sys.stdin.buffer)
 
 
 @contextmanager
-def protocol_alone() -> Iterator[BinaryIO]:
-    """Standard output for the protocol; whatever else is printed goes to standard error."""
+def reserve_stdout() -> Iterator[BinaryIO]:
+    """Reserve standard output for the protocol; send everything else to standard error."""
     sys.stdout.flush()
     with os.fdopen(os.dup(1), "wb") as output:
         os.dup2(2, 1)

@@ -1,4 +1,4 @@
-"""``mnemic remember`` and ``mnemic update``: write documents into the lasting memory."""
+"""``mnemic remember`` and ``mnemic update``: write documents into a memory."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mnemic.cli.documents.common import Embedder, Target, Where, memory_at, short
-from mnemic.cli.options import AsJson
-from mnemic.cli.render.console import out, print_json, visible, warn
-from mnemic.cli.render.progress import Bars
+from mnemic.cli.documents.common import DocumentArgument, EmbedderOption, MemoryOption, open_memory, shorten_path
+from mnemic.cli.options import JsonOption
+from mnemic.cli.render.console import get_stdout, print_json, print_warning, sanitize
+from mnemic.cli.render.progress import ProgressBars
 
 if TYPE_CHECKING:
-    from mnemic.store import Memory, Step
+    from mnemic.store import Memory, RememberStep
 
-NOTHING = 1  # the exit code where files were given and none of them could be read
-TOLD = ("new", "changed", "moved", "copied", "unchanged", "gone", "broken")
-Note = Annotated[
-    str | None, typer.Option("--note", metavar="TEXT", help="A text, instead of a file.")
-]
+EXIT_NOTHING_READ = 1  # exit code if none of the files could be read
+OUTCOMES = ("new", "changed", "moved", "copied", "unchanged", "gone", "broken")
+NoteOption = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="A text instead of a file.")]
 
 
 def remember(
@@ -27,120 +25,117 @@ def remember(
         list[Path] | None,
         typer.Argument(
             metavar="[FILES OR FOLDERS]",
-            help="txt, md, html, pdf, docx, epub, eml, csv, tsv, jsonl; folders with all in them.",
+            help="txt, md, html, pdf, docx, epub, eml, csv, tsv, jsonl; folders recursively.",
         ),
     ] = None,
-    note: Note = None,
+    note: NoteOption = None,
     include: Annotated[
         list[str] | None,
-        typer.Option("--include", metavar="PATTERN", help="Of folders only these, such as *.md."),
+        typer.Option("--include", metavar="PATTERN", help="In folders, only these files, such as *.md."),
     ] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option("--exclude", metavar="PATTERN", help="Of folders not these, such as old/*."),
+        typer.Option("--exclude", metavar="PATTERN", help="In folders, skip these files, such as old/*."),
     ] = None,
-    memory: Where = None,
-    here: Annotated[
-        bool,
-        typer.Option("--here", help="Make a memory for this folder, found from everywhere in it."),
+    address: MemoryOption = None,
+    in_project: Annotated[
+        bool, typer.Option("--here", help="Create a memory in this folder, used from anywhere inside it.")
     ] = False,
-    embedder: Embedder = None,
-    as_json: AsJson = False,
+    embedder: EmbedderOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Remember files and folders for good; done again, only what changed is read.
+    """Remember files and folders; a repeated run reads only changed files.
 
-    What is remembered stays on this machine, in one file that only you can read.
+    The memory stays on this machine, in one file that only you can read.
 
-    The exit code is 1 if not one of the files could be read.
+    The exit code is 1 if none of the files could be read.
 
     Example: mnemic remember ~/Documents report.pdf
 
     Then: mnemic ask "When does the contract end?"
     """
-    from mnemic.store.locate import PROJECT
+    from mnemic.store.locate import PROJECT_PATH
 
     if not paths and note is None:
         raise ValueError("nothing to remember: give files, folders or --note TEXT")
-    if here and memory is not None:
+    if in_project and address is not None:
         raise ValueError("--here and --memory name two memories; give one of them")
-    with memory_at(str(Path.cwd() / PROJECT) if here else memory, embedder) as lasting:
-        steps = follow(lasting, paths, include or [], exclude or []) if paths else []
-        told = summary(steps, lasting)
+    with open_memory(str(Path.cwd() / PROJECT_PATH) if in_project else address, embedder) as memory:
+        steps = remember_with_progress(memory, paths, include or [], exclude or []) if paths else []
+        report = summarize_steps(steps, memory)
         if note is not None:
-            told["note"] = lasting.note(note)
-        tell(told, as_json)
-    if note is None and told["broken"] and not set(told["files"]) - {"broken", "gone"}:
-        raise typer.Exit(NOTHING)
+            report["note"] = memory.note(note)
+        print_report(report, as_json)
+    if note is None and report["broken"] and not set(report["files"]) - {"broken", "gone"}:
+        raise typer.Exit(EXIT_NOTHING_READ)
 
 
-def follow(
+def remember_with_progress(
     memory: "Memory", paths: Iterable[Path], include: list[str], exclude: list[str]
-) -> "list[Step]":
-    """Remember, with a bar; what is broken is said at once."""
-    found = []
-    with Bars("bytes") as bars:
+) -> "list[RememberStep]":
+    """Remember files with a progress bar, and print warnings at once.
+
+    Returns the last step of each file.
+    """
+    file_steps = []
+    with ProgressBars("bytes") as bars:
         for step in memory.remembering(list(paths), include=include, exclude=exclude):
-            bars.show("remembering", step.done, max(step.total, 1), visible(short(step.path))[-40:])
+            bars.show("remembering", step.done, max(step.total, 1), sanitize(shorten_path(step.path))[-40:])
             if step.outcome == "reading":
                 continue
-            found.append(step)
+            file_steps.append(step)
             for note in step.notes:
-                warn(visible(f"{short(step.path)}: {note}"))
-    return found
+                print_warning(sanitize(f"{shorten_path(step.path)}: {note}"))
+    return file_steps
 
 
-def summary(steps: "list[Step]", memory: "Memory") -> dict[str, Any]:
+def summarize_steps(steps: "list[RememberStep]", memory: "Memory") -> dict[str, Any]:
+    """Count the outcomes of the files, and list broken files and notes."""
     counts = Counter[str](step.outcome for step in steps)
     return {
         "memory": str(memory.path),
-        "files": {outcome: counts[outcome] for outcome in TOLD if counts[outcome]},
+        "files": {outcome: counts[outcome] for outcome in OUTCOMES if counts[outcome]},
         "passages": sum(step.passages for step in steps),
-        "broken": [
-            {"path": step.path, "reason": "; ".join(step.notes)}
-            for step in steps
-            if step.outcome == "broken"
-        ],
-        "notes": {
-            step.path: step.notes for step in steps if step.notes and step.outcome != "broken"
-        },
+        "broken": [{"path": step.path, "reason": "; ".join(step.notes)} for step in steps if step.outcome == "broken"],
+        "notes": {step.path: step.notes for step in steps if step.notes and step.outcome != "broken"},
     }
 
 
-def tell(told: dict[str, Any], as_json: bool) -> None:
+def print_report(report: dict[str, Any], as_json: bool) -> None:
+    """Print the summary of remembered files, as JSON or as text."""
     if as_json:
-        print_json(told)
+        print_json(report)
         return
-    screen = out()
-    if not told["files"] and "note" not in told:
+    screen = get_stdout()
+    if not report["files"] and "note" not in report:
         screen.print("no files of a known kind there; --include PATTERN reads others, as text")
-    if told["files"]:
-        words = ", ".join(f"{count} {outcome}" for outcome, count in told["files"].items())
-        screen.print(f"files: {words}; {told['passages']} new passages", markup=False)
-    if "note" in told:
-        screen.print(f"remembered as document {told['note']}", markup=False)
-    screen.print(f"memory: {short(told['memory'])}", style="dim", markup=False)
+    if report["files"]:
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in report["files"].items())
+        screen.print(f"files: {counts}; {report['passages']} new passages", markup=False)
+    if "note" in report:
+        screen.print(f"remembered as document {report['note']}", markup=False)
+    screen.print(f"memory: {shorten_path(report['memory'])}", style="dim", markup=False)
 
 
 def update(
-    target: Target,
-    note: Note = None,
-    memory: Where = None,
-    as_json: AsJson = False,
+    target: DocumentArgument, note: NoteOption = None, address: MemoryOption = None, as_json: JsonOption = False
 ) -> None:
-    """Supersede a document by a new text, or by what its file says now; the history stays.
+    """Replace a document by a new text or by its file's current content.
+
+    The old version stays in the history.
 
     Example: mnemic update 12 --note "The meeting is on Friday."
 
     Example: mnemic update report.pdf
     """
-    with memory_at(memory) as lasting:
-        old = lasting.document(target)
-        before, after = old.id, lasting.update(target, note)
-        for place in old.places if note is not None else ():
-            warn(f"{visible(place)} is as it was: remembered again, it is read beside the new text")
+    with open_memory(address) as memory:
+        document = memory.document(target)
+        old_id, new_id = document.id, memory.update(target, note)
+        for path in document.places if note is not None else ():
+            print_warning(f"{sanitize(path)} is as it was: remembered again, it is read beside the new text")
         if as_json:
-            print_json({"memory": str(lasting.path), "before": before, "after": after})
-        elif before == after:
-            out().print(f"document {before} is as it was", markup=False)
+            print_json({"memory": str(memory.path), "before": old_id, "after": new_id})
+        elif old_id == new_id:
+            get_stdout().print(f"document {old_id} is as it was", markup=False)
         else:
-            out().print(f"document {after} supersedes {before}", markup=False)
+            get_stdout().print(f"document {new_id} supersedes {old_id}", markup=False)

@@ -1,1 +1,1 @@
-"""Commands about networks: train, evaluate, predict, inspect, export, and published tables."""
+"""Commands for networks: train, evaluate, predict, inspect, export, rebuild tables."""

@@ -1,4 +1,4 @@
-"""``mnemic data``: stories made to order, and the sequences that pre-training reads."""
+"""``mnemic data``: generate bAbI stories and prepare sequences for pre-training."""
 
 import os
 from enum import StrEnum
@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from mnemic.cli.options import AsJson, Seed, Sets, task_numbers
-from mnemic.cli.render.console import out, print_json, size
-from mnemic.cli.render.progress import Bars
+from mnemic.cli.options import JsonOption, SeedOption, SetOption, parse_task_numbers
+from mnemic.cli.render.console import format_bytes, get_stdout, print_json
+from mnemic.cli.render.progress import ProgressBars
 
 if TYPE_CHECKING:
     from mnemic.data.babi.format import Story
 
-OFTEN = 100  # stories between two moves of the bar
+STORIES_PER_UPDATE = 100  # of the progress bar
 
-app = typer.Typer(help="Make what networks are trained and tested on.", rich_markup_mode="rich")
+app = typer.Typer(help="Generate or prepare training and test data.", rich_markup_mode="rich")
 
 
-class Split(StrEnum):
-    """Which of a task's two files."""
+class StorySplit(StrEnum):
+    """The two files of a bAbI task."""
 
     train = "train"
     test = "test"
@@ -29,136 +29,133 @@ class Split(StrEnum):
 
 @app.command()
 def stories(
-    task: Annotated[
-        list[str], typer.Option("--task", help="A task, such as 3, 1-5 or all; may be repeated.")
-    ],
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the files go.")],
-    count: Annotated[int, typer.Option("--count", help="Questions a task.")] = 1000,
-    split: Annotated[
-        Split, typer.Option(help="Test files use the seed after --seed.")
-    ] = Split.train,
-    seed: Seed = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
-    as_json: AsJson = False,
+    task: Annotated[list[str], typer.Option("--task", help="A task, such as 3, 1-5 or all; may be repeated.")],
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the files.")],
+    count: Annotated[int, typer.Option("--count", help="Questions per task.")] = 1000,
+    split: Annotated[StorySplit, typer.Option(help="Test files use the seed after --seed.")] = StorySplit.train,
+    seed: SeedOption = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Write generated stories as files of the official bAbI layout (qa3_…_train.txt).
+    """Generate stories as files in the official bAbI layout (qa3_…_train.txt).
 
     Example: mnemic data stories --task 3 --count 10000 --out generated
     """
-    from mnemic.data.babi.folder import TASKS, file_name
+    from mnemic.data.babi.folder import TASKS, file_name_of
     from mnemic.recipe import ConfigError
 
-    numbers = task_numbers(task, sorted(TASKS))
-    paths = {number: folder / file_name(number, split.value) for number in numbers}
-    there = [str(path) for path in paths.values() if path.exists()]
-    if there and not force:
-        raise ConfigError(f"{there[0]} is there already; give another --out, or --force")
-    dice = seed + (split is Split.test)  # so that nobody is tested on what was learnt
-    files = write_all(paths, count, dice)
+    task_ids = parse_task_numbers(task, sorted(TASKS))
+    paths = {number: folder / file_name_of(number, split.value) for number in task_ids}
+    existing_paths = [str(path) for path in paths.values() if path.exists()]
+    if existing_paths and not force:
+        raise ConfigError(f"{existing_paths[0]} is there already; give another --out, or --force")
+    story_seed = seed + (split is StorySplit.test)  # test stories differ from training stories
+    files = write_story_files(paths, count, story_seed)
     if as_json:
         print_json({"out": str(folder), "split": split.value, "seed": seed, "files": files})
         return
     for file in files:
         text = f"{file['path']}  {file['questions']} questions in {file['stories']} stories"
-        out().print(text, markup=False, soft_wrap=True)
+        get_stdout().print(text, markup=False, soft_wrap=True)
 
 
-def write_all(paths: dict[int, Path], count: int, seed: int) -> list[dict[str, Any]]:
-    """Write every file beside its place, then put all there; whoever stops this changes nothing."""
-    beside = {path: path.with_name(f".{path.name}.new") for path in paths.values()}
+def write_story_files(paths: dict[int, Path], count: int, seed: int) -> list[dict[str, Any]]:
+    """Write one file of generated stories per task, all or none.
+
+    They are written under temporary names and renamed at the end.
+    """
+    temporary_paths = {path: path.with_name(f".{path.name}.new") for path in paths.values()}
     try:
-        with Bars("questions") as bars:
+        with ProgressBars("questions") as bars:
             files = [
-                {"path": str(path), "task": task, **write(beside[path], task, count, seed, bars)}
+                {"path": str(path), "task": task, **write_story_file(temporary_paths[path], task, count, seed, bars)}
                 for task, path in paths.items()
             ]
-        for path, new in beside.items():
-            os.replace(new, path)
+        for path, temporary_path in temporary_paths.items():
+            os.replace(temporary_path, path)
     finally:
-        for new in beside.values():
-            new.unlink(missing_ok=True)
+        for temporary_path in temporary_paths.values():
+            temporary_path.unlink(missing_ok=True)
     return files
 
 
-def write(path: Path, task: int, count: int, seed: int, bars: Bars) -> dict[str, int]:
-    """Write one file and count what is in it."""
-    from mnemic.data.babi.format import Question, render
-    from mnemic.data.babi.generate import generate
+def write_story_file(path: Path, task: int, count: int, seed: int, bars: ProgressBars) -> dict[str, int]:
+    """Write one file of generated stories; count its questions and stories."""
+    from mnemic.data.babi.format import StoryQuestion, format_story
+    from mnemic.data.babi.generate import generate_stories
 
-    made = generate(task, count, seed=seed)
+    stories = generate_stories(task, count, seed=seed)
     path.parent.mkdir(parents=True, exist_ok=True)
-    asked = told = 0
+    num_questions = num_stories = 0
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        for told, story in enumerate(made, start=1):
-            file.write(render(story))
-            asked += sum(isinstance(line, Question) for line in story)
-            if told % OFTEN == 0 or asked == count:
-                bars.show(f"task {task}", asked, count)
-    return {"questions": asked, "stories": told}
+        for num_stories, story in enumerate(stories, start=1):
+            file.write(format_story(story))
+            num_questions += sum(isinstance(line, StoryQuestion) for line in story)
+            if num_stories % STORIES_PER_UPDATE == 0 or num_questions == count:
+                bars.show(f"task {task}", num_questions, count)
+    return {"questions": num_questions, "stories": num_stories}
 
 
 @app.command()
 def sequences(
-    recipe: Annotated[str, typer.Argument(help="A recipe of pre-training, or a .toml file.")],
-    texts: Annotated[
-        str, typer.Option("--data", metavar="DIR", help="Folder of .jsonl or .txt files.")
-    ],
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where they go.")],
-    sets: Sets = None,
-    as_json: AsJson = False,
+    recipe: Annotated[str, typer.Argument(help="A pre-training recipe or a .toml file.")],
+    texts: Annotated[str, typer.Option("--data", metavar="DIR", help="Folder of .jsonl or .txt files.")],
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the sequences.")],
+    sets: SetOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Learn a vocabulary and make the sequences of pre-training, once for any number of runs.
+    """Learn a vocabulary and prepare the pre-training sequences once for many runs.
 
-    mnemic train RECIPE --data takes the folder as it takes the texts, on other machines too.
+    mnemic train RECIPE --data accepts the folder in place of the texts, also on other machines.
 
     Example: mnemic data sequences bert-pretrain --data texts --out sequences
     """
-    from mnemic.recipe import load
-    from mnemic.train.prepare import prepare
+    from mnemic.recipe import load_recipe
+    from mnemic.train.prepare import prepare_sequences
 
-    report = prepare(load(recipe, [*(sets or []), f"data.folder={texts}"]), folder)
+    report = prepare_sequences(load_recipe(recipe, [*(sets or []), f"data.folder={texts}"]), folder)
     if as_json:
         print_json(report)
         return
-    for part, count in report["sequences"].items():
-        text = f"{part:<10}  {count:>11,} sequences  {report['tokens'][part]:>13,} tokens"
-        out().print(text, markup=False)
-    words, room = report["vocabulary"], size(report["bytes"])
-    out().print(f"{folder}  {words:,} pieces, {room}", markup=False, soft_wrap=True)
+    for split, count in report["sequences"].items():
+        text = f"{split:<10}  {count:>11,} sequences  {report['tokens'][split]:>13,} tokens"
+        get_stdout().print(text, markup=False)
+    vocab_size, total_size = report["vocabulary"], format_bytes(report["bytes"])
+    get_stdout().print(f"{folder}  {vocab_size:,} pieces, {total_size}", markup=False, soft_wrap=True)
 
 
 @app.command()
 def show(
-    task: Annotated[int, typer.Option("--task", help="1 to 20.")],
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    task: Annotated[int, typer.Option("--task", help="Task number, 1 to 20.")],
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
 ) -> None:
     """Print one generated story with its questions, answers and supporting facts.
 
     Example: mnemic data show --task 3
     """
     from mnemic.data.babi.folder import TASKS
-    from mnemic.data.babi.generate import generate
+    from mnemic.data.babi.generate import generate_stories
 
-    story = next(generate(task, 1000, seed=seed))
+    story = next(generate_stories(task, 1000, seed=seed))
     if as_json:
         print_json({"task": task, "name": TASKS[task], "story": [line._asdict() for line in story]})
         return
-    out().print(f"task {task}: {TASKS[task]}", style="bold")
-    for line in lines(story):
-        out().print(line)
+    get_stdout().print(f"task {task}: {TASKS[task]}", style="bold")
+    for line in highlight_story(story):
+        get_stdout().print(line)
 
 
-def lines(story: "Story") -> list[Text]:
-    """A story for the eye: questions stand out, with answers and the facts that prove them."""
-    from mnemic.data.babi.format import Question
+def highlight_story(story: "Story") -> list[Text]:
+    """Format a story with highlighted questions, answers and supporting facts."""
+    from mnemic.data.babi.format import StoryQuestion
 
-    shown = []
+    texts = []
     for line in story:
         text = Text(f"{line.number:>3}  ", style="dim").append(line.text.strip(), style="not dim")
-        if isinstance(line, Question):
+        if isinstance(line, StoryQuestion):
             text.stylize("italic", 5)
             text.append(f"  {line.answer}", style="not dim bold green")
             text.append(f"  (facts {', '.join(map(str, line.facts))})")
-        shown.append(text)
-    return shown
+        texts.append(text)
+    return texts

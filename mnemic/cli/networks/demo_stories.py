@@ -1,13 +1,13 @@
-"""``mnemic demo --stories``: a memory network learns from stories, and shows what it reads."""
+"""``mnemic demo --stories``: train a memory network on stories and show its evidence."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mnemic.cli.networks.train import follow
-from mnemic.cli.render.console import duration, out, percent, print_json
-from mnemic.cli.render.evidence_table import tell
+from mnemic.cli.networks.train import train_with_progress
+from mnemic.cli.render.console import format_duration, format_percent, get_stdout, print_json
+from mnemic.cli.render.evidence_table import print_story_answer
 
-SETS = (
+RECIPE_CHANGES = (
     'data={ kind = "generated", tasks = [1, 2, 15], count = 3000 }',
     "train.epochs=30",
     "train.schedule.every=8",
@@ -15,17 +15,17 @@ SETS = (
 )
 
 
-class Asked(NamedTuple):
-    """A story to ask about, and what is right."""
+class DemoStory(NamedTuple):
+    """A story with a question and its right answer."""
 
-    about: str
+    title: str
     sentences: tuple[str, ...]
     question: str
     answer: str
 
 
-ASKED = (
-    Asked(
+STORIES = (
+    DemoStory(
         "One fact: where somebody went last.",
         (
             "Mary moved to the bathroom.",
@@ -36,7 +36,7 @@ ASKED = (
         "Where is Mary?",
         "office",
     ),
-    Asked(
+    DemoStory(
         "Two facts: who has it, and where they went.",
         (
             "John journeyed to the kitchen.",
@@ -49,7 +49,7 @@ ASKED = (
         "Where is the milk?",
         "office",
     ),
-    Asked(
+    DemoStory(
         "A conclusion: from an animal to its kind to what the kind fears.",
         (
             "Wolves are afraid of mice.",
@@ -67,55 +67,54 @@ ASKED = (
 )
 
 
-def stories(folder: Path, *, fresh: bool, as_json: bool) -> bool:
-    """Train, ask, show; whether all answers are right."""
-    from mnemic.checkpoint.folder import load
-    from mnemic.recipe import load as load_recipe
+def run_stories_demo(folder: Path, *, fresh: bool, as_json: bool) -> bool:
+    """Train a network, ask about three stories; return whether all answers are right."""
+    from mnemic.checkpoint.folder import load_checkpoint
+    from mnemic.recipe import load_recipe
 
-    screen = out()
+    screen = get_stdout()
     if not as_json:
         screen.print("A memory network (MemN2N) learns from generated stories, on this computer:")
-    trained = follow(load_recipe("memn2n", SETS), folder, seed=0, device="cpu", fresh=fresh)
+    training = train_with_progress(load_recipe("memn2n", RECIPE_CHANGES), folder, seed=0, device="cpu", fresh=fresh)
     if not as_json:
-        tell_trained(trained)
-    checkpoint = load(folder)
-    answers = [ask(checkpoint, one, as_json) for one in ASKED]
+        print_training(training)
+    checkpoint = load_checkpoint(folder)
+    answers = [ask_demo_story(checkpoint, story, as_json) for story in STORIES]
     if as_json:
-        print_json({"out": str(folder), "trained": trained, "answers": answers})
+        print_json({"out": str(folder), "trained": training, "answers": answers})
     else:
         screen.print("\nDarker means read more; each hop reads with what the one before found.")
         screen.print(f'Now yours: mnemic ask --model {folder} --sentence "…" "Where is Mary?"')
     return all(answer["right"] for answer in answers)
 
 
-def tell_trained(trained: dict[str, Any]) -> None:
-    error = percent(trained["validation_error"])
-    if trained["already_trained"]:
-        said = (
-            f"It was trained before ({error} wrong on stories it had not seen); --fresh repeats it."
-        )
+def print_training(training: dict[str, Any]) -> None:
+    """Print the validation error and the time of training."""
+    error = format_percent(training["validation_error"])
+    if training["already_trained"]:
+        message = f"It was trained before ({error} wrong on stories it had not seen); --fresh repeats it."
     else:
-        took = duration(trained["seconds"])
-        said = f"Trained in {took}; on stories it has not seen it is wrong in {error} of the cases."
-    out().print(said, soft_wrap=True)
+        time = format_duration(training["seconds"])
+        message = f"Trained in {time}; on stories it has not seen it is wrong in {error} of the cases."
+    get_stdout().print(message, soft_wrap=True)
 
 
-def ask(checkpoint: Any, one: Asked, as_json: bool) -> dict[str, Any]:
-    """Ask about a story and show the evidence."""
+def ask_demo_story(checkpoint: Any, story: DemoStory, as_json: bool) -> dict[str, Any]:
+    """Ask about one story, print the evidence, and report whether the answer is right."""
     from mnemic.predict import ask_story
 
-    answer = ask_story(checkpoint, one.sentences, one.question)
-    right = answer.text == one.answer
+    answer = ask_story(checkpoint, story.sentences, story.question)
+    is_right = answer.text == story.answer
     if not as_json:
-        out().print(f"\n[bold]{one.about}[/]")
-        tell(answer, one.question, None)
-        if not right:
-            out().print(f"[red]wrong:[/] it should be {one.answer}")
-    read = [evidence.text for evidence in answer.best_evidence(2)]
+        get_stdout().print(f"\n[bold]{story.title}[/]")
+        print_story_answer(answer, story.question, None)
+        if not is_right:
+            get_stdout().print(f"[red]wrong:[/] it should be {story.answer}")
+    most_read = [evidence.text for evidence in answer.best_evidence(2)]
     return {
-        "question": one.question,
+        "question": story.question,
         "answer": answer.text,
-        "right": right,
+        "right": is_right,
         "probability": answer.probability,
-        "read_most": read,
+        "read_most": most_read,
     }

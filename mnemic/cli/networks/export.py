@@ -1,4 +1,4 @@
-"""``mnemic export``: an encoder as a folder that Hugging Face's tools read."""
+"""``mnemic export``: write an encoder as a Hugging Face folder."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from mnemic.cli.options import AsJson
-from mnemic.cli.render.console import out, print_json, size, warn
+from mnemic.cli.options import JsonOption
+from mnemic.cli.render.console import format_bytes, get_stdout, print_json, print_warning
 
 if TYPE_CHECKING:
     from mnemic.encode import Pretrained
@@ -20,32 +20,32 @@ def export(
         typer.Argument(
             metavar="CHECKPOINT",
             help="A run's folder or a checkpoint with a Transformer encoder, or a Hugging Face "
-            "folder, which is then written anew: in one file, with today's names.",
+            "folder, which is rewritten as one file with current names.",
         ),
     ],
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write; a new folder.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write; it must be new.")],
     family: Annotated[
         str | None,
         typer.Option(
             "--family",
             metavar="NAME",
-            help="Write it as bert, roberta, distilbert, electra or albert.",
-            show_default="what it was, or the simplest that fits",
+            help="The architecture: bert, roberta, distilbert, electra or albert.",
+            show_default="the original, or the simplest that fits",
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Write an encoder for Hugging Face: config.json, model.safetensors, tokenizer.json.
+    """Export an encoder to Hugging Face: config.json, model.safetensors, tokenizer.json.
 
-    AutoModel.from_pretrained(DIR) and AutoTokenizer.from_pretrained(DIR) then read it and give the
-    same states. A memory, and what answers from it, have no place there and stay behind; the heads
-    of a pre-trained BERT do have one: AutoModelForMaskedLM reads them.
+    AutoModel.from_pretrained(DIR) and AutoTokenizer.from_pretrained(DIR) load it with the same
+    hidden states. Memory and response have no counterpart there and are not exported; the heads of
+    a pre-trained BERT are, and AutoModelForMaskedLM loads them.
 
     Example: mnemic export runs/reader reader-for-transformers
     """
     from mnemic.encode import save_encoder
 
-    pretrained = find(checkpoint, family)
+    pretrained = load_pretrained(checkpoint, family)
     save_encoder(folder, pretrained)
     report = {
         "folder": str(folder),
@@ -57,76 +57,77 @@ def export(
         "heads": sorted(pretrained.unused),
     }
     if pretrained.tokenizer is None:
-        warn("there was no subword tokenizer to write; only the weights are in the folder")
+        print_warning("there was no subword tokenizer to write; only the weights are in the folder")
     if as_json:
         print_json(report)
     else:
-        tell(report)
+        print_report(report)
 
 
-def find(checkpoint: Path, family: str | None) -> "Pretrained":
-    """The encoder of a Hugging Face folder or of a checkpoint of ours."""
-    from mnemic.checkpoint.folder import load
+def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
+    """Load the encoder of a Hugging Face folder or of a mnemic checkpoint."""
+    from mnemic.checkpoint.folder import load_checkpoint
     from mnemic.encode import Pretrained, TransformerEncoder, load_encoder
-    from mnemic.encode.huggingface import simplest_family
+    from mnemic.encode.huggingface import find_simplest_family
     from mnemic.respond.pretraining import PretrainingHeads
-    from mnemic.text import Subwords
+    from mnemic.text import SubwordTokenizer
 
     if (checkpoint / "config.json").is_file():
-        found = load_encoder(checkpoint)
-        return found if family is None else found._replace(family=family)
-    loaded = load(checkpoint)
-    parts = loaded.network.named_modules()
-    encoders = [part for _, part in parts if isinstance(part, TransformerEncoder)]
+        pretrained = load_encoder(checkpoint)
+        return pretrained if family is None else pretrained._replace(family=family)
+    loaded = load_checkpoint(checkpoint)
+    modules = loaded.network.named_modules()
+    encoders = [module for _, module in modules if isinstance(module, TransformerEncoder)]
     if len(encoders) != 1:
         raise ValueError(
             f"{checkpoint} has {len(encoders)} Transformer encoders; expected one: `mnemic inspect "
             f"{checkpoint}` shows its parts"
         )
-    tokenizer = loaded.tokenizer if isinstance(loaded.tokenizer, Subwords) else None
-    name = family or simplest_family(encoders[0])
-    found = Pretrained(encoders[0], tokenizer, name)
+    tokenizer = loaded.tokenizer if isinstance(loaded.tokenizer, SubwordTokenizer) else None
+    name = family or find_simplest_family(encoders[0])
+    pretrained = Pretrained(encoders[0], tokenizer, name)
     respond = loaded.network.respond
     if isinstance(respond, PretrainingHeads):
-        return with_heads(found, respond)
-    own = {id(weight) for weight in encoders[0].parameters()}
-    if left := sum(part.numel() for part in loaded.network.parameters() if id(part) not in own):
-        warn(f"{left:,} weights of memory and response stay behind: they have no place there")
-    return found
+        return add_pretraining_heads(pretrained, respond)
+    encoder_ids = {id(weight) for weight in encoders[0].parameters()}
+    if num_dropped := sum(weight.numel() for weight in loaded.network.parameters() if id(weight) not in encoder_ids):
+        print_warning(f"{num_dropped:,} weights of memory and response stay behind: they have no place there")
+    return pretrained
 
 
-def with_heads(pretrained: "Pretrained", respond: "PretrainingHeads") -> "Pretrained":
-    """What a network said while it was pre-trained, where the family has a place for it."""
+def add_pretraining_heads(pretrained: "Pretrained", respond: "PretrainingHeads") -> "Pretrained":
+    """Add the pre-training heads, if the architecture has weights for them."""
     from mnemic.checkpoint.folder import weights_of
-    from mnemic.encode.huggingface.families import FAMILIES, named_heads
-    from mnemic.encode.huggingface.shape import shape_of
+    from mnemic.encode.huggingface.families import FAMILIES, rename_head_weights
+    from mnemic.encode.huggingface.shape import shape_of_encoder
 
-    family, shape = FAMILIES.get(pretrained.family), shape_of(pretrained.encoder)
-    if family is None or not family.heads:
-        warn(f"a {pretrained.family} has no place for the heads of pre-training; they stay behind")
+    family, shape = FAMILIES.get(pretrained.family), shape_of_encoder(pretrained.encoder)
+    if family is None or not family.head_names:
+        print_warning(f"a {pretrained.family} has no place for the heads of pre-training; they stay behind")
         return pretrained
-    if (respond.vocabulary.norm.eps, respond.vocabulary.kind) != (shape.epsilon, shape.activation):
+    if (respond.vocabulary.norm.eps, respond.vocabulary.activation_name) != (shape.epsilon, shape.activation):
         raise ValueError(
             "the head has another epsilon or activation than the encoder, which Hugging Face does "
             "not know; give model.respond those of model.encode"
         )
     return pretrained._replace(
         pooler=None if respond.follows is None else respond.follows.pool,
-        unused=named_heads(weights_of(respond), family),
+        unused=rename_head_weights(weights_of(respond), family),
         config={
             "model_type": pretrained.family,
-            "architectures": [family.masked[respond.follows is not None]],
+            "architectures": [family.masked_lm_classes[respond.follows is not None]],
         },
     )
 
 
-def tell(report: dict[str, Any]) -> None:
+def print_report(report: dict[str, Any]) -> None:
+    """Print the exported files and the number of weights."""
     table = Table("file", "size", header_style="bold")
     table.columns[1].justify = "right"
     for name, count in report["files"].items():
-        table.add_row(name, size(count))
-    screen = out()
+        table.add_row(name, format_bytes(count))
+    screen = get_stdout()
     screen.print(table)
-    kept = f", with {len(report['heads'])} weights of heads" if report["heads"] else ""
-    screen.print(f"{report['parameters']:,} weights as {report['family']}{kept}", markup=False)
+    heads = f", with {len(report['heads'])} weights of heads" if report["heads"] else ""
+    screen.print(f"{report['parameters']:,} weights as {report['family']}{heads}", markup=False)
     screen.print(f'AutoModel.from_pretrained("{report["folder"]}") loads it', markup=False)

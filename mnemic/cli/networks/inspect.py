@@ -1,4 +1,4 @@
-"""``mnemic inspect``: what a checkpoint is, and whether it is whole; or what a memory holds."""
+"""``mnemic inspect``: describe and verify a checkpoint, or list the slots of a memory."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,87 +8,84 @@ from rich.markup import escape
 from rich.table import Table
 
 from mnemic.checkpoint import shipped
-from mnemic.cli.options import AsJson
-from mnemic.cli.render.console import duration, out, percent, print_json, size
+from mnemic.cli.options import JsonOption
+from mnemic.cli.render.console import format_bytes, format_duration, format_percent, get_stdout, print_json
 from mnemic.cli.text.show import inspect_state
 
-ROWS = 5  # of the log
+MAX_LOG_ROWS = 5
 
 
 def inspect(
     folder: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="DIR|FILE",
-            help="A run's folder, a checkpoint, a shipped network, or a memory's file.",
-        ),
+        typer.Argument(metavar="DIR|FILE", help="A run's folder, a checkpoint, a shipped network, or a memory file."),
     ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Show every slot of a memory, not those worth most.")
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Show every slot of a memory, not only the most salient.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show what a checkpoint is: recipe, sizes, weights, progress; and check every file.
+    """Describe a checkpoint: recipe, sizes, weights, progress; and verify its files.
 
-    Without a folder it lists the trained networks that came with the package.
+    Without a folder, list the trained networks that ship with the package.
 
     Example: mnemic inspect runs/memn2n
 
-    What a memory that was read into holds, sentence by sentence: mnemic inspect notes.mem
+    To list the slots of a memory file: mnemic inspect notes.mem
     """
     if folder is not None and folder.is_file():
-        inspect_state(folder, everything=everything, as_json=as_json)
+        inspect_state(folder, show_all=show_all, as_json=as_json)
         return
-    if everything:
+    if show_all:
         raise ValueError("--all is for the slots of a memory: give its file, such as notes.mem")
     if folder is None:
         list_shipped(as_json)
         return
-    report = describe(folder)
+    report = describe_checkpoint(folder)
     if as_json:
         print_json(report)
     else:
-        tell(report)
+        print_report(report)
 
 
 def list_shipped(as_json: bool) -> None:
-    """The networks that can be asked at once."""
-    cards = [shipped.card(name) for name in shipped.names()]
+    """Print the networks that ship with the package."""
+    cards = [shipped.read_card(name) for name in shipped.list_networks()]
     if as_json:
         print_json({"shipped": cards})
         return
     table = Table("network", "what it answers", "size", header_style="bold")
     table.columns[2].justify = "right"
-    for own in cards:
+    for card in cards:
         table.add_row(
-            f"[bold]{escape(own['name'])}",
-            shipped.brief(own),
-            size(shipped.size_of(shipped.WEIGHTS / own["name"])),
+            f"[bold]{escape(card['name'])}",
+            shipped.summarize_card(card),
+            format_bytes(shipped.size_in_bytes(shipped.WEIGHTS / card["name"])),
         )
-    screen = out()
+    screen = get_stdout()
     screen.print(table)
     screen.print(
-        "to ask one about a story: mnemic ask --model NAME --story FILE QUESTION; `reader` is what "
-        "mnemic ask uses for what is remembered",
+        "to ask one about a story: mnemic ask --model NAME --story FILE QUESTION; mnemic ask uses "
+        "`reader` for your documents",
         style="dim",
     )
 
 
-def describe(folder: Path) -> dict[str, Any]:
-    """Everything about a checkpoint; a file that is missing or changed raises."""
+def describe_checkpoint(folder: Path) -> dict[str, Any]:
+    """Collect the facts of a checkpoint; raise if a file is missing or changed."""
     from mnemic.checkpoint.atomic_files import read_json
-    from mnemic.checkpoint.folder import load, locate
+    from mnemic.checkpoint.folder import find_checkpoint, load_checkpoint
 
-    place, checkpoint = locate(folder), load(folder)
+    checkpoint_folder, checkpoint = find_checkpoint(folder), load_checkpoint(folder)
     progress = checkpoint.progress
-    card = place / shipped.CARD
+    card = checkpoint_folder / shipped.CARD
     return {
-        "checkpoint": str(place),
+        "checkpoint": str(checkpoint_folder),
         "whole": True,  # or loading would have raised
-        "written_by": f"mnemic {read_json(place / 'manifest.json').get('mnemic')}",
+        "written_by": f"mnemic {read_json(checkpoint_folder / 'manifest.json').get('mnemic')}",
         "seed": checkpoint.seed,
         "sizes": dict(checkpoint.sizes),
-        "parameters": weights_by_part(checkpoint.network),
+        "parameters": count_parameters(checkpoint.network),
         "progress": {
             "done": progress.done,
             "phase": progress.phase,
@@ -96,71 +93,70 @@ def describe(folder: Path) -> dict[str, Any]:
             "step": progress.step,
             "seconds": round(sum(row["seconds"] for row in progress.history), 1),
         },
-        "log": progress.history[-ROWS:],
-        "files": {path.name: path.stat().st_size for path in sorted(place.iterdir())},
+        "log": progress.history[-MAX_LOG_ROWS:],
+        "files": {path.name: path.stat().st_size for path in sorted(checkpoint_folder.iterdir())},
         "recipe": checkpoint.recipe,
         "card": read_json(card) if card.is_file() else None,
     }
 
 
-def weights_by_part(network: Any) -> dict[str, int]:
-    """How many numbers each part has learnt; those of tied parts are counted once."""
+def count_parameters(network: Any) -> dict[str, int]:
+    """Count the parameters of each submodule; tied parameters count once."""
     counts = {name: 0 for name, _ in network.named_children()}
     for name, weight in network.named_parameters():
         counts[name.partition(".")[0]] += weight.numel()
     return counts
 
 
-def tell(report: dict[str, Any]) -> None:
-    from mnemic.recipe.to_toml import toml_of
+def print_report(report: dict[str, Any]) -> None:
+    """Print the description of a checkpoint."""
+    from mnemic.recipe.to_toml import format_toml
 
-    screen, progress = out(), report["progress"]
-    parts = ", ".join(f"{part} {count:,}" for part, count in report["parameters"].items())
-    where = (
-        f"stopped in phase {progress['phase'] + 1} of {progress['phases']}, step {progress['step']}"
-    )
+    screen, progress = get_stdout(), report["progress"]
+    parts = ", ".join(f"{name} {count:,}" for name, count in report["parameters"].items())
+    stopped_at = f"stopped in phase {progress['phase'] + 1} of {progress['phases']}, step {progress['step']}"
     facts = {
         "checkpoint": report["checkpoint"],
         "files": "whole: every SHA-256 is the manifest's",
         "written by": report["written_by"],
-        "progress": "trained to the end" if progress["done"] else where,
-        "trained for": duration(progress["seconds"]),
+        "progress": "trained to the end" if progress["done"] else stopped_at,
+        "trained for": format_duration(progress["seconds"]),
         "seed": str(report["seed"]),
-        "sizes": ", ".join(f"{name} {counted(size)}" for name, size in report["sizes"].items()),
+        "sizes": ", ".join(f"{name} {to_count(size)}" for name, size in report["sizes"].items()),
         "weights": f"{sum(report['parameters'].values()):,} ({parts})",
     }
     if card := report["card"]:
-        facts |= {"tested": shipped.brief(card), "trained by": card["command"]}
+        facts |= {"tested": shipped.summarize_card(card), "trained by": card["command"]}
     for name, value in facts.items():
         screen.print(f"{name:<12} {value}", markup=False, soft_wrap=True)
-    screen.print(f"\n{toml_of(report['recipe'])}", markup=False, soft_wrap=True)
-    screen.print(files_table(report["files"]))
+    screen.print(f"\n{format_toml(report['recipe'])}", markup=False, soft_wrap=True)
+    screen.print(build_files_table(report["files"]))
     if report["log"]:
-        screen.print(log_table(report["log"]))
+        screen.print(build_log_table(report["log"]))
 
 
-def counted(size: int | list[Any]) -> int:
-    """A size that is a list is told by its length."""
+def to_count(size: int | list[Any]) -> int:
+    """Return the length of a list, or the number itself."""
     return len(size) if isinstance(size, list) else size
 
 
-def files_table(files: dict[str, int]) -> Table:
+def build_files_table(files: dict[str, int]) -> Table:
+    """Build a table of file names and sizes."""
     table = Table("file", "size", header_style="bold")
     table.columns[1].justify = "right"
     for name, count in files.items():
-        table.add_row(name, size(count))
+        table.add_row(name, format_bytes(count))
     return table
 
 
-def log_table(log: list[dict[str, Any]]) -> Table:
-    table = Table(
-        "phase", "epoch", "step", "loss", "rate", "validation", header_style="bold", title="log"
-    )
+def build_log_table(log: list[dict[str, Any]]) -> Table:
+    """Build a table of the last rows of the training log."""
+    table = Table("phase", "epoch", "step", "loss", "rate", "validation", header_style="bold", title="log")
     for row in log:
         numbers = (str(row[name]) for name in ("phase", "epoch", "step"))
-        running = row.get("figures", {}).get("perplexity")
-        held = percent(row["validation"]) if running is None else f"perplexity {running:.1f}"
-        table.add_row(*numbers, f"{row['loss']:.4f}", f"{row['rate']:g}", held)
+        perplexity = row.get("figures", {}).get("perplexity")
+        validation = format_percent(row["validation"]) if perplexity is None else f"perplexity {perplexity:.1f}"
+        table.add_row(*numbers, f"{row['loss']:.4f}", f"{row['rate']:g}", validation)
     for column in table.columns:
         column.justify = "right"
     return table

@@ -1,4 +1,4 @@
-"""``mnemic read``: what a trained network says of texts, a line of JSON a text."""
+"""``mnemic read``: predict with a trained network and print one JSON line per text."""
 
 import json
 import sys
@@ -9,102 +9,88 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from mnemic.cli.options import Device, Model, Seed, device_of, refuse
-from mnemic.cli.render.console import warn
-from mnemic.cli.render.progress import Bars
-from mnemic.cli.text.read import Wish, read_into
-from mnemic.cli.text_io import SPOKEN, TYPED, decoded, text_of
+from mnemic.cli.options import DeviceOption, ModelOption, SeedOption, refuse_options, resolve_device
+from mnemic.cli.render.console import print_warning
+from mnemic.cli.render.progress import ProgressBars
+from mnemic.cli.text.read import ReadRequest, read_files_into_state
+from mnemic.cli.text_io import STDIN, STDIN_NAME, decode_utf8, read_text
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
-AT_ONCE = 256  # texts between two moves of the bar
-OF_TEXTS = (  # parameters of ``read`` that mean nothing to a memory
-    "question", "whole", "jsonl", "embed", "overlap", "truncation", "beams", "words", "seed",
+BATCH_SIZE = 256  # texts per update of the progress bar
+TEXT_OPTIONS = (  # parameters of ``read`` that --state refuses
+    "question", "whole_file", "jsonl", "embed", "overlap", "truncation", "beams", "num_words",
+    "seed",
 )  # fmt: skip
 
 
-class Unit(NamedTuple):
-    """A text to read, with its partner or question, and where it comes from."""
+class TextInput(NamedTuple):
+    """A text with its second text or question, and its file and line."""
 
     file: str
     line: int  # from 1; 0: the whole file
     texts: tuple[str, ...]
 
 
-class Wanted(NamedTuple):
-    """What a network reads at once: its fields in JSON lines and tables, any of these sets."""
+class InputFormat(NamedTuple):
+    """The input of a network: a description, and alternative sets of field names."""
 
-    said: str
+    description: str
     fields: tuple[tuple[str, ...], ...]
 
 
-ONE = Wanted("reads one text at a time", (("text",), ("sentence",)))
-WANTED = {
-    "pairs": Wanted("compares two texts", (("text_a", "text_b"), ("sentence1", "sentence2"))),
-    "spans": Wanted("answers questions about texts", (("question", "text"),)),
+SINGLE_TEXT = InputFormat("reads one text at a time", (("text",), ("sentence",)))
+INPUT_FORMATS = {
+    "pairs": InputFormat("compares two texts", (("text_a", "text_b"), ("sentence1", "sentence2"))),
+    "spans": InputFormat("answers questions about texts", (("question", "text"),)),
 }
 
 
 def read(
     context: typer.Context,
-    model: Model,
+    model: ModelOption,
     files: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[FILES]",
-            help="Texts, one a line; .jsonl, .tsv or .csv files; - or nothing: standard input. "
-            "With --state: plain texts, each read as a whole.",
+            help="Files with one text per line, or .jsonl, .tsv or .csv; - or nothing: standard "
+            "input. With --state: plain texts, each read as a whole.",
         ),
     ] = None,
-    question: Annotated[
-        str | None, typer.Option("--question", help="What to ask of every text.")
-    ] = None,
-    whole: Annotated[bool, typer.Option("--whole", help="A file is one text, not many.")] = False,
+    question: Annotated[str | None, typer.Option("--question", help="The question to ask about every text.")] = None,
+    whole_file: Annotated[bool, typer.Option("--whole", help="Read each file as one text.")] = False,
     jsonl: Annotated[
-        bool,
-        typer.Option(
-            "--jsonl", help="JSON lines with text, text_a and text_b, or question and text."
-        ),
+        bool, typer.Option("--jsonl", help="Read JSON lines with text, text_a and text_b, or question and text.")
     ] = False,
-    embed: Annotated[bool, typer.Option("--embed", help="Print each text's vector.")] = False,
+    embed: Annotated[bool, typer.Option("--embed", help="Print the embedding of each text.")] = False,
     overlap: Annotated[
         int | None,
-        typer.Option(
-            "--overlap", help="Tokens that windows of a long text share.", show_default="as trained"
-        ),
+        typer.Option("--overlap", help="Overlap of the windows of a long text, in tokens.", show_default="as trained"),
     ] = None,
     truncation: Annotated[
         str | None,
         typer.Option(
             "--truncation",
-            help="What to do with a long text: windows, first (only its beginning) or error.",
+            help="How to read a long text: windows, first (only its beginning) or error.",
             show_default="as trained",
         ),
     ] = None,
-    beams: Annotated[
-        int, typer.Option("--beams", min=1, help="Answers that are thought of at once; 1: greedy.")
-    ] = 1,
-    words: Annotated[
-        int, typer.Option("--words", min=0, help="Go on with each text for so many words.")
-    ] = 0,
+    beams: Annotated[int, typer.Option("--beams", min=1, help="Beam width; 1: greedy.")] = 1,
+    num_words: Annotated[int, typer.Option("--words", min=0, help="Continue each text by this many words.")] = 0,
     state: Annotated[
         Path | None,
-        typer.Option(
-            "--state", metavar="FILE", help="Read whole files into this memory, or go on with it."
-        ),
+        typer.Option("--state", metavar="FILE", help="Read whole files into this memory file, or continue it."),
     ] = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Begin the memory of --state anew.")
-    ] = False,
-    seed: Seed = 0,
-    device: Device = "auto",
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start the memory of --state again.")] = False,
+    seed: SeedOption = 0,
+    device: DeviceOption = "auto",
 ) -> None:
-    """Read texts with a trained network: classes, numbers, entities or answers as JSON lines.
+    """Predict classes, numbers, entities or answers for texts, as JSON lines.
 
-    Every line says how many tokens were seen of how many; offsets count characters of the text.
+    Every line reports how many tokens of the text were read; offsets count characters.
 
-    A language model says how likely each text is (its perplexity), or with --words goes on with it.
+    A language model computes the perplexity of each text, or with --words continues it.
 
     Example: mnemic read --model runs/bert-classes reviews.txt
 
@@ -112,177 +98,183 @@ def read(
 
     A text of any length into a memory: mnemic read --model runs/keeps --state notes.mem novel.txt
     """  # fmt: skip
-    from mnemic.checkpoint.folder import load
-    from mnemic.predict.long_text import carrier_of
-    from mnemic.predict.text_tasks import OTHERS
+    from mnemic.checkpoint.folder import load_checkpoint
+    from mnemic.predict.long_text import require_memory_model
+    from mnemic.predict.text_tasks import GENERATION_METHODS
 
-    if (files or []).count(TYPED) > 1:
+    if (files or []).count(STDIN) > 1:
         raise ValueError("standard input (-) can be read once: name it once, and files beside it")
     if state is not None:
-        refuse(context, OF_TEXTS, "--state reads whole plain texts, and prints what was read")
-        read_into(Wish(model, files or [TYPED], state, fresh, device))
+        refuse_options(context, TEXT_OPTIONS, "--state reads whole plain texts, and prints what was read")
+        read_files_into_state(ReadRequest(model, files or [STDIN], state, fresh, device))
         return
-    refuse(context, ["fresh"], "--fresh begins a memory anew, and without --state there is none")
-    checkpoint = load(model)
-    checkpoint.network.to(device_of(device))
+    refuse_options(context, ["fresh"], "--fresh starts a memory again, and without --state there is none")
+    checkpoint = load_checkpoint(model)
+    checkpoint.network.to(resolve_device(device))
     if not checkpoint.progress.done:
-        warn("this network is not trained to the end")
-    if remembers(checkpoint):
-        carrier_of(checkpoint)  # whose error says why it cannot be asked
+        print_warning("this network is not trained to the end")
+    if reads_into_memory(checkpoint):
+        require_memory_model(checkpoint)  # raises if it cannot be asked
         raise ValueError("this network reads into a memory: give --state FILE, then ask it")
     respond = checkpoint.recipe["model"]["respond"]["kind"]
     if respond == "masked" and not embed:
-        raise ValueError("this network was pre-trained, and knows no answers yet: give --embed")
-    if embed or respond not in OTHERS:
-        refuse(context, ("words", "beams", "seed"), "this network does not go on with texts")
-    units = [
-        unit
-        for name in files or [TYPED]
-        for unit in units_of(name, wanted_of(checkpoint, embed), question, whole=whole, jsonl=jsonl)
+        raise ValueError("this network is only pre-trained and has no answers yet: give --embed")
+    if embed or respond not in GENERATION_METHODS:
+        refuse_options(context, ("num_words", "beams", "seed"), "this network does not continue texts")
+    inputs = [
+        text_input
+        for name in files or [STDIN]
+        for text_input in read_inputs(
+            name, input_format_of(checkpoint, embed), question, whole_file=whole_file, jsonl=jsonl
+        )
     ]
-    how = {"overlap": overlap, "truncation": truncation}
-    speech = {"beams": beams, "words": words, "seed": seed}
-    with Bars("texts") as bars:
-        for start in range(0, len(units), AT_ONCE):
-            part = units[start : start + AT_ONCE]
-            for unit, said in zip(part, said_of(checkpoint, part, embed, how, speech)):
-                place = {"file": unit.file} | ({"line": unit.line} if unit.line else {})
-                print(json.dumps(place | said, ensure_ascii=False), flush=True)
-            bars.show("reading", min(start + AT_ONCE, len(units)), len(units))
+    read_kwargs = {"overlap": overlap, "truncation": truncation}
+    generate_kwargs = {"beams": beams, "num_words": num_words, "seed": seed}
+    with ProgressBars("texts") as bars:
+        for start in range(0, len(inputs), BATCH_SIZE):
+            batch = inputs[start : start + BATCH_SIZE]
+            for text_input, prediction in zip(
+                batch, predict_texts(checkpoint, batch, embed, read_kwargs, generate_kwargs)
+            ):
+                location = {"file": text_input.file} | ({"line": text_input.line} if text_input.line else {})
+                print(json.dumps(location | prediction, ensure_ascii=False), flush=True)
+            bars.show("reading", min(start + BATCH_SIZE, len(inputs)), len(inputs))
 
 
-def remembers(checkpoint: "Checkpoint") -> bool:
-    """Whether a network reads into a memory that is asked afterwards."""
+def reads_into_memory(checkpoint: "Checkpoint") -> bool:
+    """Check whether a network reads texts into a memory that is asked later."""
     from mnemic.respond import FROM_MEMORY
 
     return checkpoint.recipe["model"]["respond"]["kind"] in FROM_MEMORY
 
 
-def wanted_of(checkpoint: "Checkpoint", embed: bool) -> Wanted:
-    """What this network reads; a vector is of one text."""
+def input_format_of(checkpoint: "Checkpoint", embed: bool) -> InputFormat:
+    """Look up the input format of a network; embeddings take single texts."""
     from mnemic.data import RESPONSE_OF
 
     kind = checkpoint.recipe["data"].get("kind", "")
-    return ONE if embed else WANTED.get(kind) or WANTED.get(RESPONSE_OF.get(kind, ""), ONE)
+    return (
+        SINGLE_TEXT if embed else INPUT_FORMATS.get(kind) or INPUT_FORMATS.get(RESPONSE_OF.get(kind, ""), SINGLE_TEXT)
+    )
 
 
-def units_of(
-    name: str, wanted: Wanted, question: str | None, *, whole: bool, jsonl: bool
-) -> Iterator[Unit]:
-    """The texts of a file, or of standard input."""
-    if question is not None and "question" not in wanted.fields[0]:
-        raise ValueError(f"this network {wanted.said}: leave --question out")
-    rows = rows_in(name, jsonl)
-    if rows is not None and not whole:
+def read_inputs(
+    name: str, input_format: InputFormat, question: str | None, *, whole_file: bool, jsonl: bool
+) -> Iterator[TextInput]:
+    """Read the texts of a file or of standard input, in the network's format."""
+    if question is not None and "question" not in input_format.fields[0]:
+        raise ValueError(f"this network {input_format.description}: leave --question out")
+    rows = read_table_rows(name, jsonl)
+    if rows is not None and not whole_file:
         for number, row in rows:
-            where = f"{name}, line {number}"
+            location = f"{name}, line {number}"
             if question is not None and "question" in row:
-                raise ValueError(f"{where} has a question of its own: leave --question out")
-            asked = {} if question is None else {"question": question}
-            yield Unit(name, number, texts_of(row | asked, wanted, where))
+                raise ValueError(f"{location} has a question of its own: leave --question out")
+            question_field = {} if question is None else {"question": question}
+            yield TextInput(name, number, select_texts(row | question_field, input_format, location))
         return
-    given = () if question is None else (question,)
-    if len(given) + 1 < len(wanted.fields[0]):
-        ask = "give --question TEXT, or" if "question" in wanted.fields[0] else "give"
-        names = " and ".join(wanted.fields[0])
-        raise ValueError(f"this network {wanted.said}: {ask} JSON lines with {names}")
-    if whole:
-        yield Unit(name, 0, (*given, whole_of(name)))
+    question_texts = () if question is None else (question,)
+    if len(question_texts) + 1 < len(input_format.fields[0]):
+        request = "give --question TEXT, or" if "question" in input_format.fields[0] else "give"
+        names = " and ".join(input_format.fields[0])
+        raise ValueError(f"this network {input_format.description}: {request} JSON lines with {names}")
+    if whole_file:
+        yield TextInput(name, 0, (*question_texts, read_whole_file(name)))
         return
-    for number, line in lines_of(name):
+    for number, line in read_lines(name):
         if line.strip():
-            yield Unit(name, number, (*given, line))
+            yield TextInput(name, number, (*question_texts, line))
 
 
-def whole_of(name: str) -> str:
-    """A file as it is, unpacked, so that offsets count its characters."""
-    from mnemic.data.text_tasks.files import OPENERS, content
+def read_whole_file(name: str) -> str:
+    """Read a file as one text, decompressed if needed, so that offsets stay valid."""
+    from mnemic.data.text_tasks.files import OPENERS, read_bytes
 
-    packed = name != TYPED and Path(name).suffix in OPENERS
-    return decoded(content(Path(name)), name) if packed else text_of(name)
+    is_compressed = name != STDIN and Path(name).suffix in OPENERS
+    return decode_utf8(read_bytes(Path(name)), name) if is_compressed else read_text(name)
 
 
-def lines_of(name: str) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a file, or of standard input."""
+def read_lines(name: str) -> Iterator[tuple[int, str]]:
+    """Read the numbered lines of a file or of standard input."""
     from mnemic.data.text_tasks import files
 
-    return files.decoded(sys.stdin.buffer, SPOKEN) if name == TYPED else files.lines(Path(name))
+    return files.decode_lines(sys.stdin.buffer, STDIN_NAME) if name == STDIN else files.read_lines(Path(name))
 
 
-def rows_in(name: str, jsonl: bool) -> Iterator[tuple[int, dict[str, Any]]] | None:
-    """The rows of JSON lines or a table with a header; None for a plain text."""
-    from mnemic.data.text_tasks.labelled import json_objects, rows_of
+def read_table_rows(name: str, jsonl: bool) -> Iterator[tuple[int, dict[str, Any]]] | None:
+    """Read the rows of a JSON lines, TSV or CSV file; None for plain text."""
+    from mnemic.data.text_tasks.labelled import parse_json_lines, read_rows
 
     path = Path(name)
-    if jsonl or (".jsonl" in path.suffixes and name != TYPED):
-        return json_objects(lines_of(name), name)
-    return rows_of(path, {}) if {".tsv", ".csv"} & {*path.suffixes} else None
+    if jsonl or (".jsonl" in path.suffixes and name != STDIN):
+        return parse_json_lines(read_lines(name), name)
+    return read_rows(path, {}) if {".tsv", ".csv"} & {*path.suffixes} else None
 
 
-def texts_of(row: dict[str, Any], wanted: Wanted, where: str) -> tuple[str, ...]:
-    """The texts of a row that this network reads."""
+def select_texts(row: dict[str, Any], input_format: InputFormat, location: str) -> tuple[str, ...]:
+    """Select the fields of a row that the network reads."""
     from mnemic.data.text_tasks.examples import TextError
 
-    for names in wanted.fields:
+    for names in input_format.fields:
         if all(isinstance(row.get(name), str) for name in names):
             return tuple(row[name] for name in names)
-    expected = ", or ".join(" and ".join(names) for names in wanted.fields)
-    known = {name for names in wanted.fields for name in names}
+    expected = ", or ".join(" and ".join(names) for names in input_format.fields)
+    known = {name for names in input_format.fields for name in names}
     for name in known & row.keys():
         if not isinstance(row[name], str):
-            raise TextError(f"{where}: {name} is a text, not {json.dumps(row[name])[:40]}")
-    have = ", ".join(map(str, row)) or "nothing"
-    raise TextError(f"{where}: this network {wanted.said}: expected {expected}; there is {have}")
+            raise TextError(f"{location}: {name} is a text, not {json.dumps(row[name])[:40]}")
+    present = ", ".join(map(str, row)) or "nothing"
+    raise TextError(f"{location}: this network {input_format.description}: expected {expected}; there is {present}")
 
 
-def said_of(
+def predict_texts(
     checkpoint: "Checkpoint",
-    units: Sequence[Unit],
+    inputs: Sequence[TextInput],
     embed: bool,
-    how: dict[str, Any],
-    speech: dict[str, Any],
+    read_kwargs: dict[str, Any],
+    generate_kwargs: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    """What the network says, as plain values; what is quoted stands beside its offsets."""
-    from mnemic.cli.networks.speech import speech_of
-    from mnemic.predict import text_tasks as reader
+    """Predict a batch of texts; return JSON objects, with quotes beside offsets."""
+    from mnemic.cli.networks.speech import generate_texts
+    from mnemic.predict import text_tasks
 
     kind = checkpoint.recipe["model"]["respond"]["kind"]
-    if kind in reader.OTHERS and not embed:
-        if any(value is not None for value in how.values()):
-            raise ValueError(
-                "this network reads each text whole: leave out --overlap, --truncation"
-            )
-        return speech_of(checkpoint, [unit.texts[-1] for unit in units], **speech)
+    if kind in text_tasks.GENERATION_METHODS and not embed:
+        if any(value is not None for value in read_kwargs.values()):
+            raise ValueError("this network reads each text whole: leave out --overlap, --truncation")
+        return generate_texts(checkpoint, [text_input.texts[-1] for text_input in inputs], **generate_kwargs)
     if embed:
-        found = reader.embed(checkpoint, [unit.texts[-1] for unit in units], **how)
-        counts = zip(found.vectors.tolist(), found.seen, found.total)
-        return [{"vector": own, "seen": seen, "total": total} for own, seen, total in counts]
+        embeddings = text_tasks.embed_texts(checkpoint, [text_input.texts[-1] for text_input in inputs], **read_kwargs)
+        rows = zip(embeddings.vectors.tolist(), embeddings.seen, embeddings.total)
+        return [{"vector": vector, "seen": seen, "total": total} for vector, seen, total in rows]
     if kind == "spans":
-        asked = [(unit.texts[0], unit.texts[1]) for unit in units]
-        answers = reader.answer_all(checkpoint, asked, **how)
+        questions = [(text_input.texts[0], text_input.texts[1]) for text_input in inputs]
+        answers = text_tasks.answer_questions(checkpoint, questions, **read_kwargs)
         return [
-            {"answer": own.quote(text) if own.found else None} | plain(own)
-            for own, (_, text) in zip(answers, asked)
+            {"answer": answer.quote(text) if answer.has_answer else None} | result_to_dict(answer)
+            for answer, (_, text) in zip(answers, questions)
         ]
     if kind == "tags":
-        texts = [unit.texts[-1] for unit in units]
+        texts = [text_input.texts[-1] for text_input in inputs]
         return [
-            plain(own)
-            | {"entities": [{"text": one.quote(text)} | plain(one) for one in own.entities]}
-            for own, text in zip(reader.tag(checkpoint, texts, **how), texts)
+            result_to_dict(tagged_text)
+            | {"entities": [{"text": entity.quote(text)} | result_to_dict(entity) for entity in tagged_text.entities]}
+            for tagged_text, text in zip(text_tasks.tag_entities(checkpoint, texts, **read_kwargs), texts)
         ]
-    both: list[Any] = [unit.texts if len(unit.texts) > 1 else unit.texts[0] for unit in units]
-    if not checkpoint.labels:
-        return [plain(own) for own in reader.rate(checkpoint, both, **how)]
-    said = reader.classify(checkpoint, both, **how)
-    return [plain(own) | {"ranked": dict(own.ranked)} for own in said]
-
-
-def plain(own: Any) -> dict[str, Any]:
-    """A result as plain values; the slots that were read are told where there is a memory."""
-    found = asdict(own)
-    slots = found.pop("slots", ())
-    told = [
-        one._asdict() | {"sources": [source._asdict() for source in one.sources]} for one in slots
+    pairs_or_texts: list[Any] = [
+        text_input.texts if len(text_input.texts) > 1 else text_input.texts[0] for text_input in inputs
     ]
-    return found | ({"slots": told} if told else {})
+    if not checkpoint.labels:
+        return [
+            result_to_dict(number) for number in text_tasks.predict_numbers(checkpoint, pairs_or_texts, **read_kwargs)
+        ]
+    predictions = text_tasks.classify_texts(checkpoint, pairs_or_texts, **read_kwargs)
+    return [result_to_dict(prediction) | {"ranked": dict(prediction.ranked)} for prediction in predictions]
+
+
+def result_to_dict(result: Any) -> dict[str, Any]:
+    """Convert a result to a JSON object, with its slots if it has any."""
+    values = asdict(result)
+    slots = values.pop("slots", ())
+    slot_rows = [slot._asdict() | {"sources": [source._asdict() for source in slot.sources]} for slot in slots]
+    return values | ({"slots": slot_rows} if slot_rows else {})

@@ -1,66 +1,71 @@
-"""What every part of a recipe takes, read from the signatures that the factory checks against."""
+"""List the options of a recipe from the signatures of its constructors."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
-from mnemic.recipe import Recipe, hints, listed, named, spoken
+from mnemic.recipe import Recipe, join_words, parameters_of, type_hints_of, type_name
 
-# Facts that are handed to a part by its maker, so that a recipe does not set them.
-MODEL = {"width", "vocab", "longest", "tables", "words", "hops", "spelled", "unseen", "classes"}
-MODEL |= {"cross"}  # whether a stack looks at a source
-CARRIED = {"encode", "memory", "respond", "mass", "segments"}  # the parts that are wrapped
-TEXTS = {"texts", "extra"}  # what a vocabulary is learnt from
-OPTIMISER = {"parameters", "rate", "runs"}
-NESTED = {"optimiser", "schedule", "clip"}  # parts of [train], which have rows of their own
+# Arguments that the code that builds a part passes itself, so that a recipe does not set them.
+MODEL_FACTS = {"width", "vocab", "longest", "tables", "words", "hops", "spelled", "unseen", "classes"}
+MODEL_FACTS |= {"cross"}  # whether a stack attends to a source
+SEGMENT_FACTS = {"encode", "memory", "respond", "mass", "segments"}  # the modules that are wrapped
+TOKENIZER_FACTS = {"texts", "extra"}  # of a vocabulary that is learned
+OPTIMIZER_FACTS = {"parameters", "rate", "runs"}
+NESTED_PARTS = {"optimiser", "schedule", "clip"}  # parts of [train] with rows of their own
 
 
-def schema(recipe: Recipe) -> list[dict[str, Any]]:
-    """One row an option of the kinds that ``recipe`` uses: what it takes, default, value here."""
+def list_options(recipe: Recipe) -> list[dict[str, Any]]:
+    """List the options of the kinds in ``recipe``: type, default and current value."""
     from mnemic.data import DATASETS
-    from mnemic.encode import ENCODERS, FUSIONS, WHOLE
+    from mnemic.encode import ENCODERS, FUSIONS, TEXT_KINDS
     from mnemic.encode.masked_layer import MaskedLayer
     from mnemic.memory import MEMORIES
-    from mnemic.models.segment_model import Carrier
-    from mnemic.models.segment_text_model import MemoryReader
+    from mnemic.models.segment_model import SegmentModel
+    from mnemic.models.segment_text_model import SegmentTextModel
     from mnemic.objectives import OBJECTIVES
     from mnemic.respond import FROM_MEMORY, RESPONSES
     from mnemic.train.loop import TrainSettings
     from mnemic.train.optim.clipping import CLIPS
-    from mnemic.train.optim.optimizers import OPTIMISERS
+    from mnemic.train.optim.optimizers import OPTIMIZERS
     from mnemic.train.optim.schedules import SCHEDULES
 
     model = recipe.get("model", {})
-    words = model.get("respond", {}).get("kind") in FROM_MEMORY
-    carrier = Carrier if words else MemoryReader
+    answers_from_memory = model.get("respond", {}).get("kind") in FROM_MEMORY
+    segment_class = SegmentModel if answers_from_memory else SegmentTextModel
     settings = vars(TrainSettings()) | recipe.get("train", {})
-    # With a memory texts are encoded as a whole; without, or where it is carried, their tokens.
-    memory = "memory" in model and "carry" not in model
-    whole = {name: maker for name, maker in ENCODERS.items() if (name in WHOLE) == memory}
+    # With a memory, an encoder makes one vector per text; without one, or with a memory that is
+    # carried from segment to segment, one per token.
+    has_slots = "memory" in model and "carry" not in model
+    encoders = {name: encoder for name, encoder in ENCODERS.items() if (name in TEXT_KINDS) == has_slots}
     return [
-        row("model.width", int, model),
-        row("model.start", str, model),
-        *kind("model.encode", whole, model.get("encode", {}), MODEL),
-        *kind("model.ask", ENCODERS, model.get("ask", {}), MODEL),
-        *kind("model.fuse", FUSIONS, model.get("fuse", {}), MODEL),
-        *kind("model.memory", MEMORIES, model.get("memory", {}), MODEL - {"hops"}),
-        *kind("model.respond", RESPONSES, model.get("respond", {}), MODEL),
-        *(part("model.carry", carrier, model["carry"], CARRIED, {}) if "carry" in model else ()),
-        *(part("model.mass", MaskedLayer, model["mass"], MODEL, {}) if "mass" in model else ()),
-        *kind("data", DATASETS, recipe.get("data", {}), set()),
-        *kind("objective", OBJECTIVES, recipe.get("objective", {}), set()),
-        *part("train", TrainSettings, recipe.get("train", {}), NESTED, vars(TrainSettings())),
-        *kind("train.optimiser", OPTIMISERS, settings["optimiser"], OPTIMISER),
-        *kind("train.schedule", SCHEDULES, settings["schedule"], set()),
-        *kind("train.clip", CLIPS, settings["clip"], set()),
+        build_option_row("model.width", int, model),
+        build_option_row("model.start", str, model),
+        *list_kind_options("model.encode", encoders, model.get("encode", {}), MODEL_FACTS),
+        *list_kind_options("model.ask", ENCODERS, model.get("ask", {}), MODEL_FACTS),
+        *list_kind_options("model.fuse", FUSIONS, model.get("fuse", {}), MODEL_FACTS),
+        *list_kind_options("model.memory", MEMORIES, model.get("memory", {}), MODEL_FACTS - {"hops"}),
+        *list_kind_options("model.respond", RESPONSES, model.get("respond", {}), MODEL_FACTS),
+        *(
+            list_part_options("model.carry", segment_class, model["carry"], SEGMENT_FACTS, {})
+            if "carry" in model
+            else ()
+        ),
+        *(list_part_options("model.mass", MaskedLayer, model["mass"], MODEL_FACTS, {}) if "mass" in model else ()),
+        *list_kind_options("data", DATASETS, recipe.get("data", {}), set()),
+        *list_kind_options("objective", OBJECTIVES, recipe.get("objective", {}), set()),
+        *list_part_options("train", TrainSettings, recipe.get("train", {}), NESTED_PARTS, vars(TrainSettings())),
+        *list_kind_options("train.optimiser", OPTIMIZERS, settings["optimiser"], OPTIMIZER_FACTS),
+        *list_kind_options("train.schedule", SCHEDULES, settings["schedule"], set()),
+        *list_kind_options("train.clip", CLIPS, settings["clip"], set()),
     ]
 
 
-def inner_parts() -> dict[str, Mapping[str, Callable[..., Any]]]:
-    """Options that are parts with kinds of their own, wherever a part takes them."""
+def nested_tables() -> dict[str, Mapping[str, Callable[..., Any]]]:
+    """Map the options that are parts with kinds of their own to their constructors."""
     from mnemic.data.corpora.formats import FORMATS
-    from mnemic.data.text_tasks.splits import VOCABULARIES
+    from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS
     from mnemic.encode import ATTENTIONS, DECODERS, EMBEDDINGS, POSITIONS, RECURRENTS, STACKS
     from mnemic.memory.parts.controller import CONTROLLERS
     from mnemic.memory.parts.hop_update import UPDATES
@@ -77,60 +82,60 @@ def inner_parts() -> dict[str, Mapping[str, Callable[..., Any]]]:
         "stack": STACKS,
         "decoder": DECODERS,
         "attention": ATTENTIONS,
-        "tokenizer": VOCABULARIES,
+        "tokenizer": TOKENIZER_BUILDERS,
         "format": FORMATS,
         "masking": MASKINGS,
     }
 
 
-def kind(
+def list_kind_options(
     name: str,
-    table: Mapping[str, Callable[..., Any]],
+    constructors: Mapping[str, Callable[..., Any]],
     spec: Mapping[str, Any],
-    given: set[str],
+    hidden: set[str],
     default: Mapping[str, Any] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a part that has kinds: the kinds first, then what the chosen one takes."""
-    left_out = {} if default is None else {"default": default["kind"]}
-    yield {"option": f"{name}.kind", "takes": listed(table)} | value_of("kind", spec) | left_out
-    chosen = spec or default or {}
-    if chosen.get("kind") in table:
-        yield from part(name, table[chosen["kind"]], chosen, given, {})
+    """List the kinds of a part, then the options of its current kind.
+
+    ``hidden`` are arguments that a recipe does not set.
+    """
+    default_field = {} if default is None else {"default": default["kind"]}
+    yield ({"option": f"{name}.kind", "takes": join_words(constructors)} | value_field("kind", spec) | default_field)
+    part_spec = spec or default or {}
+    if part_spec.get("kind") in constructors:
+        yield from list_part_options(name, constructors[part_spec["kind"]], part_spec, hidden, {})
 
 
-def part(
-    name: str,
-    maker: Callable[..., Any],
-    spec: Mapping[str, Any],
-    given: set[str],
-    defaults: Mapping[str, Any],
+def list_part_options(
+    name: str, constructor: Callable[..., Any], spec: Mapping[str, Any], hidden: set[str], defaults: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """A row an option; those that are parts themselves come last, with all their rows."""
-    own = {key: parameter for key, parameter in named(maker).items() if key not in given}
-    inner, defaults = inner_parts(), {**made(maker), **defaults}
-    for key, parameter in own.items():
+    """List the options of a part; nested parts come last, with their own options."""
+    parameters = {key: parameter for key, parameter in parameters_of(constructor).items() if key not in hidden}
+    inner, defaults = nested_tables(), {**factory_defaults_of(constructor), **defaults}
+    for key, parameter in parameters.items():
         if key not in inner:
-            found = row(f"{name}.{key}", hints(maker)[key], spec)
-            needed = parameter.default is inspect.Parameter.empty
-            yield found | ({} if needed else {"default": defaults.get(key, parameter.default)})
-    for key in sorted(own.keys() & inner.keys()):
-        given = TEXTS if key == "tokenizer" else MODEL
-        default = defaults.get(key, own[key].default)
-        only_back = key == "stack" and default["kind"] in inner["decoder"]  # of a causal encoder
-        table = inner["decoder" if only_back else key]
-        yield from kind(f"{name}.{key}", table, spec.get(key, {}), given, default)
+            option_row = build_option_row(f"{name}.{key}", type_hints_of(constructor)[key], spec)
+            is_required = parameter.default is inspect.Parameter.empty
+            yield option_row | ({} if is_required else {"default": defaults.get(key, parameter.default)})
+    for key in sorted(parameters.keys() & inner.keys()):
+        hidden = TOKENIZER_FACTS if key == "tokenizer" else MODEL_FACTS
+        default = defaults.get(key, parameters[key].default)
+        is_causal = key == "stack" and default["kind"] in inner["decoder"]  # a causal encoder takes decoders only
+        table = inner["decoder" if is_causal else key]
+        yield from list_kind_options(f"{name}.{key}", table, spec.get(key, {}), hidden, default)
 
 
-def made(maker: Callable[..., Any]) -> dict[str, Any]:
-    """The defaults that a dataclass makes anew for every instance."""
-    own = fields(maker) if is_dataclass(maker) else ()
-    return {one.name: one.default_factory() for one in own if one.default_factory is not MISSING}
+def factory_defaults_of(constructor: Callable[..., Any]) -> dict[str, Any]:
+    """Look up the defaults that a dataclass creates per instance."""
+    dataclass_fields = fields(constructor) if is_dataclass(constructor) else ()
+    return {field.name: field.default_factory() for field in dataclass_fields if field.default_factory is not MISSING}
 
 
-def row(option: str, wanted: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
-    return {"option": option, "takes": spoken(wanted)} | value_of(option.split(".")[-1], spec)
+def build_option_row(option: str, annotation: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe an option: its name, type, and value if the recipe sets it."""
+    return {"option": option, "takes": type_name(annotation)} | value_field(option.split(".")[-1], spec)
 
 
-def value_of(key: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Nothing where the recipe leaves the default."""
+def value_field(key: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the value that the recipe sets, or nothing for the default."""
     return {"value": spec[key]} if key in spec else {}

@@ -1,4 +1,4 @@
-"""``mnemic read`` for networks that speak: answers, continuations, and how likely a text is."""
+"""``mnemic read`` for generative networks: answers, continuations and perplexities."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -8,19 +8,19 @@ if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
 
-def speech_of(
-    checkpoint: "Checkpoint", texts: Sequence[str], *, beams: int, words: int, seed: int
+def generate_texts(
+    checkpoint: "Checkpoint", texts: Sequence[str], *, beams: int, num_words: int, seed: int
 ) -> list[dict[str, Any]]:
-    """What the network says of each text, as plain values."""
-    from mnemic.predict.generate import go_on, measure, say
+    """Generate an answer or a continuation, or compute the perplexity, of each text."""
+    from mnemic.predict.generate import continue_texts, generate_answers, measure_perplexity
 
     if checkpoint.recipe["model"]["respond"]["kind"] == "sequence":
-        if words:
+        if num_words:
             raise ValueError("this network answers texts; --words is for language models")
-        return [asdict(own) for own in say(checkpoint, texts, beams=beams)]
+        return [asdict(result) for result in generate_answers(checkpoint, texts, num_beams=beams)]
     if beams > 1:
-        raise ValueError("a language model goes on by dice; --beams is for networks that answer")
-    if words:
-        said = go_on(checkpoint, texts, words=words, seed=seed)
-        return [{k: v for k, v in asdict(own).items() if k != "ranked"} for own in said]
-    return [asdict(own) for own in measure(checkpoint, texts)]
+        raise ValueError("a language model samples its words; --beams is for networks that answer")
+    if num_words:
+        continuations = continue_texts(checkpoint, texts, max_words=num_words, seed=seed)
+        return [{k: v for k, v in asdict(result).items() if k != "ranked"} for result in continuations]
+    return [asdict(result) for result in measure_perplexity(checkpoint, texts)]

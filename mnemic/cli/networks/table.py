@@ -1,4 +1,4 @@
-"""``mnemic table``: a published table, rebuilt by one command."""
+"""``mnemic table``: rebuild a published table with one command."""
 
 from contextlib import closing
 from enum import StrEnum
@@ -8,19 +8,19 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from mnemic.cli.networks.all_tables import READ, all_tables
-from mnemic.cli.options import AsJson, Device, Sets, Tasks, device_of, task_numbers
-from mnemic.cli.render.console import duration, out, print_json
-from mnemic.cli.render.progress import Bars
-from mnemic.train.interrupt import patient
+from mnemic.cli.networks.all_tables import READ_CAPTION, rebuild_all_tables
+from mnemic.cli.options import DeviceOption, JsonOption, SetOption, TasksOption, parse_task_numbers, resolve_device
+from mnemic.cli.render.console import format_duration, get_stdout, print_json
+from mnemic.cli.render.progress import ProgressBars
+from mnemic.train.interrupt import defer_interrupts
 
-OFTEN = 50  # steps between two moves of the bar
+STEPS_PER_UPDATE = 50  # of the progress bar
 
 app = typer.Typer(help="Rebuild a published table.", rich_markup_mode="rich")
 
 
-class Size(StrEnum):
-    """Training questions a task."""
+class TableSize(StrEnum):
+    """Training questions per task."""
 
     small = "1k"
     large = "10k"
@@ -28,186 +28,191 @@ class Size(StrEnum):
 
 @app.callback()
 def tables() -> None:
-    """Rebuild a published table."""  # this alone keeps `babi` a command of its own
+    """Rebuild a published table."""  # without a callback typer would drop the name `babi`
 
 
 @app.command()
 def babi(
     data: Annotated[str, typer.Option("--data", metavar="DIR", help="Folder of the bAbI stories.")],
     recipe: Annotated[
-        str, typer.Option(help="Which network; all: every one with a published table of this size.")
+        str, typer.Option(help="The network; all: every one with a published table of this size.")
     ] = "memn2n",
-    size: Annotated[Size, typer.Option(help="Training questions a task.")] = Size.small,
-    joint: Annotated[
-        bool, typer.Option("--joint", help="One network for all tasks, not one a task.")
-    ] = False,
-    seeds: Annotated[int, typer.Option(help="Runs, from seed 0 on.", min=1)] = 5,
-    tasks: Tasks = None,
-    sets: Sets = None,
-    device: Device = "auto",
-    at_once: Annotated[
-        int,
-        typer.Option(min=0, help="Runs as one program; 0: all on a GPU, one by one on a CPU."),
-    ] = 0,
-    lanes: Annotated[
-        int, typer.Option(min=0, help="Such programs side by side; 0: 20 on a GPU, 1 on a CPU.")
-    ] = 0,
+    size: Annotated[TableSize, typer.Option(help="Training questions per task.")] = TableSize.small,
+    joint: Annotated[bool, typer.Option("--joint", help="One network for all tasks, not one per task.")] = False,
+    seeds: Annotated[int, typer.Option(help="Number of runs, from seed 0 on.", min=1)] = 5,
+    tasks: TasksOption = None,
+    sets: SetOption = None,
+    device: DeviceOption = "auto",
+    at_once: Annotated[int, typer.Option(min=0, help="Runs per program; 0: all on a GPU, one by one on a CPU.")] = 0,
+    lanes: Annotated[int, typer.Option(min=0, help="Programs in parallel; 0: 20 on a GPU, 1 on a CPU.")] = 0,
     folder: Annotated[
         Path | None,
         typer.Option(
             "--out",
             metavar="DIR",
-            help="Where runs and table go.",
+            help="Folder for the runs and the table.",
             show_default="runs/table-babi-RECIPE-SIZE",
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Train and test a recipe on the bAbI tasks, and set the errors beside the published ones.
+    """Train and test a recipe on the bAbI tasks and compare with the published errors.
 
-    Finished runs are kept; a table that was stopped goes on when the command is repeated.
+    Finished runs are kept; an interrupted table resumes when the command is repeated.
 
-    For tasks 1 to 3 it also says whether the best runs read what proves the answer, and need it.
+    For tasks 1 to 3 it also reports whether the best runs read and need the supporting facts.
 
     Example: mnemic table babi --recipe memn2n --size 1k --joint --seeds 5 --data babi
 
     All networks, each as its paper did it: mnemic table babi --recipe all --size 10k --data babi
 
-    Each of them goes into a folder of its own below --out; summary.json has a line a network.
+    Each network gets its own folder below --out; summary.json has one row per network.
     """
     from mnemic.data.babi.folder import TASKS
     from mnemic.reproduce.all_tables import ALL
     from mnemic.reproduce.babi_table import BabiTable, save_result
 
-    wanted = BabiTable(
+    table = BabiTable(
         recipe=recipe,
         data=data,
         size=size.value,
         joint=joint,
         seeds=seeds,
-        tasks=task_numbers(tasks or ["all"], sorted(TASKS)),
+        tasks=parse_task_numbers(tasks or ["all"], sorted(TASKS)),
         sets=sets or [],
-        device=device_of(device),
+        device=resolve_device(device),
         at_once=at_once,
         lanes=lanes,
     )
     name = f"table-babi-{Path(recipe).stem}-{size.value}{'-joint' if joint else ''}"
-    place = folder or Path("runs") / name
+    table_folder = folder or Path("runs") / name
     if recipe == ALL:
-        all_tables(wanted, place, follow, as_json)
+        rebuild_all_tables(table, table_folder, train_with_progress, as_json)
         return
-    check_stories(recipe)
-    follow(wanted, place)
-    result = save_result(wanted, place)
+    check_story_recipe(recipe)
+    train_with_progress(table, table_folder)
+    result = save_result(table, table_folder)
     if as_json:
         print_json(result)
         return
-    out().print(errors_table(result))
+    get_stdout().print(build_errors_table(result))
     if result["ours"]["evidence"]:
-        out().print(evidence_table(result))
-    summarise(result)
-    out().print(f"kept in {place / 'table.json'}", style="dim", markup=False, soft_wrap=True)
+        get_stdout().print(build_evidence_table(result))
+    print_summary(result)
+    get_stdout().print(f"kept in {table_folder / 'table.json'}", style="dim", markup=False, soft_wrap=True)
 
 
-def check_stories(recipe: str) -> None:
-    """A recipe of other data would else complain of options that nobody gave."""
-    from mnemic.recipe import ConfigError, load
+def check_story_recipe(recipe: str) -> None:
+    """Raise if a recipe does not train on stories.
 
-    kind = load(recipe).get("data", {}).get("kind")
+    Without this check it would complain about options that the user did not set.
+    """
+    from mnemic.recipe import ConfigError, load_recipe
+
+    kind = load_recipe(recipe).get("data", {}).get("kind")
     if kind not in ("stories", "generated"):
         raise ConfigError(f"bAbI is a table of stories, but recipe {recipe!r} reads {kind!r}")
 
 
-def follow(table: Any, folder: Path) -> None:
-    """Train what is missing, and show how far it is; Ctrl-C waits for the end of a step."""
-    from mnemic.reproduce.babi_table import missing, rebuild
-    from mnemic.train.phases import phases
+def train_with_progress(table: Any, folder: Path) -> None:
+    """Train the missing runs of a table with a progress bar.
 
-    epochs = [phase.settings.epochs for phase in phases(table.recipes()[0])]
-    total = table.seeds * len(table.recipes())
-    done = total - sum(len(group.seeds) for group in missing(table, folder))
-    begun, parts = done, dict[tuple[int, int], float]()  # how much of each group is done, in runs
-    with patient() as stopped, Bars() as bars, closing(rebuild(table, folder)) as steps:
-        for group, watched in steps:
-            phase, step, share = watched.phase, watched.step, len(group.seeds)
+    Ctrl-C stops at the end of a step.
+    """
+    from mnemic.reproduce.babi_table import list_missing_groups, train_missing_runs
+    from mnemic.train.phases import read_phases
+
+    epochs = [phase.settings.epochs for phase in read_phases(table.build_recipes()[0])]
+    total = table.seeds * len(table.build_recipes())
+    num_done = total - sum(len(group.seeds) for group in list_missing_groups(table, folder))
+    # For each group of runs, how much of it is finished, in runs.
+    num_started, runs_by_group = num_done, dict[tuple[int, int], float]()
+    with (
+        defer_interrupts() as is_interrupted,
+        ProgressBars() as bars,
+        closing(train_missing_runs(table, folder)) as steps,
+    ):
+        for group, progress in steps:
+            phase, step, num_seeds = progress.phase, progress.step, len(group.seeds)
             key = (group.number, group.seeds[0])
-            if key not in parts:
-                half = (phase.number, step.number) != (0, 1)
-                where = f", from step {step.number} of phase {phase.number + 1}" if half else ""
-                bars.line(f"runs {begun + 1} to {begun + share} of {total}{where}")
-                begun += share
-            if step.number % OFTEN == 0 or key not in parts or step.number == watched.total:
-                now = epochs[phase.number] * step.number / watched.total
-                part = sum(epochs[: phase.number]) + now
-                parts[key] = share * part / sum(epochs)
+            if key not in runs_by_group:
+                is_resumed = (phase.number, step.number) != (0, 1)
+                location = f", from step {step.number} of phase {phase.number + 1}" if is_resumed else ""
+                bars.print_line(f"runs {num_started + 1} to {num_started + num_seeds} of {total}{location}")
+                num_started += num_seeds
+            if step.number % STEPS_PER_UPDATE == 0 or key not in runs_by_group or step.number == progress.total_steps:
+                phase_epochs = epochs[phase.number] * step.number / progress.total_steps
+                epochs_done = sum(epochs[: phase.number]) + phase_epochs
+                runs_by_group[key] = num_seeds * epochs_done / sum(epochs)
                 tasks = group.recipe["data"]["tasks"]
-                where = f"task {tasks[0]}" if len(tasks) == 1 else f"{len(tasks)} tasks"
+                location = f"task {tasks[0]}" if len(tasks) == 1 else f"{len(tasks)} tasks"
                 bars.show(
                     "runs",
-                    done + sum(parts.values()),
+                    num_done + sum(runs_by_group.values()),
                     total,
-                    f"{where}, phase {phase.number + 1} of {watched.phases}, "
-                    f"step {step.number} of {watched.total}, loss {step.loss.mean().item():.3f}",
+                    f"{location}, phase {phase.number + 1} of {progress.num_phases}, "
+                    f"step {step.number} of {progress.total_steps}, "
+                    f"loss {step.loss.mean().item():.3f}",
                 )
-            if stopped():
-                runs = total - sum(len(group.seeds) for group in missing(table, folder))
-                kept = f"{runs} finished runs and the state of the others are kept in {folder}"
-                raise KeyboardInterrupt(f"stopped; {kept}")
+            if is_interrupted():
+                num_finished = total - sum(len(group.seeds) for group in list_missing_groups(table, folder))
+                saved_runs = f"{num_finished} finished runs and the state of the others are kept in {folder}"
+                raise KeyboardInterrupt(f"stopped; {saved_runs}")
 
 
-def errors_table(result: dict[str, Any]) -> Table:
-    """Task by task: published, our best run, our mean."""
+def build_errors_table(result: dict[str, Any]) -> Table:
+    """Build a table of the published error, our best run and our mean per task."""
     from mnemic.data.babi.folder import TASKS
-    from mnemic.reproduce.statistics import FAILED
+    from mnemic.reproduce.statistics import FAILURE_THRESHOLD
 
-    ours, paper = result["ours"], result["published"]
+    results, published = result["ours"], result["published"]
     table = Table("task", "", "published", "best", "mean", header_style="bold", show_footer=True)
-    for place in (0, 2, 3, 4):
-        table.columns[place].justify = "right"
-    for task, best in ours["per_task"].items():
-        theirs = paper.get("per_task", {}).get(task)
+    for column in (0, 2, 3, 4):
+        table.columns[column].justify = "right"
+    for task, best in results["per_task"].items():
+        published_error = published.get("per_task", {}).get(task)
         table.add_row(
             task,
             TASKS[int(task)],
-            "-" if theirs is None else f"{theirs:.1f}",
-            f"[{'red' if best > FAILED else 'green'}]{best:.1f}",
-            f"{ours['per_task_mean'][task]:.1f}",
+            "-" if published_error is None else f"{published_error:.1f}",
+            f"[{'red' if best > FAILURE_THRESHOLD else 'green'}]{best:.1f}",
+            f"{results['per_task_mean'][task]:.1f}",
         )
-    whole = paper.get("mean_error") if len(ours["per_task"]) == len(TASKS) else None
-    feet = ("", "mean error %", "-" if whole is None else f"{whole:.1f}")
-    for place, text in enumerate((*feet, f"{ours['best']:.1f}", f"{ours['mean_error']:.1f}")):
-        table.columns[place].footer = text
+    published_mean = published.get("mean_error") if len(results["per_task"]) == len(TASKS) else None
+    footers = ("", "mean error %", "-" if published_mean is None else f"{published_mean:.1f}")
+    for column, text in enumerate((*footers, f"{results['best']:.1f}", f"{results['mean_error']:.1f}")):
+        table.columns[column].footer = text
     table.title = f"bAbI {result['size']}, {result['setting']}: {result['recipe']}"
     return table
 
 
-def evidence_table(result: dict[str, Any]) -> Table:
-    """Task by task: does the best run read what proves the answer, and need what it read?"""
+def build_evidence_table(result: dict[str, Any]) -> Table:
+    """Build a table of how often the best run reads and needs supporting facts."""
     table = Table("task", "reads a proof", "needs it", "needs another", header_style="bold")
     for column in table.columns:
         column.justify = "right"
-    for task, own in result["ours"]["evidence"].items():
-        cells = (own[key] for key in ("supporting", "most_read", "other"))
-        table.add_row(task, *(f"{share:.1f}" for share in cells))
+    for task, evidence in result["ours"]["evidence"].items():
+        cells = (evidence[key] for key in ("supporting", "most_read", "other"))
+        table.add_row(task, *(f"{percentage:.1f}" for percentage in cells))
     table.title = "what the best run read"
-    table.caption = READ
+    table.caption = READ_CAPTION
     return table
 
 
-def summarise(result: dict[str, Any]) -> None:
-    """One line that can be quoted, and what must be known beside it."""
-    ours, paper, screen = result["ours"], result["published"], out()
-    seeds, tasks = len(result["seeds"]), len(ours["per_task"])
-    spread = f" ± {ours['std']:.1f}" if seeds > 1 else ""
+def print_summary(result: dict[str, Any]) -> None:
+    """Print the errors in one line, with the source, data and time behind them."""
+    results, published, screen = result["ours"], result["published"], get_stdout()
+    seeds, tasks = len(result["seeds"]), len(results["per_task"])
+    deviation = f" ± {results['std']:.1f}" if seeds > 1 else ""
     screen.print(
-        f"{seeds} seed{'s' * (seeds > 1)}: mean error {ours['mean_error']:.1f}{spread} %, "
-        f"median {ours['median']:.1f}, best {ours['best']:.1f} with {ours['failed']} of {tasks} "
-        f"tasks failed; the best is chosen by {result['selection']}",
+        f"{seeds} seed{'s' * (seeds > 1)}: mean error {results['mean_error']:.1f}{deviation} %, "
+        f"median {results['median']:.1f}, best {results['best']:.1f} with {results['failed']} of "
+        f"{tasks} tasks failed; the best is chosen by {result['selection']}",
         soft_wrap=True,
     )
-    if paper:
-        screen.print(f"published: {paper['source']}", markup=False, soft_wrap=True)
-    if made := result["generated_training_tasks"]:
-        listed = ", ".join(map(str, made))
-        screen.print(f"trained on generated stories: task {listed} (no official file)")
-    screen.print(f"{duration(result['seconds'])} of training on {result['hardware']}", style="dim")
+    if published:
+        screen.print(f"published: {published['source']}", markup=False, soft_wrap=True)
+    if generated_tasks := result["generated_training_tasks"]:
+        task_list = ", ".join(map(str, generated_tasks))
+        screen.print(f"trained on generated stories: task {task_list} (no official file)")
+    screen.print(f"{format_duration(result['seconds'])} of training on {result['hardware']}", style="dim")

@@ -1,4 +1,4 @@
-"""``mnemic train``: from a recipe to a checkpoint, with a bar a phase."""
+"""``mnemic train``: train a recipe to a checkpoint, with one progress bar per phase."""
 
 import shlex
 from functools import partial
@@ -7,12 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from mnemic.cli.options import AsJson, Data, Device, Fresh, Seed, Sets, device_of
-from mnemic.cli.render.console import duration, figure, out, percent, print_json, say
-from mnemic.cli.render.progress import Bars
-from mnemic.train.interrupt import patient
+from mnemic.cli.options import DataOption, DeviceOption, FreshOption, JsonOption, SeedOption, SetOption, resolve_device
+from mnemic.cli.render.console import (
+    format_duration,
+    format_metric,
+    format_percent,
+    get_stdout,
+    print_json,
+    print_status,
+)
+from mnemic.cli.render.progress import ProgressBars
+from mnemic.train.interrupt import defer_interrupts
 
-FROM_FILES = {  # kind of data → what its files hold, and what can be used in their place
+FILE_KINDS = {  # kind of data → the content of its files, and an alternative to them
     "stories": ("story", "generated stories with --set data.kind=generated"),
     "knowledge": ("knowledge", "a generated base with --set data.kind=generated-knowledge"),
     "classes": ("text", "your own .tsv or .jsonl files"),
@@ -27,28 +34,24 @@ FROM_FILES = {  # kind of data → what its files hold, and what can be used in 
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="A name from mnemic recipes, or a .toml file.")],
+    recipe: Annotated[str, typer.Argument(help="A name from mnemic recipes or a .toml file.")],
     folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="DIR", help="Where the run goes.", show_default="runs/RECIPE"
-        ),
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder for the run.", show_default="runs/RECIPE")
     ] = None,
-    data: Data = None,
+    data: DataOption = None,
     start: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR",
-            help="Begin with this encoder: a run, a Hugging Face folder, or reader, which ships.",
+            metavar="DIR", help="The encoder to start from: a run, a Hugging Face folder, or reader, which ships."
         ),
     ] = None,
-    sets: Sets = None,
-    seed: Seed = 0,
-    device: Device = "auto",
-    fresh: Fresh = False,
-    as_json: AsJson = False,
+    sets: SetOption = None,
+    seed: SeedOption = 0,
+    device: DeviceOption = "auto",
+    fresh: FreshOption = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Train a network; a run that was stopped goes on by itself when the command is repeated.
+    """Train a network; an interrupted run resumes when the command is repeated.
 
     Example: mnemic train memn2n --data babi --set data.tasks=[1] --out runs/task1
 
@@ -56,133 +59,128 @@ def train(
 
     From a pre-trained BERT: mnemic train bert-pairs --data RTE --start BERT --set train.rate=5e-5
     """
-    from mnemic.recipe import load
-    from mnemic.train.initialize import with_start
+    from mnemic.recipe import load_recipe
+    from mnemic.train.initialize import start_recipe_from
 
-    change = None if start is None else partial(with_start, folder=start.expanduser())
-    whole = with_folder(load(recipe, sets or [], change=change), data)
-    place = folder or Path("runs") / Path(recipe).stem
-    found = follow(whole, place, seed=seed, device=device, fresh=fresh)
-    report = {"recipe": recipe, "seed": seed, "out": str(place)} | found
+    change = None if start is None else partial(start_recipe_from, folder=start.expanduser())
+    full_recipe = set_data_folder(load_recipe(recipe, sets or [], change=change), data)
+    run_folder = folder or Path("runs") / Path(recipe).stem
+    result = train_with_progress(full_recipe, run_folder, seed=seed, device=device, fresh=fresh)
+    report = {"recipe": recipe, "seed": seed, "out": str(run_folder)} | result
     if as_json:
         print_json(report)
     else:
-        tell(report, whole["data"].get("kind", ""))
+        print_report(report, full_recipe["data"].get("kind", ""))
 
 
-def with_folder(recipe: dict[str, Any], data: str | None) -> dict[str, Any]:
-    """The recipe with the data's folder in it; one that needs a folder and has none is refused."""
+def set_data_folder(recipe: dict[str, Any], folder: str | None) -> dict[str, Any]:
+    """Set the data folder of a recipe; raise if it needs one and has none."""
     from mnemic.recipe import ConfigError, override
 
-    if data is not None:
-        return override(recipe, "data.folder", data)
-    own = recipe.get("data", {})
-    if own.get("kind") in FROM_FILES and "folder" not in own:
-        files, instead = FROM_FILES[own["kind"]]
-        raise ConfigError(
-            f"this recipe learns from {files} files: give their folder with --data DIR, or use "
-            f"{instead}"
-        )
+    if folder is not None:
+        return override(recipe, "data.folder", folder)
+    data_spec = recipe.get("data", {})
+    if data_spec.get("kind") in FILE_KINDS and "folder" not in data_spec:
+        files, instead = FILE_KINDS[data_spec["kind"]]
+        raise ConfigError(f"this recipe learns from {files} files: give their folder with --data DIR, or use {instead}")
     return recipe
 
 
-def follow(
-    recipe: dict[str, Any], folder: Path, *, seed: int, device: str, fresh: bool
-) -> dict[str, Any]:
-    """Train and show how far it is; Ctrl-C saves between two steps."""
+def train_with_progress(recipe: dict[str, Any], folder: Path, *, seed: int, device: str, fresh: bool) -> dict[str, Any]:
+    """Train with a progress bar and return a report; Ctrl-C saves between two steps."""
     from mnemic.checkpoint.atomic_files import read_json
-    from mnemic.checkpoint.folder import PROGRESS, locate
+    from mnemic.checkpoint.folder import PROGRESS, find_checkpoint
     from mnemic.train.run import fit
 
-    going = False
-    began_at: tuple[int, int] | None = None
-    with patient() as stopped, Bars("steps") as bars:
+    is_resumed = False
+    start: tuple[int, int] | None = None
+    with defer_interrupts() as is_interrupted, ProgressBars("steps") as bars:
         steps = fit(
-            recipe, folder, seed=seed, device=device_of(device), fresh=fresh, looking=bars.looking
+            recipe, folder, seed=seed, device=resolve_device(device), fresh=fresh, on_validate=bars.show_validation
         )
         for report in steps:
-            if began_at is None:
-                began_at = (report.phase, report.step - 1)
-                going = began_at != (0, 0)
-                if going:
-                    say(f"going on with {folder}: phase {report.phase + 1}, step {report.step - 1}")
-            show(bars, report)
-            if stopped():
+            if start is None:
+                start = (report.phase, report.step - 1)
+                is_resumed = start != (0, 0)
+                if is_resumed:
+                    print_status(f"going on with {folder}: phase {report.phase + 1}, step {report.step - 1}")
+            show_step(bars, report)
+            if is_interrupted():
                 steps.close()
-                where = f"phase {report.phase + 1} of {report.phases}, step {report.step}"
-                raise KeyboardInterrupt(f"stopped at {where}, and saved")
-    history = read_json(locate(folder) / PROGRESS)["history"]
-    looks = [row["validation"] for row in history if row["validation"] is not None]
-    held: dict[str, Any] = {"validation_error": looks[-1] if looks else None}
+                location = f"phase {report.phase + 1} of {report.num_phases}, step {report.step}"
+                raise KeyboardInterrupt(f"stopped at {location}, and saved")
+    history = read_json(find_checkpoint(folder) / PROGRESS)["history"]
+    validation_errors = [row["validation"] for row in history if row["validation"] is not None]
+    validation: dict[str, Any] = {"validation_error": validation_errors[-1] if validation_errors else None}
     if any("figures" in row for row in history):
-        held = {"figures": best_of(history)}
+        validation = {"figures": select_best_metrics(history)}
     return {
-        "checkpoint": str(locate(folder)),
-        "resumed": going,
-        "already_trained": began_at is None,
+        "checkpoint": str(find_checkpoint(folder)),
+        "resumed": is_resumed,
+        "already_trained": start is None,
         "steps": history[-1]["steps"] if history else 0,
         "loss": history[-1]["loss"] if history else None,
-        **held,
+        **validation,
         "seconds": round(sum(row["seconds"] for row in history), 1),
     }
 
 
-def best_of(history: list[dict[str, Any]]) -> dict[str, float]:
-    """The figures of the best look at the validation set; of equally good ones the last."""
-    looks = [row for row in history if "figures" in row]
-    return min(reversed(looks), key=lambda row: row["validation"])["figures"]
+def select_best_metrics(history: list[dict[str, Any]]) -> dict[str, float]:
+    """Select the metrics of the best validation; the last one if several are equal."""
+    rows = [row for row in history if "figures" in row]
+    return min(reversed(rows), key=lambda row: row["validation"])["figures"]
 
 
-def show(bars: Bars, report: Any) -> None:
-    """Move the phase's bar; where there is none, a line whenever validation was looked at."""
-    row, name = report.row, f"phase {report.phase + 1} of {report.phases}"
+def show_step(bars: ProgressBars, report: Any) -> None:
+    """Update the bar of the phase; without a terminal, print a line after each validation."""
+    row, name = report.row, f"phase {report.phase + 1} of {report.num_phases}"
     if row is None:
-        bars.show(name, report.step, report.total)
+        bars.show(name, report.step, report.total_steps)
         return
-    held, last = row["validation"], report.step == report.total
-    brief = f"loss {row['loss']:.3f}" + ("" if held is None else f", error {percent(held)}")
-    said = f"validation error {percent(held)}"
+    error, is_last = row["validation"], report.step == report.total_steps
+    detail = f"loss {row['loss']:.3f}" + ("" if error is None else f", error {format_percent(error)}")
+    validation = f"validation error {format_percent(error)}"
     if "figures" in row:
-        first, value = next(iter(row["figures"].items()))
-        said = f"validation {first} {figure(first, value)}"
-        brief = f"loss {row['loss']:.3f}, {first} {figure(first, value)}"
-    if last or held is not None:
-        bars.show(name, report.step, report.total, brief)
-        line = f"{name}  step {report.step} of {report.total}  loss {row['loss']:.4f}"
-        bars.line(line + ("" if held is None else f"  {said}"))
+        metric, value = next(iter(row["figures"].items()))
+        validation = f"validation {metric} {format_metric(metric, value)}"
+        detail = f"loss {row['loss']:.3f}, {metric} {format_metric(metric, value)}"
+    if is_last or error is not None:
+        bars.show(name, report.step, report.total_steps, detail)
+        line = f"{name}  step {report.step} of {report.total_steps}  loss {row['loss']:.4f}"
+        bars.print_line(line + ("" if error is None else f"  {validation}"))
 
 
-def tell(report: dict[str, Any], kind: str) -> None:
-    """What came out, and what to type next."""
-    from mnemic.data import LONG
+def print_report(report: dict[str, Any], kind: str) -> None:
+    """Print the result and suggest the next commands."""
+    from mnemic.data import SEGMENT_KINDS
 
-    screen, place = out(), shlex.quote(report["out"])
+    screen, run_folder = get_stdout(), shlex.quote(report["out"])
     if report["already_trained"]:
-        screen.print("this run was already trained; --fresh trains it anew")
+        screen.print("this run was already trained; --fresh trains it again")
     screen.print(f"checkpoint        {report['checkpoint']}", markup=False, soft_wrap=True)
     if "figures" in report:
-        told = ", ".join(f"{name} {figure(name, own)}" for name, own in report["figures"].items())
-        screen.print(f"validation        {told}")
+        metrics = ", ".join(f"{name} {format_metric(name, value)}" for name, value in report["figures"].items())
+        screen.print(f"validation        {metrics}")
     else:
-        screen.print(f"validation error  {percent(report['validation_error'])}")
-    screen.print(f"trained           {report['steps']} steps, {duration(report['seconds'])}")
+        screen.print(f"validation error  {format_percent(report['validation_error'])}")
+    screen.print(f"trained           {report['steps']} steps, {format_duration(report['seconds'])}")
     screen.print("\nnext:", style="dim")
-    ask = f'ask --model {place} --story FILE "Where is Mary?"'
-    lines = [f"evaluate --model {place}"]
-    lines += [f"read --model {place} FILE" if "figures" in report else ask]
+    ask = f'ask --model {run_folder} --story FILE "Where is Mary?"'
+    commands = [f"evaluate --model {run_folder}"]
+    commands += [f"read --model {run_folder} FILE" if "figures" in report else ask]
     if kind.endswith("knowledge"):
-        lines[1] = f'ask --model {place} "who directed [NAME OF A FILM]"'
+        commands[1] = f'ask --model {run_folder} "who directed [NAME OF A FILM]"'
     if kind == "pairs":
-        lines[1] = f"read --model {place} FILE.jsonl"
+        commands[1] = f"read --model {run_folder} FILE.jsonl"
     if kind in ("spans", "reading"):
-        lines[1] = f'read --model {place} --question "Who …?" FILE'
-    if kind in LONG:
-        lines[1:] = [f"read --model {place} --state notes.mem FILE"]
-        lines += ['ask --state notes.mem "Where is Mary?"']
-    if kind == "documents":  # which are asked for words, not questions
-        lines = lines[:1]
+        commands[1] = f'read --model {run_folder} --question "Who …?" FILE'
+    if kind in SEGMENT_KINDS:
+        commands[1:] = [f"read --model {run_folder} --state notes.mem FILE"]
+        commands += ['ask --state notes.mem "Where is Mary?"']
+    if kind == "documents":  # its queries are words, not questions
+        commands = commands[:1]
     if kind == "corpus":
-        tune = f"train bert-classes --start {place} --data DIR"
-        lines = [tune, f"export {place} FOLDER"]
-    for line in lines:
+        tune = f"train bert-classes --start {run_folder} --data DIR"
+        commands = [tune, f"export {run_folder} FOLDER"]
+    for line in commands:
         screen.print(f"  mnemic {line}", markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""``mnemic data words`` and ``mnemic table words``: language models on the same words."""
+"""``mnemic data words`` and ``mnemic table words``: compare language models."""
 
 from contextlib import closing
 from pathlib import Path
@@ -7,115 +7,113 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from mnemic.cli.options import AsJson, Device, Sets, device_of
-from mnemic.cli.render.console import duration, out, print_json
-from mnemic.cli.render.progress import Bars
-from mnemic.train.interrupt import patient
+from mnemic.cli.options import DeviceOption, JsonOption, SetOption, resolve_device
+from mnemic.cli.render.console import format_duration, get_stdout, print_json
+from mnemic.cli.render.progress import ProgressBars
+from mnemic.train.interrupt import defer_interrupts
 
 if TYPE_CHECKING:
     from mnemic.reproduce.words_table import WordsTable
 
-Documents = Annotated[
-    str,
-    typer.Option("--data", metavar="DIR", help="Folder with the documents: .jsonl or .txt files."),
+DocumentsOption = Annotated[
+    str, typer.Option("--data", metavar="DIR", help="Folder with the documents: .jsonl or .txt files.")
 ]
 
 
-def make_words(
-    data: Documents,
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the words go.")],
-    sets: Sets = None,
-    as_json: AsJson = False,
+def prepare_words(
+    data: DocumentsOption,
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the token ids.")],
+    sets: SetOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Number the words of documents once; the folder then takes the place of the files.
+    """Convert documents to token ids once, for many runs.
 
-    What can be set is what data of kind words takes: mnemic recipes lstm-words lists it.
+    The folder then replaces the documents. --set takes the options of data kind words;
+    mnemic recipes lstm-words lists them.
 
     Example: mnemic data words --data enwiki --out words --set data.vocab=20000
     """
-    from mnemic.cli.render.console import size
+    from mnemic.cli.render.console import format_bytes
     from mnemic.data import DATASETS
-    from mnemic.recipe import build, load, override
+    from mnemic.recipe import build, load_recipe, override
 
-    recipe = override(load("rnn-words", sets or []), "data.folder", data)
-    told = build(DATASETS, recipe["data"]).keep(folder)
-    bytes_there = sum(path.stat().st_size for path in folder.iterdir())
+    recipe = override(load_recipe("rnn-words", sets or []), "data.folder", data)
+    report = build(DATASETS, recipe["data"]).save_encoded(folder)
+    num_bytes = sum(path.stat().st_size for path in folder.iterdir())
     if as_json:
-        print_json({"out": str(folder), "bytes": bytes_there} | told)
+        print_json({"out": str(folder), "bytes": num_bytes} | report)
         return
-    for part, count in told["words"].items():
-        out().print(f"{part:<12} {count:,} words")
-    line = f"{folder}  {size(bytes_there)}, a vocabulary of {told['vocab']:,}"
-    out().print(line, markup=False, soft_wrap=True)
+    for split, count in report["words"].items():
+        get_stdout().print(f"{split:<12} {count:,} words")
+    line = f"{folder}  {format_bytes(num_bytes)}, a vocabulary of {report['vocab']:,}"
+    get_stdout().print(line, markup=False, soft_wrap=True)
 
 
 def words(
-    data: Documents,
-    recipes: Annotated[
-        str, typer.Option(help="Which networks, with commas between.", show_default="all four")
-    ] = "",
-    seeds: Annotated[int, typer.Option(help="Runs of each, from seed 0 on.", min=1)] = 1,
-    sets: Sets = None,
-    device: Device = "auto",
-    folder: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help="Where runs and table go.")
-    ] = Path("runs/table-words"),
-    as_json: AsJson = False,
+    data: DocumentsOption,
+    recipes: Annotated[str, typer.Option(help="The networks, separated by commas.", show_default="all four")] = "",
+    seeds: Annotated[int, typer.Option(help="Runs per network, from seed 0 on.", min=1)] = 1,
+    sets: SetOption = None,
+    device: DeviceOption = "auto",
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the runs and the table.")] = Path(
+        "runs/table-words"
+    ),
+    as_json: JsonOption = False,
 ) -> None:
-    """Train language models on the same words and compare their perplexity a word.
+    """Train language models on the same words and compare their perplexity per word.
 
     A simple recurrent network, a GRU, an LSTM and a causal Transformer, with the same vocabulary,
-    the same words and the same context. A table that was stopped goes on when it is repeated.
+    words and context. An interrupted table resumes when the command is repeated.
 
     Example: mnemic table words --data enwiki --set data.vocab=8000 --set model.width=128
     """
-    from mnemic.reproduce.words_table import RECIPES, WordsTable, save_result
+    from mnemic.reproduce.words_table import DEFAULT_RECIPES, WordsTable, save_result
 
-    chosen = [name.strip() for name in recipes.split(",")] if recipes else RECIPES
-    table = WordsTable(
-        data=data, recipes=chosen, seeds=seeds, sets=sets or [], device=device_of(device)
-    )
-    follow(table, folder)
+    recipe_names = [name.strip() for name in recipes.split(",")] if recipes else DEFAULT_RECIPES
+    table = WordsTable(data=data, recipes=recipe_names, seeds=seeds, sets=sets or [], device=resolve_device(device))
+    train_with_progress(table, folder)
     result = save_result(table, folder)
     if as_json:
         print_json(result)
         return
-    out().print(perplexities(result))
-    done, read = duration(result["seconds"]), result["words"]
+    get_stdout().print(build_perplexity_table(result))
+    time, num_words = format_duration(result["seconds"]), result["words"]
     for line in (
-        f"{read['train']:,} words to learn from, {read['test']:,} asked for",
-        f"{done} of training on {result['hardware']}",
+        f"{num_words['train']:,} words to learn from, {num_words['test']:,} asked for",
+        f"{time} of training on {result['hardware']}",
         f"kept in {folder / 'table.json'}",
     ):
-        out().print(line, style="dim", markup=False, soft_wrap=True)
+        get_stdout().print(line, style="dim", markup=False, soft_wrap=True)
 
 
-def follow(table: "WordsTable", folder: Path) -> None:
-    """Train what is missing, and show how far it is; Ctrl-C saves between two steps."""
-    from mnemic.reproduce.words_table import rebuild
+def train_with_progress(table: "WordsTable", folder: Path) -> None:
+    """Train the missing runs with a progress bar; Ctrl-C saves between two steps."""
+    from mnemic.reproduce.words_table import train_missing_runs
 
     total = len(table.recipes) * table.seeds
-    with patient() as stopped, Bars() as bars, closing(rebuild(table, folder)) as steps:
+    with (
+        defer_interrupts() as is_interrupted,
+        ProgressBars() as bars,
+        closing(train_missing_runs(table, folder)) as steps,
+    ):
         for name, seed, number, report in steps:
-            done = number + (report.phase + report.step / report.total) / report.phases
-            brief = f"{name}, seed {seed}, step {report.step} of {report.total}"
-            bars.show("runs", done, total, brief)
+            done = number + (report.phase + report.step / report.total_steps) / report.num_phases
+            detail = f"{name}, seed {seed}, step {report.step} of {report.total_steps}"
+            bars.show("runs", done, total, detail)
             if report.row is not None:
-                held = report.row.get("figures", {}).get("perplexity")
-                said = "" if held is None else f"  validation perplexity {held:.1f}"
-                bars.line(f"{brief}  loss {report.row['loss']:.4f}{said}")
-            if stopped():
+                perplexity = report.row.get("figures", {}).get("perplexity")
+                validation = "" if perplexity is None else f"  validation perplexity {perplexity:.1f}"
+                bars.print_line(f"{detail}  loss {report.row['loss']:.4f}{validation}")
+            if is_interrupted():
                 raise KeyboardInterrupt(f"stopped in run {number + 1} of {total}, and saved")
 
 
-def perplexities(result: dict[str, Any]) -> Table:
-    """A line a network, with guessing by frequency above them."""
-    heads = ("network", "perplexity", "known words", "weights", "words read", "seconds")
-    table = Table(*heads, header_style="bold", title="perplexity a word, test documents")
-    guess = result["unigram"]
-    table.add_row(
-        "word frequencies", f"{guess['perplexity']:.1f}", f"{guess['known words']:.1f}", "", "", ""
-    )
+def build_perplexity_table(result: dict[str, Any]) -> Table:
+    """Build a table of perplexities per network, below a unigram baseline."""
+    headers = ("network", "perplexity", "known words", "weights", "words read", "seconds")
+    table = Table(*headers, header_style="bold", title="perplexity a word, test documents")
+    unigram = result["unigram"]
+    table.add_row("word frequencies", f"{unigram['perplexity']:.1f}", f"{unigram['known words']:.1f}", "", "", "")
     for row in result["rows"]:
         deviation = f" ± {row['std']:.1f}" if len(result["seeds"]) > 1 else ""
         table.add_row(
@@ -129,7 +127,7 @@ def perplexities(result: dict[str, Any]) -> Table:
     for column in table.columns[1:]:
         column.justify = "right"
     table.caption = (
-        f"{result['vocab']:,} words of vocabulary; {guess['unknown %']:.1f} % of the words asked "
+        f"{result['vocab']:,} words of vocabulary; {unigram['unknown %']:.1f} % of the words asked "
         f'for are not in it and count as one word, "unknown"; at most {result["length"]} are read'
     )
     return table

@@ -1,1 +1,1 @@
-"""What commands put on the screen or into a picture."""
+"""Print tables, progress bars and messages, and draw plots."""

@@ -1,69 +1,68 @@
-"""A page of a picture: everything is laid out in inches from the top left.
+"""A matplotlib page whose layout is in inches from the top left.
 
-So a picture is as large as its text. Cells are boxes with round corners, shaded as on the screen.
+So a plot is as large as its text. Cells are boxes with round corners, colored as on the screen.
 """
 
 from pathlib import Path
 from typing import Any
 
-from mnemic.cli.render.colormap import FAINT, Shade, hexadecimal
+from mnemic.cli.render.colormap import MIN_VISIBLE, CellColors, to_hex
 
-INK, GREY, EMPTY = "#14181e", "#6b7480", "#f4f6f8"
-TITLE, TEXT, SMALL = 15.0, 10.5, 9.0  # points
+INK, GRAY, EMPTY = "#14181e", "#6b7480", "#f4f6f8"
+TITLE_SIZE, TEXT_SIZE, SMALL_SIZE = 15.0, 10.5, 9.0  # points
 DPI = 160
-ROUND, SPACE = 0.04, 0.025  # inches: of a cell's corners, around a cell
+CORNER_RADIUS, CELL_MARGIN = 0.04, 0.025  # inches: of a cell's corners, around a cell
 
 
-class Sheet:
-    """A page in the making: measure first, then ``open`` it and write and draw on it."""
+class Canvas:
+    """A page to draw on: measure the texts first, then set the size, then draw."""
 
     def __init__(self) -> None:
+        """Create an empty figure and a renderer that measures texts."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
         self.figure: Any = Figure(dpi=DPI)
         self.renderer: Any = FigureCanvasAgg(self.figure).get_renderer()
 
-    def measure(self, text: str, size: float, **style: Any) -> float:
-        """How many inches wide a text is."""
-        drawn = self.figure.text(0, 0, text, fontsize=size, parse_math=False, **style)
-        width = drawn.get_window_extent(self.renderer).width / DPI
-        drawn.remove()
+    def measure_width(self, text: str, size: float, **style: Any) -> float:
+        """Measure the width of a text in inches."""
+        artist = self.figure.text(0, 0, text, fontsize=size, parse_math=False, **style)
+        width = artist.get_window_extent(self.renderer).width / DPI
+        artist.remove()
         return float(width)
 
-    def open(self, width: float, height: float) -> None:
-        """The page itself, so many inches wide and high."""
+    def set_size(self, width: float, height: float) -> None:
+        """Set the size of the page in inches; call it before drawing."""
         self.figure.set_size_inches(width, height)
         self.page: Any = self.figure.add_axes((0, 0, 1, 1))
         self.page.set(xlim=(0, width), ylim=(height, 0))
         self.page.set_axis_off()
 
-    def write(self, x: float, y: float, text: str, size: float, **style: Any) -> None:
+    def draw_text(self, x: float, y: float, text: str, size: float, **style: Any) -> None:
         style = {"va": "center_baseline", "color": INK} | style
         self.page.text(x, y, text, fontsize=size, parse_math=False, **style)
 
-    def cell(
-        self, x: float, y: float, width: float, height: float, weight: float, shade: Shade
-    ) -> None:
-        """A weight in a box of its shade; one too small to be written is an empty box."""
-        ground, ink = map(hexadecimal, shade)
-        seen = weight >= FAINT
-        self.box(x, y, width, height, facecolor=ground if seen else EMPTY)
-        if seen:
+    def draw_cell(self, x: float, y: float, width: float, height: float, weight: float, colors: CellColors) -> None:
+        """Draw a weight in a colored box; empty if it rounds to 0."""
+        background, foreground = map(to_hex, colors)
+        is_visible = weight >= MIN_VISIBLE
+        self.draw_box(x, y, width, height, facecolor=background if is_visible else EMPTY)
+        if is_visible:
             middle = (x + width / 2, y + height / 2)
-            self.write(*middle, f"{weight:.2f}", SMALL, color=ink, ha="center")
+            self.draw_text(*middle, f"{weight:.2f}", SMALL_SIZE, color=foreground, ha="center")
 
-    def box(self, x: float, y: float, width: float, height: float, **style: Any) -> None:
-        """A box with round corners and a little room around it; narrow ones have less of both."""
+    def draw_box(self, x: float, y: float, width: float, height: float, **style: Any) -> None:
+        """Draw a box with round corners and a margin; narrow boxes have less of both."""
         from matplotlib.patches import FancyBboxPatch
 
-        part = min(1.0, width / 0.3)
-        inner, space = ROUND * part, SPACE * part
+        scale = min(1.0, width / 0.3)
+        radius, space = CORNER_RADIUS * scale, CELL_MARGIN * scale
         box = FancyBboxPatch(
-            (x + space + inner, y + space + inner),
-            width - 2 * (space + inner),
-            height - 2 * (space + inner),
-            boxstyle=f"round,pad={inner},rounding_size={inner * 1.5}",
+            (x + space + radius, y + space + radius),
+            width - 2 * (space + radius),
+            height - 2 * (space + radius),
+            boxstyle=f"round,pad={radius},rounding_size={radius * 1.5}",
             **({"linewidth": 0} | style),
         )
         self.page.add_patch(box)

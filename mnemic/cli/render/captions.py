@@ -1,68 +1,67 @@
-"""How each kind of memory reads, in words: what heads a column, what is left of it, a caption."""
+"""Column titles and captions of evidence tables, per kind of memory."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from mnemic.predict import Answer
+    from mnemic.predict import StoryAnswer
 
 
-class Manner(NamedTuple):
-    """The words for one kind of memory."""
+class MemoryLabels(NamedTuple):
+    """The texts that explain the evidence of one kind of memory."""
 
-    column: str  # the head of a column, with a place for the hop's number
+    column_format: str  # title of a column; {} is the number of the hop
     caption: str
-    rest: str = ""  # what a hop spent on no sentence; empty: a column need not add up to 1
+    unread_label: str = ""  # weight on no sentence; empty: columns do not add up to 1
 
 
-SHARES = "How much of each sentence was read at each hop; a column adds up to 1."
-FREE = "(nothing: free slots)"
-EACH_GATE = "How far the gate of each sentence opened in each pass, from 0 to 1."
-MANNERS: Mapping[str, Manner] = {
-    "memn2n": Manner("hop {}", SHARES, FREE),
-    "memnn": Manner(
+ATTENTION_CAPTION = "How much of each sentence was read at each hop; a column adds up to 1."
+FREE_SLOTS = "(nothing: free slots)"
+GATE_CAPTION = "How far the gate of each sentence opened in each pass, from 0 to 1."
+MEMORY_LABELS: Mapping[str, MemoryLabels] = {
+    "memn2n": MemoryLabels("hop {}", ATTENTION_CAPTION, FREE_SLOTS),
+    "memnn": MemoryLabels(
         "hop {}",
         "Each hop read one slot and no other; how much of each sentence is in it.",
         "(nothing: it had read enough)",
     ),
-    "wmn": Manner(
-        "hop {}",
-        "How much of each sentence was read at each hop by all heads; a column adds up to 1.",
-        FREE,
+    "wmn": MemoryLabels(
+        "hop {}", "How much of each sentence was read at each hop by all heads; a column adds up to 1.", FREE_SLOTS
     ),
-    "key-value": Manner(
-        "hop {}", "How much of each {item} was read at each hop; a column adds up to 1."
-    ),
-    "dmn": Manner("pass {}", EACH_GATE),
-    "dmn-layers": Manner("pass {}", EACH_GATE),
-    "dmn-plus": Manner(
+    "key-value": MemoryLabels("hop {}", "How much of each {item} was read at each hop; a column adds up to 1."),
+    "dmn": MemoryLabels("pass {}", GATE_CAPTION),
+    "dmn-layers": MemoryLabels("pass {}", GATE_CAPTION),
+    "dmn-plus": MemoryLabels(
         "pass {}", "How far the gate of each sentence opened in each pass; a column adds up to 1."
     ),
-    "dmn-sum": Manner("pass {}", SHARES.replace("at each hop", "in each pass")),
-    "entnet": Manner(
+    "dmn-sum": MemoryLabels("pass {}", ATTENTION_CAPTION.replace("at each hop", "in each pass")),
+    "entnet": MemoryLabels(
         "read",
         "What is left of each sentence in the slots that were read; the column adds up to 1.",
         "(what the slots held before the story)",
     ),
 }
-SLOTS = "To the right: how far each slot opened for each sentence."
-TAKEN = "(gate: taken of what was found)"
+SLOTS_CAPTION = "To the right: how far each slot opened for each sentence."
+UPDATE_GATE_LABEL = "(gate: used share of what was read)"
 
 
-def manner(answer: "Answer") -> Manner:
-    own = MANNERS[answer.memory]
-    return own._replace(caption=own.caption.format(item=answer.item))
+def labels_of(answer: "StoryAnswer") -> MemoryLabels:
+    labels = MEMORY_LABELS[answer.memory]
+    return labels._replace(caption=labels.caption.format(item=answer.item))
 
 
-def columns(answer: "Answer") -> list[str]:
-    """The heads of the columns, one a hop."""
-    head = manner(answer).column
+def format_column_titles(answer: "StoryAnswer") -> list[str]:
+    """Format one column title per hop."""
+    head = labels_of(answer).column_format
     return [head.format(hop + 1) for hop in range(len(answer.evidence[0].weights))]
 
 
-def unread(answer: "Answer") -> list[float]:
-    """What each hop spent on no sentence; all 0 where nothing needs to add up."""
-    hops = len(answer.evidence[0].weights)
-    if not manner(answer).rest:
-        return [0.0] * hops
-    return [1 - sum(one.weights[hop] for one in answer.evidence) for hop in range(hops)]
+def compute_unread_weights(answer: "StoryAnswer") -> list[float]:
+    """Compute the weight of each hop on no sentence.
+
+    All are 0 if the columns do not add up to 1.
+    """
+    num_hops = len(answer.evidence[0].weights)
+    if not labels_of(answer).unread_label:
+        return [0.0] * num_hops
+    return [1 - sum(evidence.weights[hop] for evidence in answer.evidence) for hop in range(num_hops)]

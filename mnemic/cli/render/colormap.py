@@ -1,35 +1,38 @@
-"""The colours of a weight, on the screen as in a picture."""
+"""Colors of weights and gates, for the terminal and for plots."""
 
 from typing import NamedTuple, TypeAlias
 
-Colour: TypeAlias = tuple[int, int, int]  # red, green, blue, 0 to 255
+Color: TypeAlias = tuple[int, int, int]  # red, green, blue, 0 to 255
 
-FAINT = 0.005  # a smaller weight would be shown as 0.00
-LIGHT, DARK = (228, 238, 248), (8, 69, 148)  # of what was read: blue
-PALE, DEEP = (253, 240, 224), (204, 85, 0)  # of gates: orange
+MIN_VISIBLE = 0.005  # smaller weights would be printed as 0.00
+READ_LIGHT, READ_DARK = (228, 238, 248), (8, 69, 148)  # weights: blue
+GATE_LIGHT, GATE_DARK = (253, 240, 224), (204, 85, 0)  # gates: orange
 BLACK, WHITE = (20, 24, 30), (255, 255, 255)
 
 
-class Shade(NamedTuple):
-    ground: Colour
-    ink: Colour  # what can be read on it
+class CellColors(NamedTuple):
+    """The colors of a table cell."""
+
+    background: Color
+    foreground: Color  # readable on the background
 
 
-def shade(weight: float) -> Shade:
-    """The darker the more was read; the power keeps small weights apart."""
-    return between(LIGHT, DARK, weight)
+def pick_weight_colors(weight: float) -> CellColors:
+    """Pick a blue that is darker for a larger weight."""
+    return interpolate_colors(READ_LIGHT, READ_DARK, weight)
 
 
-def open_shade(gate: float) -> Shade:
-    """The deeper the wider a gate is open."""
-    return between(PALE, DEEP, gate)
+def pick_gate_colors(gate: float) -> CellColors:
+    """Pick an orange that is darker for a more open gate."""
+    return interpolate_colors(GATE_LIGHT, GATE_DARK, gate)
 
 
-def between(light: Colour, dark: Colour, weight: float) -> Shade:
-    share = min(max(weight, 0.0), 1.0) ** 0.75
-    red, green, blue = (round(a + share * (b - a)) for a, b in zip(light, dark))
-    return Shade((red, green, blue), WHITE if share > 0.45 else BLACK)
+def interpolate_colors(light: Color, dark: Color, weight: float) -> CellColors:
+    """Interpolate between two colors; the power keeps small weights apart."""
+    fraction = min(max(weight, 0.0), 1.0) ** 0.75
+    red, green, blue = (round(a + fraction * (b - a)) for a, b in zip(light, dark))
+    return CellColors((red, green, blue), WHITE if fraction > 0.45 else BLACK)
 
 
-def hexadecimal(colour: Colour) -> str:
-    return "#{:02x}{:02x}{:02x}".format(*colour)
+def to_hex(color: Color) -> str:
+    return "#{:02x}{:02x}{:02x}".format(*color)

@@ -1,4 +1,4 @@
-"""An answer on the screen: the word, and a table of the sentences that were read."""
+"""Print an answer about a story, with a table of the sentences read."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -7,97 +7,96 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from mnemic.cli.render.captions import TAKEN, columns, manner, unread
-from mnemic.cli.render.colormap import FAINT, Shade, hexadecimal, open_shade, shade
-from mnemic.cli.render.console import out, visible
+from mnemic.cli.render.captions import UPDATE_GATE_LABEL, compute_unread_weights, format_column_titles, labels_of
+from mnemic.cli.render.colormap import MIN_VISIBLE, CellColors, pick_gate_colors, pick_weight_colors, to_hex
+from mnemic.cli.render.console import get_stdout, sanitize
 
 if TYPE_CHECKING:
-    from mnemic.predict import Answer, Evidence, Slots
+    from mnemic.predict import SentenceEvidence, SlotActivity, StoryAnswer
 
-PLAIN = 0.02  # smaller weights have no ground
-BLOCKS = "·▁▂▃▄▅▆▇█"  # shut to wide open
+MIN_SHADED = 0.02  # smaller weights have no background color
+BLOCKS = "·▁▂▃▄▅▆▇█"  # closed to fully open
 
 
-def tell(answer: "Answer", question: str, most: int | None) -> None:
-    """The answer and its evidence; ``most`` sentences, or all."""
-    screen = out()
-    best, *others = answer.ranked
-    also = ", ".join(f"{word} {chance:.2f}" for word, chance in others)
-    screen.print(f"[dim]question[/]     {escape(visible(question))}")
+def print_story_answer(answer: "StoryAnswer", question: str, limit: int | None) -> None:
+    """Print an answer with at most ``limit`` sentences of evidence; None prints all."""
+    screen = get_stdout()
+    best, *alternatives = answer.ranked
+    alternatives_text = ", ".join(f"{word} {probability:.2f}" for word, probability in alternatives)
+    screen.print(f"[dim]question[/]     {escape(sanitize(question))}")
     screen.print(f"[dim]answer[/]       [bold]{escape(best[0])}[/]")
-    screen.print(f"[dim]probability[/]  {best[1]:.2f}  [dim](next: {escape(also)})[/]")
+    screen.print(f"[dim]probability[/]  {best[1]:.2f}  [dim](next: {escape(alternatives_text)})[/]")
     if not answer.evidence:
         return
-    screen.print(evidence_table(answer, most))
+    screen.print(build_evidence_table(answer, limit))
     if answer.slots is not None:
-        name, share = answer.slots.names[answer.slots.most], max(answer.slots.read)
+        name, weight = answer.slots.names[answer.slots.most_read], max(answer.slots.read)
         screen.print(
-            f"a column of blocks is a slot, as high as it opened; most read: slot "
-            f"{visible(name)} ({share:.2f})",
+            f"a column of blocks is a slot, as high as it opened; most read: slot {sanitize(name)} ({weight:.2f})",
             style="dim",
             markup=False,
         )
-    hidden = len(answer.evidence) - (most or len(answer.evidence))
-    if hidden > 0:
+    num_hidden = len(answer.evidence) - (limit or len(answer.evidence))
+    if num_hidden > 0:
         item = answer.item
-        screen.print(f"{hidden} more {item}s were read less; --all shows them", style="dim")
+        screen.print(f"{num_hidden} more {item}s were read less; --all shows them", style="dim")
 
 
-def evidence_table(answer: "Answer", most: int | None) -> Table:
-    """Sentences in the order they were told, a column a hop, darker where more was read."""
-    chosen = answer.best_evidence(most or len(answer.evidence))
+def build_evidence_table(answer: "StoryAnswer", limit: int | None) -> Table:
+    """Build a table of sentences in story order, with their weight per hop."""
+    sentences = answer.best_evidence(limit or len(answer.evidence))
     table = Table("", answer.item, header_style="bold")
     table.columns[0].justify = "right"
-    for head in columns(answer):
-        table.add_column(head, justify="right", min_width=5)
+    for title in format_column_titles(answer):
+        table.add_column(title, justify="right", min_width=5)
     if answer.slots is not None:
         table.add_column("slots' gates", no_wrap=True)
-    for one in sorted(chosen, key=lambda one: one.sentence):
-        number = Text(str(one.sentence + 1), style="dim")
-        cells = map(cell, one.weights)
-        table.add_row(number, Text(visible(one.text)), *cells, *opened(answer, one))
-    if any(weight > FAINT for weight in unread(answer)):
+    for evidence in sorted(sentences, key=lambda evidence: evidence.sentence):
+        number = Text(str(evidence.sentence + 1), style="dim")
+        cells = map(format_weight, evidence.weights)
+        table.add_row(number, Text(sanitize(evidence.text)), *cells, *format_slot_gates(answer, evidence))
+    if any(weight > MIN_VISIBLE for weight in compute_unread_weights(answer)):
         table.add_section()
-        table.add_row("", Text(manner(answer).rest, style="dim"), *map(cell, unread(answer)))
+        table.add_row(
+            "", Text(labels_of(answer).unread_label, style="dim"), *map(format_weight, compute_unread_weights(answer))
+        )
     if answer.taken:
         table.add_section()
         table.add_row(
-            "", Text(TAKEN, style="dim"), *(cell(gate, open_shade) for gate in answer.taken)
+            "", Text(UPDATE_GATE_LABEL, style="dim"), *(format_weight(gate, pick_gate_colors) for gate in answer.taken)
         )
     if answer.slots is not None:
         table.add_section()
         gap = [""] * len(answer.evidence[0].weights)
-        table.add_row("", Text("(read of each slot)", style="dim"), *gap, read_blocks(answer.slots))
+        table.add_row("", Text("(read of each slot)", style="dim"), *gap, format_slot_reads(answer.slots))
     return table
 
 
-def opened(answer: "Answer", one: "Evidence") -> list[Text]:
-    """How far each slot opened for a sentence, a block a slot; nothing without slots."""
+def format_slot_gates(answer: "StoryAnswer", evidence: "SentenceEvidence") -> list[Text]:
+    """Format how far each slot's gate opened for a sentence; empty without slots."""
     if answer.slots is None:
         return []
-    row = [other.sentence for other in answer.evidence].index(one.sentence)
-    return [blocks(answer.slots.gates[row])]
+    row = [candidate.sentence for candidate in answer.evidence].index(evidence.sentence)
+    return [format_blocks(answer.slots.gates[row])]
 
 
-def blocks(gates: tuple[float, ...]) -> Text:
-    """A block a slot, as high as its gate opened."""
+def format_blocks(gates: tuple[float, ...]) -> Text:
+    """Format gates as a line of block characters, one per slot."""
     line = Text()
     for gate in gates:
-        colour = hexadecimal(open_shade(max(gate, 0.4)).ground)
-        line.append(
-            BLOCKS[round(gate * (len(BLOCKS) - 1))], style=colour if gate > PLAIN else "dim"
-        )
+        color = to_hex(pick_gate_colors(max(gate, 0.4)).background)
+        line.append(BLOCKS[round(gate * (len(BLOCKS) - 1))], style=color if gate > MIN_SHADED else "dim")
     return line
 
 
-def read_blocks(slots: "Slots") -> Text:
-    """A block a slot, as high as it was read; the most read one is the highest there is."""
-    return blocks(tuple(share / max(slots.read) for share in slots.read))
+def format_slot_reads(slots: "SlotActivity") -> Text:
+    """Format the read weights of the slots as blocks, relative to the largest."""
+    return format_blocks(tuple(weight / max(slots.read) for weight in slots.read))
 
 
-def cell(weight: float, shade: Callable[[float], Shade] = shade) -> Text:
-    """A weight on a ground that is the darker the more was read."""
-    if weight < FAINT:
+def format_weight(weight: float, pick_colors: Callable[[float], CellColors] = pick_weight_colors) -> Text:
+    """Format a weight on a background that is darker for a larger weight."""
+    if weight < MIN_VISIBLE:
         return Text("·", style="dim")
-    ground, ink = map(hexadecimal, shade(weight))
-    return Text(f"{weight:.2f}", style=f"{ink} on {ground}" if weight >= PLAIN else "")
+    background, foreground = map(to_hex, pick_colors(weight))
+    return Text(f"{weight:.2f}", style=f"{foreground} on {background}" if weight >= MIN_SHADED else "")

@@ -1,10 +1,11 @@
-"""A memory as a picture: what was thought worth storing, and what its slots held over time.
+"""Plot a memory: the salience along the text, and the slots over time.
 
-Above, the controller's storage weight along the text, with marks where the answer was read; below,
-the slots down and the segments across, each slot in the colour of the place in the text that it
-held most of, and beside them how much of each the answer read.
+The upper panel shows the controller's storage weight along the text, with markers where the answer
+was read. The lower panel has one row per slot and one column per segment; the color of a cell is
+the position in the text that the slot held most of. Beside it, how much of each slot the answer
+read.
 
-Shapes: u units that were read, t looks at the slots, s slots.
+Shapes: t snapshots of the slots, s slots.
 """
 
 from itertools import pairwise
@@ -13,155 +14,156 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mnemic.cli.render.canvas import EMPTY, GREY, INK, SMALL, TITLE, Sheet
-from mnemic.cli.render.colormap import DARK, DEEP, PALE, hexadecimal, shade
-from mnemic.cli.render.plot_story import HEAD, lines, saved
+from mnemic.cli.render.canvas import EMPTY, GRAY, INK, SMALL_SIZE, TITLE_SIZE, Canvas
+from mnemic.cli.render.colormap import GATE_DARK, GATE_LIGHT, READ_DARK, pick_weight_colors, to_hex
+from mnemic.cli.render.plot_story import TITLE_CHARS, save_plot, wrap_text
 
 if TYPE_CHECKING:
     from mnemic.predict.memory_state import State
-    from mnemic.predict.results import Recollected
+    from mnemic.predict.results import MemoryAnswer
 
-MARGIN, LEFT, WIDTH = 0.4, 0.75, 7.6  # inches: around, before the panels, of the panels
-WORTH, SLOTS, BETWEEN, READ = 1.3, 3.4, 0.62, 0.32  # of the panels, between them, of what was read
-COLUMNS = 600  # of the upper panel, at most: longer texts are means of so many stretches
-LEAST = 0.1  # the upper panel's scale ends at the largest weight, and not below this
-MARKS = 5  # places that the answer was read from most
-EARLY, LATE = "#fbd786", hexadecimal(DARK)  # colours of places: the beginning and the end
+MARGIN, PANELS_LEFT, PANELS_WIDTH = 0.4, 0.75, 7.6  # inches
+SALIENCE_HEIGHT, SLOTS_HEIGHT, PANEL_GAP, READ_WIDTH = 1.3, 3.4, 0.62, 0.32  # inches
+MAX_COLUMNS = 600  # of the upper panel; longer texts are averaged in so many spans
+MIN_SCALE_TOP = 0.1  # of the upper panel: its scale ends at the largest weight, or here
+MAX_MARKERS = 5  # for the evidence read most
+EARLY, LATE = "#fbd786", to_hex(READ_DARK)  # colors of positions: start and end of the text
 
 
-def draw(state: "State", answer: "Recollected", question: str, path: Path) -> list[str]:
-    """Draw the memory and what was read of it; returns what should be said of the picture."""
+def plot_state(state: "State", answer: "MemoryAnswer", question: str, path: Path) -> list[str]:
+    """Plot a memory and the slots that the answer read; return warnings."""
     if not len(state.worth):
         raise ValueError("nothing was read into this memory, so there is nothing to draw")
-    return saved(lambda: Picture(state, answer, question), path)
+    return save_plot(lambda: StatePlot(state, answer, question), path)
 
 
-class Picture:
-    """One picture: the question, the answer, the storage weights, the slots."""
+class StatePlot:
+    """A plot of the question, the answer, the storage weights and the slots."""
 
-    def __init__(self, state: "State", answer: "Recollected", question: str) -> None:
-        self.sheet, self.state, self.answer = Sheet(), state, answer
-        self.title = lines(question, HEAD)
+    def __init__(self, state: "State", answer: "MemoryAnswer", question: str) -> None:
+        self.canvas, self.state, self.answer = Canvas(), state, answer
+        self.title = wrap_text(question, TITLE_CHARS)
 
     def save(self, path: Path) -> None:
-        top = MARGIN + 0.3 * len(self.title) + 0.6
-        below = top + WORTH + BETWEEN
-        caption = self.caption()
-        foot = below + SLOTS + 0.6
-        breadth = LEFT + WIDTH + 0.1 + READ + MARGIN
-        self.height = foot + 0.2 * len(caption) + MARGIN - 0.2
+        """Lay out the page, draw everything and save it."""
+        salience_top = MARGIN + 0.3 * len(self.title) + 0.6
+        slots_top = salience_top + SALIENCE_HEIGHT + PANEL_GAP
+        caption = self.build_caption()
+        caption_top = slots_top + SLOTS_HEIGHT + 0.6
+        panels_width = PANELS_LEFT + PANELS_WIDTH + 0.1 + READ_WIDTH + MARGIN
+        self.height = caption_top + 0.2 * len(caption) + MARGIN - 0.2
         self.width = max(
-            breadth,
-            MARGIN * 2 + max(self.sheet.measure(line, TITLE, weight="bold") for line in self.title),
-            MARGIN * 2 + max(self.sheet.measure(line, SMALL) for line in caption),
+            panels_width,
+            MARGIN * 2 + max(self.canvas.measure_width(line, TITLE_SIZE, weight="bold") for line in self.title),
+            MARGIN * 2 + max(self.canvas.measure_width(line, SMALL_SIZE) for line in caption),
         )
-        self.sheet.open(self.width, self.height)
-        self.header()
-        self.worth(self.panel(LEFT, top, WIDTH, WORTH))
-        self.slots(self.panel(LEFT, below, WIDTH, SLOTS))
-        self.read(self.panel(LEFT + WIDTH + 0.1, below, READ, SLOTS))
+        self.canvas.set_size(self.width, self.height)
+        self.draw_header()
+        self.draw_salience(self.add_panel(PANELS_LEFT, salience_top, PANELS_WIDTH, SALIENCE_HEIGHT))
+        self.draw_slots(self.add_panel(PANELS_LEFT, slots_top, PANELS_WIDTH, SLOTS_HEIGHT))
+        self.draw_slot_reads(self.add_panel(PANELS_LEFT + PANELS_WIDTH + 0.1, slots_top, READ_WIDTH, SLOTS_HEIGHT))
         for number, line in enumerate(caption):
-            self.sheet.write(MARGIN, foot + 0.2 * number, line, SMALL, color=GREY)
-        self.sheet.save(path)
+            self.canvas.draw_text(MARGIN, caption_top + 0.2 * number, line, SMALL_SIZE, color=GRAY)
+        self.canvas.save(path)
 
-    def caption(self) -> list[str]:
-        said = [
-            "Above: how much each token or sentence was thought worth storing; blue where the "
-            "answer was read.",
-            "Below: the place in the text that each slot held most of; right, how much of it the "
-            "answer read.",
+    def build_caption(self) -> list[str]:
+        """Build the lines of the caption."""
+        lines = [
+            "Above: how much each token or sentence was thought worth storing; blue where the answer was read.",
+            "Below: the place in the text that each slot held most of; right, how much of it the answer read.",
             f"{self.state.seen:,} of {self.state.total:,} tokens were read in "
             f"{self.state.segments:,} segment{'s' * (self.state.segments != 1)}; "
             f"{self.state.filled} of {self.state.slots} slots are filled.",
         ]
-        if low := self.lowest():
-            said.append(f"The scale above begins at {low:.2f}: nothing was thought worth less.")
+        if low := self.find_scale_start():
+            lines.append(f"The scale above begins at {low:.2f}: nothing was thought worth less.")
         if self.state.stride > 1:
-            said.append(f"The slots are shown after every {self.state.stride} segments.")
-        return said
+            lines.append(f"The slots are shown after every {self.state.stride} segments.")
+        return lines
 
-    def header(self) -> None:
+    def draw_header(self) -> None:
+        """Draw the question, and the answer with its probability below it."""
         for number, line in enumerate(self.title):
-            self.sheet.write(MARGIN, MARGIN + 0.3 * number, line, TITLE, va="top", weight="bold")
-        under = MARGIN + 0.3 * len(self.title) + 0.17
-        said = f"{self.answer.text or 'read at the marks'}  {self.answer.probability:.2f}"
-        self.sheet.write(MARGIN, under, said, TITLE, color=LATE, weight="bold")
+            self.canvas.draw_text(MARGIN, MARGIN + 0.3 * number, line, TITLE_SIZE, va="top", weight="bold")
+        answer_y = MARGIN + 0.3 * len(self.title) + 0.17
+        answer = f"{self.answer.text or 'read at the marks'}  {self.answer.probability:.2f}"
+        self.canvas.draw_text(MARGIN, answer_y, answer, TITLE_SIZE, color=LATE, weight="bold")
 
-    def panel(self, left: float, top: float, width: float, height: float) -> Any:
-        """Axes at a place in inches from the top left, in the style of the page."""
-        place = (
-            left / self.width, 1 - (top + height) / self.height,
+    def add_panel(self, x: float, y: float, width: float, height: float) -> Any:
+        """Add axes at a position in inches from the top left, in the page's style."""
+        bounds = (
+            x / self.width, 1 - (y + height) / self.height,
             width / self.width, height / self.height,
         )  # fmt: skip
-        axes = self.sheet.figure.add_axes(place)
-        axes.tick_params(labelsize=SMALL - 1, colors=GREY, length=2, color=GREY)
+        axes = self.canvas.figure.add_axes(bounds)
+        axes.tick_params(labelsize=SMALL_SIZE - 1, colors=GRAY, length=2, color=GRAY)
         for side in axes.spines.values():
             side.set_visible(False)
         axes.set_facecolor(EMPTY)
         return axes
 
-    def worth(self, axes: Any) -> None:
-        """Storage weights along the text: the mean and the largest of each stretch."""
+    def draw_salience(self, axes: Any) -> None:
+        """Draw the storage weights along the text: mean and maximum of each span."""
         state = self.state
-        parts = np.array_split(state.worth.numpy(), min(COLUMNS, len(state.worth)))
-        first = np.cumsum([0, *map(len, parts[:-1])])
+        chunks = np.array_split(state.worth.numpy(), min(MAX_COLUMNS, len(state.worth)))
+        first = np.cumsum([0, *map(len, chunks[:-1])])
         edges = [*state.spans[first, 0].tolist(), state.characters]
-        mean, most = ([float(how(part)) for part in parts] for how in (np.mean, np.max))
-        low = self.lowest()
-        axes.stairs(most, edges, baseline=low, fill=True, color=hexadecimal(PALE))
-        axes.stairs(mean, edges, baseline=low, fill=True, color=hexadecimal(DEEP))
+        mean, maximum = ([float(reduce(chunk)) for chunk in chunks] for reduce in (np.mean, np.max))
+        low = self.find_scale_start()
+        axes.stairs(maximum, edges, baseline=low, fill=True, color=to_hex(GATE_LIGHT))
+        axes.stairs(mean, edges, baseline=low, fill=True, color=to_hex(GATE_DARK))
         middles = [(start + end) / 2 for start, end in pairwise(edges)]
-        axes.vlines(middles, low, mean, color=hexadecimal(DEEP), linewidth=1)  # short ones are seen
-        top = max(*most, LEAST)
-        for source in reversed(self.answer.evidence[:MARKS]):
-            colour = hexadecimal(shade(source.weight).ground)
+        axes.vlines(middles, low, mean, color=to_hex(GATE_DARK), linewidth=1)  # keeps short spans visible
+        top = max(*maximum, MIN_SCALE_TOP)
+        for source in reversed(self.answer.evidence[:MAX_MARKERS]):
+            color = to_hex(pick_weight_colors(source.weight).background)
             size = 4 + 5 * source.weight
             middle = (source.start + source.end) / 2
-            place = top + 0.07 * (top - low)
-            axes.plot([middle], [place], "v", color=colour, markersize=size, clip_on=False)
+            marker_y = top + 0.07 * (top - low)
+            axes.plot([middle], [marker_y], "v", color=color, markersize=size, clip_on=False)
         axes.set(xlim=(0, state.characters), ylim=(low, top))
         axes.locator_params(axis="y", nbins=3)
-        axes.set_xlabel("character", fontsize=SMALL, color=GREY, labelpad=2)
-        axes.set_ylabel("worth storing", fontsize=SMALL, color=GREY)
+        axes.set_xlabel("character", fontsize=SMALL_SIZE, color=GRAY, labelpad=2)
+        axes.set_ylabel("worth storing", fontsize=SMALL_SIZE, color=GRAY)
         axes.xaxis.set_major_formatter("{x:,.0f}")
 
-    def lowest(self) -> float:
-        """Where the scale of storage weights begins: at 0, unless all of them are high."""
-        least, most = float(self.state.worth.min()), float(self.state.worth.max())
-        return least if most > least > most / 2 else 0.0
+    def find_scale_start(self) -> float:
+        """Find the start of the storage weights' scale: 0, unless all of them are high."""
+        minimum, maximum = float(self.state.worth.min()), float(self.state.worth.max())
+        return minimum if maximum > minimum > maximum / 2 else 0.0
 
-    def slots(self, axes: Any) -> None:
-        """What each slot held, look by look."""
+    def draw_slots(self, axes: Any) -> None:
+        """Draw the position in the text that each slot held, snapshot by snapshot."""
         from matplotlib.colors import LinearSegmentedColormap
 
-        held = self.shown()
-        colours = LinearSegmentedColormap.from_list("places", [EARLY, "#4aa5a0", LATE])
+        positions = self.trim_history()
+        colormap = LinearSegmentedColormap.from_list("places", [EARLY, "#4aa5a0", LATE])
         last = max(len(self.state.spans) - 1, 1)
         axes.imshow(
-            np.ma.masked_less(held.T / last, 0), cmap=colours, vmin=0, vmax=1, aspect="auto",
-            interpolation="nearest", extent=(0, self.state.segments, held.shape[1], 0),
+            np.ma.masked_less(positions.T / last, 0), cmap=colormap, vmin=0, vmax=1, aspect="auto",
+            interpolation="nearest", extent=(0, self.state.segments, positions.shape[1], 0),
         )  # fmt: skip
-        axes.set_xlabel("segment", fontsize=SMALL, color=GREY, labelpad=2)
-        axes.set_ylabel("slot", fontsize=SMALL, color=GREY)
+        axes.set_xlabel("segment", fontsize=SMALL_SIZE, color=GRAY, labelpad=2)
+        axes.set_ylabel("slot", fontsize=SMALL_SIZE, color=GRAY)
         axes.locator_params(integer=True)
         axes.xaxis.set_major_formatter("{x:,.0f}")
 
-    def read(self, axes: Any) -> None:
-        """How much of each slot was read, as a column of shades."""
+    def draw_slot_reads(self, axes: Any) -> None:
+        """Draw how much of each slot was read, as a column of colors."""
         from matplotlib.colors import to_rgb
 
-        held = self.shown()
-        column = np.tile(to_rgb(EMPTY), (held.shape[1], 1, 1))
+        positions = self.trim_history()
+        column = np.tile(to_rgb(EMPTY), (positions.shape[1], 1, 1))
         for slot in self.answer.slots:
             if slot.number < len(column):
-                column[slot.number, 0] = to_rgb(hexadecimal(shade(slot.weight).ground))
+                column[slot.number, 0] = to_rgb(to_hex(pick_weight_colors(slot.weight).background))
         axes.imshow(column, aspect="auto", interpolation="nearest",
-                    extent=(0, 1, held.shape[1], 0))  # fmt: skip
+                    extent=(0, 1, positions.shape[1], 0))  # fmt: skip
         axes.set(xticks=[], yticks=[])
-        axes.set_title("read", fontsize=SMALL, color=INK, pad=4)
+        axes.set_title("read", fontsize=SMALL_SIZE, color=INK, pad=4)
 
-    def shown(self) -> Any:
-        """Looks at the slots, t s, without those that nothing was ever in."""
+    def trim_history(self) -> Any:
+        """Return the snapshots of the slots, t s, without trailing slots that were never used."""
         history = self.state.history.numpy()
         used = np.flatnonzero((history >= 0).any(0))
         return history[:, : int(used[-1]) + 1 if len(used) else 1]

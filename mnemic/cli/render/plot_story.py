@@ -1,6 +1,6 @@
-"""What was read, as a picture: sentences down, hops across, darker where more was read.
+"""Plot the evidence of an answer: one row per sentence, one column per hop.
 
-Of a memory that rewrites its slots a second panel shows when each slot opened.
+For a memory that rewrites its slots, a second panel shows when the gate of each slot opened.
 """
 
 import warnings
@@ -10,237 +10,257 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mnemic.cli.render.canvas import EMPTY, GREY, INK, SMALL, TEXT, TITLE, Sheet
-from mnemic.cli.render.captions import SLOTS, TAKEN, columns, manner, unread
-from mnemic.cli.render.colormap import FAINT, Shade, hexadecimal, open_shade, shade
+from mnemic.cli.render.canvas import EMPTY, GRAY, INK, SMALL_SIZE, TEXT_SIZE, TITLE_SIZE, Canvas
+from mnemic.cli.render.captions import (
+    SLOTS_CAPTION,
+    UPDATE_GATE_LABEL,
+    compute_unread_weights,
+    format_column_titles,
+    labels_of,
+)
+from mnemic.cli.render.colormap import MIN_VISIBLE, CellColors, pick_gate_colors, pick_weight_colors, to_hex
 
 if TYPE_CHECKING:
-    from mnemic.predict import Answer, Slots
+    from mnemic.predict import SlotActivity, StoryAnswer
 
-LINE, HEAD = 60, 44  # characters before a sentence, or the question, goes on below
-MARGIN, NUMBER, GAP = 0.35, 0.36, 0.22  # inches: around, before and behind the sentences
-ROW, LEADING, COLUMN = 0.32, 0.19, 0.72  # a row, each further line in it, a hop
-SLOT, BETWEEN = 0.26, 0.3  # a slot, before the slots
-LABELS = ("slot", "read of it", "its gate")  # beside the slots
-MOST = 6  # lines of a sentence that are drawn
-SENTENCES = 150  # of a story that are drawn; of longer ones those that were read most
+SENTENCE_CHARS, TITLE_CHARS = 60, 44  # characters per line of a sentence, of the question
+MARGIN, NUMBER_WIDTH, GAP = 0.35, 0.36, 0.22  # inches: around, before and after the sentences
+ROW_HEIGHT, LINE_HEIGHT, HOP_WIDTH = 0.32, 0.19, 0.72  # inches: a row, each further line, a hop
+SLOT_WIDTH, SLOTS_GAP = 0.26, 0.3  # inches: a slot, before the slots
+SLOT_LABELS = ("slot", "read of it", "its gate")  # beside the slots
+MAX_LINES = 6  # per sentence
+MAX_SENTENCES = 150  # per plot: those read most
 FORMATS = (".png", ".svg", ".pdf")
-NO_FONT = "some characters are in no font here; install one that has them, such as Noto Sans CJK"
-ASIAN = ("Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "Microsoft YaHei",
-         "PingFang SC", "Hiragino Sans GB", "SimHei")  # fmt: skip
+MISSING_FONT_NOTE = "some characters are in no font here; install one that has them, such as Noto Sans CJK"
+CHINESE_FONTS = (
+    "Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "Microsoft YaHei",
+    "PingFang SC", "Hiragino Sans GB", "SimHei",
+)  # fmt: skip
 
 
-class Row(NamedTuple):
-    """A sentence as it is drawn, or a line about all of them, which has no number."""
+class PlotRow(NamedTuple):
+    """A row of the plot: a sentence, or a total without a number."""
 
     number: str
     lines: list[str]
-    weights: tuple[float, ...]  # one a hop
-    slots: tuple[float, ...] = ()  # one a slot, where there are slots
+    weights: tuple[float, ...]  # one per hop
+    gates: tuple[float, ...] = ()  # one per slot; empty without slots
 
     @property
     def height(self) -> float:
-        return ROW + LEADING * (len(self.lines) - 1)
+        return ROW_HEIGHT + LINE_HEIGHT * (len(self.lines) - 1)
 
 
-def check(path: Path) -> None:
-    """Say at once, before any work is done, why there can be no picture."""
+def check_plot_path(path: Path) -> None:
+    """Raise before any work is done if the plot cannot be written."""
     if find_spec("matplotlib") is None:
         raise ValueError("--plot needs matplotlib; install it with: pip install matplotlib")
     if path.suffix.lower() not in FORMATS or path.is_dir():
-        raise ValueError(
-            f"--plot takes a file that ends in {', '.join(FORMATS)}, not {str(path)!r}"
-        )
+        raise ValueError(f"--plot takes a file that ends in {', '.join(FORMATS)}, not {str(path)!r}")
     if not path.absolute().parent.is_dir():
         raise ValueError(f"--plot: there is no folder {str(path.parent)!r}")
 
 
-def lines(text: str, width: int) -> list[str]:
-    """A text as lines of a picture; one that goes on for ever is cut, and shows it."""
-    most = MOST * width
-    return wrap(text[: most + 1], width, max_lines=MOST, placeholder=" …") or [""]
+def wrap_text(text: str, width: int) -> list[str]:
+    """Wrap a text into lines; a very long one is truncated with …"""
+    max_chars = MAX_LINES * width
+    return wrap(text[: max_chars + 1], width, max_lines=MAX_LINES, placeholder=" …") or [""]
 
 
-def draw(answer: "Answer", question: str, path: Path) -> list[str]:
-    """Draw the sentences in memory; the ending of ``path`` is the picture's format.
+def plot_story(answer: "StoryAnswer", question: str, path: Path) -> list[str]:
+    """Plot the sentences in memory; the suffix of ``path`` sets the format.
 
-    Returns what should be said: characters, for example, that no font here has.
+    Returns warnings, for example about characters that no installed font has.
     """
     if not answer.evidence:
         raise ValueError("nothing of the story is in memory, so there is nothing to draw")
-    return saved(lambda: Picture(answer, question), path)
+    return save_plot(lambda: StoryPlot(answer, question), path)
 
 
-def saved(make: Callable[[], Any], path: Path) -> list[str]:
-    """Make a picture in the page's fonts and save it; what should be said of it."""
+def save_plot(make_plot: Callable[[], Any], path: Path) -> list[str]:
+    """Make a plot with the available fonts and save it; return warnings."""
     import matplotlib
 
-    style: Any = {"font.family": fonts(), "svg.fonttype": "none"}
-    with warnings.catch_warnings(record=True) as heard, matplotlib.rc_context(style):
+    style: Any = {"font.family": find_fonts(), "svg.fonttype": "none"}
+    with warnings.catch_warnings(record=True) as captured, matplotlib.rc_context(style):
         warnings.simplefilter("always")
-        make().save(path)
-    said = [str(warning.message) for warning in heard]
-    other = [text for text in said if not text.startswith("Glyph")]
-    return other if other == said else [*other, NO_FONT]
+        make_plot().save(path)
+    messages = [str(warning.message) for warning in captured]
+    other_messages = [text for text in messages if not text.startswith("Glyph")]
+    return other_messages if other_messages == messages else [*other_messages, MISSING_FONT_NOTE]
 
 
-def fonts() -> list[str]:
-    """The usual font, and behind it those that have Chinese, as far as they are here."""
+def find_fonts() -> list[str]:
+    """List the default font and the installed fonts with Chinese characters."""
     from matplotlib.font_manager import fontManager
 
-    here = set(fontManager.get_font_names())
-    return ["DejaVu Sans", *(name for name in ASIAN if name in here)]
+    installed = set(fontManager.get_font_names())
+    return ["DejaVu Sans", *(name for name in CHINESE_FONTS if name in installed)]
 
 
-def rows_of(answer: "Answer") -> list[Row]:
-    """A row a sentence, and then what was spent on none of them."""
-    opened = answer.slots.gates if answer.slots else [()] * len(answer.evidence)
-    told = list(zip(answer.evidence, opened))
-    most = sorted(told, key=lambda pair: -pair[0].most)[:SENTENCES]
-    drawn = {one.sentence for one, _ in most}
+def build_rows(answer: "StoryAnswer") -> list[PlotRow]:
+    """Build one row per sentence, and one for the weight on no sentence."""
+    gates_by_sentence = answer.slots.gates if answer.slots else [()] * len(answer.evidence)
+    sentences = list(zip(answer.evidence, gates_by_sentence))
+    most_read = sorted(sentences, key=lambda pair: -pair[0].max_weight)[:MAX_SENTENCES]
+    visible = {evidence.sentence for evidence, _ in most_read}
     rows = [
-        Row(str(one.sentence + 1), lines(one.text, LINE), one.weights, tuple(gates))
-        for one, gates in told
-        if one.sentence in drawn
+        PlotRow(str(evidence.sentence + 1), wrap_text(evidence.text, SENTENCE_CHARS), evidence.weights, tuple(gates))
+        for evidence, gates in sentences
+        if evidence.sentence in visible
     ]
-    if max(unread(answer)) > FAINT:
-        rows.append(Row("", [manner(answer).rest], tuple(unread(answer))))
+    if max(compute_unread_weights(answer)) > MIN_VISIBLE:
+        rows.append(PlotRow("", [labels_of(answer).unread_label], tuple(compute_unread_weights(answer))))
     return rows
 
 
-def caption_of(answer: "Answer") -> list[str]:
-    caption = [manner(answer).caption]
+def build_caption(answer: "StoryAnswer") -> list[str]:
+    """Build the lines of the caption."""
+    caption = [labels_of(answer).caption]
     if answer.slots:
-        name, share = answer.slots.names[answer.slots.most], max(answer.slots.read)
-        caption.append(f"{SLOTS} Most was read of slot {name} ({share:.2f}).")
-    if len(answer.evidence) > SENTENCES:
-        caption.append(f"Of {len(answer.evidence)} sentences the {SENTENCES} most read are drawn.")
-    if answer.left_out:
-        caption.append(f"The memory was full: {answer.left_out}.")
+        name, weight = answer.slots.names[answer.slots.most_read], max(answer.slots.read)
+        caption.append(f"{SLOTS_CAPTION} Most was read of slot {name} ({weight:.2f}).")
+    if len(answer.evidence) > MAX_SENTENCES:
+        caption.append(f"Of {len(answer.evidence)} sentences the {MAX_SENTENCES} most read are drawn.")
+    if answer.missing_sentences:
+        caption.append(f"The memory was full: {answer.missing_sentences}.")
     return caption
 
 
-class Picture:
-    """One picture: the question, the answer, the grid of hops, and the slots if there are any."""
+class StoryPlot:
+    """A plot of the question, the answer, the weights per hop, and the slots."""
 
-    def __init__(self, answer: "Answer", question: str) -> None:
-        self.sheet = Sheet()
-        self.slots, self.hops = answer.slots, columns(answer)
-        self.rows = rows_of(answer)
-        self.taken = Row("", [TAKEN], answer.taken)
-        self.title = lines(question, HEAD)
+    def __init__(self, answer: "StoryAnswer", question: str) -> None:
+        """Collect the rows and texts of the plot."""
+        self.canvas = Canvas()
+        self.slots, self.hops = answer.slots, format_column_titles(answer)
+        self.rows = build_rows(answer)
+        self.update_gate_row = PlotRow("", [UPDATE_GATE_LABEL], answer.taken)
+        self.title = wrap_text(question, TITLE_CHARS)
         self.answer = f"{answer.text}  {answer.probability:.2f}"
-        self.others = ",  ".join(f"{word} {chance:.2f}" for word, chance in answer.ranked[1:])
-        self.caption = caption_of(answer)
+        self.alternatives = ",  ".join(f"{word} {probability:.2f}" for word, probability in answer.ranked[1:])
+        self.caption = build_caption(answer)
 
     def save(self, path: Path) -> None:
-        measure, rows = self.sheet.measure, [*self.rows, *([self.taken] if self.gated else [])]
-        grid = MARGIN + NUMBER + GAP
-        grid += max(measure(line, TEXT) for row in rows for line in row.lines)
-        panel = grid + len(self.hops) * COLUMN + BETWEEN
-        behind = MARGIN + measure(self.answer, TITLE, weight="bold") + GAP
-        width = MARGIN + max(
-            panel + self.breadth if self.slots else panel - BETWEEN,
-            MARGIN + max(measure(line, TITLE, weight="bold") for line in self.title),
-            behind + measure(self.others, TEXT),
-            MARGIN + max(measure(line, SMALL) for line in self.caption),
+        """Lay out the page, draw everything and save it."""
+        measure, rows = (
+            self.canvas.measure_width,
+            [*self.rows, *([self.update_gate_row] if self.has_update_gates else [])],
         )
-        top = MARGIN + 0.3 * len(self.title) + 0.75 + self.heads
-        foot = top + sum(row.height for row in self.rows) + 0.2
-        foot += (ROW + 0.12) * self.gated
-        self.sheet.open(width, foot + 0.2 * len(self.caption) + MARGIN - 0.2)
-        self.header(behind)
-        self.grid(grid, top)
+        grid_x = MARGIN + NUMBER_WIDTH + GAP
+        grid_x += max(measure(line, TEXT_SIZE) for row in rows for line in row.lines)
+        slots_x = grid_x + len(self.hops) * HOP_WIDTH + SLOTS_GAP
+        alternatives_x = MARGIN + measure(self.answer, TITLE_SIZE, weight="bold") + GAP
+        width = MARGIN + max(
+            slots_x + self.slots_width if self.slots else slots_x - SLOTS_GAP,
+            MARGIN + max(measure(line, TITLE_SIZE, weight="bold") for line in self.title),
+            alternatives_x + measure(self.alternatives, TEXT_SIZE),
+            MARGIN + max(measure(line, SMALL_SIZE) for line in self.caption),
+        )
+        grid_top = MARGIN + 0.3 * len(self.title) + 0.75 + self.header_height
+        caption_top = grid_top + sum(row.height for row in self.rows) + 0.2
+        caption_top += (ROW_HEIGHT + 0.12) * self.has_update_gates
+        self.canvas.set_size(width, caption_top + 0.2 * len(self.caption) + MARGIN - 0.2)
+        self.draw_header(alternatives_x)
+        self.draw_grid(grid_x, grid_top)
         if self.slots:
-            self.panel(self.slots, panel, top)
+            self.draw_slots(self.slots, slots_x, grid_top)
         for number, line in enumerate(self.caption):
-            self.sheet.write(MARGIN, foot + 0.2 * number, line, SMALL, color=GREY)
-        self.sheet.save(path)
+            self.canvas.draw_text(MARGIN, caption_top + 0.2 * number, line, SMALL_SIZE, color=GRAY)
+        self.canvas.save(path)
 
     @property
-    def gated(self) -> bool:
-        return bool(self.taken.weights)
+    def has_update_gates(self) -> bool:
+        return bool(self.update_gate_row.weights)
 
     @property
-    def breadth(self) -> float:
-        """Inches that the slots take, with what stands to their right."""
-        slots = len(self.slots.names) if self.slots else 0
-        return slots * SLOT + 0.1 + max(self.sheet.measure(text, SMALL) for text in LABELS)
+    def slots_width(self) -> float:
+        """The width of the slots and the labels to their right, in inches."""
+        num_slots = len(self.slots.names) if self.slots else 0
+        return num_slots * SLOT_WIDTH + 0.1 + max(self.canvas.measure_width(text, SMALL_SIZE) for text in SLOT_LABELS)
 
     @property
-    def heads(self) -> float:
-        """Inches above the grid for what heads the slots: words are turned, and a row is read."""
+    def header_height(self) -> float:
+        """The height of the slots' names and read weights above the grid, in inches."""
         if self.slots is None:
             return 0.0
-        longest = max(self.sheet.measure(name, SMALL) for name in self.slots.names)
-        return ROW + 0.06 + (longest if worded(self.slots) else 0.0)
+        longest = max(self.canvas.measure_width(name, SMALL_SIZE) for name in self.slots.names)
+        return ROW_HEIGHT + 0.06 + (longest if has_word_names(self.slots) else 0.0)
 
-    def header(self, behind: float) -> None:
-        """The question, and below it the answer with the next best ones behind it."""
+    def draw_header(self, alternatives_x: float) -> None:
+        """Draw the question, and the answer with its alternatives below it."""
         for number, line in enumerate(self.title):
-            self.sheet.write(MARGIN, MARGIN + 0.3 * number, line, TITLE, va="top", weight="bold")
-        under = MARGIN + 0.3 * len(self.title) + 0.17
-        blue = hexadecimal(shade(0.8).ground)
-        self.sheet.write(MARGIN, under, self.answer, TITLE, color=blue, weight="bold")
-        self.sheet.write(behind, under, self.others, TEXT, color=GREY)
+            self.canvas.draw_text(MARGIN, MARGIN + 0.3 * number, line, TITLE_SIZE, va="top", weight="bold")
+        answer_y = MARGIN + 0.3 * len(self.title) + 0.17
+        blue = to_hex(pick_weight_colors(0.8).background)
+        self.canvas.draw_text(MARGIN, answer_y, self.answer, TITLE_SIZE, color=blue, weight="bold")
+        self.canvas.draw_text(alternatives_x, answer_y, self.alternatives, TEXT_SIZE, color=GRAY)
 
-    def grid(self, grid: float, top: float) -> None:
-        """Sentences down, hops across; below them the gates between hops."""
-        for hop, head in enumerate(self.hops):
-            middle = grid + (hop + 0.5) * COLUMN
-            self.sheet.write(middle, top - 0.16, head, SMALL, color=GREY, ha="center")
+    def draw_grid(self, grid_x: float, top: float) -> None:
+        """Draw the sentences with their weight per hop, and the gates between hops."""
+        for hop, title in enumerate(self.hops):
+            middle = grid_x + (hop + 0.5) * HOP_WIDTH
+            self.canvas.draw_text(middle, top - 0.16, title, SMALL_SIZE, color=GRAY, ha="center")
         for row in self.rows:
-            self.row(row, grid, top)
+            self.draw_row(row, grid_x, top)
             top += row.height
-        if self.gated:
-            self.row(self.taken, grid, top + 0.12, gate=True)
+        if self.has_update_gates:
+            self.draw_row(self.update_gate_row, grid_x, top + 0.12, gate=True)
 
-    def row(self, row: Row, grid: float, top: float, *, gate: bool = False) -> None:
-        """A sentence and its cells."""
-        left, middle = MARGIN + NUMBER, top + row.height / 2
-        self.sheet.write(left - 0.12, middle, row.number, SMALL, color=GREY, ha="right")
-        for place, line in enumerate(row.lines):
-            shift = LEADING * (place - (len(row.lines) - 1) / 2)
-            self.sheet.write(left, middle + shift, line, TEXT, color=INK if row.number else GREY)
+    def draw_row(self, row: PlotRow, grid_x: float, top: float, *, gate: bool = False) -> None:
+        """Draw a sentence and its cells."""
+        text_x, middle = MARGIN + NUMBER_WIDTH, top + row.height / 2
+        self.canvas.draw_text(text_x - 0.12, middle, row.number, SMALL_SIZE, color=GRAY, ha="right")
+        for number, line in enumerate(row.lines):
+            shift = LINE_HEIGHT * (number - (len(row.lines) - 1) / 2)
+            self.canvas.draw_text(text_x, middle + shift, line, TEXT_SIZE, color=INK if row.number else GRAY)
         for hop, weight in enumerate(row.weights):
-            colour: Shade = open_shade(weight) if gate else shade(weight)
-            x = grid + hop * COLUMN
-            self.sheet.cell(x, top, COLUMN, row.height, weight, colour)
+            color: CellColors = pick_gate_colors(weight) if gate else pick_weight_colors(weight)
+            x = grid_x + hop * HOP_WIDTH
+            self.canvas.draw_cell(x, top, HOP_WIDTH, row.height, weight, color)
 
-    def panel(self, slots: "Slots", left: float, top: float) -> None:
-        """Slots across, beside the sentences; above them what was read of each, most marked."""
-        told = [row for row in self.rows if row.slots]
-        height = sum(row.height for row in told)
-        read = top - ROW - 0.06
-        x = left + slots.most * SLOT
-        frame = {"facecolor": "none", "edgecolor": hexadecimal(shade(0.8).ground), "linewidth": 1.4}
-        self.sheet.box(x - 0.02, read - 0.02, SLOT + 0.04, height + ROW + 0.1, **frame)
-        for slot, (name, share) in enumerate(zip(slots.names, slots.read)):
-            x, most = left + slot * SLOT, slot == slots.most
-            style = {"rotation": 90, "va": "bottom"} if worded(slots) else {}
-            colour = INK if most else GREY
-            weight = "bold" if most else "normal"
-            self.sheet.write(
-                x + SLOT / 2, read - 0.14, name, SMALL - 1, color=colour, weight=weight,
-                ha="center", **style,
+    def draw_slots(self, slots: "SlotActivity", slots_x: float, top: float) -> None:
+        """Draw each slot's gate per sentence, and above it how much of it was read."""
+        sentence_rows = [row for row in self.rows if row.gates]
+        height = sum(row.height for row in sentence_rows)
+        read_top = top - ROW_HEIGHT - 0.06
+        x = slots_x + slots.most_read * SLOT_WIDTH
+        frame = {"facecolor": "none", "edgecolor": to_hex(pick_weight_colors(0.8).background), "linewidth": 1.4}
+        self.canvas.draw_box(x - 0.02, read_top - 0.02, SLOT_WIDTH + 0.04, height + ROW_HEIGHT + 0.1, **frame)
+        for slot, (name, read_weight) in enumerate(zip(slots.names, slots.read)):
+            x, is_most_read = slots_x + slot * SLOT_WIDTH, slot == slots.most_read
+            style = {"rotation": 90, "va": "bottom"} if has_word_names(slots) else {}
+            color = INK if is_most_read else GRAY
+            weight = "bold" if is_most_read else "normal"
+            self.canvas.draw_text(
+                x + SLOT_WIDTH / 2, read_top - 0.14, name, SMALL_SIZE - 1, color=color,
+                weight=weight, ha="center", **style,
             )  # fmt: skip
-            self.sheet.box(x, read, SLOT, ROW, facecolor=ground(share, shade(share)))
+            self.canvas.draw_box(
+                x,
+                read_top,
+                SLOT_WIDTH,
+                ROW_HEIGHT,
+                facecolor=pick_background(read_weight, pick_weight_colors(read_weight)),
+            )
             y = top
-            for row in told:
-                gate = row.slots[slot]
-                self.sheet.box(x, y, SLOT, row.height, facecolor=ground(gate, open_shade(gate)))
+            for row in sentence_rows:
+                gate = row.gates[slot]
+                self.canvas.draw_box(
+                    x, y, SLOT_WIDTH, row.height, facecolor=pick_background(gate, pick_gate_colors(gate))
+                )
                 y += row.height
-        right = left + len(slots.names) * SLOT + 0.1
-        self.sheet.write(right, read - 0.14, LABELS[0], SMALL, color=GREY)
-        self.sheet.write(right, read + ROW / 2, LABELS[1], SMALL, color=GREY)
-        self.sheet.write(right, top + told[0].height / 2, LABELS[2], SMALL, color=GREY)
+        labels_x = slots_x + len(slots.names) * SLOT_WIDTH + 0.1
+        self.canvas.draw_text(labels_x, read_top - 0.14, SLOT_LABELS[0], SMALL_SIZE, color=GRAY)
+        self.canvas.draw_text(labels_x, read_top + ROW_HEIGHT / 2, SLOT_LABELS[1], SMALL_SIZE, color=GRAY)
+        self.canvas.draw_text(labels_x, top + sentence_rows[0].height / 2, SLOT_LABELS[2], SMALL_SIZE, color=GRAY)
 
 
-def ground(weight: float, shade: Shade) -> str:
-    """The colour of a cell without a number; one that is as good as 0 is empty."""
-    return hexadecimal(shade.ground) if weight >= FAINT else EMPTY
+def pick_background(weight: float, colors: CellColors) -> str:
+    """Pick the background of a cell without a number; empty if it rounds to 0."""
+    return to_hex(colors.background) if weight >= MIN_VISIBLE else EMPTY
 
 
-def worded(slots: "Slots") -> bool:
-    """Whether the slots' names are words, and not numbers."""
+def has_word_names(slots: "SlotActivity") -> bool:
+    """Check whether the names of the slots are words rather than numbers."""
     return not all(name.isdecimal() for name in slots.names)

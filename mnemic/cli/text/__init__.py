@@ -1,1 +1,1 @@
-"""Commands about one long text and the memory file it is read into."""
+"""Commands for long texts and the memory file that they are read into."""

@@ -1,40 +1,40 @@
-"""``mnemic ask --state``: an answer from the memory of a text of any length, with its evidence."""
+"""``mnemic ask --state``: answer from the memory file of a long text, with evidence."""
 
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mnemic.cli.documents.ask import lines
-from mnemic.cli.documents.common import short
-from mnemic.cli.render.console import CUT, cut, out, print_json, visible, warn
-from mnemic.cli.render.plot_story import check
-from mnemic.cli.render.progress import Bars
-from mnemic.cli.text.extract import Said, said
-from mnemic.cli.text.quote import Quote, Quotes
-from mnemic.cli.text_io import SPOKEN, TYPED, text_of
+from mnemic.cli.documents.ask import read_questions
+from mnemic.cli.documents.common import shorten_path
+from mnemic.cli.render.console import MAX_PASSAGE_CHARS, get_stdout, print_json, print_warning, sanitize, truncate
+from mnemic.cli.render.plot_story import check_plot_path
+from mnemic.cli.render.progress import ProgressBars
+from mnemic.cli.text.extract import AnswerText, choose_answer_text
+from mnemic.cli.text.quote import Quote, QuoteFinder
+from mnemic.cli.text_io import STDIN, STDIN_NAME, read_text
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
     from mnemic.predict.memory_state import State
-    from mnemic.predict.results import Recollected
+    from mnemic.predict.results import MemoryAnswer
 
-SHOWN = 5  # stretches of evidence, unless all are asked for
-FULL = {  # what becomes of a memory whose slots are all filled, by its kind
+MAX_EVIDENCE = 5  # spans, without --all
+FULL_NOTES = {  # what happens when all slots are filled, per kind of memory
     "keeps": "what was worth least is no longer kept",
     "bert-mass": "what comes now is blended into what they hold",
 }
 
 
-def carries(model: Path) -> bool:
-    """Whether a checkpoint's network answers from a memory; False for one that cannot be read."""
+def answers_from_memory(model: Path) -> bool:
+    """Check whether a network answers from a memory; False if it cannot be read."""
     from mnemic.checkpoint.atomic_files import CheckpointError
-    from mnemic.checkpoint.folder import RECIPE, locate, read_described
+    from mnemic.checkpoint.folder import RECIPE, find_checkpoint, read_metadata
     from mnemic.respond import FROM_MEMORY
 
     try:
-        recipe = read_described(locate(model) / RECIPE)["recipe"]
-    except CheckpointError:  # whoever loads it says what is wrong
+        recipe = read_metadata(find_checkpoint(model) / RECIPE)["recipe"]
+    except CheckpointError:  # loading it later reports the problem
         return False
     return recipe["model"].get("respond", {}).get("kind") in FROM_MEMORY
 
@@ -46,114 +46,114 @@ def ask_state(
     path: Path | None,
     plot: Path | None,
     *,
-    everything: bool,
+    show_all: bool,
     as_json: bool,
 ) -> None:
-    """Answer from the memory at ``path``, or from a story that is read for this question alone."""
+    """Answer from the memory file at ``path``, or from a story, and print the evidence.
+
+    ``story`` is a file name and further sentences; they are read for this question alone.
+    """
     from mnemic.predict import long_text
-    from mnemic.predict.long_text import speaks
+    from mnemic.predict.long_text import can_generate
 
     if plot is not None:
-        check(plot)
-    text = "\n".join([*([] if story[0] is None else [text_of(story[0])]), *story[1]])
-    checkpoint, state = remembered(model, text, path)
-    answer, quotes = long_text.ask(checkpoint, state, question), Quotes(state, text)
-    words = said(answer, question, quotes, speaks=speaks(checkpoint))
+        check_plot_path(plot)
+    text = "\n".join([*([] if story[0] is None else [read_text(story[0])]), *story[1]])
+    checkpoint, state = load_network_and_state(model, text, path)
+    answer, quote_finder = (long_text.answer_from_memory(checkpoint, state, question), QuoteFinder(state, text))
+    answer_text = choose_answer_text(answer, question, quote_finder, is_generative=can_generate(checkpoint))
     notes = [] if checkpoint.progress.done else ["this network is not trained to the end"]
-    told: dict[str, Any] = {}
+    json_report: dict[str, Any] = {}
     if as_json:
-        told = report(answer, words, question, quotes)
-        told |= {"filled": state.filled, "size": state.slots}
+        json_report = build_report(answer, answer_text, question, quote_finder)
+        json_report |= {"filled": state.filled, "size": state.slots}
     else:
-        out().print(f"{visible(question)}\n{spoken(words)}", markup=False)
-        tell(answer, state, quotes, len(answer.evidence) if everything else SHOWN)
-    notes += [*words.notes, *full(state), *quotes.notes()]
+        get_stdout().print(f"{sanitize(question)}\n{format_answer(answer_text)}", markup=False)
+        print_evidence(answer, state, quote_finder, len(answer.evidence) if show_all else MAX_EVIDENCE)
+    notes += [*answer_text.notes, *note_full_memory(state), *quote_finder.format_notes()]
     for note in notes:
-        warn(note)
-    if words.probability is not None:
-        answer = replace(answer, text=words.text, probability=words.probability)
-    notes += [] if plot is None else drawn(state, answer, question, plot)
+        print_warning(note)
+    if answer_text.probability is not None:
+        answer = replace(answer, text=answer_text.text, probability=answer_text.probability)
+    notes += [] if plot is None else plot_with_warnings(state, answer, question, plot)
     if as_json:
-        print_json(told | {"notes": notes, "plot": None if plot is None else str(plot)})
+        print_json(json_report | {"notes": notes, "plot": None if plot is None else str(plot)})
     elif plot is not None:
-        out().print(f"drawn: {plot}", markup=False, soft_wrap=True)
+        get_stdout().print(f"drawn: {plot}", markup=False, soft_wrap=True)
 
 
-def ask_states(model: Path | None, file: Path, path: Path) -> None:
-    """Answer a file of questions, one a line, a line of JSON each."""
+def ask_state_questions(model: Path | None, question_file: Path, path: Path) -> None:
+    """Answer a file with one question per line; print one JSON line per answer."""
     from mnemic.predict import long_text
-    from mnemic.predict.long_text import speaks
+    from mnemic.predict.long_text import can_generate
 
-    questions = list(lines(file))
+    questions = list(read_questions(question_file))
     if not questions:
-        raise ValueError(f"{file} holds no question; write one a line")
-    checkpoint, state = remembered(model, "", path)
-    quotes, voice = Quotes(state), speaks(checkpoint)
-    with Bars("questions") as bars:
+        raise ValueError(f"{question_file} holds no question; write one per line")
+    checkpoint, state = load_network_and_state(model, "", path)
+    quote_finder, is_generative = QuoteFinder(state), can_generate(checkpoint)
+    with ProgressBars("questions") as bars:
         for number, question in enumerate(questions):
-            answer = long_text.ask(checkpoint, state, question)
-            words = said(answer, question, quotes, speaks=voice)
-            told = report(answer, words, question, quotes) | {"notes": list(words.notes)}
-            print(json.dumps(told, ensure_ascii=False), flush=True)
+            answer = long_text.answer_from_memory(checkpoint, state, question)
+            answer_text = choose_answer_text(answer, question, quote_finder, is_generative=is_generative)
+            row = build_report(answer, answer_text, question, quote_finder) | {"notes": list(answer_text.notes)}
+            print(json.dumps(row, ensure_ascii=False), flush=True)
             bars.show("asking", number + 1, len(questions))
-    for note in [*full(state), *quotes.notes()]:
-        warn(note)
+    for note in [*note_full_memory(state), *quote_finder.format_notes()]:
+        print_warning(note)
 
 
-def remembered(model: Path | None, text: str, path: Path | None) -> tuple["Checkpoint", "State"]:
-    """The network that is asked and its memory, which holds something."""
-    from mnemic.checkpoint.folder import load
+def load_network_and_state(model: Path | None, text: str, path: Path | None) -> tuple["Checkpoint", "State"]:
+    """Load a network and its memory file, or read ``text`` into a new memory.
+
+    Raises if the memory is empty.
+    """
+    from mnemic.checkpoint.folder import load_checkpoint
     from mnemic.predict import long_text
-    from mnemic.predict.memory_state import read_state
+    from mnemic.predict.memory_state import load_state_file
 
     if path is not None and text:
-        raise ValueError(
-            f"--state and a story are one too many: read it first, mnemic read --state {path} FILE"
-        )
+        raise ValueError(f"give either --state or a story: read it first, mnemic read --state {path} FILE")
     if path is None and not text:
         raise ValueError("nothing is remembered: give --state FILE, --story FILE or --sentence")
     if model is None:
         assert path is not None
-        model = made_by(read_state(path), path)
-    checkpoint = load(model)
-    state = (
-        long_text.remember(checkpoint, text)
-        if path is None
-        else long_text.load_state(checkpoint, path)
-    )
+        model = locate_network(load_state_file(path), path)
+    checkpoint = load_checkpoint(model)
+    state = long_text.read_text(checkpoint, text) if path is None else long_text.load_state(checkpoint, path)
     if not state.filled:
-        read = f"mnemic read --model {model} --state {path} FILE"
-        how = "tell another story" if path is None else f"read a text into {path}: {read}"
-        raise ValueError(f"nothing is remembered of the {state.seen} tokens that were read; {how}")
+        command = f"mnemic read --model {model} --state {path} FILE"
+        advice = "tell another story" if path is None else f"read a text into {path}: {command}"
+        raise ValueError(f"nothing is remembered of the {state.seen} tokens that were read; {advice}")
     return checkpoint, state
 
 
-def full(state: "State") -> list[str]:
-    """Said of a memory that has no free slot."""
+def note_full_memory(state: "State") -> list[str]:
+    """Return a note if the memory has no free slot."""
     if state.filled < state.slots:
         return []
-    return [f"all {state.slots} slots are filled: {FULL[state.kind]}"]
+    return [f"all {state.slots} slots are filled: {FULL_NOTES[state.kind]}"]
 
 
-def drawn(state: "State", answer: "Recollected", question: str, plot: Path) -> list[str]:
-    """Draw the memory; what should be said of the picture is said, and returned."""
-    from mnemic.cli.render.plot_state import draw
+def plot_with_warnings(state: "State", answer: "MemoryAnswer", question: str, plot: Path) -> list[str]:
+    """Plot the memory; print and return the warnings."""
+    from mnemic.cli.render.plot_state import plot_state
 
-    notes = draw(state, answer, question, plot)
+    notes = plot_state(state, answer, question, plot)
     for note in notes:
-        warn(note)
+        print_warning(note)
     return notes
 
 
-def made_by(state: "State", path: Path) -> Path:
-    """Where the network is that a memory came from."""
+def locate_network(state: "State", path: Path) -> Path:
+    """Locate the network that wrote a memory file."""
     from mnemic.checkpoint.atomic_files import CheckpointError
-    from mnemic.checkpoint.folder import locate
+    from mnemic.checkpoint.folder import find_checkpoint
 
     if not state.origin:
         raise ValueError(f"{path} does not say where its network is: give --model DIR")
     try:
-        locate(Path(state.origin))
+        find_checkpoint(Path(state.origin))
     except CheckpointError:
         raise ValueError(
             f"the network of {path} was {state.origin}, and is not there any more: give --model DIR"
@@ -161,55 +161,55 @@ def made_by(state: "State", path: Path) -> Path:
     return Path(state.origin)
 
 
-def report(answer: "Recollected", words: Said, question: str, quotes: Quotes) -> dict[str, Any]:
-    """Evidence is offsets; the words too, where the text is at hand."""
+def build_report(
+    answer: "MemoryAnswer", answer_text: AnswerText, question: str, quote_finder: QuoteFinder
+) -> dict[str, Any]:
+    """Convert an answer to a JSON object, with quotes if the text is available."""
     return {
         "question": question,
-        "answer": words.text,
-        "probability": words.probability,
-        "evidence": [quotes.report(one) for one in answer.evidence],
+        "answer": answer_text.text,
+        "probability": answer_text.probability,
+        "evidence": [quote_finder.source_to_dict(source) for source in answer.evidence],
         "slots": [
-            own._asdict() | {"sources": [quotes.report(one) for one in own.sources]}
-            for own in answer.slots
+            slot._asdict() | {"sources": [quote_finder.source_to_dict(source) for source in slot.sources]}
+            for slot in answer.slots
         ],
         "seen": answer.seen,
         "total": answer.total,
     }
 
 
-def spoken(words: Said) -> str:
-    """The answer, and how sure it is; without words, what is left to look at."""
-    if not words.text or words.probability is None:
+def format_answer(answer_text: AnswerText) -> str:
+    """Format the answer with its probability, or a hint if there is no text."""
+    if not answer_text.text or answer_text.probability is None:
         return "no answer in words: see below"
-    return f"{brief(words.text)}  ({100 * words.probability:.0f} %)"
+    return f"{shorten_quote(answer_text.text)}  ({100 * answer_text.probability:.0f} %)"
 
 
-def tell(answer: "Recollected", state: "State", quotes: Quotes, most: int) -> None:
-    """The evidence, most read first, and how much was read and kept."""
-    console = out()
-    for one in answer.evidence[:most]:
-        found = quotes.at(one.start, one.end)
-        words = f"  {brief(found.text)}" if found.text else ""
+def print_evidence(answer: "MemoryAnswer", state: "State", quote_finder: QuoteFinder, limit: int) -> None:
+    """Print the evidence, most read first, and the size of the memory."""
+    console = get_stdout()
+    for source in answer.evidence[:limit]:
+        quote = quote_finder.quote_span(source.start, source.end)
+        quotation = f"  {shorten_quote(quote.text)}" if quote.text else ""
         console.print(
-            f"  {100 * one.weight:5.1f} %  {place(found)}{words}", markup=False, soft_wrap=True
+            f"  {100 * source.weight:5.1f} %  {format_location(quote)}{quotation}", markup=False, soft_wrap=True
         )
-    if (hidden := len(answer.evidence) - most) > 0:
-        console.print(f"{hidden} more were read less; --all shows them", style="dim")
+    if (num_hidden := len(answer.evidence) - limit) > 0:
+        console.print(f"{num_hidden} more were read less; --all shows them", style="dim")
     console.print(
-        f"read: {answer.seen} of {answer.total} tokens; {state.filled} of {state.slots} slots are "
-        "filled",
-        markup=False,
+        f"read: {answer.seen} of {answer.total} tokens; {state.filled} of {state.slots} slots are filled", markup=False
     )
 
 
-def brief(text: str) -> str:
-    """A quotation on the screen: its beginning and its end, if it is long."""
-    return visible(cut(text, tail=CUT // 2))
+def shorten_quote(text: str) -> str:
+    """Shorten a long quotation to its beginning and its end."""
+    return sanitize(truncate(text, tail_chars=MAX_PASSAGE_CHARS // 2))
 
 
-def place(found: Quote) -> str:
-    """Where a quote stands, for a person: offsets count within the text that is named."""
-    named = SPOKEN if found.name == TYPED else visible(short(found.name))
-    if not named and found.number:
-        named = f"text {found.number}"
-    return f"{named}{', ' if named else ''}characters {found.start} to {found.end}"
+def format_location(quote: Quote) -> str:
+    """Format the text and the character offsets of a quote."""
+    name = STDIN_NAME if quote.name == STDIN else sanitize(shorten_path(quote.name))
+    if not name and quote.number:
+        name = f"text {quote.number}"
+    return f"{name}{', ' if name else ''}characters {quote.start} to {quote.end}"

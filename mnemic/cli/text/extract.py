@@ -1,35 +1,39 @@
-"""An answer from memory in words, and what has to be said where there are none."""
+"""Choose the text of an answer from memory, or explain why there is none."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from mnemic.cli.text.quote import Quotes
+from mnemic.cli.text.quote import QuoteFinder
 
 if TYPE_CHECKING:
-    from mnemic.predict.results import Recollected
+    from mnemic.predict.results import MemoryAnswer
 
 
-class Said(NamedTuple):
-    """An answer in words."""
+class AnswerText(NamedTuple):
+    """The text of an answer, its probability, and notes."""
 
     text: str
-    probability: float | None  # nobody knows it where the text is not at hand
+    probability: float | None  # None if the text is not available
     notes: tuple[str, ...] = ()
 
 
-def said(answer: "Recollected", question: str, quotes: Quotes, *, speaks: bool) -> Said:
-    """What a network that ``speaks`` said; else what the reader points at in what was read most.
+def choose_answer_text(
+    answer: "MemoryAnswer", question: str, quote_finder: QuoteFinder, *, is_generative: bool
+) -> AnswerText:
+    """Return the text that a generative network produced, or extract it with the reader.
 
-    Where the reader sees no answer in those sentences, or no file is there to quote, there are no
-    words.
+    The reader extracts a span from the sentences that were read most. The text is empty if it finds
+    no answer in them, or if no file is available to quote.
     """
-    from mnemic.predict.extract_answer import pointed
+    from mnemic.predict.extract_answer import extract_answer
 
-    if speaks:
-        return Said(answer.text, answer.probability)
-    told = [(one.start, quotes.at(one.start, one.end).text or "") for one in answer.evidence]
-    if not told or not told[0][1]:
-        note = "the text is not at hand, so there are no words to answer with, only places in it"
-        return Said("", None, (note,))
-    words, sure = pointed(question, told)
+    if is_generative:
+        return AnswerText(answer.text, answer.probability)
+    passages = [
+        (source.start, quote_finder.quote_span(source.start, source.end).text or "") for source in answer.evidence
+    ]
+    if not passages or not passages[0][1]:
+        note = "the text is not available, so the answer is only a list of positions in it"
+        return AnswerText("", None, (note,))
+    text, probability = extract_answer(question, passages)
     note = "the reader sees no answer in what was read most: look at the evidence"
-    return Said(words, sure, () if words else (note,))
+    return AnswerText(text, probability, () if text else (note,))

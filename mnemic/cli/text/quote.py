@@ -1,72 +1,72 @@
-"""The words of evidence, from the files that a memory was read from, while they are the same."""
+"""Quote evidence from the files that a memory was read from, if unchanged."""
 
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mnemic.cli.documents.common import short
-from mnemic.cli.text_io import TYPED, text_of
+from mnemic.cli.documents.common import shorten_path
+from mnemic.cli.text_io import STDIN, read_text
 
 if TYPE_CHECKING:
     from mnemic.predict.memory_state import State
 
 
 class Quote(NamedTuple):
-    """A stretch of a text, by its place there."""
+    """A span of a text, with its words if they are available."""
 
-    name: str  # of the text; "": nobody knows
-    number: int  # which of all texts it is, from 1; 0: there is one, or nobody knows
+    name: str  # of the text; "": unknown
+    number: int  # of the text, from 1; 0: there is only one, or unknown
     start: int
     end: int
-    text: str | None  # its words, where they are at hand
+    text: str | None  # None: not available
 
 
-class Quotes:
-    """What stands at a place of all that was read, one text after another."""
+class QuoteFinder:
+    """Finds the text behind character offsets that count through all texts."""
 
-    def __init__(self, state: "State", given: str = "") -> None:
-        """``given`` is the whole text, where it is at hand."""
+    def __init__(self, state: "State", full_text: str = "") -> None:
+        """``full_text`` is all that was read, if it is available."""
         self.texts = state.texts
-        if sum(own.characters for own in self.texts) != state.characters:
-            self.texts = ()  # it was begun before texts had names
-        self.ends = list(accumulate(own.characters for own in self.texts))
-        self.given, self.read, self.changed = given, dict[int, str](), list[str]()
+        if sum(text.characters for text in self.texts) != state.characters:
+            self.texts = ()  # an old memory file, written before texts had names
+        self.ends = list(accumulate(text.characters for text in self.texts))
+        self.full_text, self.contents, self.changed_names = full_text, dict[int, str](), list[str]()
 
-    def at(self, start: int, end: int) -> Quote:
-        """A stretch by its characters, counted through all texts."""
-        if self.given or not self.texts:
-            return Quote("", 0, start, end, self.given[start:end] if self.given else None)
-        number = next(place for place, last in enumerate(self.ends) if start < last)
-        own = self.texts[number]
-        before = self.ends[number] - own.characters
-        whole = self.whole(number) if own.name not in ("", TYPED) else ""
-        words = whole[start - before : end - before] if whole else None
-        which = number + 1 if len(self.texts) > 1 else 0
-        return Quote(own.name, which, start - before, end - before, words)
+    def quote_span(self, start: int, end: int) -> Quote:
+        """Quote a span by character offsets that count through all texts."""
+        if self.full_text or not self.texts:
+            return Quote("", 0, start, end, self.full_text[start:end] if self.full_text else None)
+        number = next(index for index, last in enumerate(self.ends) if start < last)
+        text = self.texts[number]
+        text_start = self.ends[number] - text.characters
+        content = self.load_text(number) if text.name not in ("", STDIN) else ""
+        quotation = content[start - text_start : end - text_start] if content else None
+        text_number = number + 1 if len(self.texts) > 1 else 0
+        return Quote(text.name, text_number, start - text_start, end - text_start, quotation)
 
-    def whole(self, number: int) -> str:
-        """A text that has a name, read once; nothing if it is not there or another one now."""
-        from mnemic.predict.memory_state import Text
+    def load_text(self, number: int) -> str:
+        """Load a named text once; empty if its file is missing or has changed."""
+        from mnemic.predict.memory_state import TextRecord
 
-        if number not in self.read:
-            own = self.texts[number]
+        if number not in self.contents:
+            text = self.texts[number]
             try:
-                text = text_of(own.name) if Path(own.name).is_file() else ""
-            except (OSError, ValueError):  # it may not be read, or is no text any more
-                text = ""
-            if Text.of(text, own.name) != own:
-                self.changed.append(own.name)
-                text = ""
-            self.read[number] = text
-        return self.read[number]
+                content = read_text(text.name) if Path(text.name).is_file() else ""
+            except (OSError, ValueError):  # not readable, or no longer a text
+                content = ""
+            if TextRecord.from_text(content, text.name) != text:
+                self.changed_names.append(text.name)
+                content = ""
+            self.contents[number] = content
+        return self.contents[number]
 
-    def notes(self) -> list[str]:
-        """Said of the texts that were looked for and could not be quoted, each once."""
-        said = "is not there any more or has changed since it was read: no quotes"
-        return [f"{short(name)} {said}" for name in dict.fromkeys(self.changed)]
+    def format_notes(self) -> list[str]:
+        """Format one note per text that could not be quoted."""
+        problem = "is not there any more or has changed since it was read: no quotes"
+        return [f"{shorten_path(name)} {problem}" for name in dict.fromkeys(self.changed_names)]
 
-    def report(self, one: Any) -> dict[str, Any]:
-        """A source with its words, and its place in its own file, where they are known."""
-        found = self.at(one.start, one.end)
-        told = one._asdict() | ({} if found.text is None else {"text": found.text})
-        return told | ({"file": found.name, "at": [found.start, found.end]} if found.name else {})
+    def source_to_dict(self, source: Any) -> dict[str, Any]:
+        """Convert a source to a JSON object, with its quote and file if known."""
+        quote = self.quote_span(source.start, source.end)
+        values = source._asdict() | ({} if quote.text is None else {"text": quote.text})
+        return values | ({"file": quote.name, "at": [quote.start, quote.end]} if quote.name else {})

@@ -1,53 +1,56 @@
-"""``mnemic inspect FILE``: what a memory holds of the texts that were read into it."""
+"""``mnemic inspect FILE``: list the slots of a memory file, with quotes."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mnemic.cli.documents.common import short
-from mnemic.cli.render.console import out, print_json, visible, warn
-from mnemic.cli.text.ask import brief, full, place
-from mnemic.cli.text.quote import Quotes
-from mnemic.cli.text_io import SPOKEN, TYPED
+from mnemic.cli.documents.common import shorten_path
+from mnemic.cli.render.console import get_stdout, print_json, print_warning, sanitize
+from mnemic.cli.text.ask import format_location, note_full_memory, shorten_quote
+from mnemic.cli.text.quote import QuoteFinder
+from mnemic.cli.text_io import STDIN, STDIN_NAME
 
 if TYPE_CHECKING:
     from mnemic.predict.memory_state import State
-    from mnemic.predict.results import Slot
+    from mnemic.predict.results import SlotEvidence
 
-SHOWN = 20  # slots, unless all are asked for
+MAX_SLOTS = 20  # printed without --all
 
 
-def inspect_state(path: Path, *, everything: bool, as_json: bool) -> None:
-    """Tell of a memory, slot by slot, quoted from the files as long as they have not changed."""
-    from mnemic.predict.memory_state import read_state
+def inspect_state(path: Path, *, show_all: bool, as_json: bool) -> None:
+    """Print the slots of a memory file, with quotes from unchanged texts."""
+    from mnemic.predict.memory_state import load_state_file
 
-    state = read_state(path)
-    quotes, slots = Quotes(state), state.contents()
+    state = load_state_file(path)
+    quote_finder, slots = QuoteFinder(state), state.contents()
     if as_json:
-        print_json(report(state, path, slots, quotes) | {"notes": full(state) + quotes.notes()})
+        print_json(
+            build_report(state, path, slots, quote_finder)
+            | {"notes": note_full_memory(state) + quote_finder.format_notes()}
+        )
         return
-    screen = out()
-    for name, value in facts(state, path).items():
+    screen = get_stdout()
+    for name, value in describe_state(state, path).items():
         screen.print(f"{name:<12} {value}", markup=False, soft_wrap=True)
-    ranked = sorted(slots, key=lambda own: -own.weight)
-    best = {own.number for own in ranked[: len(slots) if everything else SHOWN]}
-    for own in (own for own in slots if own.number in best):
-        found = quotes.at(own.sources[0].start, own.sources[0].end)
-        words = f"  {brief(found.text)}" if found.text else ""
-        more = f"  and {len(own.sources) - 1} more" if len(own.sources) > 1 else ""
-        line = f"  {100 * own.weight:5.1f} %  {place(found)}{words}{more}"
+    ranked = sorted(slots, key=lambda slot: -slot.weight)
+    shown_slots = {slot.number for slot in ranked[: len(slots) if show_all else MAX_SLOTS]}
+    for slot in (slot for slot in slots if slot.number in shown_slots):
+        quote = quote_finder.quote_span(slot.sources[0].start, slot.sources[0].end)
+        quotation = f"  {shorten_quote(quote.text)}" if quote.text else ""
+        more = f"  and {len(slot.sources) - 1} more" if len(slot.sources) > 1 else ""
+        line = f"  {100 * slot.weight:5.1f} %  {format_location(quote)}{quotation}{more}"
         screen.print(line, markup=False, soft_wrap=True)
-    if len(best) < len(slots):
-        screen.print(f"{len(slots) - len(best)} more are worth less; --all shows them", style="dim")
-    for note in full(state) + quotes.notes():
-        warn(note)
+    if len(shown_slots) < len(slots):
+        screen.print(f"{len(slots) - len(shown_slots)} more are worth less; --all shows them", style="dim")
+    for note in note_full_memory(state) + quote_finder.format_notes():
+        print_warning(note)
 
 
-def facts(state: "State", path: Path) -> dict[str, str]:
-    """A memory in a few lines."""
-    named = [SPOKEN if own.name == TYPED else visible(short(own.name)) for own in state.texts]
+def describe_state(state: "State", path: Path) -> dict[str, str]:
+    """Describe a memory file in a few lines."""
+    names = [STDIN_NAME if text.name == STDIN else sanitize(shorten_path(text.name)) for text in state.texts]
     texts = (
-        f"{name or f'text {number}'}, {own.characters:,} characters"
-        for number, (name, own) in enumerate(zip(named, state.texts), start=1)
+        f"{name or f'text {number}'}, {text.characters:,} characters"
+        for number, (name, text) in enumerate(zip(names, state.texts), start=1)
     )
     return {
         "memory": f"{path}, of kind {state.kind}",
@@ -58,7 +61,10 @@ def facts(state: "State", path: Path) -> dict[str, str]:
     }
 
 
-def report(state: "State", path: Path, slots: tuple["Slot", ...], quotes: Quotes) -> dict[str, Any]:
+def build_report(
+    state: "State", path: Path, slots: tuple["SlotEvidence", ...], quote_finder: QuoteFinder
+) -> dict[str, Any]:
+    """Convert a memory file and its slots to a JSON object."""
     return {
         "memory": str(path),
         "kind": state.kind,
@@ -66,12 +72,12 @@ def report(state: "State", path: Path, slots: tuple["Slot", ...], quotes: Quotes
         "seen": state.seen,
         "total": state.total,
         "segments": state.segments,
-        "texts": [{"name": own.name, "characters": own.characters} for own in state.texts],
+        "texts": [{"name": text.name, "characters": text.characters} for text in state.texts],
         "filled": state.filled,
         "size": state.slots,
         "slots": [
-            {"number": own.number, "worth": own.weight}
-            | {"sources": [quotes.report(one) for one in own.sources]}
-            for own in slots
+            {"number": slot.number, "worth": slot.weight}
+            | {"sources": [quote_finder.source_to_dict(source) for source in slot.sources]}
+            for slot in slots
         ],
     }

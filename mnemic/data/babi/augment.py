@@ -1,93 +1,110 @@
-"""Training stories told again with other names: words that mean alike things change places."""
+"""Augment training stories by swapping interchangeable words, such as names of people."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from random import Random
 
-from mnemic.data.babi.format import Example, StoryError
+from mnemic.data.babi.format import StoryError, StoryExample
 
-Alike = Sequence[Sequence[str]]  # groups of words; those of a group can stand for each other
-ByTask = Mapping[str, Alike]  # groups for some tasks, by their numbers; the others are told once
+WordGroups = Sequence[Sequence[str]]  # the words of one group are interchangeable
+TaskWordGroups = Mapping[str, WordGroups]  # task number -> groups; other tasks get no copies
 WORD = re.compile(r"([^\W\d_]+)")
 
 
-def retold(told: Sequence[Example], alike: Alike, times: int, *, seed: int) -> list[Example]:
-    """The questions as they are, then each ``times`` more, every time with names of its own.
+def augment_examples(
+    examples: Sequence[StoryExample], groups: WordGroups, num_copies: int, *, seed: int
+) -> list[StoryExample]:
+    """Append ``num_copies`` copies of each example with randomly swapped words.
 
-    One name always becomes the same other one within a question and its story, so facts still
-    prove the answer. No story is made up: each is an old one with its names exchanged.
+    Within one copy a word is always replaced by the same other word, so the facts still prove the
+    answer. No story is new: each copy is an original story with its names swapped.
     """
-    check(told, alike, times)
-    dice = Random(f"retold {seed}")
-    again = [
-        exchanged(example, drawn)
-        for example, drawn in zip(list(told) * times, draws(alike, dice), strict=False)
-    ]
-    return [*told, *again]
-
-
-def retold_by_task(
-    told: Sequence[Example], alike: ByTask, times: int, *, seed: int
-) -> list[Example]:
-    """As `retold`, each task with groups of its own; a task that has none is told once."""
-    tasks = {str(example.task) for example in told}
-    if strange := [task for task in alike if task not in tasks]:
-        raise StoryError(
-            f"data.alike has groups for task {strange[0]!r}, which is not in data.tasks"
+    check_groups(examples, groups, num_copies)
+    generator = Random(f"retold {seed}")
+    copies = [
+        substitute_words(example, substitution)
+        for example, substitution in zip(
+            list(examples) * num_copies, sample_substitutions(groups, generator), strict=False
         )
-    whole: list[Example] = []
+    ]
+    return [*examples, *copies]
+
+
+def augment_by_task(
+    examples: Sequence[StoryExample], groups_by_task: TaskWordGroups, num_copies: int, *, seed: int
+) -> list[StoryExample]:
+    """Augment the examples of each task with the word groups of that task.
+
+    A task without groups keeps its original examples and gets no copies.
+    """
+    tasks = {str(example.task) for example in examples}
+    if unknown_tasks := [task for task in groups_by_task if task not in tasks]:
+        raise StoryError(
+            f"data.alike has groups for task {unknown_tasks[0]!r}, which is not in data.tasks"
+        )
+    augmented: list[StoryExample] = []
     for task in sorted(tasks, key=int):
-        own = [example for example in told if str(example.task) == task]
-        whole += retold(own, alike[task], times, seed=seed) if task in alike else own
-    return whole
+        task_examples = [example for example in examples if str(example.task) == task]
+        augmented += (
+            augment_examples(task_examples, groups_by_task[task], num_copies, seed=seed)
+            if task in groups_by_task
+            else task_examples
+        )
+    return augmented
 
 
-def draws(alike: Alike, dice: Random) -> Iterator[Mapping[str, str]]:
-    """For ever new exchanges: each word, small and large, and what stands for it."""
-    groups = [[word.lower() for word in group] for group in alike]
+def sample_substitutions(groups: WordGroups, generator: Random) -> Iterator[Mapping[str, str]]:
+    """Yield random word substitutions endlessly, for lower-case and capitalized words."""
+    lowercase_groups = [[word.lower() for word in group] for group in groups]
     while True:
-        drawn: dict[str, str] = {}
-        for group in groups:
-            for word, other in zip(group, dice.sample(group, len(group))):
-                drawn |= {word: other, word.capitalize(): other.capitalize()}
-        yield drawn
+        substitution: dict[str, str] = {}
+        for group in lowercase_groups:
+            for word, replacement in zip(group, generator.sample(group, len(group))):
+                substitution |= {word: replacement, word.capitalize(): replacement.capitalize()}
+        yield substitution
 
 
-def exchanged(example: Example, drawn: Mapping[str, str]) -> Example:
-    """An example with other words."""
+def substitute_words(example: StoryExample, substitution: Mapping[str, str]) -> StoryExample:
+    """Replace words in the story, question and answer of an example."""
 
-    def rewritten(text: str) -> str:
-        return "".join([drawn.get(piece, piece) for piece in pieces(text)])
+    def substitute(text: str) -> str:
+        return "".join([substitution.get(piece, piece) for piece in split_words(text)])
 
     return example._replace(
-        sentences=tuple(map(rewritten, example.sentences)),
-        question=rewritten(example.question),
-        answer=rewritten(example.answer),
+        sentences=tuple(map(substitute, example.sentences)),
+        question=substitute(example.question),
+        answer=substitute(example.answer),
     )
 
 
 @lru_cache(maxsize=100_000)
-def pieces(text: str) -> tuple[str, ...]:
-    """The text in words and what stands between them."""
+def split_words(text: str) -> tuple[str, ...]:
+    """Split a text into words and the characters between them."""
     return tuple(WORD.split(text))
 
 
-def check(told: Sequence[Example], alike: Alike, times: int) -> None:
-    """Every group has words that occur, each in one group."""
-    if times < 0:
-        raise StoryError(f"data.retold is at least 0, not {times}")
-    if times and not alike:
+def check_groups(examples: Sequence[StoryExample], groups: WordGroups, num_copies: int) -> None:
+    """Raise a StoryError unless the word groups fit the examples.
+
+    Each group needs at least two words, each word occurs in the training stories and belongs to
+    one group only.
+    """
+    if num_copies < 0:
+        raise StoryError(f"data.retold is at least 0, not {num_copies}")
+    if num_copies and not groups:
         raise StoryError(
             "data.retold tells stories again with other names; data.alike says which may stand "
             'for each other, such as [["mary", "john"], ["kitchen", "garden"]]'
         )
-    words = [word.lower() for group in alike for word in group]
-    if twice := {word for word in words if words.count(word) > 1}:
-        raise StoryError(f"data.alike has {sorted(twice)[0]!r} twice; a word is in one group, once")
-    if few := [list(group) for group in alike if len(group) < 2]:
-        raise StoryError(f"each group of data.alike has at least two words, not {few[0]}")
-    texts = {text for example in told for text in (*example.sentences, example.question)}
-    used = {word.lower() for text in texts for word in WORD.findall(text)}
-    if told and (strange := [word for word in words if word not in used]):
-        raise StoryError(f"data.alike has {strange[0]!r}, a word that no training story has")
+    words = [word.lower() for group in groups for word in group]
+    if duplicates := {word for word in words if words.count(word) > 1}:
+        raise StoryError(
+            f"data.alike has {sorted(duplicates)[0]!r} twice; a word is in one group, once"
+        )
+    if short_groups := [list(group) for group in groups if len(group) < 2]:
+        raise StoryError(f"each group of data.alike has at least two words, not {short_groups[0]}")
+    texts = {text for example in examples for text in (*example.sentences, example.question)}
+    story_words = {word.lower() for text in texts for word in WORD.findall(text)}
+    if examples and (unused_words := [word for word in words if word not in story_words]):
+        raise StoryError(f"data.alike has {unused_words[0]!r}, a word that no training story has")

@@ -1,7 +1,9 @@
-"""Stories as tensors: every different text once, stories as rows of it.
+"""Encode stories as tensors and batch them.
 
-Shapes: u texts, w words, q questions of the set, b batch, n sentences, m questions asked (1),
-f facts of the question that has most.
+Each distinct text is stored once; stories and questions are row numbers in that table.
+
+Shapes: u texts, w words, q questions of the dataset, b batch, n sentences, m questions per example
+(1), f facts of the question with the most facts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,29 +13,29 @@ from zlib import crc32
 import torch
 from torch import Tensor
 
-from mnemic.data.babi.format import Example
-from mnemic.models import IGNORE, Inputs
-from mnemic.text import Words
+from mnemic.data.babi.format import StoryExample
+from mnemic.models import IGNORE, StoryInputs
+from mnemic.text import WordTokenizer
 
 
-class Batch(NamedTuple):
-    """What a network reads, and what it should have answered."""
+class StoryBatch(NamedTuple):
+    """A batch of stories with questions: model inputs and targets."""
 
-    inputs: Inputs
+    inputs: StoryInputs
     answers: Tensor  # b m, word ids
-    chain: Tensor  # b f, the sentences that prove the answer, in order; IGNORE = no such fact
+    chain: Tensor  # b f, the supporting sentences in the order of the proof; IGNORE = padding
 
 
-class Stories(NamedTuple):
-    """A set of questions, each with its story; on one device, ready to be indexed."""
+class StoryDataset(NamedTuple):
+    """Questions with their stories, encoded as tensors on one device."""
 
     texts: Tensor  # u w, word ids, 0 = padding
-    story: Tensor  # q n, rows of texts, oldest first, -1 = nothing there
+    story: Tensor  # q n, rows of texts, oldest first, -1 = padding
     question: Tensor  # q, rows of texts
     answer: Tensor  # q, word ids
     task: Tensor  # q
     facts: Tensor  # q n, True where the sentence proves the answer
-    chain: Tensor  # q f, the same sentences in the order of the proof; IGNORE = none, or cut off
+    chain: Tensor  # q f, the same sentences in the order of the proof; IGNORE = none, or truncated
 
     def __len__(self) -> int:
         return self.answer.shape[0]
@@ -43,183 +45,209 @@ class Stories(NamedTuple):
         return self.texts.device
 
     @property
-    def unknown(self) -> int:
+    def num_unknown(self) -> int:
+        """Count questions whose answer is not in the vocabulary."""
         return int((self.answer == IGNORE).sum())
 
-    def to(self, device: torch.device | str) -> "Stories":
-        return Stories(*(part.to(device) for part in self))
+    def to(self, device: torch.device | str) -> "StoryDataset":
+        """Copy all tensors to a device."""
+        return StoryDataset(*(tensor.to(device) for tensor in self))
 
-    def only(self, rows: Tensor) -> "Stories":
-        """Some of the questions; the texts stay shared."""
-        return Stories(self.texts, *(part[rows] for part in self[1:]))
+    def select(self, rows: Tensor) -> "StoryDataset":
+        """Select some of the questions; the table of texts stays shared."""
+        return StoryDataset(self.texts, *(tensor[rows] for tensor in self[1:]))
 
     @property
-    def rolls(self) -> int:
-        """Nothing is drawn but what the network draws."""
+    def num_uniforms(self) -> int:
+        """Return 0: batching draws no random numbers, only the network does."""
         return 0
 
     @property
     def lengths(self) -> Tensor:
+        """Count the sentences of each story."""
         return (self.story >= 0).sum(1)
 
     def batch(
         self,
         rows: Tensor,
-        rolls: Tensor | None = None,
+        uniforms: Tensor | None = None,
         *,
         compact: bool = True,
-        most: int | None = None,
-    ) -> Batch:
-        """The questions in ``rows`` (b, or runs b: then everything has a runs axis in front).
+        max_length: int | None = None,
+    ) -> StoryBatch:
+        """Build the batch of the questions ``rows``, of shape b or (runs, b).
 
-        ``compact`` keeps only the texts and columns that are needed, each once. Without it all
-        batches have the same shapes, as a CUDA graph wants, and nothing waits for the device:
-        they hold every text of the set once, or, if those are more, each place's text.
+        With (runs, b) every tensor of the batch has a leading runs axis. ``compact`` keeps only the
+        texts and columns that are in use, each once. Without it all batches have the same shapes,
+        as a CUDA graph needs, and nothing waits for the device: a batch then holds every text of
+        the dataset once or, if that is larger, one text per position.
         """
         if rows.dim() == 2 and compact:
-            own = [self.batch(r, None if rolls is None else rolls[i]) for i, r in enumerate(rows)]
-            return stack(own)
-        story = self.story[:, :most][rows]  # b n
+            run_batches = [
+                self.batch(run_rows, None if uniforms is None else uniforms[run])
+                for run, run_rows in enumerate(rows)
+            ]
+            return stack_batches(run_batches)
+        story = self.story[:, :max_length][rows]  # b n
         question = self.question[rows].unsqueeze(-1)  # b 1
         if compact:
-            texts, story, question = self.needed(story, question)
+            texts, story, question = self.drop_unused_texts(story, question)
         elif len(self.texts) <= story.shape[-2] * (story.shape[-1] + 1):
             texts = self.texts.expand(*rows.shape[:-1], -1, -1)
         else:
-            flat = torch.cat([story.clamp(min=0).flatten(-2), question.flatten(-2)], -1)
-            texts = self.texts[flat]
-            place = torch.arange(flat.shape[-1], device=flat.device)
-            inside, asked = place.split([flat.shape[-1] - story.shape[-2], story.shape[-2]])
-            story = torch.where(story >= 0, inside.view(story.shape[-2:]), -1)
-            question = asked.unsqueeze(-1).expand_as(question)
-        inputs = Inputs(texts, texts > 0, story, question, rolls)
-        return Batch(inputs, self.answer[rows].unsqueeze(-1), self.chain[rows])
+            text_rows = torch.cat([story.clamp(min=0).flatten(-2), question.flatten(-2)], -1)
+            texts = self.texts[text_rows]
+            positions = torch.arange(text_rows.shape[-1], device=text_rows.device)
+            story_positions, question_positions = positions.split(
+                [text_rows.shape[-1] - story.shape[-2], story.shape[-2]]
+            )
+            story = torch.where(story >= 0, story_positions.view(story.shape[-2:]), -1)
+            question = question_positions.unsqueeze(-1).expand_as(question)
+        inputs = StoryInputs(texts, texts > 0, story, question, uniforms)
+        return StoryBatch(inputs, self.answer[rows].unsqueeze(-1), self.chain[rows])
 
-    def wrong(self, scores: Tensor, rows: Tensor) -> Tensor:
-        return scores.argmax(-1) != self.answer[rows]
+    def is_wrong(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """Report for each question whether its most probable answer is wrong, b."""
+        return logits.argmax(-1) != self.answer[rows]
 
-    def needed(self, story: Tensor, question: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The texts in use, each once, and ``story`` and ``question`` as rows of those."""
+    def drop_unused_texts(self, story: Tensor, question: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Keep only the texts in use; renumber ``story`` and ``question`` accordingly."""
         longest = int((story >= 0).sum(1).max()) if story.numel() else 0
         story = story[:, :longest]
-        used, rows = torch.cat([story.flatten(), question.flatten()]).unique(return_inverse=True)
-        if used[0] < 0:  # -1 sorts first and stays -1
-            used, rows = used[1:], rows - 1
-        texts = self.texts[used]
+        used_texts, rows = torch.cat([story.flatten(), question.flatten()]).unique(
+            return_inverse=True
+        )
+        if used_texts[0] < 0:  # -1 sorts first and stays -1
+            used_texts, rows = used_texts[1:], rows - 1
+        texts = self.texts[used_texts]
         width = int((texts > 0).sum(1).max()) if texts.numel() else 0
-        inside, asked = rows.split([story.numel(), question.numel()])
-        return texts[:, : max(width, 1)], inside.view_as(story), asked.view_as(question)
+        story_rows, question_rows = rows.split([story.numel(), question.numel()])
+        return texts[:, : max(width, 1)], story_rows.view_as(story), question_rows.view_as(question)
 
 
-def stack(batches: Sequence[Batch]) -> Batch:
-    """Batches of several runs as one, padded to the same shapes."""
+def stack_batches(batches: Sequence[StoryBatch]) -> StoryBatch:
+    """Stack the batches of several runs into one, padded to the same shapes."""
     inputs = [batch.inputs for batch in batches]
-    rolls = [own.rolls for own in inputs if own.rolls is not None]
-    joined = Inputs(
-        stack_padded([own.texts for own in inputs], 0),
-        stack_padded([own.mask for own in inputs], False),
-        stack_padded([own.story for own in inputs], -1),
-        torch.stack([own.question for own in inputs]),
-        torch.stack(rolls) if rolls else None,
+    uniforms = [run_inputs.uniforms for run_inputs in inputs if run_inputs.uniforms is not None]
+    joined = StoryInputs(
+        pad_and_stack([run_inputs.texts for run_inputs in inputs], 0),
+        pad_and_stack([run_inputs.mask for run_inputs in inputs], False),
+        pad_and_stack([run_inputs.story for run_inputs in inputs], -1),
+        torch.stack([run_inputs.question for run_inputs in inputs]),
+        torch.stack(uniforms) if uniforms else None,
     )
     answers = torch.stack([batch.answers for batch in batches])
-    return Batch(joined, answers, torch.stack([batch.chain for batch in batches]))
+    return StoryBatch(joined, answers, torch.stack([batch.chain for batch in batches]))
 
 
-def stack_padded(tables: Sequence[Tensor], filler: int) -> Tensor:
-    """Tables of any heights and widths as one tensor, filled up behind and below."""
+def pad_and_stack(tables: Sequence[Tensor], filler: int) -> Tensor:
+    """Stack 2-D tensors of different sizes, padded with ``filler`` at right and bottom."""
     height, width = (max(table.shape[axis] for table in tables) for axis in (0, 1))
-    whole = tables[0].new_full((len(tables), height, width), filler)
-    for number, table in enumerate(tables):
-        whole[number, : table.shape[0], : table.shape[1]] = table
-    return whole
+    stacked = tables[0].new_full((len(tables), height, width), filler)
+    for index, table in enumerate(tables):
+        stacked[index, : table.shape[0], : table.shape[1]] = table
+    return stacked
 
 
-def vocabulary(examples: Iterable[Example]) -> Words:
-    """The words of all sentences, questions and answers; an answer is one entry, never split."""
+def build_tokenizer(examples: Iterable[StoryExample]) -> WordTokenizer:
+    """Build a tokenizer from all stories and questions; an answer is one entry, never split."""
     texts: set[str] = set()
     answers: set[str] = set()
     for example in examples:
         texts.update(example.sentences, [example.question])
         answers.add(example.answer)
-    return Words.of(sorted(texts), extra=sorted(answers))
+    return WordTokenizer.from_texts(sorted(texts), extra=sorted(answers))
 
 
-def spelled(words: Words) -> list[list[int]]:
-    """Each entry that is several words, such as ``milk,football``, and its words.
+def split_multiword_answers(tokenizer: WordTokenizer) -> list[list[int]]:
+    """List the ids of each multi-word answer, such as ``milk,football``, and of its words.
 
-    Words that are no entries themselves are numbered from the vocabulary's size on.
+    Words that are not vocabulary entries get ids from the vocabulary's size upwards.
     """
-    numbers = {word: number for number, word in enumerate(words.words)}
-    several = [entry for entry in words.words if len(parts_of(entry)) > 1]
-    for entry in several:
-        for part in parts_of(entry):
-            numbers.setdefault(part, len(numbers))
-    return [[numbers[word] for word in (entry, *parts_of(entry))] for entry in several]
+    word_ids = {word: number for number, word in enumerate(tokenizer.vocabulary)}
+    multiword_answers = [answer for answer in tokenizer.vocabulary if len(split_answer(answer)) > 1]
+    for answer in multiword_answers:
+        for word in split_answer(answer):
+            word_ids.setdefault(word, len(word_ids))
+    return [
+        [word_ids[word] for word in (answer, *split_answer(answer))] for answer in multiword_answers
+    ]
 
 
-def parts_of(entry: str) -> list[str]:
-    return [part.strip() for part in entry.split(",") if part.strip()]
+def split_answer(answer: str) -> list[str]:
+    """Split an answer such as ``milk,football`` at its commas."""
+    return [word.strip() for word in answer.split(",") if word.strip()]
 
 
-def tensors(
-    examples: Sequence[Example], words: Words, *, sentences: int | None = None, unseen: int = 0
-) -> Stories:
-    """Number everything. ``sentences`` keeps only that many before each question.
+def encode_examples(
+    examples: Sequence[StoryExample],
+    tokenizer: WordTokenizer,
+    *,
+    max_sentences: int | None = None,
+    num_unseen: int = 0,
+) -> StoryDataset:
+    """Encode examples as a dataset, with the last ``max_sentences`` sentences of each story.
 
-    Words the vocabulary does not know are left out, as if they had not been said; or, with
-    ``unseen`` ids behind the vocabulary, each has one of those, always the same.
+    Words outside the vocabulary are dropped; or, with ``num_unseen`` extra ids after the
+    vocabulary, each such word is hashed to one of those ids.
     """
-    rows: dict[str, int] = {}
-    kept = [example.sentences[-(sentences or 0) :] for example in examples]
-    for own, example in zip(kept, examples):
-        for text in (*own, example.question):
-            rows.setdefault(text, len(rows))
-    ids = [numbered(text, words, unseen) for text in rows]
-    longest = max((len(own) for own in kept), default=0)
-    story = torch.full((len(kept), longest), -1)
-    facts = torch.zeros(len(kept), longest, dtype=torch.bool)
-    most = max((len(example.facts) for example in examples), default=0)
-    chain = torch.full((len(kept), most), IGNORE)
-    for number, (own, example) in enumerate(zip(kept, examples)):
-        story[number, : len(own)] = torch.tensor([rows[text] for text in own])
-        gone = len(example.sentences) - len(own)
-        for place, fact in enumerate(example.facts):
-            if fact >= gone:
-                facts[number, fact - gone] = True
-                chain[number, place] = fact - gone
-    return Stories(
-        padded(ids),
+    text_rows: dict[str, int] = {}
+    stories = [example.sentences[-(max_sentences or 0) :] for example in examples]
+    for story_sentences, example in zip(stories, examples):
+        for text in (*story_sentences, example.question):
+            text_rows.setdefault(text, len(text_rows))
+    ids = [encode_text(text, tokenizer, num_unseen) for text in text_rows]
+    max_story_length = max((len(story_sentences) for story_sentences in stories), default=0)
+    story = torch.full((len(stories), max_story_length), -1)
+    facts = torch.zeros(len(stories), max_story_length, dtype=torch.bool)
+    max_facts = max((len(example.facts) for example in examples), default=0)
+    chain = torch.full((len(stories), max_facts), IGNORE)
+    for row, (story_sentences, example) in enumerate(zip(stories, examples)):
+        story[row, : len(story_sentences)] = torch.tensor(
+            [text_rows[text] for text in story_sentences]
+        )
+        num_dropped = len(example.sentences) - len(story_sentences)
+        for position, fact in enumerate(example.facts):
+            if fact >= num_dropped:
+                facts[row, fact - num_dropped] = True
+                chain[row, position] = fact - num_dropped
+    return StoryDataset(
+        pad_rows(ids),
         story,
-        torch.tensor([rows[example.question] for example in examples], dtype=torch.long),
-        torch.tensor([known(words, example.answer) for example in examples], dtype=torch.long),
+        torch.tensor([text_rows[example.question] for example in examples], dtype=torch.long),
+        torch.tensor(
+            [answer_id_of(tokenizer, example.answer) for example in examples], dtype=torch.long
+        ),
         torch.tensor([example.task for example in examples], dtype=torch.long),
         facts,
         chain,
     )
 
 
-def numbered(text: str, words: Words, unseen: int) -> list[int]:
-    """The ids of a text's words; unknown ones share ``unseen`` ids by their spelling."""
-    found = words.encode(text)
-    pairs = list(zip(found.ids, found.offsets))
-    if not unseen:
-        return [number for number, _ in pairs if number != words.unknown]
-    strange = {
-        place: len(words) + crc32(text[slice(*place)].lower().encode()) % unseen
-        for _, place in pairs
+def encode_text(text: str, tokenizer: WordTokenizer, num_unseen: int) -> list[int]:
+    """Encode a text as word ids; unknown words are hashed to ``num_unseen`` extra ids."""
+    encoding = tokenizer.encode(text)
+    ids_and_offsets = list(zip(encoding.ids, encoding.offsets))
+    if not num_unseen:
+        return [word_id for word_id, _ in ids_and_offsets if word_id != tokenizer.unknown]
+    unseen_ids = {
+        offsets: len(tokenizer) + crc32(text[slice(*offsets)].lower().encode()) % num_unseen
+        for _, offsets in ids_and_offsets
     }
-    return [strange[place] if number == words.unknown else number for number, place in pairs]
+    return [
+        unseen_ids[offsets] if word_id == tokenizer.unknown else word_id
+        for word_id, offsets in ids_and_offsets
+    ]
 
 
-def known(words: Words, answer: str) -> int:
-    """The answer's id; one that the vocabulary lacks can never be right."""
-    return words.id_of(answer) if answer in words else IGNORE
+def answer_id_of(tokenizer: WordTokenizer, answer: str) -> int:
+    """Look up an answer's id; IGNORE if the vocabulary lacks it."""
+    return tokenizer.id_of(answer) if answer in tokenizer else IGNORE
 
 
-def padded(rows: Sequence[Sequence[int]]) -> Tensor:
-    """Rows of ids as one tensor, 0 behind the short ones; at least one column."""
+def pad_rows(rows: Sequence[Sequence[int]]) -> Tensor:
+    """Pad rows of ids with zeros to one tensor of at least one column."""
     table = torch.zeros(len(rows), max(1, *(len(row) for row in rows), 1), dtype=torch.long)
-    for number, row in enumerate(rows):
-        table[number, : len(row)] = torch.tensor(row, dtype=torch.long)
+    for index, row in enumerate(rows):
+        table[index, : len(row)] = torch.tensor(row, dtype=torch.long)
     return table

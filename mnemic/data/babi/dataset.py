@@ -1,4 +1,4 @@
-"""Data sets of stories for a recipe: from the official files, or made by the generator."""
+"""Story datasets for recipes: the official bAbI files, or generated stories."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,64 +9,77 @@ from typing import Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from mnemic.data.babi.augment import Alike, ByTask, retold, retold_by_task
-from mnemic.data.babi.batches import Stories, spelled, tensors, vocabulary
-from mnemic.data.babi.folder import TASKS, Size, Split, folder_of, load, path_of
-from mnemic.data.babi.format import Example, StoryError, examples
-from mnemic.data.babi.generate import generate
-from mnemic.data.contract import Part, Sizes
-from mnemic.text import Words
+from mnemic.data.babi.augment import TaskWordGroups, WordGroups, augment_by_task, augment_examples
+from mnemic.data.babi.batches import (
+    StoryDataset,
+    build_tokenizer,
+    encode_examples,
+    split_multiword_answers,
+)
+from mnemic.data.babi.folder import (
+    TASKS,
+    FileSplit,
+    Size,
+    find_story_folder,
+    find_task_file,
+    load_task,
+)
+from mnemic.data.babi.format import StoryError, StoryExample, extract_examples
+from mnemic.data.babi.generate import generate_stories
+from mnemic.data.contract import Sizes, Split
+from mnemic.text import WordTokenizer
 
-ALL = tuple(TASKS)
-COUNTS: Mapping[Size, int] = {"1k": 1000, "10k": 10000}  # training questions a task
-TEST = 1000  # test questions a task, in the official files as in generated sets
+ALL_TASKS = tuple(TASKS)
+NUM_TRAIN_QUESTIONS: Mapping[Size, int] = {"1k": 1000, "10k": 10000}  # per task
+NUM_TEST_QUESTIONS = 1000  # per task, in the official files and in generated datasets
 
 
-class Source(Protocol):
-    """Where questions come from; its fields are what a recipe's ``[data]`` may say."""
+class StorySource(Protocol):
+    """A source of stories; its fields are the keys of a recipe's ``[data]``."""
 
     @property
     def tasks(self) -> Sequence[int]: ...
 
     @property
-    def validation(self) -> float: ...  # the last share of each task's training questions
+    def validation(self) -> float: ...  # share of each task's training questions, from the end
 
     @property
-    def sentences(self) -> int: ...  # how many before a question are kept
+    def sentences(self) -> int: ...  # at most so many last sentences before a question
 
     @property
-    def unseen(self) -> int: ...  # ids for words that training never met
+    def unseen(self) -> int: ...  # number of ids for words outside the vocabulary
 
     @property
-    def retold(self) -> int: ...  # how often each training question comes again, renamed
+    def retold(self) -> int: ...  # augmented copies per training question
 
     @property
-    def alike(self) -> Alike | ByTask: ...  # which words may then stand for each other
+    def alike(self) -> WordGroups | TaskWordGroups: ...  # interchangeable words for these copies
 
     @property
     def seed(self) -> int: ...
 
-    def told(self, task: int, split: Split) -> list[Example]: ...
+    def read_split(self, task: int, split: FileSplit) -> list[StoryExample]: ...
 
-    def is_made(self, task: int) -> bool: ...  # its training questions come from the generator
+    def is_generated(self, task: int) -> bool: ...  # whether the training questions are generated
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoryFolder:
-    """The official bAbI files. ``missing="generate"`` makes training files that are not there.
+    """The official bAbI files of a folder.
 
-    ``trained_on="generated"`` makes all of them, as many questions as the official ones have, and
-    tests on the official test files. Generated stories depend on ``seed`` alone.
+    ``missing="generate"`` generates training files that are absent. ``trained_on="generated"``
+    generates all of them, with as many questions as the official ones, and tests on the official
+    test files. Generated stories depend only on ``seed``.
     """
 
     folder: str
     size: Size = "1k"
-    tasks: Sequence[int] = ALL
+    tasks: Sequence[int] = ALL_TASKS
     sentences: int = 50
-    unseen: int = 0  # ids for words that training never met; 0: such words are left out
+    unseen: int = 0  # number of ids for words outside the vocabulary; 0: drop such words
     validation: float = 0.1
-    retold: int = 0  # how often each training question comes again, with words exchanged
-    alike: Alike | ByTask = ()  # groups of words that may then stand for each other, or by task
+    retold: int = 0  # augmented copies per training question, with swapped words
+    alike: WordGroups | TaskWordGroups = ()  # groups of interchangeable words, or such per task
     missing: Literal["error", "generate"] = "error"
     trained_on: Literal["official", "generated"] = "official"
     seed: int = 0
@@ -77,131 +90,161 @@ class StoryFolder:
 
     @property
     def root(self) -> Path:
-        return folder_of(Path(self.folder).expanduser(), self.size)
+        """Find the folder that holds the story files."""
+        return find_story_folder(Path(self.folder).expanduser(), self.size)
 
-    def told(self, task: int, split: Split) -> list[Example]:
-        if split == "train" and self.is_made(task):
-            return make(task, COUNTS[self.size], self.seed)
-        return load(self.root, task, split)
+    def read_split(self, task: int, split: FileSplit) -> list[StoryExample]:
+        """Read, or generate, the training or test questions of a task."""
+        if split == "train" and self.is_generated(task):
+            return generate_examples(task, NUM_TRAIN_QUESTIONS[self.size], self.seed)
+        return load_task(self.root, task, split)
 
-    def is_made(self, task: int) -> bool:
+    def is_generated(self, task: int) -> bool:
+        """Report whether the training questions of a task are generated."""
         if self.trained_on == "generated":
             return True
-        return self.missing == "generate" and not has(self.root, task)
+        return self.missing == "generate" and not has_training_file(self.root, task)
 
-    def data(self) -> "StoryData":
-        return story_data(self)
+    def load(self) -> "StoryData":
+        return load_story_data(self)
 
-    def asked(self, part: Part, words: Words, tasks: Sequence[int] | None = None) -> Stories:
-        return tensors(
-            questions(self, part, tasks), words, sentences=self.sentences, unseen=self.unseen
+    def dataset(
+        self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None
+    ) -> StoryDataset:
+        return encode_examples(
+            read_examples(self, split, tasks),
+            tokenizer,
+            max_sentences=self.sentences,
+            num_unseen=self.unseen,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratedStories:
-    """Stories from the generator alone, ``count`` training questions a task; no files needed."""
+    """Generated stories, ``count`` training questions per task; no files needed."""
 
     count: int = 1000
-    tasks: Sequence[int] = ALL
+    tasks: Sequence[int] = ALL_TASKS
     sentences: int = 50
-    unseen: int = 0  # ids for words that training never met; 0: such words are left out
+    unseen: int = 0  # number of ids for words outside the vocabulary; 0: drop such words
     validation: float = 0.1
-    retold: int = 0  # how often each training question comes again, with words exchanged
-    alike: Alike | ByTask = ()  # groups of words that may then stand for each other, or by task
+    retold: int = 0  # augmented copies per training question, with swapped words
+    alike: WordGroups | TaskWordGroups = ()  # groups of interchangeable words, or such per task
     seed: int = 0
 
     @property
     def names(self) -> Mapping[int, str]:
         return TASKS
 
-    def told(self, task: int, split: Split) -> list[Example]:
+    def read_split(self, task: int, split: FileSplit) -> list[StoryExample]:
+        """Generate the training or test questions of a task."""
         if split == "test":
-            return make(task, TEST, self.seed + 1)
-        return make(task, self.count, self.seed)
+            return generate_examples(task, NUM_TEST_QUESTIONS, self.seed + 1)
+        return generate_examples(task, self.count, self.seed)
 
-    def is_made(self, task: int) -> bool:
+    def is_generated(self, task: int) -> bool:
         return True
 
-    def data(self) -> "StoryData":
-        return story_data(self)
+    def load(self) -> "StoryData":
+        return load_story_data(self)
 
-    def asked(self, part: Part, words: Words, tasks: Sequence[int] | None = None) -> Stories:
-        return tensors(
-            questions(self, part, tasks), words, sentences=self.sentences, unseen=self.unseen
+    def dataset(
+        self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None
+    ) -> StoryDataset:
+        return encode_examples(
+            read_examples(self, split, tasks),
+            tokenizer,
+            max_sentences=self.sentences,
+            num_unseen=self.unseen,
         )
 
 
 class StoryData(NamedTuple):
-    """Everything training and evaluation need to know of a data set."""
+    """The splits of a story dataset, with their tokenizer and the sizes a network needs."""
 
-    words: Words
-    sizes: Sizes  # facts the network is built from
-    train: Stories
-    validation: Stories
-    test: Stories
-    made: tuple[int, ...]  # tasks whose training stories came from the generator
+    tokenizer: WordTokenizer
+    sizes: Sizes
+    train: StoryDataset
+    validation: StoryDataset
+    test: StoryDataset
+    generated_tasks: tuple[int, ...]  # tasks with generated training stories
     labels: tuple[str, ...] = ()
 
 
-def story_data(source: Source) -> StoryData:
-    """Read all questions of a source and number their words."""
+def load_story_data(source: StorySource) -> StoryData:
+    """Load all splits of a source and build the tokenizer from training and validation."""
     if not source.tasks or len(set(source.tasks)) < len(source.tasks):
         raise StoryError(f"data.tasks names at least one task, each once, not {source.tasks}")
     if source.sentences < 1:
         raise StoryError(f"data.sentences is at least 1, not {source.sentences}")
     if source.unseen < 0:
         raise StoryError(f"data.unseen is at least 0, not {source.unseen}")
-    train, validation, test = (questions(source, part) for part in ("train", "validation", "test"))
-    words = vocabulary([*train, *validation])
-    first, second, third = (
-        tensors(own, words, sentences=source.sentences, unseen=source.unseen)
-        for own in (train, validation, test)
+    train_examples, validation_examples, test_examples = (
+        read_examples(source, split) for split in ("train", "validation", "test")
     )
-    longest = max(own.texts.shape[1] for own in (first, second, third))
-    sizes: Sizes = {"vocab": len(words), "longest": longest + 1}  # one more, for a slot's time
+    tokenizer = build_tokenizer([*train_examples, *validation_examples])
+    train, validation, test = (
+        encode_examples(
+            examples, tokenizer, max_sentences=source.sentences, num_unseen=source.unseen
+        )
+        for examples in (train_examples, validation_examples, test_examples)
+    )
+    max_words = max(dataset.texts.shape[1] for dataset in (train, validation, test))
+    # One more word than the longest text, for a slot's time.
+    sizes: Sizes = {"vocab": len(tokenizer), "longest": max_words + 1}
     if source.unseen:
         sizes["unseen"] = source.unseen
-    if several := spelled(words):
-        sizes["spelled"] = several
-    made = tuple(task for task in source.tasks if source.is_made(task))
-    return StoryData(words, sizes, first, second, third, made)
+    if multiword_answers := split_multiword_answers(tokenizer):
+        sizes["spelled"] = multiword_answers
+    generated_tasks = tuple(task for task in source.tasks if source.is_generated(task))
+    return StoryData(tokenizer, sizes, train, validation, test, generated_tasks)
 
 
-def questions(source: Source, part: Part, tasks: Sequence[int] | None = None) -> list[Example]:
-    """The questions of a part, of all tasks or some; only the files that it needs are read."""
+def read_examples(
+    source: StorySource, split: Split, tasks: Sequence[int] | None = None
+) -> list[StoryExample]:
+    """Read the examples of a split, augmented if it is the training split.
+
+    Only the files that this split needs are read.
+    """
     if not 0 <= source.validation < 1:
         raise StoryError(f"data.validation is a share from 0 to below 1, not {source.validation}")
-    found: list[Example] = []
+    examples: list[StoryExample] = []
     for task in source.tasks if tasks is None else tasks:
-        own = source.told(task, "test" if part == "test" else "train")
-        cut = len(own) - round(source.validation * len(own))
-        found += {"test": own, "train": own[:cut], "validation": own[cut:]}[part]
-    if part == "train" and (source.retold or source.alike):
+        task_examples = source.read_split(task, "test" if split == "test" else "train")
+        cut = len(task_examples) - round(source.validation * len(task_examples))
+        examples += {
+            "test": task_examples,
+            "train": task_examples[:cut],
+            "validation": task_examples[cut:],
+        }[split]
+    if split == "train" and (source.retold or source.alike):
         if isinstance(source.alike, Mapping):
-            return retold_by_task(found, source.alike, source.retold, seed=source.seed)
-        found = retold(found, source.alike, source.retold, seed=source.seed)
-    return found
+            return augment_by_task(examples, source.alike, source.retold, seed=source.seed)
+        examples = augment_examples(examples, source.alike, source.retold, seed=source.seed)
+    return examples
 
 
-def make(task: int, count: int, seed: int) -> list[Example]:
-    """Generated questions of one task."""
-    return list(drawn(task, count, seed))
+def generate_examples(task: int, count: int, seed: int) -> list[StoryExample]:
+    """Generate ``count`` questions of a task; the same seed gives the same questions."""
+    return list(generate_once(task, count, seed))
 
 
-@lru_cache(maxsize=8)  # training and validation are parts of one draw
-def drawn(task: int, count: int, seed: int) -> tuple[Example, ...]:
-    stories = generate(task, count, seed=seed)
-    return tuple(example for story in stories for example in examples(story, task))
+@lru_cache(maxsize=8)  # the training and validation splits are cut from the same questions
+def generate_once(task: int, count: int, seed: int) -> tuple[StoryExample, ...]:
+    """Generate questions of a task, or return the cached ones."""
+    stories = generate_stories(task, count, seed=seed)
+    return tuple(example for story in stories for example in extract_examples(story, task))
 
 
-def has(root: Path, task: int) -> bool:
+def has_training_file(root: Path, task: int) -> bool:
+    """Report whether the folder holds the training file of a task."""
     try:
-        return path_of(root, task, "train").is_file()
+        return find_task_file(root, task, "train").is_file()
     except StoryError:
         return False
 
 
-def rows_of(stories: Stories, tasks: Sequence[int]) -> Tensor:
-    """The rows of some tasks' questions: a pool to draw from."""
-    return torch.isin(stories.task, torch.tensor(list(tasks))).nonzero().squeeze(1)
+def rows_of_tasks(dataset: StoryDataset, tasks: Sequence[int]) -> Tensor:
+    """List the rows of the questions that belong to some tasks."""
+    return torch.isin(dataset.task, torch.tensor(list(tasks))).nonzero().squeeze(1)

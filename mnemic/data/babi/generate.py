@@ -1,10 +1,10 @@
-"""Stories made to order: all twenty bAbI tasks from dice, with answers and supporting facts."""
+"""Generate stories for all twenty bAbI tasks, with answers and supporting facts."""
 
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import TypeAlias
 
-from mnemic.data.babi.format import Question, Story, StoryError
+from mnemic.data.babi.format import Story, StoryError, StoryQuestion
 from mnemic.data.babi.tasks import (
     carrying,
     colours,
@@ -18,55 +18,57 @@ from mnemic.data.babi.tasks import (
     times,
 )
 
-Maker: TypeAlias = Callable[[Random], Story]
+StoryMaker: TypeAlias = Callable[[Random], Story]
 
-TASK_MAKERS: dict[int, Maker] = {
-    1: moving.single_fact,
-    2: carrying.two_facts,
-    3: carrying.three_facts,
-    4: compass.two_arguments,
-    5: carrying.three_arguments,
-    6: carrying.yes_no,
-    7: carrying.counting,
-    8: carrying.lists,
-    9: hearsay.negation,
-    10: hearsay.doubt,
-    11: moving.coreference,
-    12: moving.conjunction,
-    13: moving.compound_coreference,
-    14: times.time_order,
-    15: fears.deduction,
-    16: colours.induction,
-    17: shapes.positions,
-    18: sizes.sizes,
-    19: compass.path_finding,
-    20: motives.motivations,
+STORY_MAKERS: dict[int, StoryMaker] = {
+    1: moving.make_single_fact_story,
+    2: carrying.make_two_facts_story,
+    3: carrying.make_three_facts_story,
+    4: compass.make_two_arguments_story,
+    5: carrying.make_three_arguments_story,
+    6: carrying.make_yes_no_story,
+    7: carrying.make_counting_story,
+    8: carrying.make_lists_story,
+    9: hearsay.make_negation_story,
+    10: hearsay.make_indefinite_story,
+    11: moving.make_coreference_story,
+    12: moving.make_conjunction_story,
+    13: moving.make_compound_coreference_story,
+    14: times.make_time_order_story,
+    15: fears.make_deduction_story,
+    16: colours.make_induction_story,
+    17: shapes.make_positions_story,
+    18: sizes.make_sizes_story,
+    19: compass.make_path_finding_story,
+    20: motives.make_motivations_story,
 }
 
 
-def generate(task: int, count: int, *, seed: int) -> Iterator[Story]:
-    """Yield stories of a task with ``count`` questions in all, the same ones for the same seed.
+def generate_stories(task: int, num_questions: int, *, seed: int) -> Iterator[Story]:
+    """Generate stories of a task with ``num_questions`` questions in total.
 
-    Fewer questions of the same seed are the first of more. The last story ends with the last
-    question, so it may be shorter than the others.
+    The same seed gives the same stories; fewer questions are a prefix of more. The last story ends
+    with the last question, so it may be shorter than the others.
     """
-    if task not in TASK_MAKERS:
-        raise StoryError(f"there is no task {task}; the tasks are 1 to {max(TASK_MAKERS)}")
-    if count < 1:
-        raise StoryError(f"expected a count of at least 1 question, got {count}")
-    return stories(TASK_MAKERS[task], count, Random(f"stories {task} {seed}"))
+    if task not in STORY_MAKERS:
+        raise StoryError(f"there is no task {task}; the tasks are 1 to {max(STORY_MAKERS)}")
+    if num_questions < 1:
+        raise StoryError(f"expected a count of at least 1 question, got {num_questions}")
+    return sample_stories(STORY_MAKERS[task], num_questions, Random(f"stories {task} {seed}"))
 
 
-def stories(maker: Maker, count: int, dice: Random) -> Iterator[Story]:
-    """Yield a maker's stories until ``count`` questions are asked."""
-    left = count
-    while left > 0:
-        story = first_questions(maker(dice), left)
-        left -= sum(isinstance(line, Question) for line in story)
+def sample_stories(maker: StoryMaker, num_questions: int, generator: Random) -> Iterator[Story]:
+    """Yield stories until they have ``num_questions`` questions in total."""
+    num_remaining = num_questions
+    while num_remaining > 0:
+        story = truncate_story(maker(generator), num_remaining)
+        num_remaining -= sum(isinstance(line, StoryQuestion) for line in story)
         yield story
 
 
-def first_questions(story: Story, count: int) -> Story:
-    """A story up to its ``count``-th question, or all of it if it has no more."""
-    ends = [place for place, line in enumerate(story, start=1) if isinstance(line, Question)]
-    return story[: ends[min(count, len(ends)) - 1]]
+def truncate_story(story: Story, max_questions: int) -> Story:
+    """Truncate a story after at most ``max_questions`` questions."""
+    ends = [
+        position for position, line in enumerate(story, start=1) if isinstance(line, StoryQuestion)
+    ]
+    return story[: ends[min(max_questions, len(ends)) - 1]]

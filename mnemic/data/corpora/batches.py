@@ -1,6 +1,6 @@
-"""Kept sequences as tensors, ready to be drawn from: any rows, in any order, as a batch.
+"""Dataset of pre-training sequences, and its batches.
 
-Shapes: r sequences of the set, t tokens of all of them, b batch, n tokens, v vocabulary.
+Shapes: r sequences of the dataset, t tokens of all of them, b batch, n tokens, v vocabulary.
 """
 
 from dataclasses import dataclass, replace
@@ -12,50 +12,51 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mnemic.data.corpora.sequence_folder import Sequences
-from mnemic.text import Subwords
+from mnemic.data.corpora.sequence_folder import SequenceArrays
+from mnemic.text import SubwordTokenizer
 
-RESIDENT = 4 * 2**30  # bytes; more tokens than that stay on the disk, whatever the device
-ROLLS = 2  # uniform numbers by which a sequence's masks are drawn
-BITS = 24  # of a roll: as many as a float32 holds
-DOUBT = 8  # standard deviations by which a batch's room exceeds its mean: 1 in 10^15 has more
-UNIT = 64  # a room is a multiple of it, as kernels like it
+MAX_RESIDENT_BYTES = 4 * 2**30  # larger token arrays stay on the disk, whatever the device
+NUM_UNIFORMS = 2  # per sequence, from which its masking key is made
+UNIFORM_BITS = 24  # of a uniform number: the precision of float32
+NUM_DEVIATIONS = 8  # of a batch's tokens above the mean: 1 batch in 10^15 has more
+TOKEN_MULTIPLE = 64  # of ``max_batch_tokens``, for fast kernels
 
 
-class Batch(NamedTuple):
-    """What an objective of pre-training corrupts, and what it asks for."""
+class CorpusBatch(NamedTuple):
+    """A batch of sequences that an objective of pre-training masks."""
 
-    tokens: Tensor  # b n, as they stand in the text
+    tokens: Tensor  # b n, not yet masked
     mask: Tensor  # b n, True = no padding
     segments: Tensor  # b n, token types
-    starts: Tensor  # b n, True where a word begins
-    fixed: Tensor  # b n, True where nothing may be masked: special tokens and padding
-    follows: Tensor  # b, 1, 0 or IGNORE
-    keys: Tensor  # b, one for the dice of each sequence
+    starts: Tensor  # b n, True where a word starts
+    unmaskable: Tensor  # b n, True for special tokens and padding
+    follows: Tensor  # b, target of next-sentence prediction: 1, 0 or IGNORE
+    keys: Tensor  # b, the seed of each sequence's random masking
     hidden: Tensor  # the id of [MASK]
-    ordinary: Tensor  # v, the ids that a random token may have
-    room: int = 0  # that many tokens are no padding, at most; 0: nobody has counted
+    ordinary: Tensor  # v, the ids of ordinary tokens, for random replacement
+    max_tokens: int = 0  # bound on tokens that are not padding; 0: unknown
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusSet:
-    """The sequences of one part of a corpus.
+class CorpusDataset:
+    """The sequences of one split of a corpus.
 
-    Tokens are on the device where they fit into ``RESIDENT``; else a batch is read from the disk,
-    and copied, each time. ``copies`` is for static masks (the original BERT had 10): so many keys
-    has each sequence, of which one is drawn; with 0 keys are new at each draw (RoBERTa).
+    Tokens are on the device if they fit into ``MAX_RESIDENT_BYTES``; else each batch is read from
+    the disk and copied. ``copies`` is for static masking (the original BERT had 10): each sequence
+    has that many masking keys, of which one is drawn; 0: a new key at each draw (dynamic masking,
+    RoBERTa).
     """
 
     kind = "masked"
     device: torch.device
-    tokens: Tensor  # t, int16 or int32 that stand for unsigned numbers; see ``kept``
-    begins: Tensor  # r+1, where each sequence begins in tokens
-    seconds: Tensor  # r
+    tokens: Tensor  # t, unsigned numbers stored as int16 or int32; see ``sequence_folder``
+    offsets: Tensor  # r+1, where each sequence starts in tokens
+    second_starts: Tensor  # r, where the second segment starts
     follows: Tensor  # r
-    specials: Tensor
-    hidden: Tensor
-    ordinary: Tensor
-    pad: int
+    special_ids: Tensor
+    mask_id: Tensor
+    ordinary_ids: Tensor
+    pad_id: int
     copies: int = 0
 
     def __len__(self) -> int:
@@ -63,110 +64,116 @@ class CorpusSet:
 
     @cached_property
     def lengths(self) -> Tensor:
-        return self.begins[1:] - self.begins[:-1]
+        return self.offsets[1:] - self.offsets[:-1]
 
     @cached_property
-    def longest(self) -> int:
+    def max_length(self) -> int:
         return int(self.lengths.max()) if len(self) else 0
 
     @property
-    def unknown(self) -> int:
+    def num_unknown(self) -> int:
         return 0
 
     @property
-    def rolls(self) -> int:
-        return ROLLS
+    def num_uniforms(self) -> int:
+        return NUM_UNIFORMS
 
     @property
-    def count(self) -> Tensor:
-        """Tokens seen and tokens there are, r 2: sequences hold all of them."""
+    def token_counts(self) -> Tensor:
+        """Return the tokens read and the tokens of each sequence, r 2: the same numbers."""
         return torch.stack([self.lengths, self.lengths], 1)
 
     @cached_property
-    def spread(self) -> tuple[float, float]:
-        """The mean of the lengths, and their standard deviation."""
+    def length_mean_and_std(self) -> tuple[float, float]:
+        """Mean and standard deviation of the lengths."""
         lengths = self.lengths.double()
         return float(lengths.mean()), float(lengths.std(correction=0))
 
-    def room(self, count: int) -> int:
-        """How many tokens ``count`` sequences have together, and hardly ever more."""
-        mean, deviation = self.spread
-        most = ceil((count * mean + DOUBT * sqrt(count) * deviation) / UNIT) * UNIT
-        return min(most, count * self.longest)
+    def max_batch_tokens(self, num_sequences: int) -> int:
+        """Bound the tokens of a batch of random sequences; 1 batch in 10^15 has more."""
+        mean, deviation = self.length_mean_and_std
+        tokens = num_sequences * mean + NUM_DEVIATIONS * sqrt(num_sequences) * deviation
+        limit = ceil(tokens / TOKEN_MULTIPLE) * TOKEN_MULTIPLE
+        return min(limit, num_sequences * self.max_length)
 
-    def to(self, device: torch.device | str) -> "CorpusSet":
+    def to(self, device: torch.device | str) -> "CorpusDataset":
+        """Return this dataset on another device; large token arrays stay on the disk."""
         device = torch.device(device)
-        resident = self.tokens.nbytes <= RESIDENT
-        parts: dict[str, Any] = {
-            name: part.to(device)
-            for name, part in vars(self).items()
-            if torch.is_tensor(part) and name != "lengths" and (resident or name != "tokens")
+        resident = self.tokens.nbytes <= MAX_RESIDENT_BYTES
+        moved_tensors: dict[str, Any] = {
+            name: tensor.to(device)
+            for name, tensor in vars(self).items()
+            if torch.is_tensor(tensor) and name != "lengths" and (resident or name != "tokens")
         }
-        return replace(self, device=device, **parts)
+        return replace(self, device=device, **moved_tensors)
 
     def batch(
         self,
         rows: Tensor,
-        rolls: Tensor | None = None,
+        uniforms: Tensor | None = None,
         *,
         compact: bool = True,
-        most: int | None = None,
-    ) -> Batch:
-        """The sequences ``rows`` (b). ``rolls`` (b 2) decide the keys; without them rows do.
+        max_length: int | None = None,
+    ) -> CorpusBatch:
+        """Return the sequences ``rows`` (b); masking keys come from ``uniforms`` (b 2) or rows.
 
-        Not ``compact``: as wide as the longest of all sequences, so that no GPU has to wait for
-        their lengths, and with the ``room`` that the tokens of such a batch need.
+        Without ``compact`` the batch is as wide as the longest of all sequences, so that no GPU is
+        synchronized to learn lengths, and ``max_tokens`` bounds its tokens.
         """
-        begins = self.begins[rows]
-        lengths = self.begins[rows + 1] - begins
-        width = int(lengths.max()) if compact else most or self.longest
+        starts = self.offsets[rows]
+        lengths = self.offsets[rows + 1] - starts
+        width = int(lengths.max()) if compact else max_length or self.max_length
         column = torch.arange(width, device=rows.device)
         mask = column < lengths.unsqueeze(1)  # b n
-        packed = self.taken((begins.unsqueeze(1) + column).masked_fill(~mask, 0))
-        tokens = (packed >> 1).masked_fill(~mask, self.pad)
-        return Batch(
+        packed = self.read_tokens((starts.unsqueeze(1) + column).masked_fill(~mask, 0))
+        tokens = (packed >> 1).masked_fill(~mask, self.pad_id)
+        return CorpusBatch(
             tokens=tokens,
             mask=mask,
-            segments=((column >= self.seconds[rows].unsqueeze(1)) & mask).long(),
+            segments=((column >= self.second_starts[rows].unsqueeze(1)) & mask).long(),
             starts=(packed & 1).bool() | ~mask,
-            fixed=torch.isin(tokens, self.specials) | ~mask,
+            unmaskable=torch.isin(tokens, self.special_ids) | ~mask,
             follows=self.follows[rows].long(),
-            keys=self.keys(rows, rolls),
-            hidden=self.hidden,
-            ordinary=self.ordinary,
-            room=0 if compact or most else self.room(len(rows)),
+            keys=self.mask_keys(rows, uniforms),
+            hidden=self.mask_id,
+            ordinary=self.ordinary_ids,
+            max_tokens=0 if compact or max_length else self.max_batch_tokens(len(rows)),
         )
 
-    def taken(self, places: Tensor) -> Tensor:
-        """The tokens at some places as they are kept, made unsigned: b n."""
-        found = self.tokens[places.to(self.tokens.device)].to(places.device, non_blocking=True)
-        return found.long() & (2 ** (8 * found.element_size()) - 1)
+    def read_tokens(self, positions: Tensor) -> Tensor:
+        """Read the stored tokens at ``positions`` (b n) as unsigned numbers."""
+        packed = self.tokens[positions.to(self.tokens.device)].to(
+            positions.device, non_blocking=True
+        )
+        return packed.long() & (2 ** (8 * packed.element_size()) - 1)
 
-    def keys(self, rows: Tensor, rolls: Tensor | None) -> Tensor:
-        """What each sequence's dice hang on, b."""
-        if rolls is None:
+    def mask_keys(self, rows: Tensor, uniforms: Tensor | None) -> Tensor:
+        """Return the seed of each sequence's random masking, b."""
+        if uniforms is None:
             return rows
-        whole = (rolls.double() * 2**BITS).long()  # b 2
+        integers = (uniforms.double() * 2**UNIFORM_BITS).long()  # b 2
         if not self.copies:
-            return (whole[:, 0] << BITS) + whole[:, 1]
-        return rows * self.copies + whole[:, 0] * self.copies // 2**BITS
+            return (integers[:, 0] << UNIFORM_BITS) + integers[:, 1]
+        return rows * self.copies + integers[:, 0] * self.copies // 2**UNIFORM_BITS
 
 
-def corpus_set(sequences: Sequences, tokenizer: Subwords, *, copies: int = 0) -> CorpusSet:
-    """The set of kept sequences, on the CPU."""
-    signed = np.dtype(f"<i{sequences.tokens.dtype.itemsize}")
-    begins = np.zeros(len(sequences.lengths) + 1, dtype=np.int64)
-    np.cumsum(sequences.lengths, out=begins[1:])
-    special = tokenizer.specials
-    return CorpusSet(
+def make_corpus_dataset(
+    sequences: SequenceArrays, tokenizer: SubwordTokenizer, *, copies: int = 0
+) -> CorpusDataset:
+    """Make a dataset of stored sequences, on the CPU."""
+    signed_dtype = np.dtype(f"<i{sequences.tokens.dtype.itemsize}")
+    offsets = np.zeros(len(sequences.lengths) + 1, dtype=np.int64)
+    np.cumsum(sequences.lengths, out=offsets[1:])
+    special_ids = tokenizer.special_ids
+    return CorpusDataset(
         device=torch.device("cpu"),
-        tokens=torch.from_numpy(sequences.tokens.view(signed)),
-        begins=torch.from_numpy(begins),
-        seconds=torch.from_numpy(sequences.seconds),
+        tokens=torch.from_numpy(sequences.tokens.view(signed_dtype)),
+        offsets=torch.from_numpy(offsets),
+        second_starts=torch.from_numpy(sequences.seconds),
         follows=torch.from_numpy(sequences.follows),
-        specials=torch.tensor(sorted(special)),
-        hidden=torch.tensor(tokenizer.mask),
-        ordinary=torch.tensor([i for i in range(len(tokenizer)) if i not in special]),
-        pad=tokenizer.pad,
+        special_ids=torch.tensor(sorted(special_ids)),
+        mask_id=torch.tensor(tokenizer.mask),
+        ordinary_ids=torch.tensor([i for i in range(len(tokenizer)) if i not in special_ids]),
+        pad_id=tokenizer.pad,
         copies=copies,
     )

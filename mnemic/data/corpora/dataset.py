@@ -1,4 +1,4 @@
-"""Plain texts as a data set of a recipe: files, or a folder of sequences made of them."""
+"""Data source of pre-training: text files, or a folder of sequences made of them."""
 
 import dataclasses
 import json
@@ -9,48 +9,53 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 
-from mnemic.data.contract import Part
-from mnemic.data.corpora.batches import CorpusSet, corpus_set
-from mnemic.data.corpora.document import CorpusError, Document
-from mnemic.data.corpora.files import files_of
+from mnemic.data.contract import SPLITS, Split
+from mnemic.data.corpora.batches import CorpusDataset, make_corpus_dataset
+from mnemic.data.corpora.document import CorpusDocument, CorpusError
+from mnemic.data.corpora.files import list_files
 from mnemic.data.corpora.formats import FORMATS
-from mnemic.data.corpora.make_sequences import Maker
+from mnemic.data.corpora.make_sequences import SequenceMaker
 from mnemic.data.corpora.read_documents import Corpus
-from mnemic.data.corpora.sequence_folder import Kept, Making, Sequences, is_kept, load_kept
-from mnemic.data.corpora.split import only
-from mnemic.data.corpora.tokens import FindWords, tokenised
-from mnemic.data.text_tasks.splits import VOCABULARIES
+from mnemic.data.corpora.sequence_folder import (
+    SequenceArrays,
+    SequenceFolder,
+    SequenceFolderWriter,
+    is_sequence_folder,
+    load_sequence_folder,
+)
+from mnemic.data.corpora.split import filter_split
+from mnemic.data.corpora.tokens import WordFinder, tokenize_documents
+from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS
 from mnemic.recipe import ConfigError, build
-from mnemic.text import Subwords, Tokenizer
-from mnemic.text.tokenizers.word_starts import chinese_words
+from mnemic.text import SubwordTokenizer, Tokenizer
+from mnemic.text.tokenizers.word_starts import find_chinese_words
 from mnemic.text.windows import Truncation
 
-PARTS: tuple[Part, ...] = ("train", "validation", "test")
-WORDS: dict[str, FindWords | None] = {"text": None, "chinese": chinese_words}
+WORD_FINDERS: dict[str, WordFinder | None] = {"text": None, "chinese": find_chinese_words}
 
 
 class CorpusData(NamedTuple):
-    """Everything training and evaluation need to know of a corpus."""
+    """Loaded data of a corpus."""
 
-    words: Subwords
-    sizes: dict[str, int]  # facts the network is built from
-    train: CorpusSet
-    validation: CorpusSet
-    test: CorpusSet
-    made: tuple[int, ...] = ()
+    tokenizer: SubwordTokenizer
+    sizes: dict[str, int]  # that the model is built from
+    train: CorpusDataset
+    validation: CorpusDataset
+    test: CorpusDataset
+    generated_tasks: tuple[int, ...] = ()
     labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusFiles:
-    """Documents to learn a language from: ``.jsonl`` or ``.txt``, plain or packed.
+    """Documents for pre-training: ``.jsonl`` or ``.txt`` files, plain or compressed.
 
-    ``held`` and ``tested`` are how the names of the files begin that are kept apart; ``learnt``
-    are those that begin so, or all others. Without ``held`` a share ``validation`` of the documents
-    is held back. ``kept`` is a folder for the sequences made of them, which are made once; without
-    it they are made anew each time. It may itself be given as ``folder``. ``words`` says what a
-    word is where whole words are masked, ``copies`` how many masks each sequence has (0: always
-    new ones). ``overlap`` and ``truncation`` are for long texts that the network is asked about.
+    ``held`` and ``tested`` are how the names of the validation and test files start; ``learnt`` is
+    how those of the training files start, which are all others if it is empty. Without ``held`` the
+    share ``validation`` of the documents is held out. ``kept`` is a folder for the sequences, which
+    are then made once; without it they are made each time. Such a folder can itself be ``folder``.
+    ``words`` says what a word is for whole-word masking, ``copies`` how many masks each sequence
+    has (0: always new ones). ``overlap`` and ``truncation`` are for long texts at prediction.
     """
 
     folder: str
@@ -77,133 +82,168 @@ class CorpusFiles:
             raise ConfigError(f"data.copies is 0 (always new masks) or more, not {self.copies}")
         build(FORMATS, self.format)
 
-    def data(self) -> CorpusData:
-        found = self.sequences()
-        words = found.tokenizer
-        train, held, test = (corpus_set_of(found, part, self.copies) for part in PARTS)
+    def load(self) -> CorpusData:
+        """Load or make the sequences of all splits."""
+        sequences = self.load_sequences()
+        tokenizer = sequences.tokenizer
+        train, validation, test = (
+            make_split_dataset(sequences, split, self.copies) for split in SPLITS
+        )
         if not len(train):
             raise CorpusError(f"there is nothing to learn from in {self.folder}: no text, no token")
-        return CorpusData(words, {"vocab": len(words), "longest": self.length}, train, held, test)
+        return CorpusData(
+            tokenizer, {"vocab": len(tokenizer), "longest": self.length}, train, validation, test
+        )
 
-    def asked(self, part: Part, words: Tokenizer, labels: Sequence[str] = ()) -> CorpusSet:
-        """The sequences of a part; ``words`` must be those they were made with."""
-        found = self.sequences()
-        if found.tokenizer != words:
+    def dataset(
+        self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()
+    ) -> CorpusDataset:
+        """Return the sequences of one split; their tokenizer must be ``tokenizer``."""
+        sequences = self.load_sequences()
+        if sequences.tokenizer != tokenizer:
             raise CorpusError(
                 f"the sequences of {self.folder} have another vocabulary than the network; train "
                 "and test on the same, say with data.tokenizer = { kind = 'stored', folder = … }"
             )
-        return corpus_set_of(found, part, self.copies)
+        return make_split_dataset(sequences, split, self.copies)
 
-    def sequences(self) -> Kept:
-        """What is kept, or was made just now."""
-        if is_kept(self.place):
-            return self.checked(load_kept(self.place), self.place, recipe_alone=True)
+    def load_sequences(self) -> SequenceFolder:
+        """Load the stored sequences, or make them."""
+        if is_sequence_folder(self.path):
+            return self.check_sequences(
+                load_sequence_folder(self.path), self.path, ignore_files=True
+            )
         if not self.kept:
             with TemporaryDirectory(prefix="mnemic-") as folder:
-                return self.make(Path(folder) / "corpus")  # mapped files live on without a name
-        kept = Path(self.kept).expanduser()
-        if kept.exists():
-            return self.checked(load_kept(kept), kept, recipe_alone=False)
-        return self.make(kept)
+                # Memory-mapped files stay readable after they are removed.
+                return self.make_sequences(Path(folder) / "corpus")
+        sequence_folder = Path(self.kept).expanduser()
+        if sequence_folder.exists():
+            return self.check_sequences(
+                load_sequence_folder(sequence_folder), sequence_folder, ignore_files=False
+            )
+        return self.make_sequences(sequence_folder)
 
-    def make(self, folder: Path) -> Kept:
-        """Read all files: once for the vocabulary, where it is learnt, and once for each part."""
-        tokenizer = build(VOCABULARIES, self.tokenizer, texts=Texts(lambda: self.read("train")))
-        if not isinstance(tokenizer, Subwords):
+    def make_sequences(self, folder: Path) -> SequenceFolder:
+        """Train the tokenizer, then make the sequences of all splits and store them."""
+        tokenizer = build(
+            TOKENIZER_BUILDERS,
+            self.tokenizer,
+            texts=DocumentTexts(lambda: self.read_split("train")),
+        )
+        if not isinstance(tokenizer, SubwordTokenizer):
             raise ConfigError(
                 f"data.tokenizer of kind {self.tokenizer.get('kind')!r} has no [MASK]; take one of "
                 "subwords, such as wordpiece"
             )
-        kind = build(FORMATS, self.format)
-        maker = Maker(tokenizer=tokenizer, format=kind, most=self.length)
-        making = Making(folder, tokenizer)
-        for part in PARTS:
-            making.add(part, maker(tokenised(self.read(part), tokenizer, WORDS[self.words])))
-        return making.finish(self.about | {"files": self.fingerprints})
+        sequence_format = build(FORMATS, self.format)
+        make = SequenceMaker(tokenizer=tokenizer, format=sequence_format, max_tokens=self.length)
+        writer = SequenceFolderWriter(folder, tokenizer)
+        for split in SPLITS:
+            find_words = WORD_FINDERS[self.words]
+            documents = tokenize_documents(self.read_split(split), tokenizer, find_words)
+            writer.write_split(split, make(documents))
+        return writer.finish(self.sequence_options | {"files": self.fingerprints})
 
-    def read(self, part: Part) -> Iterator[Document]:
-        """The documents of a part."""
-        names = self.files[part]
-        if not names and part == "validation" and not self.held:
-            names = self.files["train"]
-        documents = Corpus(tuple(names), self.field).read() if names else iter(())
+    def read_split(self, split: Split) -> Iterator[CorpusDocument]:
+        """Read the documents of one split lazily."""
+        paths = self.split_files[split]
+        if not paths and split == "validation" and not self.held:
+            paths = self.split_files["train"]
+        documents = Corpus(tuple(paths), self.field).read() if paths else iter(())
         if self.held:
             return documents
-        if part == "test":
+        if split == "test":
             return documents
-        return only(documents, part, validation=self.validation)
+        return filter_split(documents, split, validation=self.validation)
 
     @property
-    def place(self) -> Path:
+    def path(self) -> Path:
         return Path(self.folder).expanduser()
 
     @cached_property
-    def files(self) -> dict[Part, list[Path]]:
-        """The files of each part."""
-        every = files_of([self.place])
-        apart = {
-            part: [path for path in every if name and path.name.startswith(name)]
-            for part, name in (("validation", self.held), ("test", self.tested))
+    def split_files(self) -> dict[Split, list[Path]]:
+        """List the files of each split."""
+        all_paths = list_files([self.path])
+        evaluation_paths = {
+            split: [path for path in all_paths if prefix and path.name.startswith(prefix)]
+            for split, prefix in (("validation", self.held), ("test", self.tested))
         }
-        for part, name in (("validation", self.held), ("test", self.tested)):
-            if name and not apart[part]:
-                raise CorpusError(f"no file in {self.place} has a name that begins with {name!r}")
-        taken = {path for paths in apart.values() for path in paths}
-        rest = [path for path in every if path not in taken and path.name.startswith(self.learnt)]
-        if not rest:
-            raise CorpusError(f"no file in {self.place} to learn from; check data.learnt")
-        return {"train": rest, "validation": apart["validation"], "test": apart["test"]}
+        for split, prefix in (("validation", self.held), ("test", self.tested)):
+            if prefix and not evaluation_paths[split]:
+                raise CorpusError(f"no file in {self.path} has a name that begins with {prefix!r}")
+        excluded_paths = {path for paths in evaluation_paths.values() for path in paths}
+        train_paths = [
+            path
+            for path in all_paths
+            if path not in excluded_paths and path.name.startswith(self.learnt)
+        ]
+        if not train_paths:
+            raise CorpusError(f"no file in {self.path} to learn from; check data.learnt")
+        return {
+            "train": train_paths,
+            "validation": evaluation_paths["validation"],
+            "test": evaluation_paths["test"],
+        }
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """What tells other files from these."""
-        return {part: Corpus(tuple(own)).fingerprint for part, own in self.files.items() if own}
+        """Hash the names and sizes of each split's files."""
+        return {
+            split: Corpus(tuple(paths)).fingerprint
+            for split, paths in self.split_files.items()
+            if paths
+        }
 
     @property
-    def about(self) -> dict[str, Any]:
-        """All of the recipe that sequences hang on, as JSON has it."""
+    def sequence_options(self) -> dict[str, Any]:
+        """The recipe keys that sequences depend on, as JSON values."""
         names = ("learnt", "held", "tested", "validation", "field", "length", "words")
-        whole = {name: getattr(self, name) for name in names}
-        parts = {"tokenizer": dict(self.tokenizer), "format": dict(self.format)}
-        return json.loads(json.dumps(whole | parts))
+        options = {name: getattr(self, name) for name in names}
+        nested_options = {"tokenizer": dict(self.tokenizer), "format": dict(self.format)}
+        return json.loads(json.dumps(options | nested_options))
 
-    def checked(self, found: Kept, folder: Path, *, recipe_alone: bool) -> Kept:
-        """Kept sequences, if they are those that the recipe asks for.
+    def check_sequences(
+        self, sequences: SequenceFolder, folder: Path, *, ignore_files: bool
+    ) -> SequenceFolder:
+        """Return stored sequences, or raise if they were made with other options.
 
-        ``recipe_alone``: the files they were made of need not be on this machine.
+        ``ignore_files``: the files they were made of need not be on this machine.
         """
-        wanted = self.about
+        expected_options = self.sequence_options
         names: tuple[str, ...] = ("length", "words", "format", "tokenizer")
-        chosen = ("learnt", "held", "tested", "validation", "field")
-        names += tuple(name for name in chosen if getattr(self, name) != getattr(CorpusFiles, name))
-        if not recipe_alone:
-            wanted |= {"files": self.fingerprints}
-            names = tuple(wanted)
+        split_options = ("learnt", "held", "tested", "validation", "field")
+        names += tuple(
+            name for name in split_options if getattr(self, name) != getattr(CorpusFiles, name)
+        )
+        if not ignore_files:
+            expected_options |= {"files": self.fingerprints}
+            names = tuple(expected_options)
         for name in names:
             if name == "tokenizer" and self.tokenizer.get("kind") == "stored":
-                same = build(VOCABULARIES, self.tokenizer, texts=()) == found.tokenizer
+                is_same = build(TOKENIZER_BUILDERS, self.tokenizer, texts=()) == sequences.tokenizer
             else:
-                same = found.about.get(name) == wanted[name]
-            if not same:
+                is_same = sequences.metadata.get(name) == expected_options[name]
+            if not is_same:
                 raise CorpusError(
                     f"the sequences in {folder} were made with another data.{name} "
-                    f"({found.about.get(name)!r}, not {wanted[name]!r}); set it so, or keep "
-                    "others elsewhere: data.kept=DIR"
+                    f"({sequences.metadata.get(name)!r}, not {expected_options[name]!r}); set it "
+                    "so, or keep others elsewhere: data.kept=DIR"
                 )
-        return found
+        return sequences
 
 
 @dataclass(frozen=True)
-class Texts:
-    """The texts of documents, which can be gone through again, and are never all in memory."""
+class DocumentTexts:
+    """The texts of documents, read again at each iteration, never all in memory."""
 
-    read: Callable[[], Iterator[Document]]
+    read_documents: Callable[[], Iterator[CorpusDocument]]
 
     def __iter__(self) -> Iterator[str]:
-        return (document.text for document in self.read())
+        return (document.text for document in self.read_documents())
 
 
-def corpus_set_of(kept: Kept, part: Part, copies: int) -> CorpusSet:
-    own: Sequences = kept.parts[part]
-    return corpus_set(own, kept.tokenizer, copies=copies)
+def make_split_dataset(sequences: SequenceFolder, split: Split, copies: int) -> CorpusDataset:
+    """Make the dataset of one split."""
+    arrays: SequenceArrays = sequences.splits[split]
+    return make_corpus_dataset(arrays, sequences.tokenizer, copies=copies)

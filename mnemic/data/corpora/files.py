@@ -1,6 +1,6 @@
-"""Which files a corpus is made of, and their lines, unpacked, from any byte on.
+"""List the files of a corpus, and read their lines, decompressed, from any byte on.
 
-Names end in ``.jsonl`` or ``.txt``, or in either with ``.gz`` or ``.xz`` behind it.
+Names end in ``.jsonl`` or ``.txt``, or in either followed by ``.gz`` or ``.xz``.
 """
 
 import gzip
@@ -13,91 +13,96 @@ from typing import NamedTuple
 
 from mnemic.data.corpora.document import CorpusError
 
-FORMS = (".jsonl", ".txt")
-PACKED = (".gz", ".xz")
-KNOWN = "a name that ends in .jsonl or .txt, or in either with .gz or .xz behind it"
-MOST = 64 * 2**20  # bytes of one line or document; beyond that, memory would not be bounded
-BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error)  # what a damaged packed file raises
+TEXT_SUFFIXES = (".jsonl", ".txt")
+COMPRESSED_SUFFIXES = (".gz", ".xz")
+EXPECTED_NAME = "a name that ends in .jsonl or .txt, or in either followed by .gz or .xz"
+MAX_DOCUMENT_BYTES = 64 * 2**20  # of one line or document: memory must be bounded
+READ_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)  # of damaged compressed files
 
 
 class Line(NamedTuple):
-    """One line of a file, its number from 1 on, and where the next one begins."""
+    """A line of a file, its number, and the offset of the next one."""
 
     content: bytes
-    number: int
-    after: int  # bytes, unpacked
+    number: int  # from 1 on
+    next_offset: int  # bytes, decompressed
 
 
-def form_of(path: Path) -> str | None:
-    """``.jsonl`` or ``.txt``, whether packed or not; None for a file of another form."""
-    inner = Path(path.stem) if path.suffix in PACKED else path
-    return inner.suffix if inner.suffix in FORMS else None
+def text_suffix(path: Path) -> str | None:
+    """Return ``.jsonl`` or ``.txt``, without compression suffix; None for other files."""
+    inner = Path(path.stem) if path.suffix in COMPRESSED_SUFFIXES else path
+    return inner.suffix if inner.suffix in TEXT_SUFFIXES else None
 
 
-def files_of(paths: Iterable[Path | str]) -> tuple[Path, ...]:
-    """The files named, in that order; a folder stands for all below it, in the order of names.
+def list_files(paths: Iterable[Path | str]) -> tuple[Path, ...]:
+    """List the given files, and all text files below the given folders, sorted by name.
 
-    In a folder, files of other forms and those whose names begin with a dot are passed over.
+    In a folder, other files and those whose names start with a dot are skipped.
     """
     if isinstance(paths, str | Path):
         raise ValueError(f"paths is one path, {str(paths)!r}; expected several: [path]")
-    found = [path for given in paths for path in _below(Path(given).expanduser())]
+    files = [path for root in paths for path in _list_below(Path(root).expanduser())]
     seen: set[Path] = set()
-    for path in found:
+    for path in files:
         if (real := path.resolve()) in seen:
             raise CorpusError(f"{path} is named twice, by itself or by its folder; name it once")
         seen.add(real)
-    if not found:
+    if not files:
         raise CorpusError("a corpus needs at least one file or folder; none was named")
-    return tuple(found)
+    return tuple(files)
 
 
-def lines(path: Path, *, offset: int = 0, number: int = 0) -> Iterator[Line]:
-    """The lines behind byte ``offset``, of which ``number`` were before; line ends stay on.
+def read_raw_lines(path: Path, *, offset: int = 0, num_lines: int = 0) -> Iterator[Line]:
+    """Read lines from byte ``offset`` on, with their line ends.
 
-    A packed file is unpacked up to ``offset`` and thrown away, in little memory.
+    ``num_lines`` lines were before them. A compressed file is decompressed up to ``offset`` and
+    discarded, in little memory.
     """
     try:
-        with unpacked(path) as stream:
+        with open_decompressed(path) as stream:
             stream.seek(offset)
-            while content := stream.readline(MOST + 1):
-                number += 1
-                if len(content) > MOST:
-                    raise CorpusError(too_long(path, number))
+            while content := stream.readline(MAX_DOCUMENT_BYTES + 1):
+                num_lines += 1
+                if len(content) > MAX_DOCUMENT_BYTES:
+                    raise CorpusError(describe_too_long(path, num_lines))
                 offset += len(content)
-                yield Line(content, number, offset)
-    except BROKEN as error:
+                yield Line(content, num_lines, offset)
+    except READ_ERRORS as error:
         raise CorpusError(
-            f"{path} cannot be read behind line {number}: {error}; unpack or fetch it again"
+            f"{path} cannot be read after line {num_lines}: {error}; unpack or fetch it again"
         ) from error
 
 
-def too_long(path: Path, number: int) -> str:
+def describe_too_long(path: Path, line: int) -> str:
+    """Return the error message for a document that is too long."""
     return (
-        f"{path}:{number}: the document is longer than {MOST // 2**20} MiB; divide it, in .txt "
-        "by blank lines"
+        f"{path}:{line}: the document is longer than {MAX_DOCUMENT_BYTES // 2**20} MiB; divide it, "
+        "in .txt by blank lines"
     )
 
 
-def unpacked(path: Path) -> io.BufferedIOBase:
+def open_decompressed(path: Path) -> io.BufferedIOBase:
+    """Open a plain, .gz or .xz file for reading bytes."""
     if path.suffix == ".gz":
         return gzip.open(path)
     return lzma.open(path) if path.suffix == ".xz" else path.open("rb")
 
 
-def _below(path: Path) -> list[Path]:
+def _list_below(path: Path) -> list[Path]:
+    """List a file itself, or all visible text files of a folder."""
     if path.is_dir():
-        inside = (file for file in path.rglob("*") if file.is_file() and form_of(file))
-        shown = [file for file in inside if not _hidden(file.relative_to(path))]
-        if not shown:
-            raise CorpusError(f"no corpus in the folder {path}; expected {KNOWN}")
-        return sorted(shown, key=lambda file: file.relative_to(path).parts)
+        text_files = (file for file in path.rglob("*") if file.is_file() and text_suffix(file))
+        visible_files = [file for file in text_files if not _is_hidden(file.relative_to(path))]
+        if not visible_files:
+            raise CorpusError(f"no corpus in the folder {path}; expected {EXPECTED_NAME}")
+        return sorted(visible_files, key=lambda file: file.relative_to(path).parts)
     if not path.is_file():
         raise CorpusError(f"no file or folder {path}")
-    if form_of(path) is None:
-        raise CorpusError(f"{path} is of no known form; expected {KNOWN}")
+    if text_suffix(path) is None:
+        raise CorpusError(f"{path} is of no known form; expected {EXPECTED_NAME}")
     return [path]
 
 
-def _hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
+def _is_hidden(path: Path) -> bool:
+    """Return whether a file or one of its folders starts with a dot."""
+    return any(name.startswith(".") for name in path.parts)

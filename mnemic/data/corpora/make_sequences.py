@@ -1,58 +1,65 @@
-"""From the documents of a corpus to its training sequences, block by block."""
+"""Make pre-training sequences of tokenized documents, block by block."""
 
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
-from mnemic.data.corpora.formats import Format
-from mnemic.data.corpora.sequences import Example, assemble
-from mnemic.data.corpora.tokens import Tokens
-from mnemic.text import Subwords
+from mnemic.data.corpora.formats import SequenceFormat
+from mnemic.data.corpora.sequences import PretrainingSequence, assemble_sequence
+from mnemic.data.corpora.tokens import TokenizedDocument
+from mnemic.text import SubwordTokenizer
 
-ROOM = 1_000_000  # tokens of a block: what is held in memory at once
+BLOCK_TOKENS = 1_000_000  # documents that are in memory at once
 
 
 @dataclass(frozen=True, kw_only=True)
-class Maker:
-    """Documents to sequences: shuffled within a block, cut by a format, and assembled.
+class SequenceMaker:
+    """Makes sequences of documents: shuffles each block, plans by a format, assembles.
 
-    What is made of a block is a pure function of its documents and its number.
+    The sequences of a block depend on its documents and its number only.
     """
 
-    tokenizer: Subwords  # whose [CLS] and [SEP] frame the sequences
-    format: Format
-    most: int = 128  # tokens of a sequence, special ones included
-    room: int = ROOM
+    tokenizer: SubwordTokenizer  # its [CLS] and [SEP] frame the sequences
+    format: SequenceFormat
+    max_tokens: int = 128  # per sequence, special tokens included
+    block_tokens: int = BLOCK_TOKENS
 
-    def __call__(self, documents: Iterable[Tokens]) -> Iterator[Example]:
-        """All sequences of the documents; no more than a block of these is held."""
-        for number, block in enumerate(in_blocks(documents, self.room)):
-            dice = random.Random(number_of("block", number))
-            dice.shuffle(block)
-            yield from self.made(block, dice)
+    def __call__(self, documents: Iterable[TokenizedDocument]) -> Iterator[PretrainingSequence]:
+        """Yield the sequences of all documents, with one block in memory at a time."""
+        for number, block in enumerate(group_into_blocks(documents, self.block_tokens)):
+            generator = random.Random(hash_seed("block", number))
+            generator.shuffle(block)
+            yield from self.make_block_sequences(block, generator)
 
-    def made(self, texts: list[Tokens], dice: random.Random) -> Iterator[Example]:
-        plans = self.format([text.ends for text in texts], self.most, dice)
+    def make_block_sequences(
+        self, documents: list[TokenizedDocument], generator: random.Random
+    ) -> Iterator[PretrainingSequence]:
+        """Yield the sequences of one block of documents."""
+        plans = self.format(
+            [document.sentence_ends for document in documents], self.max_tokens, generator
+        )
         cls, sep = self.tokenizer.cls, self.tokenizer.sep
-        return (assemble(plan, texts, cls=cls, sep=sep) for plan in plans)
+        return (assemble_sequence(plan, documents, cls=cls, sep=sep) for plan in plans)
 
 
-def in_blocks(documents: Iterable[Tokens], room: int) -> Iterator[list[Tokens]]:
-    """Documents in their order, in lists that end when they are full."""
-    block: list[Tokens] = []
+def group_into_blocks(
+    documents: Iterable[TokenizedDocument], block_tokens: int
+) -> Iterator[list[TokenizedDocument]]:
+    """Group documents, in order, into lists of at least ``block_tokens`` tokens."""
+    block: list[TokenizedDocument] = []
     size = 0
     for document in documents:
         block.append(document)
         size += len(document.ids)
-        if size >= room:
+        if size >= block_tokens:
             yield block
             block, size = [], 0
     if block:
         yield block
 
 
-def number_of(*purpose: object) -> int:
-    """A number of 63 bits for each purpose, the same on every machine."""
-    text = "/".join(str(part) for part in purpose)
+def hash_seed(*labels: object) -> int:
+    """Hash labels to a seed of 63 bits, the same on every machine."""
+    text = "/".join(str(label) for label in labels)
     return int.from_bytes(sha256(text.encode()).digest()[:8], "big") >> 1

@@ -1,9 +1,9 @@
-"""Documents from files, one after another, in bounded memory.
+"""Read the documents of a corpus one by one, in bounded memory.
 
 In ``.jsonl`` a line is a document: an object whose ``field`` is the text. In ``.txt`` a blank line
 ends a document, as in BERT's own corpora; a file without blank lines is one document. Texts whose
-paragraphs are parted by blank lines, such as novels, belong in ``.jsonl``. Blank documents are
-passed over.
+paragraphs are separated by blank lines, such as novels, belong in ``.jsonl``. Blank documents are
+skipped.
 """
 
 import json
@@ -13,104 +13,126 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from mnemic.data.corpora.document import CorpusError, Document, Place
-from mnemic.data.corpora.files import MOST, Line, files_of, form_of, lines, too_long
+from mnemic.data.corpora.document import CorpusDocument, CorpusError, ReadPosition
+from mnemic.data.corpora.files import (
+    MAX_DOCUMENT_BYTES,
+    Line,
+    describe_too_long,
+    list_files,
+    read_raw_lines,
+    text_suffix,
+)
 
-MARK = b"\xef\xbb\xbf"  # which some programs put before utf-8
-START = Place()
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # which some programs put before utf-8
+FIRST_POSITION = ReadPosition()
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Files in a fixed order; nothing is read before it is asked for, and nothing is kept."""
+    """The files of a corpus in a fixed order, read lazily."""
 
     files: tuple[Path, ...]
     field: str = "text"  # of a .jsonl line
 
     @classmethod
-    def of(cls, paths: Iterable[Path | str], *, field: str = "text") -> "Corpus":
-        """The corpus of these files, and of all files in these folders."""
-        return cls(files_of(paths), field)
+    def from_paths(cls, paths: Iterable[Path | str], *, field: str = "text") -> "Corpus":
+        """Make a corpus of the given files and of all files of the given folders."""
+        return cls(list_files(paths), field)
 
     @property
     def fingerprint(self) -> str:
-        """The same for files of the same names and sizes: a place in others means nothing."""
-        named = [(path.name, path.stat().st_size) for path in self.files]
-        return sha256(json.dumps(named).encode()).hexdigest()
+        """Hash the files' names and sizes; a position is valid for one fingerprint only."""
+        names_and_sizes = [(path.name, path.stat().st_size) for path in self.files]
+        return sha256(json.dumps(names_and_sizes).encode()).hexdigest()
 
-    def read(self, place: Place = START) -> Iterator[Document]:
-        """All documents behind ``place``, to the end of the last file."""
-        if place.file >= len(self.files):
+    def read(self, position: ReadPosition = FIRST_POSITION) -> Iterator[CorpusDocument]:
+        """Read all documents from ``position`` to the end of the last file."""
+        if position.file >= len(self.files):
             raise CorpusError(
-                f"the place is in file {place.file + 1} of a corpus of {len(self.files)}; it was "
-                "saved for other files"
+                f"the position is in file {position.file + 1} of a corpus of {len(self.files)}; it "
+                "was saved for other files"
             )
-        number = place.number
-        for file, path in enumerate(self.files[place.file :], start=place.file):
-            for text, first, last in self._texts(path, place):
-                number += 1
-                yield Document(text, path, first, Place(file, last.after, last.number, number))
-            place = START  # the next file is read from its beginning
+        num_documents = position.num_documents
+        for file, path in enumerate(self.files[position.file :], start=position.file):
+            for text, first, last in self._read_texts(path, position):
+                num_documents += 1
+                yield CorpusDocument(
+                    text,
+                    path,
+                    first,
+                    ReadPosition(file, last.next_offset, last.number, num_documents),
+                )
+            position = FIRST_POSITION  # the next file is read from its beginning
 
-    def _texts(self, path: Path, place: Place) -> Iterator[tuple[str, int, Line]]:
-        """Each text with the number of its first line, and the line behind which to go on."""
-        read = _unmarked(lines(path, offset=place.offset, number=place.line))
-        if form_of(path) == ".txt":
-            yield from _paragraphs(read, path)
+    def _read_texts(self, path: Path, position: ReadPosition) -> Iterator[tuple[str, int, Line]]:
+        """Read each text of a file, with its first line's number and its last line."""
+        lines = _strip_byte_order_mark(
+            read_raw_lines(path, offset=position.offset, num_lines=position.line)
+        )
+        if text_suffix(path) == ".txt":
+            yield from _join_paragraphs(lines, path)
             return
-        for line in read:
-            if line.content.strip() and (text := self._text(line, path)).strip():
+        for line in lines:
+            if line.content.strip() and (text := self._parse_json_line(line, path)).strip():
                 yield text, line.number, line
 
-    def _text(self, line: Line, path: Path) -> str:
-        where = f"{path}:{line.number}"
+    def _parse_json_line(self, line: Line, path: Path) -> str:
+        """Return the text of a JSON line, or raise a CorpusError."""
+        location = f"{path}:{line.number}"
         try:
-            content = json.loads(_decoded(line, path))
+            record = json.loads(_decode_line(line, path))
         except (json.JSONDecodeError, RecursionError) as error:
-            raise CorpusError(f"{where}: no JSON: {error}; expected one object a line") from error
-        if not isinstance(content, dict) or not isinstance(content.get(self.field), str):
-            found = sorted(content) if isinstance(content, dict) else type(content).__name__
             raise CorpusError(
-                f"{where}: {found} came; expected an object whose {self.field!r} is a string "
+                f"{location}: no JSON: {error}; expected one object a line"
+            ) from error
+        if not isinstance(record, dict) or not isinstance(record.get(self.field), str):
+            received = sorted(record) if isinstance(record, dict) else type(record).__name__
+            raise CorpusError(
+                f"{location}: {received} came; expected an object whose {self.field!r} is a string "
                 "(another name: field=…)"
             )
-        text: str = content[self.field]
+        text: str = record[self.field]
         if _SURROGATE.search(text):
-            raise CorpusError(f"{where}: the text holds half a surrogate pair; write it as utf-8")
+            raise CorpusError(
+                f"{location}: the text holds half a surrogate pair; write it as utf-8"
+            )
         return text
 
 
-def _unmarked(read: Iterator[Line]) -> Iterator[Line]:
-    for line in read:
+def _strip_byte_order_mark(lines: Iterator[Line]) -> Iterator[Line]:
+    """Remove a byte order mark from the first line of a file."""
+    for line in lines:
         if line.number == 1:
-            yield line._replace(content=line.content.removeprefix(MARK))
+            yield line._replace(content=line.content.removeprefix(BYTE_ORDER_MARK))
         else:
             yield line
 
 
-def _paragraphs(read: Iterator[Line], path: Path) -> Iterator[tuple[str, int, Line]]:
-    held: list[str] = []
+def _join_paragraphs(lines: Iterator[Line], path: Path) -> Iterator[tuple[str, int, Line]]:
+    """Join lines to documents at blank lines; yield as ``_read_texts`` does."""
+    paragraphs: list[str] = []
     first = size = 0
     line = Line(b"", 0, 0)
-    for line in read:
-        text = _decoded(line, path).rstrip("\r\n")
+    for line in lines:
+        text = _decode_line(line, path).rstrip("\r\n")
         if not text.strip():
-            if held:
-                yield "\n".join(held), first, line
-            held, size = [], 0
+            if paragraphs:
+                yield "\n".join(paragraphs), first, line
+            paragraphs, size = [], 0
             continue
-        first = first if held else line.number
-        held.append(text)
+        first = first if paragraphs else line.number
+        paragraphs.append(text)
         size += len(line.content)
-        if size > MOST:
-            raise CorpusError(too_long(path, first))
-    if held:
-        yield "\n".join(held), first, line
+        if size > MAX_DOCUMENT_BYTES:
+            raise CorpusError(describe_too_long(path, first))
+    if paragraphs:
+        yield "\n".join(paragraphs), first, line
 
 
-def _decoded(line: Line, path: Path) -> str:
+def _decode_line(line: Line, path: Path) -> str:
+    """Decode a line as utf-8, or raise a CorpusError."""
     try:
         return line.content.decode("utf-8")
     except UnicodeDecodeError as error:

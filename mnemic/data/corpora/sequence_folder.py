@@ -1,13 +1,13 @@
-"""Training sequences in a folder: made once, then mapped into memory and read in any order.
+"""Folder of pre-training sequences: written once, then memory-mapped.
 
-A set of sequences is four plain arrays, little-endian, so any size can be read in little memory:
+The sequences of a split are four plain little-endian arrays, so any size is read in little memory:
 
-    tokens     of every token: twice its id, and 1 more where a word begins
-    lengths    of every sequence: its tokens, special ones included
-    seconds    of every sequence: where its second segment begins; its length if there is none
-    follows    of every sequence: 1, 0 or IGNORE, the target of next-sentence prediction
+    tokens     per token: twice its id, plus 1 where a word starts
+    lengths    per sequence: its tokens, special tokens included
+    seconds    per sequence: where its second segment starts; its length if there is none
+    follows    per sequence: 1, 0 or IGNORE, the target of next-sentence prediction
 
-``corpus.json`` beside them says what they were made of, ``tokenizer.json`` by which vocabulary.
+``corpus.json`` says what they were made of, ``tokenizer.json`` holds the tokenizer.
 """
 
 import json
@@ -19,18 +19,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mnemic.data.contract import Part
+from mnemic.data.contract import Split
 from mnemic.data.corpora.document import CorpusError
-from mnemic.data.corpora.sequences import Example
-from mnemic.text import Subwords, load_subwords
+from mnemic.data.corpora.sequences import PretrainingSequence
+from mnemic.text import SubwordTokenizer, load_subword_tokenizer
 
-ABOUT = "corpus.json"
+METADATA_FILE = "corpus.json"
 ARRAYS = {"tokens": "", "lengths": "<i4", "seconds": "<i4", "follows": "|i1"}
-NARROW = 2**15  # a vocabulary up to this size has tokens of two bytes
+MAX_16_BIT_VOCAB = 2**15  # a vocabulary up to this size has tokens of two bytes
 
 
-class Sequences(NamedTuple):
-    """The arrays of one part; r sequences, t tokens."""
+class SequenceArrays(NamedTuple):
+    """The arrays of one split; r sequences, t tokens."""
 
     tokens: np.ndarray  # t
     lengths: np.ndarray  # r
@@ -38,95 +38,103 @@ class Sequences(NamedTuple):
     follows: np.ndarray  # r
 
 
-class Kept(NamedTuple):
-    """A folder of sequences."""
+class SequenceFolder(NamedTuple):
+    """The content of a folder of sequences."""
 
-    about: dict[str, Any]  # what they were made of, as the maker of the folder said
-    tokenizer: Subwords
-    parts: dict[Part, Sequences]
+    metadata: dict[str, Any]  # what they were made of
+    tokenizer: SubwordTokenizer
+    splits: dict[Split, SequenceArrays]
 
 
-class Making:
-    """A folder in the making: part by part, beside its place, then put there as a whole."""
+class SequenceFolderWriter:
+    """Writes a folder of sequences split by split, under another name until it is complete."""
 
-    def __init__(self, folder: Path, tokenizer: Subwords) -> None:
+    def __init__(self, folder: Path, tokenizer: SubwordTokenizer) -> None:
         self.folder, self.tokenizer = folder, tokenizer
-        self.beside = folder.with_name(f".{folder.name}.new")
-        shutil.rmtree(self.beside, ignore_errors=True)  # what a kill may have left
-        self.beside.mkdir(parents=True)
+        self.unfinished_folder = folder.with_name(f".{folder.name}.new")
+        shutil.rmtree(self.unfinished_folder, ignore_errors=True)  # of a killed process
+        self.unfinished_folder.mkdir(parents=True)
         self.lengths: dict[str, dict[str, int]] = {}
 
-    def add(self, part: Part, examples: Iterable[Example]) -> None:
-        """Write the sequences of a part as they come."""
-        kind, sizes = kind_of(len(self.tokenizer)), dict.fromkeys(ARRAYS, 0)
+    def write_split(self, split: Split, sequences: Iterable[PretrainingSequence]) -> None:
+        """Write the sequences of one split as they come."""
+        dtype, sizes = token_dtype(len(self.tokenizer)), dict.fromkeys(ARRAYS, 0)
         with ExitStack() as files:
-            paths = {name: path_of(self.beside, part, name) for name in ARRAYS}
+            paths = {name: array_path(self.unfinished_folder, split, name) for name in ARRAYS}
             streams = {n: files.enter_context(path.open("wb")) for n, path in paths.items()}
-            for own in examples:
-                tokens = own.ids.astype(np.int64) * 2 + own.starts
-                rows = (tokens, len(own.ids), second_of(own), own.follows)
-                for (name, fixed), row in zip(ARRAYS.items(), rows):
-                    array = np.atleast_1d(np.asarray(row)).astype(fixed or kind)
+            for sequence in sequences:
+                tokens = sequence.ids.astype(np.int64) * 2 + sequence.word_starts
+                values = (
+                    tokens,
+                    len(sequence.ids),
+                    second_segment_start(sequence),
+                    sequence.follows,
+                )
+                for (name, array_dtype), value in zip(ARRAYS.items(), values):
+                    array = np.atleast_1d(np.asarray(value)).astype(array_dtype or dtype)
                     streams[name].write(array.tobytes())
                     sizes[name] += len(array)
-        self.lengths[part] = sizes
+        self.lengths[split] = sizes
 
-    def finish(self, about: Mapping[str, Any]) -> Kept:
-        """Put the folder in its place."""
-        self.tokenizer.save(self.beside)
-        told = {"about": about, "lengths": self.lengths}
-        content = json.dumps(told, indent=1, ensure_ascii=False)
-        (self.beside / ABOUT).write_text(content + "\n", encoding="utf-8")
-        self.beside.replace(self.folder)
-        return load_kept(self.folder)
+    def finish(self, metadata: Mapping[str, Any]) -> SequenceFolder:
+        """Write the metadata, move the folder to its final path, and load it."""
+        self.tokenizer.save(self.unfinished_folder)
+        description = {"about": metadata, "lengths": self.lengths}
+        content = json.dumps(description, indent=1, ensure_ascii=False)
+        (self.unfinished_folder / METADATA_FILE).write_text(content + "\n", encoding="utf-8")
+        self.unfinished_folder.replace(self.folder)
+        return load_sequence_folder(self.folder)
 
 
-def load_kept(folder: Path) -> Kept:
-    """What ``Making`` has written; nothing is read before it is asked for."""
+def load_sequence_folder(folder: Path) -> SequenceFolder:
+    """Load a folder of sequences, memory-mapped."""
     try:
-        told = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-        about, lengths = told["about"], told["lengths"]
+        description = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
+        metadata, lengths = description["about"], description["lengths"]
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:
         raise CorpusError(
-            f"{folder} holds no kept sequences: {error}; remove it, or name another folder"
+            f"{folder} holds no sequences: {error}; remove it, or name another folder"
         ) from error
-    tokenizer = load_subwords(folder)
+    tokenizer = load_subword_tokenizer(folder)
     if tokenizer is None:
         raise CorpusError(f"{folder} has no tokenizer.json; remove the folder")
-    kind = kind_of(len(tokenizer))
-    parts: dict[Part, Sequences] = {}
-    for part, sizes in lengths.items():
+    dtype = token_dtype(len(tokenizer))
+    splits: dict[Split, SequenceArrays] = {}
+    for split, sizes in lengths.items():
         arrays = {
-            name: mapped(path_of(folder, part, name), fixed or kind)
-            for name, fixed in ARRAYS.items()
+            name: map_array(array_path(folder, split, name), array_dtype or dtype)
+            for name, array_dtype in ARRAYS.items()
         }
         if {name: len(array) for name, array in arrays.items()} != sizes:
             raise CorpusError(f"files in {folder} are not as long as they were; remove the folder")
-        parts[part] = Sequences(**arrays)
-    return Kept(about, tokenizer, parts)
+        splits[split] = SequenceArrays(**arrays)
+    return SequenceFolder(metadata, tokenizer, splits)
 
 
-def is_kept(folder: Path) -> bool:
-    return (folder / ABOUT).is_file()
+def is_sequence_folder(folder: Path) -> bool:
+    """Return whether a folder holds sequences."""
+    return (folder / METADATA_FILE).is_file()
 
 
-def kind_of(vocab: int) -> str:
-    """How a token is written."""
-    return "<u2" if vocab <= NARROW else "<u4"
+def token_dtype(vocab: int) -> str:
+    """Return the dtype of stored tokens for a vocabulary size."""
+    return "<u2" if vocab <= MAX_16_BIT_VOCAB else "<u4"
 
 
-def second_of(example: Example) -> int:
-    """Where the second segment begins; behind the sequence if there is none."""
-    return int(np.searchsorted(example.segments, 1))
+def second_segment_start(sequence: PretrainingSequence) -> int:
+    """Return where the second segment starts; the sequence's length if there is none."""
+    return int(np.searchsorted(sequence.segments, 1))
 
 
-def path_of(folder: Path, part: str, name: str) -> Path:
-    return folder / f"{part}.{name}.bin"
+def array_path(folder: Path, split: str, name: str) -> Path:
+    """Return the path of one array of a split."""
+    return folder / f"{split}.{name}.bin"
 
 
-def mapped(path: Path, kind: str) -> np.ndarray:
+def map_array(path: Path, dtype: str) -> np.ndarray:
+    """Memory-map an array file."""
     if not path.is_file():
         raise CorpusError(f"{path} is missing; remove its folder")
     if not path.stat().st_size:
-        return np.empty(0, dtype=kind)  # an empty file cannot be mapped
-    return np.memmap(path, dtype=kind, mode="c")  # for torch, which wants to be able to write
+        return np.empty(0, dtype=dtype)  # an empty file cannot be mapped
+    return np.memmap(path, dtype=dtype, mode="c")  # copy-on-write: torch wants writable memory

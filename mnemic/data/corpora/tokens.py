@@ -1,44 +1,46 @@
-"""A document as tokens: where its sentences end, and where its words begin."""
+"""Tokenize documents: ids, where words start, and where sentences end."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from mnemic.data.corpora.document import Document
-from mnemic.text import Span, Tokenizer, sentences
-from mnemic.text.tokenizers.word_starts import word_starts
+from mnemic.data.corpora.document import CorpusDocument
+from mnemic.text import Span, Tokenizer, split_sentences
+from mnemic.text.tokenizers.word_starts import find_word_starts
 
-FindWords = Callable[[str], Sequence[Span]]
+WordFinder = Callable[[str], Sequence[Span]]
 
 
-class Tokens(NamedTuple):
-    """The tokens of a document, n of them, without special ones."""
+class TokenizedDocument(NamedTuple):
+    """A document as n tokens, without special tokens."""
 
     ids: np.ndarray  # n, int32
-    starts: np.ndarray  # n, bool: True where a word begins
-    ends: Sequence[int]  # how many tokens there are up to each sentence's end
+    word_starts: np.ndarray  # n, bool: True where a word starts
+    sentence_ends: Sequence[int]  # number of tokens up to each sentence's end
 
 
-def tokenised(
-    documents: Iterable[Document], tokenizer: Tokenizer, words: FindWords | None = None
-) -> Iterator[Tokens]:
-    """The documents as tokens, one by one as they are asked for."""
-    return (tokenise(document.text, tokenizer, words) for document in documents)
+def tokenize_documents(
+    documents: Iterable[CorpusDocument], tokenizer: Tokenizer, find_words: WordFinder | None = None
+) -> Iterator[TokenizedDocument]:
+    """Tokenize documents lazily, one by one."""
+    return (tokenize_document(document.text, tokenizer, find_words) for document in documents)
 
 
-def tokenise(text: str, tokenizer: Tokenizer, words: FindWords | None = None) -> Tokens:
-    """All tokens of ``text``; a sentence without any is left out.
+def tokenize_document(
+    text: str, tokenizer: Tokenizer, find_words: WordFinder | None = None
+) -> TokenizedDocument:
+    """Tokenize a text, and find its sentences; those without a token are left out.
 
-    ``words`` finds words that the text does not show by blanks, such as ``chinese_words``.
+    ``find_words`` finds words that blanks do not separate, such as ``find_chinese_words``.
     """
     encoded = tokenizer.encode(text, special=False)
-    begins = np.array([start for start, _ in encoded.offsets], dtype=np.int64)
-    borders = [span.end for span in sentences(text)]
-    ends = np.searchsorted(begins, borders).tolist()
-    found = words(text) if words is not None else ()
-    return Tokens(
+    token_starts = np.array([start for start, _ in encoded.offsets], dtype=np.int64)
+    character_ends = [span.end for span in split_sentences(text)]
+    token_ends = np.searchsorted(token_starts, character_ends).tolist()
+    words = find_words(text) if find_words is not None else ()
+    return TokenizedDocument(
         np.array(encoded.ids, dtype=np.int32),
-        np.array(word_starts(text, encoded.offsets, found), dtype=bool),
-        [end for end, before in zip(ends, [0, *ends]) if end > before],
+        np.array(find_word_starts(text, encoded.offsets, words), dtype=bool),
+        [end for end, before in zip(token_ends, [0, *token_ends]) if end > before],
     )

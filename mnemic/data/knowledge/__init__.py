@@ -1,1 +1,1 @@
-"""Knowledge: facts and questions about them, as pairs of a key and a value."""
+"""Knowledge bases with questions: facts and documents as key-value pairs."""

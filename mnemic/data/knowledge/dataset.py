@@ -1,4 +1,4 @@
-"""Data sets of questions about a knowledge base: from files, or made by the generator."""
+"""Datasets of questions about a knowledge base: from files, or generated."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,85 +6,98 @@ from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple, Protocol
 
-from mnemic.data.contract import Part, Sizes
-from mnemic.data.knowledge.batches import Base, BaseQuestions, base_of, base_questions
+from mnemic.data.contract import Sizes, Split
+from mnemic.data.knowledge.batches import (
+    KnowledgeBase,
+    KnowledgeDataset,
+    encode_base,
+    encode_questions,
+)
 from mnemic.data.knowledge.documents import (
-    Document,
-    Names,
-    Told,
+    EntityMarker,
+    KnowledgeDocument,
+    KnowledgeSlot,
+    make_sentence_slots,
+    make_window_slots,
     read_documents,
-    sentence_slots,
-    window_slots,
 )
 from mnemic.data.knowledge.format import (
     Fact,
     KnowledgeError,
-    Question,
+    KnowledgeQuestion,
     read_facts,
     read_questions,
 )
 from mnemic.data.knowledge.generate import make_documents, make_facts, make_questions
-from mnemic.data.knowledge.key_value import BACK, CENTRE, TITLE, WINDOW, Pair, entity, fact_pairs
+from mnemic.data.knowledge.key_value import (
+    CENTER_MARK,
+    INVERSE_MARK,
+    TITLE_TOKEN,
+    WINDOW_TOKEN,
+    KeyValuePair,
+    bracket_entity,
+    make_fact_pairs,
+)
 from mnemic.memory.parts.key_hash import KeyHash
-from mnemic.text import Words
-from mnemic.text.tokenizers.words import fold
+from mnemic.text import WordTokenizer
+from mnemic.text.tokenizers.words import normalize_word
 
-Keys = Literal["facts", "sentences", "windows", "centres", "titles"]
+KeyForm = Literal["facts", "sentences", "windows", "centres", "titles"]
 
 TASKS: Mapping[int, str] = {1: "one-fact questions"}
 
 
-class Material(NamedTuple):
-    """What slots are made of: facts, or documents in whose text every entity is marked."""
+class KnowledgeContent(NamedTuple):
+    """The content of a knowledge base: facts, or documents with marked entities."""
 
     names: Sequence[str]  # of all entities
     facts: Sequence[Fact]
-    documents: Sequence[Document]
+    documents: Sequence[KnowledgeDocument]
 
 
-class Known(Protocol):
-    """Where facts or documents come from, and questions about them."""
-
-    @property
-    def validation(self) -> float: ...  # the share of the training questions that is held back
+class KnowledgeSource(Protocol):
+    """A source of facts or documents and of questions about them."""
 
     @property
-    def slots(self) -> int: ...  # the most that are selected for a question
+    def validation(self) -> float: ...  # share of the training questions that is held out
 
     @property
-    def common(self) -> int: ...  # a word in more keys than this selects none
+    def slots(self) -> int: ...  # maximum number of slots selected for a question
 
     @property
-    def keys(self) -> Keys: ...  # what a slot is found by
+    def common(self) -> int: ...  # a word in more keys than this selects no slots
 
     @property
-    def reach(self) -> int: ...  # words to either side of an entity, where keys are windows
+    def keys(self) -> KeyForm: ...  # the form of the slots' keys
 
-    def material(self) -> Material: ...
+    @property
+    def reach(self) -> int: ...  # words to either side of an entity, if keys are windows
 
-    def told(self, part: Part) -> list[Question]: ...
+    def read_content(self) -> KnowledgeContent: ...
+
+    def read_split(self, split: Split) -> list[KnowledgeQuestion]: ...
 
 
 class KnowledgeData(NamedTuple):
-    """Everything training and evaluation need to know of a base and its questions."""
+    """The splits of a knowledge dataset, with their tokenizer and the sizes a network needs."""
 
-    words: Words
+    tokenizer: WordTokenizer
     sizes: Sizes
-    train: BaseQuestions
-    validation: BaseQuestions
-    test: BaseQuestions
-    made: tuple[int, ...]
+    train: KnowledgeDataset
+    validation: KnowledgeDataset
+    test: KnowledgeDataset
+    generated_tasks: tuple[int, ...]
     labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class KnowledgeFolder:
-    """A folder with ``base``, the facts, and two files of questions, as MetaQA's 1-hop files.
+    """A folder with ``base``, the facts, and two question files, as MetaQA's 1-hop files.
 
-    Every tenth training question, counted evenly through the file, is held back if ``validation``
-    is 0.1: such files are often sorted by relation, so the last tenth would be another task.
-    Where ``keys`` are not facts, slots are made of ``documents``; entities are then their titles,
-    the answers of training questions, and all that ``base`` names, if it is there.
+    If ``validation`` is 0.1, every tenth training question of the file is held out: such files are
+    often sorted by relation, so the last tenth would be another task. If ``keys`` are not facts,
+    slots are made from ``documents``; the entities are then their titles, the answers of training
+    questions, and the entities of ``base``, if that file exists.
     """
 
     folder: str
@@ -92,7 +105,7 @@ class KnowledgeFolder:
     learnt: str = "dev.txt"
     tested: str = "test.txt"
     documents: str = "documents.jsonl"
-    keys: Keys = "facts"
+    keys: KeyForm = "facts"
     reach: int = 3
     validation: float = 0.1
     slots: int = 200
@@ -108,41 +121,47 @@ class KnowledgeFolder:
 
     @property
     def root(self) -> Path:
+        """Return the folder's path with ``~`` expanded."""
         return Path(self.folder).expanduser()
 
-    def facts(self) -> list[Fact]:
+    def load_facts(self) -> list[Fact]:
+        """Read the facts of the knowledge base."""
         return read_facts(self.root / self.base)
 
-    def material(self) -> Material:
+    def read_content(self) -> KnowledgeContent:
+        """Read the facts or documents of the knowledge base, as ``keys`` says."""
         if self.keys == "facts":
-            return of_facts(self.facts())
-        facts = self.facts() if (self.root / self.base).is_file() else []
+            return make_fact_content(self.load_facts())
+        facts = self.load_facts() if (self.root / self.base).is_file() else []
         documents = read_documents(self.root / self.documents)
-        answers = [answer for question in self.told("train") for answer in question.answers]
-        return of_documents(documents, [*ends(facts), *answers])
+        answers = [answer for question in self.read_split("train") for answer in question.answers]
+        return make_document_content(documents, [*list_entities(facts), *answers])
 
-    def told(self, part: Part) -> list[Question]:
-        name = self.tested if part == "test" else self.learnt
-        return part_of(read_questions(self.root / name), part, self.validation)
+    def read_split(self, split: Split) -> list[KnowledgeQuestion]:
+        """Read the questions of a split."""
+        name = self.tested if split == "test" else self.learnt
+        return select_split(read_questions(self.root / name), split, self.validation)
 
-    def data(self) -> KnowledgeData:
-        return knowledge_data(self, made=())
+    def load(self) -> KnowledgeData:
+        return load_knowledge_data(self, generated_tasks=())
 
-    def asked(self, part: Part, words: Words, tasks: Sequence[int] | None = None) -> BaseQuestions:
-        return Sets(self, words).of(part)
+    def dataset(
+        self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None
+    ) -> KnowledgeDataset:
+        return KnowledgeEncoder(self, tokenizer).encode_split(split)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratedKnowledge:
-    """A made-up base of ``films`` films; ``seed`` alone decides what is in it.
+    """A synthetic knowledge base of ``films`` films that depends only on ``seed``.
 
-    A tenth of all questions is the test set. Where ``keys`` are not facts, every film has a
-    document that tells its facts in sentences.
+    A tenth of all questions is the test split. If ``keys`` are not facts, every film has a document
+    that states its facts in sentences.
     """
 
     films: int = 60
     seed: int = 0
-    keys: Keys = "facts"
+    keys: KeyForm = "facts"
     reach: int = 3
     validation: float = 0.1
     slots: int = 200
@@ -156,106 +175,150 @@ class GeneratedKnowledge:
     def names(self) -> Mapping[int, str]:
         return TASKS
 
-    def facts(self) -> list[Fact]:
+    def load_facts(self) -> list[Fact]:
+        """Generate the facts of the knowledge base."""
         return make_facts(self.films, Random(self.seed))
 
-    def material(self) -> Material:
-        facts = self.facts()
+    def read_content(self) -> KnowledgeContent:
+        """Generate the facts or documents of the knowledge base, as ``keys`` says."""
+        facts = self.load_facts()
         if self.keys == "facts":
-            return of_facts(facts)
-        return of_documents(make_documents(facts), ends(facts))
+            return make_fact_content(facts)
+        return make_document_content(make_documents(facts), list_entities(facts))
 
-    def told(self, part: Part) -> list[Question]:
-        every = make_questions(self.facts(), Random(self.seed + 1))
-        cut = len(every) // 10
-        own = every[:cut] if part == "test" else every[cut:]
-        return part_of(own, part, self.validation)
+    def read_split(self, split: Split) -> list[KnowledgeQuestion]:
+        """Generate the questions of a split."""
+        questions = make_questions(self.load_facts(), Random(self.seed + 1))
+        num_test = len(questions) // 10
+        file_questions = questions[:num_test] if split == "test" else questions[num_test:]
+        return select_split(file_questions, split, self.validation)
 
-    def data(self) -> KnowledgeData:
-        return knowledge_data(self, made=tuple(TASKS))
+    def load(self) -> KnowledgeData:
+        return load_knowledge_data(self, generated_tasks=tuple(TASKS))
 
-    def asked(self, part: Part, words: Words, tasks: Sequence[int] | None = None) -> BaseQuestions:
-        return Sets(self, words).of(part)
+    def dataset(
+        self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None
+    ) -> KnowledgeDataset:
+        return KnowledgeEncoder(self, tokenizer).encode_split(split)
 
 
-class Sets:
-    """The sets of a source over one base, numbered and hashed once."""
+class KnowledgeEncoder:
+    """Encodes the questions of a source; the knowledge base is encoded and hashed once."""
 
-    def __init__(self, source: Known, words: Words, material: Material | None = None) -> None:
-        self.source, self.words = source, words
-        self.material = source.material() if material is None else material
-        slots: dict[Pair, str] = {}
-        for pair, text in told_slots(source, self.material, words):
+    def __init__(
+        self,
+        source: KnowledgeSource,
+        tokenizer: WordTokenizer,
+        content: KnowledgeContent | None = None,
+    ) -> None:
+        self.source, self.tokenizer = source, tokenizer
+        self.content = source.read_content() if content is None else content
+        slots: dict[KeyValuePair, str] = {}
+        for pair, text in make_slots(source, self.content, tokenizer):
             slots.setdefault(pair, text)
-        self.shown = list(slots.values())  # the words each slot is shown in
-        self.base: Base = base_of(slots, words)
-        self.select = KeyHash(self.base.keys, most=source.slots, common=source.common)
+        self.slot_texts = list(slots.values())  # displayed as evidence
+        self.base: KnowledgeBase = encode_base(slots, tokenizer)
+        self.select = KeyHash(self.base.keys, max_slots=source.slots, max_frequency=source.common)
 
-    def of(self, part: Part) -> BaseQuestions:
-        return base_questions(self.source.told(part), self.base, self.words, self.select)
-
-
-def knowledge_data(source: Known, *, made: tuple[int, ...]) -> KnowledgeData:
-    """Read a base and all its questions, and number their words."""
-    material = source.material()
-    asked = [*source.told("train"), *source.told("validation")]
-    words = vocabulary(material, asked, source.keys)
-    sets = Sets(source, words, material)
-    train, validation, test = (sets.of(part) for part in ("train", "validation", "test"))
-    longest = max(part.question.shape[1] for part in (train, validation, test))
-    sizes = {"vocab": len(words), "longest": max(longest, sets.base.texts.shape[1])}
-    return KnowledgeData(words, sizes, train, validation, test, made)
+    def encode_split(self, split: Split) -> KnowledgeDataset:
+        """Encode the questions of a split."""
+        return encode_questions(
+            self.source.read_split(split), self.base, self.tokenizer, self.select
+        )
 
 
-def ends(facts: Iterable[Fact]) -> Iterator[str]:
-    """Both ends of every fact."""
-    return (end for fact in facts for end in (fact.subject, fact.object))
+def load_knowledge_data(
+    source: KnowledgeSource, *, generated_tasks: tuple[int, ...]
+) -> KnowledgeData:
+    """Load a knowledge base and all splits of its questions, and build the tokenizer."""
+    content = source.read_content()
+    questions = [*source.read_split("train"), *source.read_split("validation")]
+    tokenizer = build_tokenizer(content, questions, source.keys)
+    encoder = KnowledgeEncoder(source, tokenizer, content)
+    train, validation, test = (
+        encoder.encode_split(split) for split in ("train", "validation", "test")
+    )
+    max_words = max(dataset.question.shape[1] for dataset in (train, validation, test))
+    sizes = {"vocab": len(tokenizer), "longest": max(max_words, encoder.base.texts.shape[1])}
+    return KnowledgeData(tokenizer, sizes, train, validation, test, generated_tasks)
 
 
-def of_facts(facts: Sequence[Fact]) -> Material:
-    return Material(list(dict.fromkeys(ends(facts))), facts, [])
+def list_entities(facts: Iterable[Fact]) -> Iterator[str]:
+    """Yield the subject and the object of every fact."""
+    return (entity for fact in facts for entity in (fact.subject, fact.object))
 
 
-def of_documents(documents: Sequence[Document], names: Iterable[str]) -> Material:
-    """Documents with all their entities marked; every title is an entity, too."""
-    every = list(dict.fromkeys([*names, *(document.title for document in documents)]))
-    found = Names(every)
-    return Material(every, [], [found.mark(document) for document in documents])
+def make_fact_content(facts: Sequence[Fact]) -> KnowledgeContent:
+    """Collect facts with the names of all their entities."""
+    return KnowledgeContent(list(dict.fromkeys(list_entities(facts))), facts, [])
 
 
-def told_slots(source: Known, material: Material, words: Words) -> Iterator[Told]:
-    """Every slot that facts or documents make, by the source's form of key."""
+def make_document_content(
+    documents: Sequence[KnowledgeDocument], names: Iterable[str]
+) -> KnowledgeContent:
+    """Mark all entities in documents; every title is an entity, too."""
+    entities = list(dict.fromkeys([*names, *(document.title for document in documents)]))
+    marker = EntityMarker(entities)
+    return KnowledgeContent(
+        entities, [], [marker.mark_entities(document) for document in documents]
+    )
+
+
+def make_slots(
+    source: KnowledgeSource, content: KnowledgeContent, tokenizer: WordTokenizer
+) -> Iterator[KnowledgeSlot]:
+    """Yield the slots of all facts or documents, with the source's form of key."""
     if source.reach < 1:
         raise KnowledgeError(f"data.reach is a number of words from 1 on, not {source.reach}")
-    for fact in material.facts:
-        yield from (Told(pair, " | ".join(fact)) for pair in fact_pairs([fact]))
-    entities = {fold(entity(name)) for name in material.names}
-    for document in material.documents:
+    for fact in content.facts:
+        yield from (KnowledgeSlot(pair, " | ".join(fact)) for pair in make_fact_pairs([fact]))
+    entities = {normalize_word(bracket_entity(name)) for name in content.names}
+    for document in content.documents:
         if source.keys == "sentences":
-            yield from sentence_slots(document, entities, words)
+            yield from make_sentence_slots(document, entities, tokenizer)
         else:
-            form, reach = source.keys, source.reach
-            yield from window_slots(document, entities, words, form=form, reach=reach)
+            key_form, radius = source.keys, source.reach
+            yield from make_window_slots(
+                document, entities, tokenizer, key_form=key_form, radius=radius
+            )
 
 
-def vocabulary(material: Material, asked: Sequence[Question], keys: Keys) -> Words:
-    """The words of questions and documents, and as whole items every entity and every relation."""
-    items = {entity(name) for name in material.names}
-    for relation in {fact.relation for fact in material.facts}:
-        items |= {relation, BACK + relation}
-    if keys in ("centres", "titles"):
-        items |= {CENTRE + entity(name) for name in material.names}
-    if keys == "titles":
-        items |= {WINDOW, TITLE}
-    texts = (document.text for document in material.documents)
-    return Words.of([*(question.text for question in asked), *texts], extra=items)
+def build_tokenizer(
+    content: KnowledgeContent, questions: Sequence[KnowledgeQuestion], key_form: KeyForm
+) -> WordTokenizer:
+    """Build a tokenizer from questions and documents, with one entry per entity and relation."""
+    entries = {bracket_entity(name) for name in content.names}
+    for relation in {fact.relation for fact in content.facts}:
+        entries |= {relation, INVERSE_MARK + relation}
+    if key_form in ("centres", "titles"):
+        entries |= {CENTER_MARK + bracket_entity(name) for name in content.names}
+    if key_form == "titles":
+        entries |= {WINDOW_TOKEN, TITLE_TOKEN}
+    texts = (document.text for document in content.documents)
+    return WordTokenizer.from_texts(
+        [*(question.text for question in questions), *texts], extra=entries
+    )
 
 
-def part_of(questions: list[Question], part: Part, share: float) -> list[Question]:
-    """All questions of a test file; of a training file those that are held back, or the others."""
-    if not 0 <= share < 1:
-        raise KnowledgeError(f"data.validation is a share from 0 to below 1, not {share}")
-    if part == "test":
+def select_split(
+    questions: list[KnowledgeQuestion], split: Split, validation_share: float
+) -> list[KnowledgeQuestion]:
+    """Select a split's questions from those of its file.
+
+    A test file is one split. Of a training file, an evenly spaced share is the validation split.
+    """
+    if not 0 <= validation_share < 1:
+        raise KnowledgeError(
+            f"data.validation is a share from 0 to below 1, not {validation_share}"
+        )
+    if split == "test":
         return questions
-    held = (int((n + 1) * share + 1e-9) > int(n * share + 1e-9) for n in range(len(questions)))
-    return [own for own, back in zip(questions, held) if back == (part == "validation")]
+    held_out = (
+        int((index + 1) * validation_share + 1e-9) > int(index * validation_share + 1e-9)
+        for index in range(len(questions))
+    )
+    return [
+        question
+        for question, is_held_out in zip(questions, held_out)
+        if is_held_out == (split == "validation")
+    ]

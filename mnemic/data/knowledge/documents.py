@@ -1,7 +1,7 @@
-"""Documents as a memory: every sentence of theirs, or every window around an entity, is a slot.
+"""Turn documents into memory slots: one per sentence, or per window around an entity.
 
-Their text is plain. An entity is found in it by its name, spelled and capitalised as it is known,
-the one of most words first, and put in brackets, as questions have it.
+The text of a document is plain. Entities are found in it by their exact name (case matters, the
+name of the most words first) and put in brackets, as in questions.
 """
 
 import json
@@ -9,84 +9,99 @@ from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from mnemic.data.knowledge.format import KnowledgeError, each_line
-from mnemic.data.knowledge.key_value import WINDOWS, Pair, entity, sentence_pair, windows
-from mnemic.text import Words
-from mnemic.text.rules import ends_of
+from mnemic.data.knowledge.format import KnowledgeError, parse_lines
+from mnemic.data.knowledge.key_value import (
+    WINDOW_PAIR_MAKERS,
+    KeyValuePair,
+    bracket_entity,
+    extract_windows,
+    make_sentence_pair,
+)
+from mnemic.text import WordTokenizer
+from mnemic.text.rules import find_sentence_ends
 
 
-class Document(NamedTuple):
-    """A text and what it is about."""
+class KnowledgeDocument(NamedTuple):
+    """A text with its title, the entity it is about."""
 
     title: str
     text: str
 
 
-class Told(NamedTuple):
-    """A slot, and the words it is shown in."""
+class KnowledgeSlot(NamedTuple):
+    """A key-value pair of the memory, and the text that evidence displays for it."""
 
-    pair: Pair
+    pair: KeyValuePair
     text: str
 
 
-def read_documents(path: Path) -> list[Document]:
-    """All documents of a file of JSON lines, in order."""
-    return list(each_line(path, document_of))
+def read_documents(path: Path) -> list[KnowledgeDocument]:
+    """Read the documents of a JSON-lines file, in order."""
+    return list(parse_lines(path, parse_document))
 
 
-def document_of(line: str) -> Document:
+def parse_document(line: str) -> KnowledgeDocument:
+    """Parse a JSON line with a title and a text."""
     try:
         row = json.loads(line)
     except ValueError:
         row = None
-    parts = [row.get(name) for name in Document._fields] if isinstance(row, dict) else []
-    if not parts or not all(isinstance(part, str) and part.strip() for part in parts):
+    fields = [row.get(name) for name in KnowledgeDocument._fields] if isinstance(row, dict) else []
+    if not fields or not all(isinstance(field, str) and field.strip() for field in fields):
         raise KnowledgeError(f'expected {{"title": "…", "text": "…"}}, not {line[:60]!r}')
-    title, text = (part.strip() for part in parts if isinstance(part, str))
-    return Document(title, text)
+    title, text = (field.strip() for field in fields if isinstance(field, str))
+    return KnowledgeDocument(title, text)
 
 
-class Names:
-    """Finds entities in plain text."""
+class EntityMarker:
+    """Puts brackets around the entities of plain texts."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = frozenset(names)
-        self.words = Words.of([], extra=self.names)
+        self.tokenizer = WordTokenizer.from_texts([], extra=self.names)
 
-    def mark(self, document: Document) -> Document:
-        """The document with brackets around every entity of its text."""
-        text, parts, reached = document.text, [], 0
-        for start, end in self.words.encode(text).offsets:
+    def mark_entities(self, document: KnowledgeDocument) -> KnowledgeDocument:
+        """Return the document with brackets around every entity of its text."""
+        text, pieces, done = document.text, [], 0
+        for start, end in self.tokenizer.encode(text).offsets:
             if text[start:end] in self.names:
-                parts += [text[reached:start], entity(text[start:end])]
-                reached = end
-        return Document(document.title, "".join([*parts, text[reached:]]))
+                pieces += [text[done:start], bracket_entity(text[start:end])]
+                done = end
+        return KnowledgeDocument(document.title, "".join([*pieces, text[done:]]))
 
 
-def sentence_slots(document: Document, entities: Container[str], words: Words) -> Iterator[Told]:
-    """Every sentence of a marked document that names an entity."""
+def make_sentence_slots(
+    document: KnowledgeDocument, entities: Container[str], tokenizer: WordTokenizer
+) -> Iterator[KnowledgeSlot]:
+    """Yield one slot per sentence of a marked document that names an entity."""
     start = 0
-    for end in [*ends_of(document.text), len(document.text)]:
+    for end in [*find_sentence_ends(document.text), len(document.text)]:
         sentence = document.text[start:end].strip()
         start = end
-        if any(word in entities for word in words.encode(sentence).tokens):
-            yield Told(sentence_pair(sentence), f"{document.title}: {sentence}")
+        if any(word in entities for word in tokenizer.encode(sentence).tokens):
+            yield KnowledgeSlot(make_sentence_pair(sentence), f"{document.title}: {sentence}")
 
 
-def window_slots(
-    document: Document, entities: Container[str], words: Words, *, form: str, reach: int
-) -> Iterator[Told]:
-    """Every window of a marked document, as pairs of one ``form`` of ``WINDOWS``.
+def make_window_slots(
+    document: KnowledgeDocument,
+    entities: Container[str],
+    tokenizer: WordTokenizer,
+    *,
+    key_form: str,
+    radius: int,
+) -> Iterator[KnowledgeSlot]:
+    """Yield the slots of all entity windows of a marked document.
 
-    It is shown as it stands there, with what it gives behind it.
+    ``key_form`` is a key of ``WINDOW_PAIR_MAKERS``. A slot is displayed as the text of its window,
+    followed by its value.
     """
     title, text = document
-    read = words.encode(text)
-    for window in windows(read.tokens, entities, reach=reach):
+    encoding = tokenizer.encode(text)
+    for window in extract_windows(encoding.tokens, entities, radius=radius):
         first, last = window.start, window.start + len(window.words) - 1
-        quote = text[read.offsets[first][0] : read.offsets[last][1]]
-        start, end = read.offsets[first + window.centre]
-        for pair in WINDOWS[form](window, entity(title)):
-            own = pair.value == window.words[window.centre]
-            given = text[start + 1 : end - 1] if own else title  # without brackets
-            yield Told(pair, f"{title}: {quote} → {given}")
+        quote = text[encoding.offsets[first][0] : encoding.offsets[last][1]]
+        start, end = encoding.offsets[first + window.center]
+        for pair in WINDOW_PAIR_MAKERS[key_form](window, bracket_entity(title)):
+            is_center = pair.value == window.words[window.center]
+            value_text = text[start + 1 : end - 1] if is_center else title  # without brackets
+            yield KnowledgeSlot(pair, f"{title}: {quote} → {value_text}")

@@ -1,8 +1,8 @@
-"""The files of a knowledge base: ``kb.txt`` with facts, and questions with their answers.
+"""Read the files of a knowledge base: facts, and questions with their answers.
 
 A fact is a line ``subject|relation|object``. A question is a line ``who directed [The Bat]``, a
-tab, and all right answers with ``|`` between them; the entity it asks about stands in brackets
-(MetaQA and WikiMovies, as in Miller et al. 2016 and Zhang et al. 2018).
+tab, and all right answers separated by ``|``; the entity it asks about is in brackets (MetaQA and
+WikiMovies, as in Miller et al. 2016 and Zhang et al. 2018).
 """
 
 from collections.abc import Callable, Iterator
@@ -13,53 +13,57 @@ T = TypeVar("T")
 
 
 class KnowledgeError(ValueError):
-    """A knowledge file cannot be used; the message names the file, the line and what is wrong."""
+    """A knowledge file is invalid; the message names the file, line and problem."""
 
 
 class Fact(NamedTuple):
-    """Subject, relation, object."""
+    """A triple of subject, relation and object."""
 
     subject: str
     relation: str
     object: str
 
 
-class Question(NamedTuple):
-    """A question as it stands in the file, its entity in brackets, and every right answer."""
+class KnowledgeQuestion(NamedTuple):
+    """A question with its entity in brackets, and all right answers."""
 
     text: str
     answers: tuple[str, ...]
 
 
 def read_facts(path: Path) -> list[Fact]:
-    """All facts of a file, in order."""
-    return list(each_line(path, fact_of))
+    """Read the facts of a file, in order."""
+    return list(parse_lines(path, parse_fact))
 
 
-def read_questions(path: Path) -> list[Question]:
-    """All questions of a file, in order."""
-    return list(each_line(path, question_of))
+def read_questions(path: Path) -> list[KnowledgeQuestion]:
+    """Read the questions of a file, in order."""
+    return list(parse_lines(path, parse_question))
 
 
-def fact_of(line: str) -> Fact:
-    parts = [part.strip() for part in line.split("|")]
-    if len(parts) != 3 or not all(parts):
+def parse_fact(line: str) -> Fact:
+    """Parse a line ``subject|relation|object``."""
+    fields = [field.strip() for field in line.split("|")]
+    if len(fields) != 3 or not all(fields):
         raise KnowledgeError(f"expected subject|relation|object, not {line!r}")
-    return Fact(*parts)
+    return Fact(*fields)
 
 
-def question_of(line: str) -> Question:
+def parse_question(line: str) -> KnowledgeQuestion:
+    """Parse a line ``QUESTION<tab>ANSWER|ANSWER``."""
     text, tab, answers = line.partition("\t")
-    right = tuple(dict.fromkeys(part.strip() for part in answers.split("|") if part.strip()))
-    if not tab or not text.strip() or not right:
+    right_answers = tuple(
+        dict.fromkeys(answer.strip() for answer in answers.split("|") if answer.strip())
+    )
+    if not tab or not text.strip() or not right_answers:
         raise KnowledgeError(f"expected a question, a tab and answers with | between, not {line!r}")
     if not 0 <= text.find("[") < text.rfind("]") - 1:
         raise KnowledgeError(f"expected the question's entity in [brackets], not {text!r}")
-    return Question(text.strip(), right)
+    return KnowledgeQuestion(text.strip(), right_answers)
 
 
-def each_line(path: Path, parse: Callable[[str], T]) -> Iterator[T]:
-    """Parse every line that is not blank; an error says where it is."""
+def parse_lines(path: Path, parse: Callable[[str], T]) -> Iterator[T]:
+    """Parse every nonblank line of a file; errors name the file and line."""
     if not path.is_file():
         raise KnowledgeError(
             f"no file {path}; a knowledge folder has kb.txt, dev.txt and test.txt, as MetaQA's "

@@ -1,15 +1,36 @@
-"""A made-up film base and questions about it, in the shape of MetaQA: no files needed."""
+"""Generate a synthetic film knowledge base and its questions, in MetaQA's format."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
-from mnemic.data.knowledge.documents import Document
-from mnemic.data.knowledge.format import Fact, Question
+from mnemic.data.knowledge.documents import KnowledgeDocument
+from mnemic.data.knowledge.format import Fact, KnowledgeQuestion
 
-FIRST = ("Ada", "Bruno", "Cleo", "Dario", "Edith", "Felix", "Greta", "Hugo", "Ines", "Jonas")
-LAST = ("Adler", "Brandt", "Costa", "Duval", "Engel", "Ferro", "Grau", "Holm", "Ivers", "Jansen")
-MOODS = ("Silent", "Broken", "Golden", "Hidden", "Last", "Frozen", "Secret", "Distant", "Burning")
-THINGS = (
+FIRST_NAMES = ("Ada", "Bruno", "Cleo", "Dario", "Edith", "Felix", "Greta", "Hugo", "Ines", "Jonas")
+LAST_NAMES = (
+    "Adler",
+    "Brandt",
+    "Costa",
+    "Duval",
+    "Engel",
+    "Ferro",
+    "Grau",
+    "Holm",
+    "Ivers",
+    "Jansen",
+)
+TITLE_ADJECTIVES = (
+    "Silent",
+    "Broken",
+    "Golden",
+    "Hidden",
+    "Last",
+    "Frozen",
+    "Secret",
+    "Distant",
+    "Burning",
+)
+TITLE_NOUNS = (
     "River",
     "Garden",
     "Harbour",
@@ -22,8 +43,8 @@ THINGS = (
 )
 GENRES = ("Drama", "Comedy", "Horror", "Western")
 
-# relation → how it is asked for from the film, and from the other end
-ASKED: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+# relation → questions that name the film, and questions that name the other entity
+QUESTION_TEMPLATES: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
     "directed_by": (
         ("who directed {}", "who is the director of {}", "{} was directed by whom"),
         ("what films did {} direct", "which movies was {} the director of"),
@@ -44,7 +65,7 @@ ASKED: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
 }
 
 # relation → a sentence of a film's document
-TOLD: Mapping[str, str] = {
+SENTENCE_TEMPLATES: Mapping[str, str] = {
     "directed_by": "{1} directed {0}.",
     "written_by": "{1} wrote {0}.",
     "starred_actors": "{1} acted in {0}.",
@@ -53,45 +74,53 @@ TOLD: Mapping[str, str] = {
 }
 
 
-def make_facts(films: int, dice: Random) -> list[Fact]:
-    """Everything about ``films`` films, each with a title of its own."""
-    titles = [f"The {mood} {thing}" for mood in MOODS for thing in THINGS]
-    titles += [f"{title} {part}" for part in range(2, films // len(titles) + 2) for title in titles]
-    people = [f"{first} {last}" for first in FIRST for last in LAST]
+def make_facts(num_films: int, generator: Random) -> list[Fact]:
+    """Generate the facts of ``num_films`` films with distinct titles."""
+    titles = [f"The {adjective} {noun}" for adjective in TITLE_ADJECTIVES for noun in TITLE_NOUNS]
+    titles += [
+        f"{title} {sequel}" for sequel in range(2, num_films // len(titles) + 2) for title in titles
+    ]
+    people = [f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES]
     facts: list[Fact] = []
-    for title in dice.sample(titles, films):
+    for title in generator.sample(titles, num_films):
         facts += [
-            Fact(title, "directed_by", dice.choice(people)),
-            Fact(title, "written_by", dice.choice(people)),
-            *(Fact(title, "starred_actors", name) for name in dice.sample(people, 2)),
-            Fact(title, "release_year", str(dice.randint(1950, 2019))),
-            Fact(title, "has_genre", dice.choice(GENRES)),
+            Fact(title, "directed_by", generator.choice(people)),
+            Fact(title, "written_by", generator.choice(people)),
+            *(Fact(title, "starred_actors", name) for name in generator.sample(people, 2)),
+            Fact(title, "release_year", str(generator.randint(1950, 2019))),
+            Fact(title, "has_genre", generator.choice(GENRES)),
         ]
     return facts
 
 
-def make_documents(facts: Sequence[Fact]) -> list[Document]:
-    """A document a film, which tells its facts in plain sentences."""
-    told: dict[str, list[str]] = {}
+def make_documents(facts: Sequence[Fact]) -> list[KnowledgeDocument]:
+    """Write one document per film that states its facts in sentences."""
+    sentences_by_film: dict[str, list[str]] = {}
     for fact in facts:
-        told.setdefault(fact.subject, []).append(TOLD[fact.relation].format(fact[0], fact[2]))
-    return [Document(film, " ".join(sentences)) for film, sentences in told.items()]
+        sentences_by_film.setdefault(fact.subject, []).append(
+            SENTENCE_TEMPLATES[fact.relation].format(fact[0], fact[2])
+        )
+    return [
+        KnowledgeDocument(film, " ".join(sentences))
+        for film, sentences in sentences_by_film.items()
+    ]
 
 
-def make_questions(facts: Sequence[Fact], dice: Random) -> list[Question]:
-    """Every question of every way of asking, with all its right answers, shuffled."""
-    questions = list(each_question(facts))
-    dice.shuffle(questions)
+def make_questions(facts: Sequence[Fact], generator: Random) -> list[KnowledgeQuestion]:
+    """Generate all questions that the facts can answer, shuffled."""
+    questions = list(fill_templates(facts))
+    generator.shuffle(questions)
     return questions
 
 
-def each_question(facts: Sequence[Fact]) -> Iterator[Question]:
-    ends: dict[tuple[str, str], list[str]] = {}  # (way of asking, entity) → answers
+def fill_templates(facts: Sequence[Fact]) -> Iterator[KnowledgeQuestion]:
+    """Fill every question template with every entity that has an answer."""
+    answers_by_question: dict[tuple[str, str], list[str]] = {}  # (template, entity) → answers
     for fact in facts:
-        onward, back = ASKED[fact.relation]
-        for way in onward:
-            ends.setdefault((way, fact.subject), []).append(fact.object)
-        for way in back:
-            ends.setdefault((way, fact.object), []).append(fact.subject)
-    for (way, name), answers in ends.items():
-        yield Question(way.format(f"[{name}]"), tuple(dict.fromkeys(answers)))
+        forward, backward = QUESTION_TEMPLATES[fact.relation]
+        for template in forward:
+            answers_by_question.setdefault((template, fact.subject), []).append(fact.object)
+        for template in backward:
+            answers_by_question.setdefault((template, fact.object), []).append(fact.subject)
+    for (template, name), answers in answers_by_question.items():
+        yield KnowledgeQuestion(template.format(f"[{name}]"), tuple(dict.fromkeys(answers)))

@@ -1,8 +1,8 @@
-"""What a slot is found by and what it gives: facts and documents as pairs of a key and a value.
+"""Turn facts and text windows into key-value pairs of a memory.
 
-Pure functions, one for each form of key in Miller et al. 2016, section 3.2. An entity is spelled in
-brackets, as questions spell it, so that the vocabulary has it whole (``[the bat]``) and apart from
-the plain words it is made of (``bat``).
+Pure functions, one per form of key in Miller et al. 2016, section 3.2. An entity is written in
+brackets, as in questions, so that the vocabulary has one entry for it (``[the bat]``), distinct
+from its plain words (``bat``).
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
@@ -10,84 +10,95 @@ from typing import NamedTuple
 
 from mnemic.data.knowledge.format import Fact
 
-BACK = "!"  # before a relation that is read from object to subject
-WINDOW, TITLE = "<window>", "<title>"  # what a window's value is, told by a word of its key
-CENTRE = ">"  # before the entity in a window's centre, which is then another word than elsewhere
+INVERSE_MARK = "!"  # before a relation that is read from object to subject
+WINDOW_TOKEN, TITLE_TOKEN = "<window>", "<title>"  # in a key: what the value of the window is
+CENTER_MARK = ">"  # before a window's center entity, to make it a distinct word
 
 
-class Pair(NamedTuple):
-    """The two texts of a slot."""
+class KeyValuePair(NamedTuple):
+    """The key and the value of a memory slot, as texts."""
 
     key: str
     value: str
 
 
-class Window(NamedTuple):
-    """The words around an entity, and that entity."""
+class EntityWindow(NamedTuple):
+    """The words around an entity, with the entity."""
 
     words: Sequence[str]
-    centre: int  # which of them is the entity
-    start: int  # which word of the document is the first
+    center: int  # index of the entity in words
+    start: int  # index of the first word in the document
 
 
-def entity(name: str) -> str:
-    """An entity as keys, values and questions spell it."""
+def bracket_entity(name: str) -> str:
+    """Put an entity's name in brackets, as keys, values and questions have it."""
     return f"[{name}]"
 
 
-def fact_pairs(facts: Iterable[Fact]) -> Iterator[Pair]:
-    """Every fact in both directions: subject + relation → object, object + !relation → subject."""
+def make_fact_pairs(facts: Iterable[Fact]) -> Iterator[KeyValuePair]:
+    """Yield each fact in both directions: by its subject and by its object.
+
+    The keys are subject + relation (value: object) and object + !relation (value: subject).
+    """
     for fact in facts:
-        yield Pair(f"{entity(fact.subject)} {fact.relation}", entity(fact.object))
-        yield Pair(f"{entity(fact.object)} {BACK}{fact.relation}", entity(fact.subject))
+        yield KeyValuePair(
+            f"{bracket_entity(fact.subject)} {fact.relation}", bracket_entity(fact.object)
+        )
+        yield KeyValuePair(
+            f"{bracket_entity(fact.object)} {INVERSE_MARK}{fact.relation}",
+            bracket_entity(fact.subject),
+        )
 
 
-def sentence_pair(sentence: str) -> Pair:
-    """Key and value are the same sentence: a plain memory network as a special case."""
-    return Pair(sentence, sentence)
+def make_sentence_pair(sentence: str) -> KeyValuePair:
+    """Use a sentence as key and value: the special case of a plain memory network."""
+    return KeyValuePair(sentence, sentence)
 
 
-def windows(words: Sequence[str], entities: Container[str], *, reach: int = 3) -> Iterator[Window]:
-    """``reach`` words to either side of every entity, and itself.
+def extract_windows(
+    tokens: Sequence[str], entities: Container[str], *, radius: int = 3
+) -> Iterator[EntityWindow]:
+    """Yield a window of ``radius`` words to either side of every entity.
 
-    ``words`` are those of a document, entities whole and spelled as in ``entities``.
+    ``tokens`` are the words of a document; an entity is one token, spelled as in ``entities``.
     """
-    for place, word in enumerate(words):
+    for position, word in enumerate(tokens):
         if word in entities:
-            start = max(place - reach, 0)
-            yield Window(words[start : place + reach + 1], place - start, start)
+            start = max(position - radius, 0)
+            yield EntityWindow(tokens[start : position + radius + 1], position - start, start)
 
 
-def window_pairs(window: Window, title: str) -> list[Pair]:
-    """Key: the window; value: the entity in its centre."""
-    return [Pair(" ".join(window.words), window.words[window.centre])]
+def make_window_pairs(window: EntityWindow, title: str) -> list[KeyValuePair]:
+    """Make a pair of the window as key and its center entity as value."""
+    return [KeyValuePair(" ".join(window.words), window.words[window.center])]
 
 
-def centre_pairs(window: Window, title: str) -> list[Pair]:
-    """As ``window_pairs``, but the key tells the centre from all other words by a word of its own.
+def make_center_pairs(window: EntityWindow, title: str) -> list[KeyValuePair]:
+    """Make a pair like ``make_window_pairs``, with a marked center in the key.
 
-    Else two entities that stand side by side have the same key (``Window + Center Encoding``).
+    Without the mark two adjacent entities have the same key (``Window + Center Encoding``).
     """
-    before, after = window.words[: window.centre], window.words[window.centre + 1 :]
-    value = window.words[window.centre]
-    return [Pair(" ".join([*before, CENTRE + value, *after]), value)]
+    before, after = window.words[: window.center], window.words[window.center + 1 :]
+    value = window.words[window.center]
+    return [KeyValuePair(" ".join([*before, CENTER_MARK + value, *after]), value)]
 
 
-def title_pairs(window: Window, title: str) -> list[Pair]:
-    """Each window twice: it gives its centre, and the document's title, which is often the answer.
+def make_title_pairs(window: EntityWindow, title: str) -> list[KeyValuePair]:
+    """Make two pairs of a window: its value is the center, or the title.
 
-    A word of the key tells which of the two the value is (``Window + Title`` of the paper). Only
-    where the centre is the answer is it marked: the title is found by it.
+    The document's title is often the answer. A word of the key says which of the two the value is
+    (``Window + Title`` of the paper). The center is marked only where it is the value: otherwise it
+    serves to find the title.
     """
-    (own,), (plain,) = centre_pairs(window, title), window_pairs(window, title)
+    (center,), (plain,) = make_center_pairs(window, title), make_window_pairs(window, title)
     return [
-        Pair(f"{WINDOW} {own.key}", own.value),
-        Pair(f"{TITLE} {plain.key}", title),
+        KeyValuePair(f"{WINDOW_TOKEN} {center.key}", center.value),
+        KeyValuePair(f"{TITLE_TOKEN} {plain.key}", title),
     ]
 
 
-WINDOWS: dict[str, Callable[[Window, str], list[Pair]]] = {
-    "windows": window_pairs,
-    "centres": centre_pairs,
-    "titles": title_pairs,
+WINDOW_PAIR_MAKERS: dict[str, Callable[[EntityWindow, str], list[KeyValuePair]]] = {
+    "windows": make_window_pairs,
+    "centres": make_center_pairs,
+    "titles": make_title_pairs,
 }

@@ -1,1 +1,1 @@
-"""Running text as words, for language models: read, cut into equal stretches, kept on disk."""
+"""Running text for language models: read, cut into equal spans, stored as token ids."""

@@ -1,9 +1,9 @@
-"""Running text as tensors: documents one after the other, and the stretches a network reads.
+"""Dataset of running text for language models, and its batches.
 
-A document has a mark (``END``) before and behind it, one between two documents. A row is a stretch
-of one document: its words are read, and each next word is asked for.
+Documents are concatenated, with an ``END`` token before, between and after them. A span is a part
+of one document: its tokens are the inputs, and the token after each is its target.
 
-Shapes: t words of all documents, r rows, b rows of a batch, n words of a row.
+Shapes: t tokens of all documents, r spans, b spans of a batch, n tokens of a span.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,39 +15,39 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mnemic.models import IGNORE, Windows
+from mnemic.models import IGNORE, WindowBatch
 from mnemic.recipe import ConfigError
-from mnemic.text import Words
+from mnemic.text import WordTokenizer
 
-END = "¶"  # where a document begins or ends; no text has it as a word
-
-
-class Batch(NamedTuple):
-    """What a language model reads, and the word behind each."""
-
-    inputs: Windows
-    targets: Tensor  # b n, IGNORE where nothing is asked
+END = "¶"  # the token where a document starts or ends; not a word of any text
 
 
-class Rows(NamedTuple):
-    """Stretches of documents."""
+class TokenBatch(NamedTuple):
+    """A batch of spans, and the next token of each token."""
 
-    first: Tensor  # r, the place of the first word that is read
-    lengths: Tensor  # r, how many words are read
-    before: Tensor  # r, how many of these are read only to know what came before
+    inputs: WindowBatch
+    targets: Tensor  # b n, IGNORE for context and padding
+
+
+class SpanTable(NamedTuple):
+    """Spans of documents, one tensor per column."""
+
+    starts: Tensor  # r, position of the first input token
+    lengths: Tensor  # r, number of input tokens
+    context_lengths: Tensor  # r, how many of these are context, without a target
 
 
 @dataclass(frozen=True, kw_only=True)
-class WordSet:
-    """A set of stretches on one device, ready to be drawn from."""
+class TokenDataset:
+    """Spans of running text on one device."""
 
     ids: Tensor  # t
-    rows: Rows
-    length: int  # the most words of a row
-    strange: int  # the id of all words that the vocabulary does not have
+    spans: SpanTable
+    max_tokens: int  # of a span
+    unknown_id: int  # of words that are not in the vocabulary
 
     def __len__(self) -> int:
-        return len(self.rows.first)
+        return len(self.spans.starts)
 
     @property
     def device(self) -> torch.device:
@@ -55,76 +55,89 @@ class WordSet:
 
     @property
     def lengths(self) -> Tensor:
-        return self.rows.lengths
+        return self.spans.lengths
 
     @property
-    def asked(self) -> int:
-        """How many words are asked for; each document's end is one of them."""
-        return int((self.rows.lengths - self.rows.before).sum())
+    def num_targets(self) -> int:
+        """Number of tokens to predict, each document's end included."""
+        return int((self.spans.lengths - self.spans.context_lengths).sum())
 
     @property
-    def rolls(self) -> int:
+    def num_uniforms(self) -> int:
         return 0
 
     @property
-    def unknown(self) -> int:
-        """How many of the words asked for are not in the vocabulary."""
-        return int((self.ids == self.strange).sum())
+    def num_unknown(self) -> int:
+        """Number of tokens to predict that are not in the vocabulary."""
+        return int((self.ids == self.unknown_id).sum())
 
-    def to(self, device: torch.device | str) -> "WordSet":
-        rows = Rows(*(part.to(device) for part in self.rows))
-        return replace(self, ids=self.ids.to(device), rows=rows)
+    def to(self, device: torch.device | str) -> "TokenDataset":
+        """Return this dataset on another device."""
+        spans = SpanTable(*(tensor.to(device) for tensor in self.spans))
+        return replace(self, ids=self.ids.to(device), spans=spans)
 
     def batch(
         self,
         rows: Tensor,
-        rolls: Tensor | None = None,
+        uniforms: Tensor | None = None,
         *,
         compact: bool = True,
-        most: int | None = None,
-    ) -> Batch:
-        """The stretches ``rows`` (b); with ``compact`` only as wide as the longest of them."""
-        first, lengths, before = (part[rows].unsqueeze(1) for part in self.rows)  # b 1
-        width = int(lengths.max()) if compact else most or self.length
+        max_length: int | None = None,
+    ) -> TokenBatch:
+        """Return the spans ``rows`` (b); with ``compact`` padded only to the longest of them."""
+        starts, lengths, context_lengths = (  # b 1
+            values[rows].unsqueeze(1) for values in self.spans
+        )
+        width = int(lengths.max()) if compact else max_length or self.max_tokens
         column = torch.arange(width, device=rows.device)
         mask = column < lengths  # b n
-        places = (first + column).masked_fill(~mask, 0)
-        tokens = self.ids[places].long().masked_fill(~mask, 0)
-        asked = mask & (column >= before)
-        targets = self.ids[places + 1].long().masked_fill(~asked, IGNORE)
-        return Batch(Windows(tokens, mask, torch.zeros_like(tokens), mask), targets)
+        positions = (starts + column).masked_fill(~mask, 0)
+        tokens = self.ids[positions].long().masked_fill(~mask, 0)
+        is_target = mask & (column >= context_lengths)
+        targets = self.ids[positions + 1].long().masked_fill(~is_target, IGNORE)
+        return TokenBatch(WindowBatch(tokens, mask, torch.zeros_like(tokens), mask), targets)
 
 
-def word_set(ids: np.ndarray, words: Words, *, length: int, context: int = 0) -> WordSet:
-    """Documents, marked as said above, in stretches of ``length`` words.
+def make_token_dataset(
+    ids: np.ndarray, tokenizer: WordTokenizer, *, max_tokens: int, context: int = 0
+) -> TokenDataset:
+    """Cut documents, separated by ``END``, into spans of at most ``max_tokens`` tokens.
 
-    Without ``context`` stretches stand side by side, for training. With it each begins so many
-    words earlier, which are not asked for again: every word is asked for once, and but for a
-    document's beginning it is said from at least ``context`` words.
+    Without ``context`` spans are adjacent, for training. With it each span starts that many tokens
+    earlier, which have no target there: every token is predicted once and, except at the start of a
+    document, from at least ``context`` tokens.
     """
-    if length < 2 or not 0 <= context < length:
+    if max_tokens < 2 or not 0 <= context < max_tokens:
         raise ConfigError(
-            f"data.length is at least 2 and data.context from 0 to below it, not {length} and "
+            f"data.length is at least 2 and data.context from 0 to below it, not {max_tokens} and "
             f"{context}"
         )
-    marks = np.flatnonzero(ids == words.id_of(END)).tolist()
-    rows = [row for start, end in pairwise(marks) for row in cut(start, end, length, context)]
+    document_ends = np.flatnonzero(ids == tokenizer.id_of(END)).tolist()
+    rows = [
+        row
+        for start, end in pairwise(document_ends)
+        for row in cut_document(start, end, max_tokens, context)
+    ]
     columns = torch.tensor(rows, dtype=torch.long).view(-1, 3).unbind(1)
-    whole = torch.from_numpy(np.ascontiguousarray(ids, dtype=np.int32))
-    return WordSet(ids=whole, rows=Rows(*columns), length=length, strange=words.unknown)
+    all_ids = torch.from_numpy(np.ascontiguousarray(ids, dtype=np.int32))
+    return TokenDataset(
+        ids=all_ids, spans=SpanTable(*columns), max_tokens=max_tokens, unknown_id=tokenizer.unknown
+    )
 
 
-def cut(start: int, end: int, length: int, context: int) -> Iterator[tuple[int, int, int]]:
-    """First word, length and context of each stretch between two marks."""
-    yield start, min(length, end - start), 0
-    for first in range(start + length - context, end - context, length - context):
-        yield first, min(length, end - first), context
+def cut_document(
+    start: int, end: int, max_tokens: int, context: int
+) -> Iterator[tuple[int, int, int]]:
+    """Yield start, length and context length of each span of one document."""
+    yield start, min(max_tokens, end - start), 0
+    for first in range(start + max_tokens - context, end - context, max_tokens - context):
+        yield first, min(max_tokens, end - first), context
 
 
-def joined(documents: Sequence[Sequence[int]], mark: int) -> np.ndarray:
-    """Documents as one row of ids, marked; those without a word are left out."""
-    parts = [np.array([mark], dtype=np.uint16)]
-    for own in documents:
-        if len(own):
-            parts.append(np.array([*own, mark], dtype=np.uint16))
-    return np.concatenate(parts)
+def join_documents(documents: Sequence[Sequence[int]], end_id: int) -> np.ndarray:
+    """Concatenate documents with ``end_id`` before, between and after; skip empty ones."""
+    arrays = [np.array([end_id], dtype=np.uint16)]
+    for document in documents:
+        if len(document):
+            arrays.append(np.array([*document, end_id], dtype=np.uint16))
+    return np.concatenate(arrays)

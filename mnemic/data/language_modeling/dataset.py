@@ -1,4 +1,4 @@
-"""The data set ``words``: running text for language models, from files or from kept words."""
+"""Data source of language models: running text, from files or a folder of token ids."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -8,45 +8,55 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mnemic.data.contract import Part
+from mnemic.data.contract import SPLITS, Split
 from mnemic.data.corpora.read_documents import Corpus
-from mnemic.data.corpora.split import only
-from mnemic.data.language_modeling.batches import END, WordSet, joined, word_set
-from mnemic.data.language_modeling.token_folder import MOST, Numbered, is_kept, keep, load_kept
+from mnemic.data.corpora.split import filter_split
+from mnemic.data.language_modeling.batches import (
+    END,
+    TokenDataset,
+    join_documents,
+    make_token_dataset,
+)
+from mnemic.data.language_modeling.token_folder import (
+    MAX_VOCAB,
+    EncodedSplits,
+    is_token_folder,
+    load_token_folder,
+    save_token_folder,
+)
 from mnemic.data.text_tasks.examples import TextError
-from mnemic.data.text_tasks.files import find
+from mnemic.data.text_tasks.files import find_file
 from mnemic.recipe import ConfigError
-from mnemic.text import Tokenizer, Words
+from mnemic.text import Tokenizer, WordTokenizer
 
-PARTS: tuple[Part, ...] = ("train", "validation", "test")
-AT_ONCE = 100  # documents that are numbered together
-TESTED = ("test", "valid")  # how files to test on are called
+DOCUMENTS_PER_CALL = 100  # documents per call of the tokenizer
+TEST_PREFIXES = ("test", "valid")  # how the names of test files start
 
 
-class WordData(NamedTuple):
-    """Everything training and evaluation need to know of running text."""
+class LanguageModelData(NamedTuple):
+    """Loaded data of a language model."""
 
-    words: Words
+    tokenizer: WordTokenizer
     sizes: dict[str, int]
-    train: WordSet
-    validation: WordSet
-    test: WordSet
-    made: tuple[int, ...] = ()
+    train: TokenDataset
+    validation: TokenDataset
+    test: TokenDataset
+    generated_tasks: tuple[int, ...] = ()
     labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class WordFiles:
-    """Documents (.jsonl, .txt; also .gz, .xz) as words, the ``vocab`` commonest and "unknown".
+class LanguageModelFiles:
+    """Documents (.jsonl, .txt, plain, .gz or .xz) as running text of words.
 
-    ``learnt``, ``held`` and ``tested`` name files of the folder, or how their names begin. Left
-    out, the test is on ``test`` files and validation on ``valid`` ones; a folder without the former
-    is tested on the latter. Without a file to hold back, a share of the training documents is
-    ``validation``, chosen by a hash of each text. Of
-    the training documents the first ``documents`` are read; 0: all. A network reads ``length``
-    words at once; in validation and test at least ``context`` of them were read before a word is
-    asked for. ``folder`` may also be one that ``mnemic data words`` has made: its vocabulary and
-    its documents are then what they were made with.
+    Words that are not among the ``vocab`` most frequent ones are unknown. ``learnt``,
+    ``held`` and ``tested`` name the training, validation and test file of the folder, or how their
+    names start. By default test files start with ``test`` and validation files with ``valid``; a
+    folder without the former is tested on the latter. Without a validation file, the share
+    ``validation`` of the training documents is held out, chosen by a hash of each text. The first
+    ``documents`` training documents are read; 0: all. A model reads ``length`` words at once; in
+    validation and test each word is predicted from at least ``context`` words. ``folder`` can also
+    be one that ``mnemic data words`` wrote: then its vocabulary and documents are used.
     """
 
     folder: str
@@ -61,76 +71,95 @@ class WordFiles:
     context: int = 32
 
     def __post_init__(self) -> None:
-        if not 3 < self.vocab <= MOST or self.documents < 0:
+        if not 3 < self.vocab <= MAX_VOCAB or self.documents < 0:
             raise ConfigError(
-                f"data.vocab is from 4 to {MOST} and data.documents 0 or more, not {self.vocab} "
-                f"and {self.documents}"
+                f"data.vocab is from 4 to {MAX_VOCAB} and data.documents 0 or more, not "
+                f"{self.vocab} and {self.documents}"
             )
 
     @property
-    def place(self) -> Path:
+    def path(self) -> Path:
         return Path(self.folder).expanduser()
 
-    def data(self) -> WordData:
-        """Read everything; the words are those of what is learnt from."""
-        words, parts = self.numbered()
-        train, held, test = (self.set_of(parts[part], words, part) for part in PARTS)
+    def load(self) -> LanguageModelData:
+        """Read all splits and build the vocabulary from the training documents."""
+        tokenizer, splits = self.encode_splits()
+        train, validation, test = (
+            self.make_dataset(splits[split], tokenizer, split) for split in SPLITS
+        )
         if not len(train):
             raise TextError(f"{self.folder} holds no document with a word to learn from")
-        return WordData(words, {"vocab": len(words), "longest": self.length}, train, held, test)
+        return LanguageModelData(
+            tokenizer, {"vocab": len(tokenizer), "longest": self.length}, train, validation, test
+        )
 
-    def asked(self, part: Part, words: Tokenizer, labels: Sequence[str] = ()) -> WordSet:
-        """The stretches of a part, in words that are already numbered."""
-        assert isinstance(words, Words)
-        if not is_kept(self.place):
-            return self.set_of(self.ids(part, words), words, part)
-        kept = load_kept(self.place)
-        if kept.words != words:
+    def dataset(
+        self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()
+    ) -> TokenDataset:
+        """Read one split and encode it with an existing tokenizer."""
+        assert isinstance(tokenizer, WordTokenizer)
+        if not is_token_folder(self.path):
+            return self.make_dataset(self.encode_split(split, tokenizer), tokenizer, split)
+        encoded = load_token_folder(self.path)
+        if encoded.tokenizer != tokenizer:
             raise TextError(
-                f"{self.folder} was numbered with another vocabulary than this network's; give "
+                f"{self.folder} was encoded with another vocabulary than this network's; give "
                 "the files themselves, or the folder it was trained on"
             )
-        return self.set_of(kept.parts[part], words, part)
+        return self.make_dataset(encoded.splits[split], tokenizer, split)
 
-    def numbered(self) -> Numbered:
-        """Vocabulary and ids of all parts, from the files or as they were kept."""
-        if is_kept(self.place):
-            return load_kept(self.place)
-        words = Words.of(self.told("train"), (END,), vocab=self.vocab)
-        return Numbered(words, {part: self.ids(part, words) for part in PARTS})
+    def encode_splits(self) -> EncodedSplits:
+        """Return the tokenizer and the ids of all splits, from files or a token folder."""
+        if is_token_folder(self.path):
+            return load_token_folder(self.path)
+        tokenizer = WordTokenizer.from_texts(self.read_split("train"), (END,), vocab=self.vocab)
+        return EncodedSplits(
+            tokenizer, {split: self.encode_split(split, tokenizer) for split in SPLITS}
+        )
 
-    def keep(self, folder: Path) -> dict[str, Any]:
-        """Number all documents once, into a folder that can take the place of the files."""
-        if is_kept(self.place):
-            raise TextError(f"{self.folder} has been numbered already; give the files themselves")
-        own = {k: v for k, v in asdict(self).items() if k not in ("folder", "length", "context")}
-        return keep(self.numbered(), folder, own)
+    def save_encoded(self, folder: Path) -> dict[str, Any]:
+        """Encode all documents into a folder that can be used instead of the files."""
+        if is_token_folder(self.path):
+            raise TextError(f"{self.folder} has been encoded already; give the files themselves")
+        options = {
+            k: v for k, v in asdict(self).items() if k not in ("folder", "length", "context")
+        }
+        return save_token_folder(self.encode_splits(), folder, options)
 
-    def set_of(self, ids: np.ndarray, words: Words, part: Part) -> WordSet:
-        context = 0 if part == "train" else self.context
-        return word_set(ids, words, length=self.length, context=context)
+    def make_dataset(self, ids: np.ndarray, tokenizer: WordTokenizer, split: Split) -> TokenDataset:
+        """Make the dataset of one split; training has no context."""
+        context = 0 if split == "train" else self.context
+        return make_token_dataset(ids, tokenizer, max_tokens=self.length, context=context)
 
-    def ids(self, part: Part, words: Words) -> np.ndarray:
-        texts, found = self.told(part), []
-        while some := list(islice(texts, AT_ONCE)):
-            found.append(joined(words.encode_all(some), words.id_of(END))[1:])
-        return np.concatenate([joined([], words.id_of(END)), *found])
+    def encode_split(self, split: Split, tokenizer: WordTokenizer) -> np.ndarray:
+        """Read the documents of one split as one array of token ids."""
+        texts, arrays = self.read_split(split), []
+        while batch := list(islice(texts, DOCUMENTS_PER_CALL)):
+            arrays.append(join_documents(tokenizer.encode_batch(batch), tokenizer.id_of(END))[1:])
+        return np.concatenate([join_documents([], tokenizer.id_of(END)), *arrays])
 
-    def files(self) -> tuple[str, str]:
-        """What is held back ("": nothing) and what is tested on, by name."""
-        there = [path.name for path in self.place.iterdir()] if self.place.is_dir() else []
-        has_test, has_valid = (any(name.startswith(own) for name in there) for own in TESTED)
-        tested = self.tested or ("test" if has_test else "valid")
-        both = has_test and has_valid and not self.tested
-        return self.held or ("valid" if both else ""), tested
+    def evaluation_files(self) -> tuple[str, str]:
+        """Return how the names of the validation file ("": none) and the test file start."""
+        names = [path.name for path in self.path.iterdir()] if self.path.is_dir() else []
+        has_test, has_valid = (
+            any(name.startswith(prefix) for name in names) for prefix in TEST_PREFIXES
+        )
+        test_file = self.tested or ("test" if has_test else "valid")
+        use_valid_file = has_test and has_valid and not self.tested
+        return self.held or ("valid" if use_valid_file else ""), test_file
 
-    def told(self, part: Part) -> Iterator[str]:
-        """The documents of a part, read as they are asked for."""
-        held, tested = self.files()
-        name = {"train": self.learnt, "validation": held or self.learnt, "test": tested}
-        documents = Corpus.of([find(self.folder, name[part])], field=self.field).read()
-        if not held and part != "test":
-            documents = only(documents, part, validation=self.validation)
-        most = self.documents if part == "train" and self.documents else None
-        for document in islice(documents, most):
+    def read_split(self, split: Split) -> Iterator[str]:
+        """Read the documents of one split lazily."""
+        validation_file, test_file = self.evaluation_files()
+        file_names = {
+            "train": self.learnt,
+            "validation": validation_file or self.learnt,
+            "test": test_file,
+        }
+        path = find_file(self.folder, file_names[split])
+        documents = Corpus.from_paths([path], field=self.field).read()
+        if not validation_file and split != "test":
+            documents = filter_split(documents, split, validation=self.validation)
+        limit = self.documents if split == "train" and self.documents else None
+        for document in islice(documents, limit):
             yield document.text

@@ -1,10 +1,10 @@
-"""Documents as words on disk, so that a corpus is numbered once and then read at once.
+"""Folder of token ids: a corpus that is encoded once and then loaded quickly.
 
-    words.json            what it was made of, and how many words each part has
+    words.json            what it was made of, and how many tokens each split has
     tokenizer.json        the vocabulary
-    train.xz, …           the ids of each part, 16 bits each, little-endian, packed
+    train.xz, …           the ids of each split, 16 bits each, little-endian, compressed
 
-Such a folder is what ``data.folder`` may name in the place of the files themselves.
+A recipe can give such a folder as ``data.folder``, instead of the files themselves.
 """
 
 import json
@@ -16,65 +16,77 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mnemic.data.contract import Part
+from mnemic.data.contract import Split
 from mnemic.data.text_tasks.examples import TextError
-from mnemic.text import Words, load
+from mnemic.text import WordTokenizer, load_tokenizer
 
-ABOUT = "words.json"
+METADATA_FILE = "words.json"
 FORMAT = 1
-MOST = 2**16  # words that 16 bits can number
+MAX_VOCAB = 2**16  # ids that fit into 16 bits
 
 
-class Numbered(NamedTuple):
-    """A vocabulary, and each part of the documents in it."""
+class EncodedSplits(NamedTuple):
+    """A tokenizer, and the token ids of each split."""
 
-    words: Words
-    parts: Mapping[Part, np.ndarray]
-
-
-def is_kept(folder: Path) -> bool:
-    return (folder / ABOUT).is_file()
+    tokenizer: WordTokenizer
+    splits: Mapping[Split, np.ndarray]
 
 
-def keep(numbered: Numbered, folder: Path, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a folder, whole or not at all; returns what ``words.json`` says."""
+def is_token_folder(folder: Path) -> bool:
+    """Return whether a folder holds token ids."""
+    return (folder / METADATA_FILE).is_file()
+
+
+def save_token_folder(
+    encoded: EncodedSplits, folder: Path, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write a token folder, completely or not at all; return its ``words.json``."""
     if folder.exists():
         raise TextError(f"{folder} is there already; remove it, or name another folder")
-    beside = folder.with_name(f".{folder.name}.new")
-    shutil.rmtree(beside, ignore_errors=True)  # what a kill may have left
-    beside.mkdir(parents=True)
-    counts = {part: len(ids) for part, ids in numbered.parts.items()}
-    told = {"format": FORMAT, "about": dict(about), "vocab": len(numbered.words), "words": counts}
-    numbered.words.save(beside)
-    for part, ids in numbered.parts.items():
+    unfinished_folder = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(unfinished_folder, ignore_errors=True)  # of a killed process
+    unfinished_folder.mkdir(parents=True)
+    counts = {split: len(ids) for split, ids in encoded.splits.items()}
+    metadata = {
+        "format": FORMAT,
+        "about": dict(options),
+        "vocab": len(encoded.tokenizer),
+        "words": counts,
+    }
+    encoded.tokenizer.save(unfinished_folder)
+    for split, ids in encoded.splits.items():
         packed = lzma.compress(ids.astype("<u2").tobytes(), preset=6)
-        (beside / f"{part}.xz").write_bytes(packed)
-    content = json.dumps(told, indent=1, ensure_ascii=False)
-    (beside / ABOUT).write_text(content + "\n", encoding="utf-8")
-    beside.replace(folder)
-    return told
+        (unfinished_folder / f"{split}.xz").write_bytes(packed)
+    content = json.dumps(metadata, indent=1, ensure_ascii=False)
+    (unfinished_folder / METADATA_FILE).write_text(content + "\n", encoding="utf-8")
+    unfinished_folder.replace(folder)
+    return metadata
 
 
-def load_kept(folder: Path) -> Numbered:
-    """What ``keep`` wrote; a file that is missing, cut short or changed in length is an error."""
+def load_token_folder(folder: Path) -> EncodedSplits:
+    """Load a token folder; raise if a file is missing or changed in length."""
     try:
-        told = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-        counts: dict[Part, int] = told["words"]
-        if told["format"] != FORMAT:
-            raise TextError(f"{folder / ABOUT} has format {told['format']!r}; expected {FORMAT}")
+        metadata = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
+        counts: dict[Split, int] = metadata["words"]
+        if metadata["format"] != FORMAT:
+            raise TextError(
+                f"{folder / METADATA_FILE} has format {metadata['format']!r}; expected {FORMAT}"
+            )
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:
-        raise TextError(f"{folder / ABOUT} cannot be read: {error!r}; make it again") from None
-    words = load(folder)
-    if not isinstance(words, Words) or len(words) != told["vocab"]:
-        raise TextError(f"the vocabulary in {folder} is not the one that was kept; make it again")
-    parts: dict[Part, np.ndarray] = {}
-    for part, count in counts.items():
-        path = folder / f"{part}.xz"
+        raise TextError(
+            f"{folder / METADATA_FILE} cannot be read: {error!r}; make it again"
+        ) from None
+    tokenizer = load_tokenizer(folder)
+    if not isinstance(tokenizer, WordTokenizer) or len(tokenizer) != metadata["vocab"]:
+        raise TextError(f"the vocabulary in {folder} is not the one that was saved; make it again")
+    splits: dict[Split, np.ndarray] = {}
+    for split, count in counts.items():
+        path = folder / f"{split}.xz"
         try:
             ids = np.frombuffer(lzma.decompress(path.read_bytes()), dtype="<u2")
         except (OSError, lzma.LZMAError, ValueError) as error:
             raise TextError(f"{path} cannot be unpacked: {error}; make it again") from None
-        if len(ids) != count or (count and int(ids.max()) >= len(words)):
-            raise TextError(f"{path} is not what {ABOUT} says of it; make it again")
-        parts[part] = ids
-    return Numbered(words, parts)
+        if len(ids) != count or (count and int(ids.max()) >= len(tokenizer)):
+            raise TextError(f"{path} is not what {METADATA_FILE} says of it; make it again")
+        splits[split] = ids
+    return EncodedSplits(tokenizer, splits)

@@ -1,1 +1,1 @@
-"""Long texts: facts hidden among background, and documents to be read segment by segment."""
+"""Long texts, read segment by segment: facts hidden in background text, articles, documents."""

@@ -1,7 +1,7 @@
-"""Articles that are read before anyone asks: SQuAD's, sentence by sentence, then its questions.
+"""SQuAD articles as long texts: read the whole article first, then answer questions.
 
-Nothing is hidden among background: the article itself is the long text, and which of its sentences
-holds an answer is known only to who asks.
+There is no background text: the article itself is the long text, and the reader does not know in
+advance which sentences contain answers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,46 +11,47 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mnemic.data.contract import PARTS, Part
-from mnemic.data.long_context.background import number
-from mnemic.data.long_context.batches import Asked, LongSet
-from mnemic.data.long_context.dataset import SMALL, LongData
-from mnemic.data.long_context.hide import check_length
-from mnemic.data.text_tasks.examples import Asked as Question
-from mnemic.data.text_tasks.files import find
-from mnemic.data.text_tasks.retrieval import by_text
-from mnemic.data.text_tasks.splits import VOCABULARIES, parted
+from mnemic.data.contract import SPLITS, Split
+from mnemic.data.long_context.background import encode_novels
+from mnemic.data.long_context.batches import LongDataset, LongExample
+from mnemic.data.long_context.dataset import SMALL_WORDPIECE, LongData
+from mnemic.data.long_context.hide import check_segment_size
+from mnemic.data.text_tasks.examples import QuestionExample as Question
+from mnemic.data.text_tasks.files import find_file
+from mnemic.data.text_tasks.retrieval import group_by_text
+from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS, split_off_validation
 from mnemic.data.text_tasks.squad import read_articles
 from mnemic.recipe import ConfigError, build
-from mnemic.text import Subwords, Tokenizer
-from mnemic.text.rules import ends_of
+from mnemic.text import SubwordTokenizer, Tokenizer
+from mnemic.text.rules import find_sentence_ends
 
-NONE = np.zeros(0, dtype=np.int32)
+NO_TOKENS = np.zeros(0, dtype=np.int32)
 
 
-class Told(NamedTuple):
-    """A question about an article, and what a reader of the article has to find."""
+class ArticleQuestion(NamedTuple):
+    """A question about an article, with the sentences that contain its answer."""
 
     question: Question  # with its paragraph and its answers
-    facts: frozenset[int]  # the sentences of the article that hold the answer
+    facts: frozenset[int]  # indices of the article's sentences that contain the answer
 
 
 class Article(NamedTuple):
-    """An article in sentences, one paragraph after another, and all its questions."""
+    """The sentences of an article and all questions about it."""
 
     sentences: tuple[str, ...]
-    paragraphs: tuple[int, ...]  # of each sentence
-    told: tuple[Told, ...]
+    paragraphs: tuple[int, ...]  # the paragraph number of each sentence
+    questions: tuple[ArticleQuestion, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LongArticles:
-    """Questions about articles, in SQuAD's form, whose text is read before they are known.
+    """Articles in SQuAD's format, read in full before their questions are asked.
 
-    While training an article is a stretch of it around the answer, of 1 to ``segments`` segments of
-    ``length`` tokens; otherwise of as many as there are, up to ``segments``. A share of whole
-    articles is held back (``validation``). With ``paragraphs`` each begins a segment unless there
-    is room for all of it, in training and, at empty lines, in any text that is read later.
+    In training an example is a span of the article around the answer, of 1 to ``segments`` segments
+    of ``length`` tokens; otherwise it has as many segments as the article, up to ``segments``. A
+    share of the articles is held out (``validation``). With ``paragraphs`` each paragraph begins a
+    new segment unless all of it fits into the current one, in training and, at empty lines, in any
+    text that is read later.
     """
 
     folder: str = ""
@@ -60,7 +61,7 @@ class LongArticles:
     length: int = 128
     segments: int = 8
     paragraphs: bool = False
-    tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL)
+    tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL_WORDPIECE)
     seed: int = 0
 
     @property
@@ -71,38 +72,57 @@ class LongArticles:
     def names(self) -> Mapping[int, str]:
         return {0: "sentence"}
 
-    def articles(self, part: Part) -> list[Article]:
-        """The articles of a part; only the file that it needs is read."""
+    def read_articles(self, split: Split) -> list[Article]:
+        """Read the articles of a split from its file."""
         if not self.folder:
             raise ConfigError("data.folder is missing: a folder with SQuAD's train and dev files")
-        if part == "test":
-            return [article_of(own) for own in read_articles(find(self.folder, self.tested))]
-        whole = [own for own in read_articles(find(self.folder, self.learnt)) if own]
-        return [article_of(own) for own in parted(whole, self.validation)[part == "validation"]]
-
-    def data(self) -> LongData:
-        check_length(self.length, self.segments)
-        learnt = self.articles("train")
-        texts = [text for own in learnt for text in own.sentences]
-        texts += [told.question.question for own in learnt for told in own.told]
-        words = build(VOCABULARIES, self.tokenizer, texts=texts)
-        if not isinstance(words, Subwords):
-            raise ConfigError("articles need subwords: data.tokenizer.kind is wordpiece or stored")
-        train, held, test = (self.asked(part, words) for part in PARTS)
-        return LongData(words, {"vocab": len(words), "longest": self.length}, train, held, test)
-
-    def asked(self, part: Part, words: Tokenizer, tasks: Sequence[int] | None = None) -> LongSet:
-        """The questions of a part, in words that are already known."""
-        assert isinstance(words, Subwords)
-        examples = [
-            one
-            for own in self.articles(part)
-            for one in numbered(own, words, paragraphs=self.paragraphs)
+        if split == "test":
+            return [
+                split_article(questions)
+                for questions in read_articles(find_file(self.folder, self.tested))
+            ]
+        articles = [
+            questions
+            for questions in read_articles(find_file(self.folder, self.learnt))
+            if questions
         ]
-        return LongSet(
+        return [
+            split_article(questions)
+            for questions in split_off_validation(articles, self.validation)[split == "validation"]
+        ]
+
+    def load(self) -> LongData:
+        """Load all splits and build the tokenizer from the training articles."""
+        check_segment_size(self.length, self.segments)
+        articles = self.read_articles("train")
+        texts = [text for article in articles for text in article.sentences]
+        texts += [
+            article_question.question.question
+            for article in articles
+            for article_question in article.questions
+        ]
+        tokenizer = build(TOKENIZER_BUILDERS, self.tokenizer, texts=texts)
+        if not isinstance(tokenizer, SubwordTokenizer):
+            raise ConfigError("articles need subwords: data.tokenizer.kind is wordpiece or stored")
+        train, validation, test = (self.dataset(split, tokenizer) for split in SPLITS)
+        return LongData(
+            tokenizer, {"vocab": len(tokenizer), "longest": self.length}, train, validation, test
+        )
+
+    def dataset(
+        self, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None
+    ) -> LongDataset:
+        """Encode the questions of a split with a tokenizer."""
+        assert isinstance(tokenizer, SubwordTokenizer)
+        examples = [
+            example
+            for article in self.read_articles(split)
+            for example in encode_article(article, tokenizer, paragraphs=self.paragraphs)
+        ]
+        return LongDataset(
             examples=examples,
-            background=number([], words),
-            tokenizer=words,
+            background=encode_novels([], tokenizer),
+            tokenizer=tokenizer,
             length=self.length,
             segments=self.segments,
             asks="sentence",
@@ -110,59 +130,83 @@ class LongArticles:
         )
 
 
-def article_of(asked: Sequence[Question]) -> Article:
-    """An article's paragraphs cut into sentences; an answer may reach over several of them."""
+def split_article(questions: Sequence[Question]) -> Article:
+    """Split an article into sentences and locate the answers of its questions.
+
+    ``questions`` are all questions of the article, each with its paragraph. An answer may extend
+    over several sentences.
+    """
     sentences: list[str] = []
     paragraphs: list[int] = []
-    told: list[Told] = []
-    for place, (text, questions) in enumerate(by_text(asked).items()):
-        cuts = [0, *ends_of(text), len(text)]
-        spans = [(a, b) for a, b in pairwise(cuts) if text[a:b].strip()]
-        for question in questions:
-            told.append(Told(question, facts_of(question, spans, len(sentences))))
-        sentences += [text[a:b].strip() for a, b in spans]
-        paragraphs += [place] * len(spans)
-    return Article(tuple(sentences), tuple(paragraphs), tuple(told))
+    article_questions: list[ArticleQuestion] = []
+    for paragraph, (text, paragraph_questions) in enumerate(group_by_text(questions).items()):
+        cuts = [0, *find_sentence_ends(text), len(text)]
+        spans = [(start, end) for start, end in pairwise(cuts) if text[start:end].strip()]
+        for question in paragraph_questions:
+            article_questions.append(
+                ArticleQuestion(question, find_answer_sentences(question, spans, len(sentences)))
+            )
+        sentences += [text[start:end].strip() for start, end in spans]
+        paragraphs += [paragraph] * len(spans)
+    return Article(tuple(sentences), tuple(paragraphs), tuple(article_questions))
 
 
-def facts_of(asked: Question, spans: Sequence[tuple[int, int]], first: int) -> frozenset[int]:
-    """The numbers of the sentences that hold a piece of the answer, counted from ``first``."""
-    if asked.start < 0:
+def find_answer_sentences(
+    question: Question, spans: Sequence[tuple[int, int]], first_sentence: int
+) -> frozenset[int]:
+    """Find the sentences that overlap the answer, numbered from ``first_sentence``."""
+    if question.start < 0:
         return frozenset()
-    end = asked.start + len(asked.answers[0])
-    held = (place for place, (a, b) in enumerate(spans, start=first) if a < end and b > asked.start)
-    return frozenset(held)
+    answer_end = question.start + len(question.answers[0])
+    sentences = (
+        sentence
+        for sentence, (start, end) in enumerate(spans, start=first_sentence)
+        if start < answer_end and end > question.start
+    )
+    return frozenset(sentences)
 
 
-def numbered(article: Article, words: Subwords, *, paragraphs: bool = False) -> list[Asked]:
-    """Its questions in tokens; all share one story. A question without an answer is left out.
+def encode_article(
+    article: Article, tokenizer: SubwordTokenizer, *, paragraphs: bool = False
+) -> list[LongExample]:
+    """Encode the answerable questions of an article; all share one story.
 
-    Sentences that no question is about are background: what a reader need not keep.
+    Sentences that no question is about are background, which a memory need not store.
     """
-    ids = words.encode_all(list(article.sentences))
-    story = tuple(np.array(own, dtype=np.int32) for own in ids)
-    told = [own for own in article.told if own.facts]
-    asked = words.encode_all([own.question.question for own in told])
-    wanted = frozenset[int]().union(*(own.facts for own in told))
-    opens = opens_of(article.paragraphs, [len(own) for own in ids]) if paragraphs else ()
+    ids = tokenizer.encode_batch(list(article.sentences))
+    story = tuple(np.array(sentence_ids, dtype=np.int32) for sentence_ids in ids)
+    answerable = [entry for entry in article.questions if entry.facts]
+    question_ids = tokenizer.encode_batch([entry.question.question for entry in answerable])
+    all_facts = frozenset[int]().union(*(entry.facts for entry in answerable))
+    paragraph_tokens = (
+        paragraph_tokens_of(article.paragraphs, [len(sentence_ids) for sentence_ids in ids])
+        if paragraphs
+        else ()
+    )
     return [
-        Asked(
+        LongExample(
             story=story,
             question=np.array(question, dtype=np.int32),
-            answer=NONE,
-            facts=tuple(sorted(own.facts)),
+            answer=NO_TOKENS,
+            facts=tuple(sorted(entry.facts)),
             task=0,
-            wanted=wanted,
-            opens=opens,
+            all_facts=all_facts,
+            paragraph_tokens=paragraph_tokens,
         )
-        for own, question in zip(told, asked)
+        for entry, question in zip(answerable, question_ids)
     ]
 
 
-def opens_of(paragraphs: Sequence[int], sizes: Sequence[int]) -> tuple[int, ...]:
-    """Of each sentence the tokens of the paragraph that begins with it; 0 where none does."""
-    whole: dict[int, int] = {}
-    for paragraph, size in zip(paragraphs, sizes):
-        whole[paragraph] = whole.get(paragraph, 0) + size
-    firsts = [place == 0 or paragraphs[place - 1] != own for place, own in enumerate(paragraphs)]
-    return tuple(whole[own] if first else 0 for own, first in zip(paragraphs, firsts))
+def paragraph_tokens_of(paragraphs: Sequence[int], num_tokens: Sequence[int]) -> tuple[int, ...]:
+    """Count for each sentence the tokens of the paragraph it begins; otherwise 0."""
+    totals: dict[int, int] = {}
+    for paragraph, count in zip(paragraphs, num_tokens):
+        totals[paragraph] = totals.get(paragraph, 0) + count
+    begins_paragraph = [
+        sentence == 0 or paragraphs[sentence - 1] != paragraph
+        for sentence, paragraph in enumerate(paragraphs)
+    ]
+    return tuple(
+        totals[paragraph] if is_first else 0
+        for paragraph, is_first in zip(paragraphs, begins_paragraph)
+    )

@@ -1,4 +1,4 @@
-"""Background: novels as sentences of tokens, whole novels kept apart for testing."""
+"""Background text for long documents: tokenized novels, split by whole novels."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -8,113 +8,127 @@ from random import Random
 
 import numpy as np
 
-from mnemic.data.contract import Part
+from mnemic.data.contract import Split
 from mnemic.data.corpora.document import CorpusError
 from mnemic.data.corpora.read_documents import Corpus
-from mnemic.data.corpora.split import part_of
-from mnemic.data.long_context.hide import Piece
+from mnemic.data.corpora.split import split_of
+from mnemic.data.long_context.hide import SentenceTokens
 from mnemic.text import Tokenizer
-from mnemic.text.rules import ends_of
+from mnemic.text.rules import find_sentence_ends
 
-HELD = {"validation": 0.1, "test": 0.2}  # shares of all novels
-PLAIN = 300  # sentences of a made-up text
+HELD_OUT_SHARES = {"validation": 0.1, "test": 0.2}  # of all novels
+NUM_SENTENCES = 300  # per generated novel
 
-PLACES = ["road", "mill", "valley", "harbour", "chapel", "market", "meadow", "bridge", "tower"]
-KINDS = ["old", "quiet", "narrow", "grey", "distant", "little", "broken", "green", "silent"]
-DOINGS = ["lay", "stood", "waited", "slept", "shone", "faded", "rested", "trembled", "glowed"]
+NOUNS = ["road", "mill", "valley", "harbour", "chapel", "market", "meadow", "bridge", "tower"]
+ADJECTIVES = ["old", "quiet", "narrow", "grey", "distant", "little", "broken", "green", "silent"]
+VERBS = ["lay", "stood", "waited", "slept", "shone", "faded", "rested", "trembled", "glowed"]
 TIMES = ["at dawn", "in the rain", "all winter", "by night", "for years", "at noon", "in autumn"]
 
 
 @dataclass(frozen=True)
 class Background:
-    """The sentences of some novels, one after another; nothing is copied to read them."""
+    """The token ids of novels in one array; reading a sentence copies nothing."""
 
-    ids: np.ndarray  # int32, the tokens of all
-    begins: np.ndarray  # where each sentence begins, and the end
-    novels: np.ndarray  # the first sentence of each novel, and the end
+    ids: np.ndarray  # int32, the tokens of all sentences
+    sentence_starts: np.ndarray  # the first token of each sentence, and the end
+    novel_starts: np.ndarray  # the first sentence of each novel, and the end
 
     def __len__(self) -> int:
-        return len(self.novels) - 1
+        return len(self.novel_starts) - 1
 
-    def sentence(self, number: int) -> np.ndarray:
-        return self.ids[self.begins[number] : self.begins[number + 1]]
+    def sentence_ids(self, number: int) -> np.ndarray:
+        """Return the token ids of a sentence."""
+        return self.ids[self.sentence_starts[number] : self.sentence_starts[number + 1]]
 
     @cached_property
-    def pieces(self) -> list[Piece]:
-        """All sentences, made once for those who read them again and again."""
-        return [Piece(self.sentence(number)) for number in range(len(self.begins) - 1)]
+    def sentences(self) -> list[SentenceTokens]:
+        """Return all sentences; cached, since batches read them again and again."""
+        return [
+            SentenceTokens(self.sentence_ids(number))
+            for number in range(len(self.sentence_starts) - 1)
+        ]
 
-    def read(self, dice: Random) -> Iterator[Piece]:
-        """Sentences without end: a novel from somewhere to its end, then another one."""
+    def stream_sentences(self, generator: Random) -> Iterator[SentenceTokens]:
+        """Yield sentences endlessly: a novel from a random sentence on, then another."""
 
-        def stretches() -> Iterator[Iterator[Piece]]:
+        def iterate_passages() -> Iterator[Iterator[SentenceTokens]]:
             while True:
-                novel = dice.randrange(len(self))
-                start = int(self.novels[novel]) + dice.randrange(self.size(novel))
-                yield map(self.pieces.__getitem__, range(start, int(self.novels[novel + 1])))
+                novel = generator.randrange(len(self))
+                start = int(self.novel_starts[novel]) + generator.randrange(
+                    self.count_sentences(novel)
+                )
+                yield map(
+                    self.sentences.__getitem__, range(start, int(self.novel_starts[novel + 1]))
+                )
 
-        return itertools.chain.from_iterable(stretches())
+        return itertools.chain.from_iterable(iterate_passages())
 
-    def novel(self, novel: int, start: int = 0) -> Iterator[np.ndarray]:
-        """The sentences of one novel from its ``start``-th on."""
-        for number in range(self.novels[novel] + start, self.novels[novel + 1]):
-            yield self.sentence(number)
+    def iterate_novel(self, novel: int, start: int = 0) -> Iterator[np.ndarray]:
+        """Yield the token ids of a novel's sentences from the ``start``-th on."""
+        for number in range(self.novel_starts[novel] + start, self.novel_starts[novel + 1]):
+            yield self.sentence_ids(number)
 
-    def size(self, novel: int) -> int:
-        return int(self.novels[novel + 1] - self.novels[novel])
-
-
-def sentences_of(text: str) -> list[str]:
-    """The sentences of a text, blanks and line ends as single blanks."""
-    flat = " ".join(text.split())
-    ends = [0, *ends_of(flat), len(flat)]
-    cuts = [flat[start:end].strip() for start, end in itertools.pairwise(ends)]
-    return [sentence for sentence in cuts if sentence]
+    def count_sentences(self, novel: int) -> int:
+        """Count the sentences of a novel."""
+        return int(self.novel_starts[novel + 1] - self.novel_starts[novel])
 
 
-def read_novels(folder: str) -> dict[Part, list[list[str]]]:
-    """The sentences of each novel, by part; without a folder, of made-up texts.
+def split_sentences(text: str) -> list[str]:
+    """Split a text into sentences, with all whitespace as single spaces."""
+    normalized = " ".join(text.split())
+    ends = [0, *find_sentence_ends(normalized), len(normalized)]
+    sentences = [normalized[start:end].strip() for start, end in itertools.pairwise(ends)]
+    return [sentence for sentence in sentences if sentence]
 
-    A folder or file as ``mnemic.data.corpora`` reads it: a document is a novel. Which part one is
-    in depends on its text alone; a part that would be empty gets the last one of the largest.
+
+def read_novels(folder: str) -> dict[Split, list[list[str]]]:
+    """Read the sentences of each novel, by split; without a folder generate novels.
+
+    ``folder`` is a folder or file that ``mnemic.data.corpora`` reads: each document is a novel. The
+    split of a novel depends only on its text; an empty split gets the last novel of the largest.
     """
     if not folder:
-        parts: tuple[Part, ...] = ("train", "validation", "test")
-        return {part: [made(Random(f"{part}/{n}")) for n in range(4)] for part in parts}
-    found: dict[Part, list[list[str]]] = {"train": [], "validation": [], "test": []}
-    for document in Corpus.of([folder]).read():
-        if novel := sentences_of(document.text):
-            found[part_of(document.text, **HELD)].append(novel)
-    novels = sum(len(own) for own in found.values())
-    if novels < len(found):
+        splits: tuple[Split, ...] = ("train", "validation", "test")
+        return {
+            split: [make_novel(Random(f"{split}/{number}")) for number in range(4)]
+            for split in splits
+        }
+    novels: dict[Split, list[list[str]]] = {"train": [], "validation": [], "test": []}
+    for document in Corpus.from_paths([folder]).read():
+        if novel := split_sentences(document.text):
+            novels[split_of(document.text, **HELD_OUT_SHARES)].append(novel)
+    num_novels = sum(len(split_novels) for split_novels in novels.values())
+    if num_novels < len(novels):
         raise CorpusError(
-            f"{folder} has {novels} texts; background needs at least 3, so that those of the test "
-            "are never seen in training"
+            f"{folder} has {num_novels} texts; background needs at least 3, so that those of the "
+            "test are never seen in training"
         )
-    for part, own in found.items():
-        if not own:
-            most: Part = max(found, key=lambda other: len(found[other]))
-            found[part] = [found[most].pop()]
-    return found
+    for split, split_novels in novels.items():
+        if not split_novels:
+            largest_split: Split = max(novels, key=lambda name: len(novels[name]))
+            novels[split] = [novels[largest_split].pop()]
+    return novels
 
 
-def made(dice: Random) -> list[str]:
-    """A text of plain sentences from dice, for use without files."""
+def make_novel(generator: Random) -> list[str]:
+    """Generate a novel of simple random sentences, for use without files."""
     return [
-        f"the {dice.choice(KINDS)} {dice.choice(PLACES)} {dice.choice(DOINGS)} "
-        f"{dice.choice(TIMES)} ."
-        for _ in range(PLAIN)
+        f"the {generator.choice(ADJECTIVES)} {generator.choice(NOUNS)} {generator.choice(VERBS)} "
+        f"{generator.choice(TIMES)} ."
+        for _ in range(NUM_SENTENCES)
     ]
 
 
-def number(novels: Sequence[Sequence[str]], tokenizer: Tokenizer) -> Background:
-    """The novels in tokens; a sentence without any is left out."""
-    rows: list[np.ndarray] = []
-    firsts = [0]
+def encode_novels(novels: Sequence[Sequence[str]], tokenizer: Tokenizer) -> Background:
+    """Tokenize novels; sentences without tokens are dropped."""
+    sentences: list[np.ndarray] = []
+    novel_starts = [0]
     for novel in novels:
-        rows += [np.array(ids, dtype=np.int32) for ids in tokenizer.encode_all(list(novel)) if ids]
-        if len(rows) > firsts[-1]:
-            firsts.append(len(rows))
-    begins = np.cumsum([0, *(len(row) for row in rows)])
-    whole = np.concatenate(rows) if rows else np.zeros(0, dtype=np.int32)
-    return Background(whole, begins, np.array(firsts))
+        sentences += [
+            np.array(ids, dtype=np.int32) for ids in tokenizer.encode_batch(list(novel)) if ids
+        ]
+        if len(sentences) > novel_starts[-1]:
+            novel_starts.append(len(sentences))
+    sentence_starts = np.cumsum([0, *(len(row) for row in sentences)])
+    all_ids = np.concatenate(sentences) if sentences else np.zeros(0, dtype=np.int32)
+    return Background(all_ids, sentence_starts, np.array(novel_starts))

@@ -1,4 +1,4 @@
-"""Long documents as batches, made when they are drawn: nothing is stored but the stories.
+"""Batches of long documents, assembled on the fly: only the stories are stored.
 
 Shapes: b documents, s segments, n tokens of a segment, q tokens of a question, w words of an
 answer.
@@ -17,284 +17,352 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from mnemic.data.long_context.background import Background
-from mnemic.data.long_context.hide import Piece, Where, cut, excerpt, hide, near_misses
-from mnemic.models.inputs import IGNORE, OTHER, OUTSIDE, Counted, Segments
-from mnemic.text import Subwords
+from mnemic.data.long_context.hide import (
+    SentenceTokens,
+    StoryPosition,
+    cut_segments,
+    draw_excerpt,
+    hide_story,
+    insert_distractors,
+)
+from mnemic.models.inputs import IGNORE, NOT_A_FACT, OUTSIDE_STORY, BatchSizes, SegmentBatch
+from mnemic.text import SubwordTokenizer
 
-FULL = 0.93  # how full segments are on average, since sentences stay whole
+FILL_RATE = 0.93  # average fill of a segment, since sentences are not cut
 CPU = torch.device("cpu")
-WORDS = ("masked", "next")  # what is asked of documents themselves
-Asks = Literal["question", "sentence", "masked", "next"]
+TOKEN_TARGETS = ("masked", "next")  # targets that are tokens of the document itself
+TargetKind = Literal["question", "sentence", "masked", "next"]
 
 
-class Batch(NamedTuple):
-    """What a network reads, what it should say, and what the losses of its memory need."""
+class LongBatch(NamedTuple):
+    """A batch of long documents: model inputs, answers, and labels for the memory's losses."""
 
-    inputs: Segments
-    answers: Tensor  # b w, ids; IGNORE behind the end
+    inputs: SegmentBatch
+    answers: Tensor  # b w, ids; IGNORE = padding
     facts: Tensor  # b s n, which sentence of the proof a token is in; OTHER, OUTSIDE = none
-    marked: Tensor  # b, whether such sentences are known
-    proven: bool  # whether they are for all
-    chain: int  # how many there are at most
-    follows: Tensor  # b, 1 = the question is how the document goes on; IGNORE = it is none
-    starts: Tensor  # b s n, True = a word begins
-    keys: Tensor  # b, what the dice of masking depend on
-    hidden: Tensor  # the id that hides a token
-    ordinary: Tensor  # ids that may stand in for one
+    has_facts: Tensor  # b, whether supporting sentences are annotated
+    all_have_facts: bool  # whether they are for all documents
+    max_facts: int  # the largest number of supporting sentences
+    follows: Tensor  # b, 1 = the question continues the document, 0 = not; IGNORE = no such label
+    starts: Tensor  # b s n, True = first token of a word
+    keys: Tensor  # b, seeds of the random masking
+    hidden: Tensor  # the id of the mask token
+    ordinary: Tensor  # ids of ordinary tokens, for random replacement
 
     @property
-    def needed(self) -> Tensor:
-        """b s n, True = a token of a sentence that proves the answer."""
+    def fact_mask(self) -> Tensor:
+        """Mask the tokens of sentences that prove the answer, b s n."""
         return self.facts >= 0
 
 
-class Asked(NamedTuple):
-    """A story in tokens, with its question and answer."""
+class LongExample(NamedTuple):
+    """A tokenized story with its question and answer."""
 
     story: tuple[np.ndarray, ...]
     question: np.ndarray
     answer: np.ndarray
-    facts: tuple[int, ...]  # sentences of the story that prove the answer, in their own order
+    facts: tuple[int, ...]  # sentences of the story that prove the answer, in the proof's order
     task: int
-    wanted: frozenset[int] = frozenset()  # what any question is about, where all are known
-    opens: tuple[int, ...] = ()  # of each sentence, the tokens of the paragraph it begins; or 0
+    all_facts: frozenset[int] = frozenset()  # facts of all questions about the same article
+    paragraph_tokens: tuple[int, ...] = ()  # per sentence: size of the paragraph it begins, or 0
 
 
-class Document(NamedTuple):
-    """One sample: a stream of segments, and what is asked at its end."""
+class LongDocument(NamedTuple):
+    """A sample: a stream of segments, and the example with the question at its end."""
 
-    segments: Iterator[list[Piece]]
-    asked: Asked
+    segments: Iterator[list[SentenceTokens]]
+    example: LongExample
     follows: int = IGNORE
 
 
 @dataclass(frozen=True, kw_only=True)
-class LongSet:
-    """Documents of about ``segments`` segments each; while training, of up to so many.
+class LongDataset:
+    """Documents of about ``segments`` segments each; in training, of up to that many.
 
-    ``rolls`` of a batch are dice: with them an example has other background each time it is drawn.
+    With ``uniforms`` a batch has other background text each time an example is drawn.
     """
 
-    examples: Sequence[Asked]
+    examples: Sequence[LongExample]
     background: Background
-    tokenizer: Subwords
-    length: int  # tokens of a segment, special ones too
+    tokenizer: SubwordTokenizer
+    length: int  # tokens of a segment, with special tokens
     segments: int
-    asks: Asks = "question"
-    where: Where = "anywhere"  # the story stands, in the document
-    misses: float = 0.0  # for each sentence of background, such that almost belong to the story
+    asks: TargetKind = "question"
+    where: StoryPosition = "anywhere"  # in the document
+    distractor_rate: float = 0.0  # distractors per sentence of background
     seed: int = 0
-    place: torch.device = CPU
+    batch_device: torch.device = CPU
 
     def __len__(self) -> int:
         return len(self.examples)
 
     @property
     def device(self) -> torch.device:
-        """Where rows are looked up; batches are sent to ``place``."""
+        """Return the device of row numbers; batches are sent to ``batch_device``."""
         return CPU
 
     @property
     def task(self) -> Tensor:
-        return torch.tensor([own.task for own in self.examples])
+        """Return the task of each example."""
+        return torch.tensor([example.task for example in self.examples])
 
     @property
     def lengths(self) -> Tensor:
-        """How many tokens each story has, without background."""
-        return torch.tensor([sum(map(len, own.story)) for own in self.examples])
+        """Count the tokens of each story, without background."""
+        return torch.tensor([sum(map(len, example.story)) for example in self.examples])
 
     @property
-    def rolls(self) -> int:
-        """One for each example: by it background is drawn anew."""
+    def num_uniforms(self) -> int:
+        """Return 1: each example takes one uniform number, which seeds its background."""
         return 1
 
     @property
-    def unknown(self) -> int:
+    def num_unknown(self) -> int:
         return 0
 
     @property
-    def room(self) -> int:
-        """How many tokens of a text a segment has room for, between its special ones."""
+    def max_text_tokens(self) -> int:
+        """Return the number of text tokens per segment, without special tokens."""
         return self.length - 2
 
-    def to(self, device: torch.device | str) -> "LongSet":
-        return replace(self, place=torch.device(device))
+    def to(self, device: torch.device | str) -> "LongDataset":
+        """Return the same dataset with batches on another device."""
+        return replace(self, batch_device=torch.device(device))
 
-    def upto(self, segments: int) -> "LongSet":
-        """The same examples in longer or shorter documents."""
+    def with_segments(self, segments: int) -> "LongDataset":
+        """Return the same examples in documents of another length."""
         return replace(self, segments=segments)
 
-    def document(self, row: int, roll: float | None = None) -> Document:
-        """One sample; ``roll`` draws it anew, with any length; a story may stand by itself."""
-        dice = Random(f"{self.seed}/{row}/{roll}")
-        asked = self.examples[row]
-        least = int(self.asks != "question")
-        count = self.segments if roll is None else dice.randint(least, self.segments)
-        if self.asks in WORDS:
-            return self.stretch(count, dice)
-        length = int(count * self.room * FULL)
+    def draw_document(self, row: int, uniform: float | None = None) -> LongDocument:
+        """Draw the document of an example.
+
+        With ``uniform`` its background and its number of segments are random; if ``asks`` is
+        "question", the document may then consist of the story alone.
+        """
+        generator = Random(f"{self.seed}/{row}/{uniform}")
+        example = self.examples[row]
+        min_segments = int(self.asks != "question")
+        num_segments = (
+            self.segments if uniform is None else generator.randint(min_segments, self.segments)
+        )
+        if self.asks in TOKEN_TARGETS:
+            return self.draw_span(num_segments, generator)
+        num_tokens = int(num_segments * self.max_text_tokens * FILL_RATE)
         if self.asks == "sentence":
-            told = excerpt(asked.story, asked.facts, length, dice)
-            return Document(cut((known(one, asked) for one in told), self.room), asked)
-        others = self.background.read(dice)
-        if self.misses:
-            others = near_misses(asked.story, others, self.misses, dice)
-        pieces = hide(asked.story, others, length, dice, where=self.where)
-        return Document(cut(pieces, self.room), asked)
+            excerpt = draw_excerpt(example.story, example.facts, num_tokens, generator)
+            return LongDocument(
+                cut_segments(
+                    (mark_article_sentence(sentence, example) for sentence in excerpt),
+                    self.max_text_tokens,
+                ),
+                example,
+            )
+        background = self.background.stream_sentences(generator)
+        if self.distractor_rate:
+            background = insert_distractors(
+                example.story, background, self.distractor_rate, generator
+            )
+        sentences = hide_story(
+            example.story, background, num_tokens, generator, position=self.where
+        )
+        return LongDocument(cut_segments(sentences, self.max_text_tokens), example)
 
-    def stretch(self, count: int, dice: Random) -> Document:
-        """A stretch of one text, and behind it how it goes on, or how another one does."""
-        cuts = {True: self.some(count + 1, dice), False: self.some(1, dice)}
-        *kept, after = cuts[True] if len(cuts[True]) > 1 else [*cuts[True], []]
-        follows = dice.random() < 0.5
-        ids = [piece.ids for piece in (after if follows else cuts[False][0])]
-        words = np.concatenate(ids) if ids else np.zeros(0, dtype=np.int32)
-        none = np.zeros(0, dtype=np.int32)
-        asked = Asked((), words[: self.room], none, (), 0)
-        return Document(iter(kept), asked, int(follows) if ids else IGNORE)
+    def draw_span(self, num_segments: int, generator: Random) -> LongDocument:
+        """Draw a span of a text, and as question its continuation or a random segment.
 
-    def some(self, count: int, dice: Random) -> list[list[Piece]]:
-        """Up to ``count`` segments of one text, from a place that leaves room for them if any."""
-        novel = dice.randrange(len(self.background))
-        first, end = self.background.novels[novel : novel + 2]
-        tokens = self.background.begins[end] - self.background.begins[first]
-        spare = max(1 - count * self.room / max(int(tokens), 1), 0)
-        start = int(dice.random() * spare * self.background.size(novel))
-        pieces = (Piece(own) for own in self.background.novel(novel, start))
-        return list(islice(cut(pieces, self.room), count))
+        This is next-sentence prediction: in half of the documents the question follows the span.
+        """
+        segments = {
+            True: self.draw_segments(num_segments + 1, generator),
+            False: self.draw_segments(1, generator),
+        }
+        *document_segments, next_segment = (
+            segments[True] if len(segments[True]) > 1 else [*segments[True], []]
+        )
+        is_next = generator.random() < 0.5
+        ids = [sentence.ids for sentence in (next_segment if is_next else segments[False][0])]
+        question = np.concatenate(ids) if ids else np.zeros(0, dtype=np.int32)
+        no_answer = np.zeros(0, dtype=np.int32)
+        example = LongExample((), question[: self.max_text_tokens], no_answer, (), 0)
+        return LongDocument(iter(document_segments), example, int(is_next) if ids else IGNORE)
+
+    def draw_segments(self, max_segments: int, generator: Random) -> list[list[SentenceTokens]]:
+        """Draw up to ``max_segments`` consecutive segments of a random text.
+
+        The start leaves enough text for all of them, if the text is long enough.
+        """
+        novel = generator.randrange(len(self.background))
+        first_sentence, end_sentence = self.background.novel_starts[novel : novel + 2]
+        num_tokens = (
+            self.background.sentence_starts[end_sentence]
+            - self.background.sentence_starts[first_sentence]
+        )
+        spare_share = max(1 - max_segments * self.max_text_tokens / max(int(num_tokens), 1), 0)
+        start = int(generator.random() * spare_share * self.background.count_sentences(novel))
+        sentences = (SentenceTokens(ids) for ids in self.background.iterate_novel(novel, start))
+        return list(islice(cut_segments(sentences, self.max_text_tokens), max_segments))
 
     def batch(
         self,
         rows: Tensor,
-        rolls: Tensor | None = None,
+        uniforms: Tensor | None = None,
         *,
         compact: bool = True,
-        most: int | None = None,
-    ) -> Batch:
-        """The documents in ``rows`` (b), whole, each as long as it is."""
-        numbers = rows.tolist()
-        dice = [None] * len(numbers) if rolls is None else rolls.flatten().tolist()
-        documents = [self.document(*one) for one in zip(numbers, dice)]
-        whole = [list(own.segments) for own in documents]
-        keys = [hash_of(self.seed, *one) for one in zip(numbers, dice)]
-        return self.assembled(documents, whole, keys)
+        max_length: int | None = None,
+    ) -> LongBatch:
+        """Build the batch of the documents ``rows`` (b), with all their segments."""
+        row_numbers = rows.tolist()
+        row_uniforms = (
+            [None] * len(row_numbers) if uniforms is None else uniforms.flatten().tolist()
+        )
+        documents = [self.draw_document(*draw) for draw in zip(row_numbers, row_uniforms)]
+        segments = [list(document.segments) for document in documents]
+        keys = [hash_values(self.seed, *draw) for draw in zip(row_numbers, row_uniforms)]
+        return self.assemble_batch(documents, segments, keys)
 
-    def stream(self, rows: Sequence[int], at_once: int) -> Iterator[Batch]:
-        """The same documents ``at_once`` segments at a time; what ended is padding from then on."""
-        documents = [self.document(row) for row in rows]
-        keys = [hash_of(self.seed, row, None) for row in rows]
+    def stream(self, rows: Sequence[int], segments_per_batch: int) -> Iterator[LongBatch]:
+        """Yield the documents ``rows`` in batches of ``segments_per_batch`` segments.
+
+        A document that has ended is padding from then on.
+        """
+        documents = [self.draw_document(row) for row in rows]
+        keys = [hash_values(self.seed, row, None) for row in rows]
         while True:
-            part = [list(islice(own.segments, at_once)) for own in documents]
-            if not any(part):
+            segments = [
+                list(islice(document.segments, segments_per_batch)) for document in documents
+            ]
+            if not any(segments):
                 return
-            yield self.assembled(documents, part, keys)
+            yield self.assemble_batch(documents, segments, keys)
 
-    def assembled(
-        self, documents: Sequence[Document], whole: Sequence[list[list[Piece]]], keys: list[int]
-    ) -> Batch:
-        """Segments as tensors, with what is asked of their documents."""
-        parts = filled(documents, whole, self.tokenizer, self.length)
-        words = len(max((own.asked.answer for own in documents), key=len)) + 1
-        ended = [np.append(own.asked.answer, self.tokenizer.sep) for own in documents]
-        answers = padded(ended, words)
-        framed = [framed_by(own.asked.question, self.tokenizer) for own in documents]
-        question = padded(framed, max(len(own) for own in framed))
-        tokens, sentences, facts, answer, asked = map(torch.from_numpy, (*parts, answers, question))
-        rows = (parts[0][..., 0] == self.tokenizer.cls).reshape(-1).nonzero()[0]
-        size = 2 * len(rows) + int((parts[1] >= 0).sum())
-        inside = sentences >= 0
-        edge = (tokens == self.tokenizer.cls) | (tokens == self.tokenizer.sep)
-        inputs = Segments(
-            tokens, inside | edge, inside, asked.clamp(min=0), asked >= 0, answer.clamp(min=0),
-            sentences=sentences,
-            counted=Counted(torch.from_numpy(rows), int(parts[1].max()) + 1, size),
+    def assemble_batch(
+        self,
+        documents: Sequence[LongDocument],
+        segments: Sequence[list[list[SentenceTokens]]],
+        keys: list[int],
+    ) -> LongBatch:
+        """Assemble segments and the examples of their documents into one batch."""
+        arrays = fill_arrays(documents, segments, self.tokenizer, self.length)
+        answer_width = len(max((document.example.answer for document in documents), key=len)) + 1
+        answers_with_sep = [
+            np.append(document.example.answer, self.tokenizer.sep) for document in documents
+        ]
+        answer_array = pad_rows(answers_with_sep, answer_width)
+        framed_questions = [
+            add_special_tokens(document.example.question, self.tokenizer) for document in documents
+        ]
+        question_array = pad_rows(framed_questions, max(len(ids) for ids in framed_questions))
+        tokens, sentences, facts, answer, question = map(
+            torch.from_numpy, (*arrays, answer_array, question_array)
+        )
+        real_segments = (arrays[0][..., 0] == self.tokenizer.cls).reshape(-1).nonzero()[0]
+        num_tokens = 2 * len(real_segments) + int((arrays[1] >= 0).sum())
+        text_mask = sentences >= 0
+        special_mask = (tokens == self.tokenizer.cls) | (tokens == self.tokenizer.sep)
+        inputs = SegmentBatch(
+            tokens, text_mask | special_mask, text_mask,
+            question.clamp(min=0), question >= 0, answer.clamp(min=0),
+            sentence_ids=sentences,
+            sizes=BatchSizes(torch.from_numpy(real_segments), int(arrays[1].max()) + 1, num_tokens),
         )  # fmt: skip
-        said = torch.tensor([len(own.asked.answer) > 0 for own in documents])
-        batch = Batch(
+        has_answer = torch.tensor([len(document.example.answer) > 0 for document in documents])
+        batch = LongBatch(
             inputs=inputs,
-            answers=torch.where((answer >= 0) & said.unsqueeze(1), answer, IGNORE),
+            answers=torch.where((answer >= 0) & has_answer.unsqueeze(1), answer, IGNORE),
             facts=facts,
-            marked=torch.tensor([bool(own.asked.facts) for own in documents]),
-            proven=all(own.asked.facts for own in documents),
-            chain=max(len(own.asked.facts) for own in documents),
-            follows=torch.tensor([own.follows for own in documents]),
-            starts=word_starts(self.tokenizer)[tokens],
+            has_facts=torch.tensor([bool(document.example.facts) for document in documents]),
+            all_have_facts=all(document.example.facts for document in documents),
+            max_facts=max(len(document.example.facts) for document in documents),
+            follows=torch.tensor([document.follows for document in documents]),
+            starts=word_start_mask(self.tokenizer)[tokens],
             keys=torch.tensor(keys),
             hidden=torch.tensor(self.tokenizer.mask),
-            ordinary=ordinary(self.tokenizer),
+            ordinary=ordinary_ids_of(self.tokenizer),
         )
-        return sent(batch, self.place)
+        return move_batch(batch, self.batch_device)
 
 
-def known(piece: Piece, asked: Asked) -> Piece:
-    """A sentence of an article: background if no question is about it; with its paragraph."""
-    fact = piece.fact if piece.fact in asked.wanted else -1
-    return Piece(piece.ids, fact, asked.opens[piece.fact] if asked.opens else 0)
+def mark_article_sentence(sentence: SentenceTokens, example: LongExample) -> SentenceTokens:
+    """Mark a sentence as background if no question is about it; add its paragraph's size."""
+    fact = sentence.fact if sentence.fact in example.all_facts else -1
+    return SentenceTokens(
+        sentence.ids,
+        fact,
+        example.paragraph_tokens[sentence.fact] if example.paragraph_tokens else 0,
+    )
 
 
-def sent(batch: Batch, place: torch.device) -> Batch:
-    """The batch on a device; a GPU goes on with what it does meanwhile."""
-    if place.type == "cpu":
+def move_batch(batch: LongBatch, device: torch.device) -> LongBatch:
+    """Move a batch to a device, without blocking a GPU."""
+    if device.type == "cpu":
         return batch
 
-    def move(part: Any) -> Any:
-        if not isinstance(part, Tensor):
-            return part
-        return part.pin_memory().to(place, non_blocking=True)
+    def move(leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor):
+            return leaf
+        return leaf.pin_memory().to(device, non_blocking=True)
 
     return tree_map(move, batch)
 
 
-def filled(
-    documents: Sequence[Document],
-    whole: Sequence[list[list[Piece]]],
-    words: Subwords,
+def fill_arrays(
+    documents: Sequence[LongDocument],
+    segments: Sequence[list[list[SentenceTokens]]],
+    tokenizer: SubwordTokenizer,
     length: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Tokens, sentence numbers (-1: none) and which fact each is of, b s n each."""
-    shape = (len(whole), max(max(len(own) for own in whole), 1), length)
-    tokens = np.full(shape, words.pad, dtype=np.int64)
+    """Fill arrays of tokens, sentence numbers (-1: none) and fact numbers, b s n each."""
+    shape = (len(segments), max(max(len(sentence_facts) for sentence_facts in segments), 1), length)
+    tokens = np.full(shape, tokenizer.pad, dtype=np.int64)
     sentences = np.full(shape, -1, dtype=np.int64)
-    facts = np.full(shape, OUTSIDE, dtype=np.int64)
-    cls, sep = [words.cls], [words.sep]
-    for row, (document, segments) in enumerate(zip(documents, whole)):
-        order = {fact: place for place, fact in enumerate(document.asked.facts)}
-        for column, pieces in enumerate(segments):
+    facts = np.full(shape, OUTSIDE_STORY, dtype=np.int64)
+    cls, sep = [tokenizer.cls], [tokenizer.sep]
+    for row, (document, document_segments) in enumerate(zip(documents, segments)):
+        position_of_fact = {fact: position for position, fact in enumerate(document.example.facts)}
+        for column, pieces in enumerate(document_segments):
             sizes = [len(piece.ids) for piece in pieces]
             inside = (row, column, slice(0, 2 + sum(sizes)))
             tokens[inside] = np.concatenate([cls, *(piece.ids for piece in pieces), sep])
             inside = (row, column, slice(1, 1 + sum(sizes)))
             sentences[inside] = np.repeat(np.arange(len(pieces)), sizes)
             if any(piece.fact >= 0 for piece in pieces):
-                own = [order.get(one.fact, OTHER if one.fact >= 0 else OUTSIDE) for one in pieces]
-                facts[inside] = np.repeat(own, sizes)
+                sentence_facts = [
+                    position_of_fact.get(
+                        sentence.fact, NOT_A_FACT if sentence.fact >= 0 else OUTSIDE_STORY
+                    )
+                    for sentence in pieces
+                ]
+                facts[inside] = np.repeat(sentence_facts, sizes)
     return tokens, sentences, facts
 
 
-def padded(rows: Sequence[np.ndarray], width: int) -> np.ndarray:
-    """Rows of ids as one table, -1 behind the short ones."""
+def pad_rows(rows: Sequence[np.ndarray], width: int) -> np.ndarray:
+    """Pad rows of ids with -1 to one array."""
     table = np.full((len(rows), width), -1, dtype=np.int64)
-    for number, row in enumerate(rows):
-        table[number, : len(row)] = row
+    for index, row in enumerate(rows):
+        table[index, : len(row)] = row
     return table
 
 
-def framed_by(ids: np.ndarray, words: Subwords) -> np.ndarray:
-    return np.concatenate([[words.cls], ids, [words.sep]])
+def add_special_tokens(ids: np.ndarray, tokenizer: SubwordTokenizer) -> np.ndarray:
+    """Put the special tokens before and after a text."""
+    return np.concatenate([[tokenizer.cls], ids, [tokenizer.sep]])
 
 
 @lru_cache(maxsize=4)
-def word_starts(words: Subwords) -> Tensor:
-    """Which ids begin a word: all but those that go on within one."""
-    return torch.tensor([not piece.startswith("##") for piece in words.pieces])
+def word_start_mask(tokenizer: SubwordTokenizer) -> Tensor:
+    """Mask the ids that begin a word: all but continuation pieces (##)."""
+    return torch.tensor([not piece.startswith("##") for piece in tokenizer.pieces])
 
 
 @lru_cache(maxsize=4)
-def ordinary(words: Subwords) -> Tensor:
-    """All ids that stand for text."""
-    return torch.tensor([n for n in range(len(words)) if n not in words.specials])
+def ordinary_ids_of(tokenizer: SubwordTokenizer) -> Tensor:
+    """List all ids but those of special tokens."""
+    return torch.tensor(
+        [token_id for token_id in range(len(tokenizer)) if token_id not in tokenizer.special_ids]
+    )
 
 
-def hash_of(*purpose: object) -> int:
-    """A number of 62 bits for an example and its dice."""
-    return Random("/".join(str(part) for part in purpose)).getrandbits(62)
+def hash_values(*values: object) -> int:
+    """Hash values to a 62-bit number."""
+    return Random("/".join(str(value) for value in values)).getrandbits(62)

@@ -1,10 +1,10 @@
-"""Data sets of long texts for a recipe: stories and facts among background; documents.
+"""Datasets of long texts for recipes: stories or facts in background text, and documents.
 
-All have in common: ``background`` is a folder or file of novels (none: made-up sentences), a tenth
-of which is held back for validation and a fifth for the test, whole novels each. ``length`` is how
-many tokens a segment has, ``segments`` how many the longest documents have: those of training have
-1 to so many, those of validation and test all. ``train.segments`` changes that phase by phase.
-``where = "first"``: the facts begin the document, and all background follows them.
+Common keys: ``background`` is a folder or file of novels (none: generated sentences); a tenth of
+the novels is held out for validation and a fifth for the test. ``length`` is the number of tokens
+per segment, ``segments`` the number of segments of the longest documents: training documents have
+1 to that many, validation and test documents all of them. ``train.segments`` changes that per
+phase. ``where = "first"``: the facts begin the document, and all background follows them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,25 +13,25 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from mnemic.data.babi.dataset import GeneratedStories, StoryFolder, questions
+from mnemic.data.babi.dataset import GeneratedStories, StoryFolder, read_examples
 from mnemic.data.babi.folder import TASKS, Size
-from mnemic.data.babi.format import Example
-from mnemic.data.contract import PARTS, Part, Sizes
-from mnemic.data.long_context.background import Background, number, read_novels
-from mnemic.data.long_context.batches import WORDS, Asked, Asks, LongSet
-from mnemic.data.long_context.hide import Where, check_length
-from mnemic.data.long_context.recall import NAMES, NUMBERS, RECALLS, Recall
-from mnemic.data.text_tasks.splits import VOCABULARIES
+from mnemic.data.babi.format import StoryExample
+from mnemic.data.contract import SPLITS, Sizes, Split
+from mnemic.data.long_context.background import Background, encode_novels, read_novels
+from mnemic.data.long_context.batches import TOKEN_TARGETS, LongDataset, LongExample, TargetKind
+from mnemic.data.long_context.hide import StoryPosition, check_segment_size
+from mnemic.data.long_context.recall import EXAMPLE_MAKERS, TASK_NAMES, TASK_NUMBERS, RecallTask
+from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS
 from mnemic.recipe import ConfigError, build
-from mnemic.text import Subwords, Tokenizer
+from mnemic.text import SubwordTokenizer, Tokenizer
 
-FIRST = (1, 2, 3, 4, 5)
-SMALL: Mapping[str, Any] = {"kind": "wordpiece", "vocab": 8000, "coverage": 0.9999}
-SAMPLE = 50_000  # sentences of background that a vocabulary is learnt from
+FIRST_TASKS = (1, 2, 3, 4, 5)
+SMALL_WORDPIECE: Mapping[str, Any] = {"kind": "wordpiece", "vocab": 8000, "coverage": 0.9999}
+NUM_VOCABULARY_SENTENCES = 50_000  # of background, to learn a vocabulary from
 
 
-class Source(Protocol):
-    """What a recipe says of every kind of long texts."""
+class LongSource(Protocol):
+    """A source of long texts; its fields are the common keys of their recipes."""
 
     @property
     def background(self) -> str: ...
@@ -49,48 +49,48 @@ class Source(Protocol):
     def seed(self) -> int: ...
 
     @property
-    def asks(self) -> Asks: ...
+    def asks(self) -> TargetKind: ...
 
     @property
-    def where(self) -> Where: ...
+    def where(self) -> StoryPosition: ...
 
-    def told(self, part: Part) -> list[Example]: ...
+    def read_split(self, split: Split) -> list[StoryExample]: ...
 
 
 class LongData(NamedTuple):
-    """Everything training and evaluation need to know of a data set."""
+    """The splits of a long-text dataset, with their tokenizer and the sizes a network needs."""
 
-    words: Subwords
+    tokenizer: SubwordTokenizer
     sizes: Sizes
-    train: LongSet
-    validation: LongSet
-    test: LongSet
-    made: tuple[int, ...] = ()
+    train: LongDataset
+    validation: LongDataset
+    test: LongDataset
+    generated_tasks: tuple[int, ...] = ()
     labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class LongStories:
-    """bAbI stories among background: the official files of ``folder``, or the generator's.
+    """bAbI stories in background text: official files of ``folder``, or generated stories.
 
-    A training file that is not there (task 3 of the 10k files at hand) comes from the generator;
-    without a folder all do, ``count`` questions a task. ``misses``: in training, so many for each
-    sentence of background almost belong to the story (``hide.near_misses``).
+    An absent training file (task 3 of the 10k files at hand) is generated; without a folder all
+    stories are, ``count`` questions per task. ``misses``: in training, the number of distractors
+    per sentence of background (see ``hide.insert_distractors``).
     """
 
     folder: str = ""
     size: Size = "10k"
-    tasks: Sequence[int] = FIRST
+    tasks: Sequence[int] = FIRST_TASKS
     count: int = 10_000
     background: str = ""
     length: int = 128
     segments: int = 4
     validation: float = 0.02
     misses: float = 0.0
-    tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL)
+    tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL_WORDPIECE)
     seed: int = 0
-    asks: Asks = field(default="question", init=False)
-    where: Where = field(default="anywhere", init=False)
+    asks: TargetKind = field(default="question", init=False)
+    where: StoryPosition = field(default="anywhere", init=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.misses <= 1:
@@ -101,82 +101,92 @@ class LongStories:
         return TASKS
 
     @property
-    def source(self) -> Any:
-        kept: dict[str, Any] = {"tasks": self.tasks, "validation": self.validation}
-        kept["seed"] = self.seed
+    def story_source(self) -> Any:
+        """Return the source of the stories: the folder, or the generator."""
+        options: dict[str, Any] = {"tasks": self.tasks, "validation": self.validation}
+        options["seed"] = self.seed
         if not self.folder:
-            return GeneratedStories(count=self.count, **kept)
-        return StoryFolder(folder=self.folder, size=self.size, missing="generate", **kept)
+            return GeneratedStories(count=self.count, **options)
+        return StoryFolder(folder=self.folder, size=self.size, missing="generate", **options)
 
-    def told(self, part: Part) -> list[Example]:
-        return questions(self.source, part)
+    def read_split(self, split: Split) -> list[StoryExample]:
+        """Read the stories of a split."""
+        return read_examples(self.story_source, split)
 
-    def data(self) -> LongData:
-        made = tuple(task for task in self.tasks if self.source.is_made(task))
-        found = long_data(self)
-        return found._replace(made=made, train=replace(found.train, misses=self.misses))
+    def load(self) -> LongData:
+        generated_tasks = tuple(task for task in self.tasks if self.story_source.is_generated(task))
+        data = load_long_data(self)
+        return data._replace(
+            generated_tasks=generated_tasks, train=replace(data.train, distractor_rate=self.misses)
+        )
 
-    def asked(self, part: Part, words: Tokenizer, tasks: Sequence[int] | None = None) -> LongSet:
-        return long_set(self, part, words, tasks)
+    def dataset(
+        self, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None
+    ) -> LongDataset:
+        return load_long_dataset(self, split, tokenizer, tasks)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LongRecall:
-    """Facts among background: ``task`` "keys" asks who has what, "copies" for a row of words.
+    """Recall tasks in background text: "keys" asks who has what, "copies" repeats words.
 
-    ``facts`` are how many keys there are, or how many words, to be said again one by one.
+    ``facts`` is the number of keys, or of words that the answer repeats one by one.
     """
 
-    task: Recall = "keys"
+    task: RecallTask = "keys"
     facts: int = 1
     count: int = 10_000
     background: str = ""
     length: int = 128
     segments: int = 4
-    where: Where = "anywhere"
-    tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL)
+    where: StoryPosition = "anywhere"
+    tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL_WORDPIECE)
     seed: int = 0
-    asks: Asks = field(default="question", init=False)
+    asks: TargetKind = field(default="question", init=False)
 
     @property
     def tasks(self) -> Sequence[int]:
-        return (NUMBERS[self.task],)
+        return (TASK_NUMBERS[self.task],)
 
     @property
     def names(self) -> Mapping[int, str]:
-        return NAMES
+        return TASK_NAMES
 
-    def told(self, part: Part) -> list[Example]:
-        count, seed = counted(self.count, part), 3 * self.seed + PARTS.index(part)
-        return RECALLS[self.task](count, self.facts, seed)
+    def read_split(self, split: Split) -> list[StoryExample]:
+        """Generate the examples of a split."""
+        count, seed = num_examples_of(self.count, split), 3 * self.seed + SPLITS.index(split)
+        return EXAMPLE_MAKERS[self.task](count, self.facts, seed)
 
-    def data(self) -> LongData:
-        return long_data(self)
+    def load(self) -> LongData:
+        return load_long_data(self)
 
-    def asked(self, part: Part, words: Tokenizer, tasks: Sequence[int] | None = None) -> LongSet:
-        return long_set(self, part, words, tasks)
+    def dataset(
+        self, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None
+    ) -> LongDataset:
+        return load_long_dataset(self, split, tokenizer, tasks)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Documents:
-    """Texts themselves, to learn their words: masked ones, or the ``next`` one.
+class LongDocuments:
+    """Documents for language modeling: predict masked words, or the ``next`` one.
 
-    ``folder`` or file of texts, parted as background is (none: made-up ones). An epoch has
-    ``count`` stretches, drawn anew each time; behind each stands, in half of all cases, how it goes
-    on, for next-sentence prediction.
+    ``folder`` is a folder or file of texts, split like background (none: generated texts). An epoch
+    has ``count`` random spans; half of them are followed by their continuation, for next-sentence
+    prediction.
     """
 
     folder: str = ""
     count: int = 10_000
     length: int = 128
     segments: int = 4
-    tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL)
+    tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL_WORDPIECE)
     seed: int = 0
-    asks: Asks = "masked"
-    where: Where = field(default="anywhere", init=False)
+    asks: TargetKind = "masked"
+    where: StoryPosition = field(default="anywhere", init=False)
 
     @property
     def background(self) -> str:
+        """Return the folder of the texts, which serve as background without a story."""
         return self.folder
 
     @property
@@ -187,71 +197,97 @@ class Documents:
     def names(self) -> Mapping[int, str]:
         return {0: f"{self.asks} word"}
 
-    def told(self, part: Part) -> list[Example]:
-        return [Example((), "", "", (), 0)] * counted(self.count, part)
+    def read_split(self, split: Split) -> list[StoryExample]:
+        return [StoryExample((), "", "", (), 0)] * num_examples_of(self.count, split)
 
-    def data(self) -> LongData:
-        if self.asks not in WORDS:
+    def load(self) -> LongData:
+        if self.asks not in TOKEN_TARGETS:
             raise ConfigError("documents are asked for words: data.asks is 'masked' or 'next'")
-        return long_data(self)
+        return load_long_data(self)
 
-    def asked(self, part: Part, words: Tokenizer, tasks: Sequence[int] | None = None) -> LongSet:
-        return long_set(self, part, words, tasks)
-
-
-def counted(count: int, part: Part) -> int:
-    """How many examples a part has: a fiftieth and a tenth of the training set, at least 50."""
-    return {"train": count, "validation": max(count // 50, 50), "test": max(count // 10, 50)}[part]
+    def dataset(
+        self, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None
+    ) -> LongDataset:
+        return load_long_dataset(self, split, tokenizer, tasks)
 
 
-def long_data(source: Source) -> LongData:
-    """Read everything; words are those of what may be learnt from."""
-    check_length(source.length, source.segments)
+def num_examples_of(num_train: int, split: Split) -> int:
+    """Return the number of examples of a split.
+
+    The validation split has a fiftieth and the test split a tenth of the training examples, but at
+    least 50.
+    """
+    return {
+        "train": num_train,
+        "validation": max(num_train // 50, 50),
+        "test": max(num_train // 10, 50),
+    }[split]
+
+
+def load_long_data(source: LongSource) -> LongData:
+    """Load all splits of a source and build the tokenizer from its training texts."""
+    check_segment_size(source.length, source.segments)
     novels = read_novels(source.background)
-    told = {part: source.told(part) for part in PARTS}
-    words = build(VOCABULARIES, source.tokenizer, texts=texts_of(told["train"], novels["train"]))
-    if not isinstance(words, Subwords):
+    examples = {split: source.read_split(split) for split in SPLITS}
+    tokenizer = build(
+        TOKENIZER_BUILDERS,
+        source.tokenizer,
+        texts=list_vocabulary_texts(examples["train"], novels["train"]),
+    )
+    if not isinstance(tokenizer, SubwordTokenizer):
         raise ConfigError("long texts need subwords: data.tokenizer.kind is wordpiece or stored")
-    train, held, test = (
-        numbered(source, told[part], number(novels[part], words), words) for part in PARTS
+    train, validation, test = (
+        encode_examples(source, examples[split], encode_novels(novels[split], tokenizer), tokenizer)
+        for split in SPLITS
     )
-    return LongData(words, {"vocab": len(words), "longest": source.length}, train, held, test)
-
-
-def long_set(
-    source: Source, part: Part, words: Tokenizer, tasks: Sequence[int] | None = None
-) -> LongSet:
-    """One part, in words that are already known."""
-    assert isinstance(words, Subwords)
-    own = [one for one in source.told(part) if tasks is None or one.task in tasks]
-    return numbered(source, own, number(read_novels(source.background)[part], words), words)
-
-
-def numbered(
-    source: Source, told: Sequence[Example], background: Background, words: Subwords
-) -> LongSet:
-    """Examples in tokens; every different sentence is encoded once."""
-    texts = dict.fromkeys(
-        text for own in told for text in (*own.sentences, own.question, own.answer)
+    return LongData(
+        tokenizer, {"vocab": len(tokenizer), "longest": source.length}, train, validation, test
     )
-    known = {
-        text: np.array(ids, dtype=np.int32)
-        for text, ids in zip(texts, words.encode_all(list(texts)))
-    }
+
+
+def load_long_dataset(
+    source: LongSource, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None
+) -> LongDataset:
+    """Load one split of a source with a given tokenizer."""
+    assert isinstance(tokenizer, SubwordTokenizer)
     examples = [
-        Asked(
-            tuple(known[text] for text in own.sentences),
-            known[own.question],
-            known[own.answer],
-            tuple(dict.fromkeys(own.facts)),
-            own.task,
-        )
-        for own in told
+        example for example in source.read_split(split) if tasks is None or example.task in tasks
     ]
-    return LongSet(
-        examples=examples,
+    return encode_examples(
+        source, examples, encode_novels(read_novels(source.background)[split], tokenizer), tokenizer
+    )
+
+
+def encode_examples(
+    source: LongSource,
+    examples: Sequence[StoryExample],
+    background: Background,
+    tokenizer: SubwordTokenizer,
+) -> LongDataset:
+    """Encode examples as a dataset; each distinct sentence is encoded once."""
+    texts = dict.fromkeys(
+        text
+        for example in examples
+        for text in (*example.sentences, example.question, example.answer)
+    )
+    ids_of_text = {
+        text: np.array(ids, dtype=np.int32)
+        for text, ids in zip(texts, tokenizer.encode_batch(list(texts)))
+    }
+    long_examples = [
+        LongExample(
+            tuple(ids_of_text[text] for text in example.sentences),
+            ids_of_text[example.question],
+            ids_of_text[example.answer],
+            tuple(dict.fromkeys(example.facts)),
+            example.task,
+        )
+        for example in examples
+    ]
+    return LongDataset(
+        examples=long_examples,
         background=background,
-        tokenizer=words,
+        tokenizer=tokenizer,
         length=source.length,
         segments=source.segments,
         asks=source.asks,
@@ -260,9 +296,18 @@ def numbered(
     )
 
 
-def texts_of(told: Iterable[Example], novels: Sequence[Sequence[str]]) -> list[str]:
-    """What a vocabulary is learnt from; a story's words count as often as they are told."""
-    stories = [text for own in told for text in (*own.sentences[-2:], own.question, own.answer)]
+def list_vocabulary_texts(
+    examples: Iterable[StoryExample], novels: Sequence[Sequence[str]]
+) -> list[str]:
+    """List the texts that a vocabulary is learned from.
+
+    An example repeats the story of the example before it, so only its last two sentences are used.
+    """
+    stories = [
+        text
+        for example in examples
+        for text in (*example.sentences[-2:], example.question, example.answer)
+    ]
     sentences = [text for novel in novels for text in novel]
-    step = max(len(sentences) // SAMPLE, 1)
+    step = max(len(sentences) // NUM_VOCABULARY_SENTENCES, 1)
     return [*stories, *sentences[::step]]

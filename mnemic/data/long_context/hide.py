@@ -1,6 +1,6 @@
-"""Hide the sentences of a story among background, in their order, and cut it all into segments.
+"""Hide the sentences of a story in background text, and cut the result into segments.
 
-Everything is an iterator: a sample of ten million tokens is never held as a whole.
+Everything is an iterator: a sample of ten million tokens is never in memory as a whole.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,83 +11,91 @@ import numpy as np
 
 from mnemic.recipe import ConfigError
 
-Where = Literal["anywhere", "first"]
+StoryPosition = Literal["anywhere", "first"]
 
 
-class Piece(NamedTuple):
-    """A sentence, or a stretch of one that is longer than a segment."""
+class SentenceTokens(NamedTuple):
+    """The tokens of a sentence, or of a span of a very long sentence."""
 
     ids: np.ndarray
-    fact: int = -1  # which sentence of the story; -1 = background
-    opens: int = 0  # tokens of the paragraph that begins with it; 0 = none does
+    fact: int = -1  # index of the sentence in the story; -1 = background
+    paragraph_tokens: int = 0  # tokens of the paragraph that this sentence begins; 0 = none
 
 
-def hide(
+def hide_story(
     story: Sequence[np.ndarray],
-    background: Iterable[Piece],
-    length: int,
-    dice: Random,
+    background: Iterable[SentenceTokens],
+    num_tokens: int,
+    generator: Random,
     *,
-    where: Where = "anywhere",
-) -> Iterator[Piece]:
-    """The story's sentences among background: about ``length`` tokens in all, never fewer than it.
+    position: StoryPosition = "anywhere",
+) -> Iterator[SentenceTokens]:
+    """Insert a story's sentences into background, about ``num_tokens`` tokens in total.
 
-    Where the sentences stand is drawn evenly over the whole length, or all come first; background
-    follows the last.
+    The story is never shortened. The positions of its sentences are uniform over the whole length,
+    or all sentences come first (``position``); background follows the last one.
     """
-    room = max(length - sum(len(sentence) for sentence in story), 0)
-    last = room if where == "anywhere" else 0
-    spots = sorted(dice.random() * last for _ in story)
-    others = iter(background)
-    told = 0
+    num_background_tokens = max(num_tokens - sum(len(sentence) for sentence in story), 0)
+    last_offset = num_background_tokens if position == "anywhere" else 0
+    offsets = sorted(generator.random() * last_offset for _ in story)
+    background_sentences = iter(background)
+    num_written = 0
     for number, sentence in enumerate(story):
-        while told < spots[number]:
-            other = next(others)
-            told += len(other.ids)
-            yield other
-        yield Piece(sentence, number)
-    while told < room:
-        other = next(others)
-        told += len(other.ids)
-        yield other
+        while num_written < offsets[number]:
+            filler = next(background_sentences)
+            num_written += len(filler.ids)
+            yield filler
+        yield SentenceTokens(sentence, number)
+    while num_written < num_background_tokens:
+        filler = next(background_sentences)
+        num_written += len(filler.ids)
+        yield filler
 
 
-def near_misses(
-    story: Sequence[np.ndarray], background: Iterable[Piece], share: float, dice: Random
-) -> Iterator[Piece]:
-    """Background, and before ``share`` of its sentences one that is almost of the story.
+def insert_distractors(
+    story: Sequence[np.ndarray],
+    background: Iterable[SentenceTokens],
+    probability: float,
+    generator: Random,
+) -> Iterator[SentenceTokens]:
+    """Insert distractors into background: sentences that resemble the story's.
 
-    That is a part of a sentence of the story, with its last token, or one with a token of the
-    background in it. Who has seen them knows a story from what only sounds like one.
+    With ``probability`` a background sentence gets one before it: a span of a story sentence with
+    its last token, or a story sentence with one token replaced from the background. They teach a
+    network to tell the story from text that only looks like it.
     """
-    told = {tuple(sentence.tolist()) for sentence in story}
-    for other in background:
-        if dice.random() < share:
-            ids, word = dice.choice(story), other.ids[dice.randrange(len(other.ids))]
+    story_sentences = {tuple(story_sentence.tolist()) for story_sentence in story}
+    for sentence in background:
+        if generator.random() < probability:
+            ids, word = (
+                generator.choice(story),
+                sentence.ids[generator.randrange(len(sentence.ids))],
+            )
             size = len(ids) - 1
-            if dice.random() < 0.5:
-                begin = dice.randrange(max(size, 1))
-                ids = np.append(ids[begin : dice.randint(begin + 1, max(size, 1))], ids[-1:])
+            if generator.random() < 0.5:
+                begin = generator.randrange(max(size, 1))
+                ids = np.append(ids[begin : generator.randint(begin + 1, max(size, 1))], ids[-1:])
             else:
                 ids = ids.copy()
-                ids[dice.randrange(max(size, 1))] = word
-            if tuple(ids.tolist()) not in told:
-                yield Piece(ids)
-        yield other
+                ids[generator.randrange(max(size, 1))] = word
+            if tuple(ids.tolist()) not in story_sentences:
+                yield SentenceTokens(ids)
+        yield sentence
 
 
-def excerpt(
-    story: Sequence[np.ndarray], facts: Iterable[int], length: int, dice: Random
-) -> Iterator[Piece]:
-    """A stretch of at most ``length`` tokens of the story itself, and never less than its facts.
+def draw_excerpt(
+    story: Sequence[np.ndarray], facts: Iterable[int], max_tokens: int, generator: Random
+) -> Iterator[SentenceTokens]:
+    """Draw a span of at most ``max_tokens`` tokens of the story around its facts.
 
-    How much of it stands before them is drawn evenly, as far as the story has it.
+    It never has less than the facts. The amount of text before them is uniform, as far as the story
+    has it.
     """
-    known = sorted(facts)
+    sorted_facts = sorted(facts)
     sizes = [len(sentence) for sentence in story]
-    first, end = known[0], known[-1] + 1
-    spare = length - sum(sizes[first:end])
-    before = dice.random() * spare
+    first, end = sorted_facts[0], sorted_facts[-1] + 1
+    spare = max_tokens - sum(sizes[first:end])
+    before = generator.random() * spare
     while first and sizes[first - 1] <= before:
         first -= 1
         before, spare = before - sizes[first], spare - sizes[first]
@@ -98,38 +106,45 @@ def excerpt(
         first -= 1
         spare -= sizes[first]
     for number in range(first, end):
-        yield Piece(story[number], number)
+        yield SentenceTokens(story[number], number)
 
 
-def cut(pieces: Iterable[Piece], room: int) -> Iterator[list[Piece]]:
-    """Segments of at most ``room`` tokens; only a sentence longer than that is cut within.
+def cut_segments(
+    sentences: Iterable[SentenceTokens], max_tokens: int
+) -> Iterator[list[SentenceTokens]]:
+    """Group sentences into segments of at most ``max_tokens`` tokens.
 
-    A paragraph begins a segment unless there is room for all of it. Without a piece there is one
-    empty segment.
+    Only a sentence longer than that is split. A paragraph begins a segment unless all of it fits
+    into the current one. Without sentences there is one empty segment.
     """
-    held: list[Piece] = []
+    segment: list[SentenceTokens] = []
     size = 0
-    some = False
-    for piece in pieces:
-        due = min(piece.opens, room)
-        for part in [piece] if len(piece.ids) <= room else stretches(piece, room):
-            if size + max(len(part.ids), due) > room:
-                yield held
-                some, held, size = True, [], 0
-            held.append(part)
-            size += len(part.ids)
-            due = 0
-    if held or not some:
-        yield held
+    has_yielded = False
+    for sentence in sentences:
+        min_tokens = min(sentence.paragraph_tokens, max_tokens)
+        for chunk in (
+            [sentence] if len(sentence.ids) <= max_tokens else split_sentence(sentence, max_tokens)
+        ):
+            if size + max(len(chunk.ids), min_tokens) > max_tokens:
+                yield segment
+                has_yielded, segment, size = True, [], 0
+            segment.append(chunk)
+            size += len(chunk.ids)
+            min_tokens = 0
+    if segment or not has_yielded:
+        yield segment
 
 
-def stretches(piece: Piece, room: int) -> list[Piece]:
-    """A sentence that is too long, in pieces."""
-    cuts = range(0, len(piece.ids), room)
-    return [Piece(piece.ids[start : start + room], piece.fact) for start in cuts]
+def split_sentence(sentence: SentenceTokens, max_tokens: int) -> list[SentenceTokens]:
+    """Split a sentence that is too long into spans of ``max_tokens`` tokens."""
+    cuts = range(0, len(sentence.ids), max_tokens)
+    return [
+        SentenceTokens(sentence.ids[start : start + max_tokens], sentence.fact) for start in cuts
+    ]
 
 
-def check_length(length: int, segments: int) -> None:
+def check_segment_size(length: int, segments: int) -> None:
+    """Raise a ConfigError unless the segment length and count are large enough."""
     if length < 8 or segments < 1:
         raise ConfigError(
             f"data.length is at least 8 tokens and data.segments at least 1, not {length} and "

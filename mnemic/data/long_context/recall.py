@@ -1,54 +1,58 @@
-"""Tasks that only a memory can solve: keys with values, and words to be repeated.
+"""Synthetic recall tasks for memories: key-value lookup and copying words.
 
-Each gives ``Example``s as stories do, so that they can be hidden among background like them.
+Both generate ``StoryExample``s, which can be hidden in background text like bAbI stories.
 """
 
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import Literal
 
-from mnemic.data.babi.format import Example
+from mnemic.data.babi.format import StoryExample
 
-Recall = Literal["keys", "copies"]
-KEYS, COPY = 101, 102  # numbers of the two tasks, beside the stories' 1 to 20
-NUMBERS: Mapping[Recall, int] = {"keys": KEYS, "copies": COPY}
-NAMES = {KEYS: "key-value", COPY: "copy"}
+RecallTask = Literal["keys", "copies"]
+KEYS, COPY = 101, 102  # numbers of the two tasks; those of bAbI are 1 to 20
+TASK_NUMBERS: Mapping[RecallTask, int] = {"keys": KEYS, "copies": COPY}
+TASK_NAMES = {KEYS: "key-value", COPY: "copy"}
 OWNERS = [
     "anna", "boris", "clara", "david", "elena", "felix", "greta", "henry", "irene", "jonas",
     "karen", "lucas", "maria", "nadia", "oscar", "paula", "robert", "sofia", "thomas", "vera",
 ]  # fmt: skip
-THINGS = [
+OBJECTS = [
     "apple", "candle", "drum", "feather", "guitar", "hammer", "lantern", "mirror", "needle",
     "orange", "pencil", "ribbon", "spoon", "ticket", "umbrella", "violin",
 ]  # fmt: skip
 
 
-def key_values(count: int, pairs: int, seed: int) -> list[Example]:
-    """``pairs`` facts of who has what, and a question about one of them."""
-    dice = Random(f"keys {pairs} {seed}")
-    found = []
-    for _ in range(count):
-        owners = dice.sample(OWNERS, pairs)
-        things = [dice.choice(THINGS) for _ in owners]
-        asked = dice.randrange(pairs)
-        told = tuple(f"{owner} has the {thing} ." for owner, thing in zip(owners, things))
-        question = f"what does {owners[asked]} have ?"
-        found.append(Example(told, question, things[asked], (asked,), KEYS))
-    return found
+def make_key_value_examples(num_examples: int, num_facts: int, seed: int) -> list[StoryExample]:
+    """Generate examples of ``num_facts`` facts about owners, each with a question about one."""
+    generator = Random(f"keys {num_facts} {seed}")
+    examples = []
+    for _ in range(num_examples):
+        owners = generator.sample(OWNERS, num_facts)
+        objects = [generator.choice(OBJECTS) for _ in owners]
+        fact = generator.randrange(num_facts)
+        sentences = tuple(
+            f"{owner} has the {object_name} ." for owner, object_name in zip(owners, objects)
+        )
+        question = f"what does {owners[fact]} have ?"
+        examples.append(StoryExample(sentences, question, objects[fact], (fact,), KEYS))
+    return examples
 
 
-def copies(count: int, words: int, seed: int) -> list[Example]:
-    """A row of words to be said again, in their order."""
-    dice = Random(f"copy {words} {seed}")
-    found = []
-    for _ in range(count):
-        row = " ".join(dice.choice(THINGS) for _ in range(words))
-        told = (f"the words to remember are {row} .",)
-        found.append(Example(told, "which words were to be remembered ?", row, (0,), COPY))
-    return found
+def make_copy_examples(num_examples: int, num_words: int, seed: int) -> list[StoryExample]:
+    """Generate examples of ``num_words`` words that the answer repeats in order."""
+    generator = Random(f"copy {num_words} {seed}")
+    examples = []
+    for _ in range(num_examples):
+        words = " ".join(generator.choice(OBJECTS) for _ in range(num_words))
+        sentences = (f"the words to remember are {words} .",)
+        examples.append(
+            StoryExample(sentences, "which words were to be remembered ?", words, (0,), COPY)
+        )
+    return examples
 
 
-RECALLS: Mapping[Recall, Callable[[int, int, int], list[Example]]] = {
-    "keys": key_values,
-    "copies": copies,
+EXAMPLE_MAKERS: Mapping[RecallTask, Callable[[int, int, int], list[StoryExample]]] = {
+    "keys": make_key_value_examples,
+    "copies": make_copy_examples,
 }

@@ -1,1 +1,1 @@
-"""Pairs of sequences: what is said, and what is to be said for it."""
+"""Datasets of texts that are answered with texts (sequence to sequence)."""

@@ -1,6 +1,6 @@
-"""Texts with the texts that answer them, as tensors: all tokens in one row, nothing for padding.
+"""Dataset of texts with answer texts, as tensors without padding, and its batches.
 
-Shapes: e pairs of the set, b pairs of a batch, n tokens of a source, m tokens of an answer.
+Shapes: e pairs of the dataset, b pairs of a batch, n tokens of a source, m tokens of an answer.
 """
 
 from collections.abc import Sequence
@@ -11,49 +11,49 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
-from mnemic.data.text_tasks.examples import Labelled, TextError
-from mnemic.models import IGNORE, Windows
-from mnemic.text import Subwords
+from mnemic.data.text_tasks.examples import LabeledExample, TextError
+from mnemic.models import IGNORE, WindowBatch
+from mnemic.text import SubwordTokenizer
 
 
-class Batch(NamedTuple):
-    """What a network reads (the answer, too, one word behind), and what it should have said."""
+class Seq2SeqBatch(NamedTuple):
+    """A batch of sources with shifted answers, and the target tokens."""
 
-    inputs: Windows
-    targets: Tensor  # b m, IGNORE behind the end
+    inputs: WindowBatch
+    targets: Tensor  # b m, IGNORE after the end
 
 
-class Ragged(NamedTuple):
-    """Texts of different lengths, one after the other."""
+class RaggedTexts(NamedTuple):
+    """Texts of different lengths, concatenated."""
 
-    ids: Tensor  # all of them
-    begins: Tensor  # e+1
+    ids: Tensor  # of all texts
+    offsets: Tensor  # e+1, where each text starts in ids
 
     @property
     def lengths(self) -> Tensor:
-        return self.begins[1:] - self.begins[:-1]
+        return self.offsets[1:] - self.offsets[:-1]
 
-    def take(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Some texts (b) side by side, padded with 0, and which tokens are real: b n each."""
-        first, lengths = self.begins[rows].unsqueeze(1), self.lengths[rows].unsqueeze(1)
-        longest = int(lengths.max()) if len(rows) else 0
-        column = torch.arange(max(longest, 1), device=rows.device)
+    def pad_rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the texts ``rows`` (b) padded with 0, and their mask: b n each."""
+        starts, lengths = self.offsets[rows].unsqueeze(1), self.lengths[rows].unsqueeze(1)
+        max_length = int(lengths.max()) if len(rows) else 0
+        column = torch.arange(max(max_length, 1), device=rows.device)
         mask = column < lengths
-        return self.ids[(first + column).masked_fill(~mask, 0)].masked_fill(~mask, 0), mask
+        return self.ids[(starts + column).masked_fill(~mask, 0)].masked_fill(~mask, 0), mask
 
 
 @dataclass(frozen=True, kw_only=True)
-class SequenceSet:
-    """A set of pairs on one device, ready to be drawn from."""
+class Seq2SeqDataset:
+    """Pairs of a source text and an answer text on one device."""
 
     kind: ClassVar[str] = "sequences"
-    metric: ClassVar[str] = "exact"  # what the set is judged by
-    unknown: ClassVar[int] = 0  # a text can be said even if training never had it
-    rolls: ClassVar[int] = 0  # nothing is drawn: a pair is read as it is
-    examples: Sequence[Labelled]
-    tokenizer: Subwords
-    source: Ragged
-    answer: Ragged  # each between the token that begins and the one that ends a text
+    metric: ClassVar[str] = "exact"  # that selects the best weights
+    num_unknown: ClassVar[int] = 0  # any text can be generated, also if it is not in training
+    num_uniforms: ClassVar[int] = 0  # batches are not random
+    examples: Sequence[LabeledExample]
+    tokenizer: SubwordTokenizer
+    source: RaggedTexts
+    answer: RaggedTexts  # with start and end tokens
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -67,54 +67,66 @@ class SequenceSet:
         return self.source.lengths + self.answer.lengths
 
     @property
-    def count(self) -> Tensor:
-        """Tokens seen and tokens there are, e 2: the same, as nothing is cut off."""
+    def token_counts(self) -> Tensor:
+        """Return the tokens read and the tokens of each source, e 2: the same numbers."""
         return self.source.lengths.unsqueeze(1).expand(-1, 2)
 
-    def to(self, device: torch.device | str) -> "SequenceSet":
+    def to(self, device: torch.device | str) -> "Seq2SeqDataset":
+        """Return this dataset on another device."""
         source, answer = (
-            Ragged(*(part.to(device) for part in own)) for own in (self.source, self.answer)
+            RaggedTexts(*(tensor.to(device) for tensor in texts))
+            for texts in (self.source, self.answer)
         )
         return replace(self, source=source, answer=answer)
 
     def batch(
         self,
         rows: Tensor,
-        rolls: Tensor | None = None,
+        uniforms: Tensor | None = None,
         *,
         compact: bool = True,
-        most: int | None = None,
-    ) -> Batch:
-        """The pairs in ``rows`` (b), as wide as the longest of them."""
-        said, real = self.answer.take(rows)
-        targets = said[:, 1:].masked_fill(~real[:, 1:], IGNORE)
-        return Batch(self.inputs(rows)._replace(said=said[:, :-1]), targets)
+        max_length: int | None = None,
+    ) -> Seq2SeqBatch:
+        """Return the pairs ``rows`` (b), padded to the longest of them."""
+        answer_ids, mask = self.answer.pad_rows(rows)
+        targets = answer_ids[:, 1:].masked_fill(~mask[:, 1:], IGNORE)
+        return Seq2SeqBatch(
+            self.source_inputs(rows)._replace(decoder_tokens=answer_ids[:, :-1]), targets
+        )
 
-    def inputs(self, rows: Tensor) -> Windows:
-        """The sources alone, for a network that speaks."""
-        tokens, mask = self.source.take(rows)
-        return Windows(tokens, mask, torch.zeros_like(tokens), mask)
+    def source_inputs(self, rows: Tensor) -> WindowBatch:
+        """Return the sources ``rows`` (b) alone, for generation."""
+        tokens, mask = self.source.pad_rows(rows)
+        return WindowBatch(tokens, mask, torch.zeros_like(tokens), mask)
 
 
-def sequence_set(examples: Sequence[Labelled], tokenizer: Subwords, longest: int) -> SequenceSet:
-    """Number pairs; one with more than ``longest`` tokens on a side is refused, not cut."""
+def make_seq2seq_dataset(
+    examples: Sequence[LabeledExample], tokenizer: SubwordTokenizer, max_tokens: int
+) -> Seq2SeqDataset:
+    """Encode pairs; raise if a text has more than ``max_tokens`` tokens."""
 
-    def numbered(texts: list[str]) -> Ragged:
-        framed = [[tokenizer.cls, *ids, tokenizer.sep] for ids in tokenizer.encode_all(texts)]
-        for text, ids in zip(texts, framed):
-            if len(ids) > longest:
+    def encode_texts(texts: list[str]) -> RaggedTexts:
+        """Encode texts with start and end tokens, and check their lengths."""
+        sequences = [[tokenizer.cls, *ids, tokenizer.sep] for ids in tokenizer.encode_batch(texts)]
+        for text, ids in zip(texts, sequences):
+            if len(ids) > max_tokens:
                 raise TextError(
                     f"{text[:40]!r} has {len(ids)} tokens with its two ends, more than "
-                    f"data.length = {longest}; shorten it, or train with a larger length"
+                    f"data.length = {max_tokens}; shorten it, or train with a larger length"
                 )
-        return ragged(framed)
+        return make_ragged(sequences)
 
     source, answer = (
-        numbered(side) for side in ([own.text for own in examples], [own.label for own in examples])
+        encode_texts(side)
+        for side in (
+            [example.text for example in examples],
+            [example.label for example in examples],
+        )
     )
-    return SequenceSet(examples=examples, tokenizer=tokenizer, source=source, answer=answer)
+    return Seq2SeqDataset(examples=examples, tokenizer=tokenizer, source=source, answer=answer)
 
 
-def ragged(texts: Sequence[list[int]]) -> Ragged:
-    ids = torch.tensor([number for text in texts for number in text], dtype=torch.long)
-    return Ragged(ids, torch.tensor([0, *accumulate(map(len, texts))]))
+def make_ragged(texts: Sequence[list[int]]) -> RaggedTexts:
+    """Concatenate texts of token ids."""
+    ids = torch.tensor([token_id for text in texts for token_id in text], dtype=torch.long)
+    return RaggedTexts(ids, torch.tensor([0, *accumulate(map(len, texts))]))

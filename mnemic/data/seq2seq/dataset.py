@@ -1,73 +1,85 @@
-"""Data sets of texts that are answered with texts: dates that are made, or files."""
+"""Data sources of texts that are answered with texts: generated dates, or files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from mnemic.data.contract import Part
-from mnemic.data.seq2seq.batches import SequenceSet, sequence_set
-from mnemic.data.seq2seq.dates import pairs
-from mnemic.data.text_tasks.examples import Labelled, TextError
-from mnemic.data.text_tasks.labelled import read_labelled
-from mnemic.data.text_tasks.splits import LEARNT, VOCABULARIES, Manner, told
+from mnemic.data.contract import Split
+from mnemic.data.seq2seq.batches import Seq2SeqDataset, make_seq2seq_dataset
+from mnemic.data.seq2seq.dates import generate_dates
+from mnemic.data.text_tasks.examples import LabeledExample, TextError
+from mnemic.data.text_tasks.labelled import read_labeled
+from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS, TRAINING_SPLITS, TextTask, read_split
 from mnemic.recipe import ConfigError, build
-from mnemic.text import Subwords, Tokenizer
+from mnemic.text import SubwordTokenizer, Tokenizer
 from mnemic.text.windows import Truncation
 
-BYTES: Mapping[str, Any] = {"kind": "byte-bpe", "vocab": 400}
+BYTE_BPE: Mapping[str, Any] = {"kind": "byte-bpe", "vocab": 400}
 
 
-class SequenceData(NamedTuple):
-    """Everything training needs to know of pairs of texts."""
+class Seq2SeqData(NamedTuple):
+    """Loaded data of pairs of texts."""
 
-    words: Subwords
+    tokenizer: SubwordTokenizer
     sizes: dict[str, int]
-    train: SequenceSet
-    validation: SequenceSet
-    made: tuple[int, ...] = ()
+    train: Seq2SeqDataset
+    validation: Seq2SeqDataset
+    generated_tasks: tuple[int, ...] = ()
     labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class GeneratedDates:
-    """Dates in words and in digits: "the third of march nineteen eighty four" → 1984-03-03.
+    """Generated dates: "the third of march nineteen eighty four" → 1984-03-03.
 
-    ``count``, ``held`` and ``tested`` are the pairs of each part; no day is in two of them. A text
-    has at most ``length`` tokens.
+    ``count``, ``held`` and ``tested`` are the pairs of training, validation and test; no day is in
+    two splits. A text has at most ``length`` tokens.
     """
 
     count: int = 20_000
     held: int = 500
     tested: int = 2_000
     seed: int = 0
-    tokenizer: Mapping[str, Any] = field(default_factory=lambda: BYTES)
+    tokenizer: Mapping[str, Any] = field(default_factory=lambda: BYTE_BPE)
     length: int = 64
 
     def __post_init__(self) -> None:
         if min(self.count, self.held, self.tested) < 1:
-            came = f"count = {self.count}, held = {self.held}, tested = {self.tested}"
-            raise ConfigError(f"each part of the dates has at least one pair, not {came}")
+            values = f"count = {self.count}, held = {self.held}, tested = {self.tested}"
+            raise ConfigError(f"each split of the dates has at least one pair, not {values}")
 
-    def data(self) -> SequenceData:
-        return sequence_data(
-            {part: self.told(part) for part in LEARNT}, self.tokenizer, self.length
+    def load(self) -> Seq2SeqData:
+        """Read the training and validation split, and train the tokenizer."""
+        return encode_splits(
+            {split: self.read_split(split) for split in TRAINING_SPLITS},
+            self.tokenizer,
+            self.length,
         )
 
-    def asked(self, part: Part, words: Tokenizer, labels: Sequence[str] = ()) -> SequenceSet:
-        return sequence_set(self.told(part), subwords(words), self.length)
+    def dataset(
+        self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()
+    ) -> Seq2SeqDataset:
+        """Read one split and encode it with an existing tokenizer."""
+        return make_seq2seq_dataset(
+            self.read_split(split), require_subwords(tokenizer), self.length
+        )
 
-    def told(self, part: Part) -> list[Labelled]:
+    def read_split(self, split: Split) -> list[LabeledExample]:
+        """Generate the pairs of one split."""
         counts = {"train": self.count, "validation": self.held, "test": self.tested}
-        return [Labelled(own, None, day) for own, day in pairs(part, counts[part], seed=self.seed)]
+        return [
+            LabeledExample(phrase, None, day)
+            for phrase, day in generate_dates(split, counts[split], seed=self.seed)
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SequenceFiles:
-    """Texts with answers: .tsv with a header, or .jsonl, with ``text`` and ``label`` (the answer).
+class Seq2SeqFiles:
+    """Texts with answer texts, from .tsv files with a header or .jsonl files.
 
-    ``columns`` names others than the usual columns, as for ``classes``. A text of more than
-    ``length`` tokens is an error: it is never cut.
+    They have the columns ``text`` and ``label`` (the answer); ``columns`` names others, as for
+    ``classes``. A text of more than ``length`` tokens is an error: it is never truncated.
     """
 
     overlap: ClassVar[int] = 0
@@ -78,45 +90,71 @@ class SequenceFiles:
     tested: str = "test"
     validation: float = 0.1
     columns: Mapping[str, Any] = field(default_factory=dict)
-    tokenizer: Mapping[str, Any] = field(default_factory=lambda: {**BYTES, "vocab": 8000})
+    tokenizer: Mapping[str, Any] = field(default_factory=lambda: {**BYTE_BPE, "vocab": 8000})
     length: int = 256
 
-    def data(self) -> SequenceData:
-        return sequence_data(
-            {part: self.told(part) for part in LEARNT}, self.tokenizer, self.length
+    def load(self) -> Seq2SeqData:
+        """Read the training and validation split, and train the tokenizer."""
+        return encode_splits(
+            {split: self.read_split(split) for split in TRAINING_SPLITS},
+            self.tokenizer,
+            self.length,
         )
 
-    def asked(self, part: Part, words: Tokenizer, labels: Sequence[str] = ()) -> SequenceSet:
-        return sequence_set(self.told(part), subwords(words), self.length)
+    def dataset(
+        self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()
+    ) -> Seq2SeqDataset:
+        """Read one split and encode it with an existing tokenizer."""
+        return make_seq2seq_dataset(
+            self.read_split(split), require_subwords(tokenizer), self.length
+        )
 
-    def told(self, part: Part) -> list[Labelled]:
-        def read(path: Path) -> list[Labelled]:
-            return read_labelled(path, self.columns, paired=False)
+    def read_split(self, split: Split) -> list[LabeledExample]:
+        """Read the pairs of one split."""
 
-        def number(examples: Sequence[Labelled], words: Tokenizer, _: Sequence[str]) -> SequenceSet:
-            return sequence_set(examples, subwords(words), self.length)
+        def read_file(path: Path) -> list[LabeledExample]:
+            return read_labeled(path, self.columns, paired=False)
 
-        return told(self, Manner(read, both, lambda _: (), number), part)
+        def encode(
+            examples: Sequence[LabeledExample], tokenizer: Tokenizer, _: Sequence[str]
+        ) -> Seq2SeqDataset:
+            return make_seq2seq_dataset(examples, require_subwords(tokenizer), self.length)
 
-
-def sequence_data(
-    read: Mapping[Part, Sequence[Labelled]], tokenizer: Mapping[str, Any], length: int
-) -> SequenceData:
-    """Learn one vocabulary for both sides, from the training pairs, and number all parts."""
-    words = subwords(build(VOCABULARIES, tokenizer, texts=both(read["train"])))
-    train, held = (sequence_set(read[part], words, length) for part in LEARNT)
-    return SequenceData(words, {"vocab": len(words), "longest": length}, train, held)
-
-
-def both(examples: Sequence[Labelled]) -> list[str]:
-    return [text for own in examples for text in (own.text, own.label)]
+        return read_split(self, TextTask(read_file, list_texts, lambda _: (), encode), split)
 
 
-def subwords(words: Tokenizer) -> Subwords:
-    """Only these have tokens that begin and end a text, and keep punctuation."""
-    if not isinstance(words, Subwords):
+def encode_splits(
+    splits: Mapping[Split, Sequence[LabeledExample]], tokenizer: Mapping[str, Any], max_tokens: int
+) -> Seq2SeqData:
+    """Train one tokenizer for both sides on the training pairs, and encode all splits."""
+    subword_tokenizer = require_subwords(
+        build(TOKENIZER_BUILDERS, tokenizer, texts=list_texts(splits["train"]))
+    )
+    train, validation = (
+        make_seq2seq_dataset(splits[split], subword_tokenizer, max_tokens)
+        for split in TRAINING_SPLITS
+    )
+    return Seq2SeqData(
+        subword_tokenizer,
+        {"vocab": len(subword_tokenizer), "longest": max_tokens},
+        train,
+        validation,
+    )
+
+
+def list_texts(examples: Sequence[LabeledExample]) -> list[str]:
+    """List the texts and answers of the examples."""
+    return [text for example in examples for text in (example.text, example.label)]
+
+
+def require_subwords(tokenizer: Tokenizer) -> SubwordTokenizer:
+    """Return a subword tokenizer, or raise: others have no start and end tokens.
+
+    They also drop punctuation.
+    """
+    if not isinstance(tokenizer, SubwordTokenizer):
         raise TextError(
-            f"texts cannot be said in a vocabulary of kind {words.kind!r}; set data.tokenizer.kind "
-            "to byte-bpe, bpe, unigram or wordpiece"
+            f"texts cannot be generated with a tokenizer of kind {tokenizer.kind!r}; set "
+            "data.tokenizer.kind to byte-bpe, bpe, unigram or wordpiece"
         )
-    return words
+    return tokenizer

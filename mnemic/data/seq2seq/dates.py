@@ -1,7 +1,7 @@
-"""Dates in words and in digits: ``the third of march nineteen eighty four`` → ``1984-03-03``.
+"""Generator of dates: ``the third of march nineteen eighty four`` → ``1984-03-03``.
 
-A generated task for sequence-to-sequence networks. A tenth of all days, chosen by a hash, is kept
-for the test and a twentieth for validation, so that no such date was ever seen, in whatever words.
+A task for sequence-to-sequence models. A tenth of all days, chosen by a hash, is for test and a
+twentieth for validation, so that these dates are not in training, in whatever words.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,10 +10,10 @@ from hashlib import sha256
 from itertools import islice
 from random import Random
 
-from mnemic.data.contract import Part
+from mnemic.data.contract import Split
 
-FIRST, LAST = date(1900, 1, 1), date(2099, 12, 31)
-SMALL = [
+FIRST_DAY, LAST_DAY = date(1900, 1, 1), date(2099, 12, 31)
+CARDINALS = [
     "zero",
     "one",
     "two",
@@ -77,69 +77,83 @@ MONTHS = [
 DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 
 
-def pairs(part: Part, count: int, *, seed: int) -> list[tuple[str, str]]:
-    """``count`` dates in words, drawn anew each, with their digits; the same for the same seed."""
-    return list(islice(endless(part, seed), count))
+def generate_dates(split: Split, count: int, *, seed: int) -> list[tuple[str, str]]:
+    """Generate random dates of a split, in words and in digits."""
+    return list(islice(stream_dates(split, seed), count))
 
 
-def endless(part: Part, seed: int) -> Iterator[tuple[str, str]]:
-    dice = Random(f"{part}/{seed}")
-    days = (LAST - FIRST).days + 1
+def stream_dates(split: Split, seed: int) -> Iterator[tuple[str, str]]:
+    """Yield random dates of a split, in words and in digits, without end."""
+    generator = Random(f"{split}/{seed}")
+    days = (LAST_DAY - FIRST_DAY).days + 1
     while True:
-        day = FIRST + timedelta(dice.randrange(days))
-        if part_of(day) == part:
-            yield dice.choice(PHRASES)(day), day.isoformat()
+        day = FIRST_DAY + timedelta(generator.randrange(days))
+        if split_of(day) == split:
+            yield generator.choice(PHRASES)(day), day.isoformat()
 
 
-def part_of(day: date) -> Part:
-    """The part a day belongs to, on every machine alike."""
-    number = sha256(day.isoformat().encode()).digest()[0]
-    if number < 26:
+def split_of(day: date) -> Split:
+    """Return the split of a day, by its hash."""
+    first_byte = sha256(day.isoformat().encode()).digest()[0]
+    if first_byte < 26:
         return "test"
-    return "validation" if number < 39 else "train"
+    return "validation" if first_byte < 39 else "train"
 
 
-def of_the(day: date) -> str:
-    return f"the {ordinal(day.day)} of {MONTHS[day.month]} {year(day.year)}"
+def say_day_first(day: date) -> str:
+    """Say "the third of march nineteen eighty four"."""
+    return f"the {spell_ordinal(day.day)} of {MONTHS[day.month]} {spell_year(day.year)}"
 
 
-def month_first(day: date) -> str:
-    return f"{MONTHS[day.month]} the {ordinal(day.day)} {year(day.year)}"
+def say_month_first(day: date) -> str:
+    """Say "march the third nineteen eighty four"."""
+    return f"{MONTHS[day.month]} the {spell_ordinal(day.day)} {spell_year(day.year)}"
 
 
-def with_weekday(day: date) -> str:
-    return f"{DAYS[day.weekday()]} {of_the(day)}"
+def say_with_weekday(day: date) -> str:
+    """Say "saturday the third of march nineteen eighty four"."""
+    return f"{DAYS[day.weekday()]} {say_day_first(day)}"
 
 
-def in_the_year(day: date) -> str:
-    return f"in the year {year(day.year)} on the {ordinal(day.day)} of {MONTHS[day.month]}"
+def say_year_first(day: date) -> str:
+    """Say "in the year nineteen eighty four on the third of march"."""
+    return (
+        f"in the year {spell_year(day.year)} on the {spell_ordinal(day.day)} of {MONTHS[day.month]}"
+    )
 
 
-PHRASES: list[Callable[[date], str]] = [of_the, month_first, with_weekday, in_the_year]
+PHRASES: list[Callable[[date], str]] = [
+    say_day_first,
+    say_month_first,
+    say_with_weekday,
+    say_year_first,
+]
 
 
-def year(number: int) -> str:
-    """1900 nineteen hundred, 1905 nineteen oh five, 1984 nineteen eighty four, 2007 two thousand
-    and seven, 2015 twenty fifteen.
+def spell_year(number: int) -> str:
+    """Spell a year in words.
+
+    1900 nineteen hundred, 1905 nineteen oh five, 1984 nineteen eighty four, 2007 two thousand and
+    seven, 2015 twenty fifteen.
     """
     century, rest = divmod(number, 100)
     if century == 20 and rest < 10:
-        return "two thousand" + (f" and {cardinal(rest)}" if rest else "")
+        return "two thousand" + (f" and {spell_cardinal(rest)}" if rest else "")
     if rest == 0:
-        return f"{cardinal(century)} hundred"
-    return f"{cardinal(century)} {'oh ' if rest < 10 else ''}{cardinal(rest)}"
+        return f"{spell_cardinal(century)} hundred"
+    return f"{spell_cardinal(century)} {'oh ' if rest < 10 else ''}{spell_cardinal(rest)}"
 
 
-def cardinal(number: int) -> str:
-    """0 to 99."""
+def spell_cardinal(number: int) -> str:
+    """Spell a number from 0 to 99 in words."""
     if number < 20:
-        return SMALL[number]
+        return CARDINALS[number]
     tens, ones = divmod(number, 10)
-    return TENS[tens] + (f" {SMALL[ones]}" if ones else "")
+    return TENS[tens] + (f" {CARDINALS[ones]}" if ones else "")
 
 
-def ordinal(number: int) -> str:
-    """1 to 31."""
+def spell_ordinal(number: int) -> str:
+    """Spell a number from 1 to 31 as an ordinal."""
     if number <= 20:
         return ORDINALS[number]
     tens, ones = divmod(number, 10)

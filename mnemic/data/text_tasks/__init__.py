@@ -1,1 +1,1 @@
-"""Texts with labels, questions with answers in a text, words with tags: read, cut and numbered."""
+"""Datasets of text classification, question answering, tagging and retrieval."""

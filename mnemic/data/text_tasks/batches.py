@@ -1,6 +1,6 @@
-"""Texts in windows as tensors: all tokens in one row, so that nothing is stored for padding.
+"""Dataset of texts in windows, as tensors without padding, and its batches.
 
-Shapes: e texts of the set, w windows, t tokens of all windows, b texts of a batch, n tokens.
+Shapes: e texts of the dataset, w windows, t tokens of all windows, b texts of a batch, n tokens.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -12,56 +12,56 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mnemic.models import IGNORE, Windows
-from mnemic.text import Encoded, Tokenizer, Windowed
+from mnemic.models import IGNORE, WindowBatch
+from mnemic.text import Encoding, Tokenizer, WindowedText
 from mnemic.text.windows import Window
 
 Kind = Literal["classes", "numbers", "spans", "tags", "reading"]
-MULTIPLE = 8  # of tokens, which a GPU's products and attention like best
+TOKEN_MULTIPLE = 8  # widths that matrix products and attention on a GPU are fastest with
 
 
-class Batch(NamedTuple):
-    """What a network reads, and what it should have said."""
+class TextBatch(NamedTuple):
+    """A batch of texts in windows, with their targets."""
 
-    inputs: Windows
-    targets: Tensor  # classes, numbers: b; spans: w 2, columns of the scores; tags: w n
-    owner: Tensor  # w, which text of the batch each window is of; b: of none, padding
-
-
-class Numbered(NamedTuple):
-    """A text in windows with its targets: one number, a pair a window, or a list a window."""
-
-    cut: Windowed
-    targets: Any
+    inputs: WindowBatch
+    targets: Tensor  # classes, numbers: b; spans: w 2, columns of the logits; tags: w n
+    owner: Tensor  # w, the index in the batch of each window's text; b: padding
 
 
-class Search(NamedTuple):
-    """Questions and the texts among which each should find its own."""
+class EncodedExample(NamedTuple):
+    """A text in windows and its targets."""
 
-    questions: "TextSet"
-    texts: "TextSet"
-    right: tuple[int, ...]  # which of the texts is each question's own
+    windowed: WindowedText
+    targets: Any  # one number, or a list: pairs per window, or numbers per token
+
+
+class RetrievalTest(NamedTuple):
+    """Questions, and the texts among which each question's text is to be retrieved."""
+
+    questions: "TextDataset"
+    texts: "TextDataset"
+    gold_texts: tuple[int, ...]  # of each question, the index of its text
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextSet:
-    """A set of texts on one device, ready to be drawn from."""
+class TextDataset:
+    """Texts in windows on one device, with their targets."""
 
     kind: Kind
-    metric: str  # what the set is judged by
+    metric: str  # that selects the best weights
     examples: Sequence[Any]  # as they were read
     tokenizer: Tokenizer
     labels: tuple[str, ...]
-    tokens: Tensor  # t, ids of all windows, one after the other
+    tokens: Tensor  # t, ids of all windows, concatenated
     segments: Tensor  # t
-    inside: Tensor  # t, True = what an answer may be about (see ``answerable``)
+    answer_mask: Tensor  # t, True where an answer may be (see ``make_answer_mask``)
     targets: Tensor  # e, w 2 or t
-    begins: Tensor  # w+1, where each window begins in tokens
-    first: Tensor  # e+1, the first window of each text
-    place: Tensor  # w, where in its window the text begins
-    held: Tensor  # w 2, which tokens of the text a window holds
-    count: Tensor  # e 2, tokens seen and tokens there are
-    search: Search | None = None  # for networks that find texts, too
+    window_starts: Tensor  # w+1, where each window starts in tokens
+    first_window: Tensor  # e+1, the first window of each text
+    text_start: Tensor  # w, position in the window of the text's first token
+    token_range: Tensor  # w 2, the tokens of the text that a window holds
+    token_counts: Tensor  # e 2, tokens in windows and tokens of the text
+    retrieval: RetrievalTest | None = None  # for models that also retrieve texts
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -71,140 +71,153 @@ class TextSet:
         return self.tokens.device
 
     @property
-    def rolls(self) -> int:
-        """Nothing is drawn: a text is read as it is."""
+    def num_uniforms(self) -> int:
+        """Return 0: batches of texts are not random."""
         return 0
 
     @property
     def lengths(self) -> Tensor:
-        """How many tokens each text's windows have together."""
-        return self.begins[self.first[1:]] - self.begins[self.first[:-1]]
+        """Count the tokens of all windows of each text."""
+        return (
+            self.window_starts[self.first_window[1:]] - self.window_starts[self.first_window[:-1]]
+        )
 
     @property
-    def unknown(self) -> int:
-        """Texts whose label no training text had."""
+    def num_unknown(self) -> int:
+        """Count the texts whose label does not occur in training."""
         return int((self.targets == IGNORE).sum()) if self.kind == "classes" else 0
 
     @cached_property
-    def encoded(self) -> Callable[[str], Encoded]:
-        """A text's tokens; the last few are kept: questions about one text stand together."""
+    def encode_text(self) -> Callable[[str], Encoding]:
+        """Encode a text, with a cache: questions about one text are neighbors."""
         return lru_cache(maxsize=8)(lambda text: self.tokenizer.encode(text, special=False))
 
-    def offsets(self, number: int) -> list[tuple[int, int]]:
-        """Where the tokens of a text stand in its string."""
-        return self.encoded(self.examples[number].text).offsets
+    def token_offsets(self, index: int) -> list[tuple[int, int]]:
+        """Return the character span of each token of a text."""
+        return self.encode_text(self.examples[index].text).offsets
 
-    def to(self, device: torch.device | str) -> "TextSet":
-        parts: dict[str, Any] = {
-            name: part.to(device) for name, part in vars(self).items() if torch.is_tensor(part)
+    def to(self, device: torch.device | str) -> "TextDataset":
+        """Return this dataset on another device."""
+        moved: dict[str, Any] = {
+            name: tensor.to(device)
+            for name, tensor in vars(self).items()
+            if torch.is_tensor(tensor)
         }
-        if self.search is not None:
-            questions, texts, right = self.search
-            parts["search"] = Search(questions.to(device), texts.to(device), right)
-        return replace(self, **parts)
+        if self.retrieval is not None:
+            questions, texts, gold_texts = self.retrieval
+            moved["retrieval"] = RetrievalTest(questions.to(device), texts.to(device), gold_texts)
+        return replace(self, **moved)
 
     def batch(
         self,
         rows: Tensor,
-        rolls: Tensor | None = None,
+        uniforms: Tensor | None = None,
         *,
         compact: bool = True,
-        most: int | None = None,
-    ) -> Batch:
-        """The texts in ``rows`` (b) with all their windows, as wide as the longest of them.
+        max_length: int | None = None,
+    ) -> TextBatch:
+        """Return the texts ``rows`` (b) with all their windows, padded to the longest window.
 
-        Without ``compact`` there is room for any texts of at most ``most`` tokens: the batches of a
-        bucket have one shape, and no GPU is asked how long its texts are. What is left over is
-        padding, whole windows of it too, whose owner is none of the texts (b).
+        Without ``compact`` the batch fits any texts of at most ``max_length`` tokens: the batches
+        of a bucket have one shape, and no GPU is synchronized to learn lengths. The rest is
+        padding, also whole windows, whose owner is b.
         """
-        counts = self.first[rows + 1] - self.first[rows]
+        counts = self.first_window[rows + 1] - self.first_window[rows]
         ends = counts.cumsum(0)
-        each, width = (0, 0) if compact else self.extent(most)
-        place = torch.arange(each * len(rows) or int(ends[-1]), device=rows.device)
-        owner = torch.searchsorted(ends, place, right=True)  # w
-        real = owner < len(rows)
-        before = (self.first[rows] - ends + counts)[owner.clamp(max=len(rows) - 1)]
-        windows = torch.where(real, before + place, 0)
-        inputs, places = self.windows(windows, real, width)
-        inputs = inputs._replace(documents=documents_of(counts, each))
+        max_windows, width = (0, 0) if compact else self.max_shape(max_length)
+        column = torch.arange(max_windows * len(rows) or int(ends[-1]), device=rows.device)
+        owner = torch.searchsorted(ends, column, right=True)  # w
+        is_real = owner < len(rows)
+        first_windows = (self.first_window[rows] - ends + counts)[owner.clamp(max=len(rows) - 1)]
+        windows = torch.where(is_real, first_windows + column, 0)
+        inputs, positions = self.make_windows(windows, is_real, width)
+        inputs = inputs._replace(document_windows=list_windows(counts, max_windows))
         if self.kind in ("classes", "numbers"):
             targets = self.targets[rows]
         elif self.kind == "spans":
-            targets = self.targets[windows].masked_fill(~real.unsqueeze(1), IGNORE)
+            targets = self.targets[windows].masked_fill(~is_real.unsqueeze(1), IGNORE)
         else:
-            targets = self.targets[places].masked_fill(~inputs.mask, IGNORE)
-        return Batch(inputs, targets, owner)
+            targets = self.targets[positions].masked_fill(~inputs.mask, IGNORE)
+        return TextBatch(inputs, targets, owner)
 
     @cached_property
-    def extent(self) -> Callable[[int | None], tuple[int, int]]:
-        """The most windows, and the most tokens of one, that a text of that many tokens has."""
-        lengths, first, begins = (own.cpu() for own in (self.lengths, self.first, self.begins))
-        counts, widest = first.diff(), begins.diff()[first[:-1]]  # a text's first is its longest
+    def max_shape(self) -> Callable[[int | None], tuple[int, int]]:
+        """Find the maximal windows per text and tokens per window, by ``max_length``."""
+        lengths, first_window, window_starts = (
+            tensor.cpu() for tensor in (self.lengths, self.first_window, self.window_starts)
+        )
+        counts = first_window.diff()
+        widths = window_starts.diff()[first_window[:-1]]  # a text's first window is its longest
 
         @cache
-        def found(most: int | None) -> tuple[int, int]:
-            fitting = lengths <= (int(lengths.max()) if most is None else most)
-            tokens = -(-int(widest[fitting].max()) // MULTIPLE) * MULTIPLE
-            return int(counts[fitting].max()), min(tokens, int(widest.max()))
+        def find_max_shape(max_length: int | None) -> tuple[int, int]:
+            fits = lengths <= (int(lengths.max()) if max_length is None else max_length)
+            tokens = -(-int(widths[fits].max()) // TOKEN_MULTIPLE) * TOKEN_MULTIPLE
+            return int(counts[fits].max()), min(tokens, int(widths.max()))
 
-        return found
+        return find_max_shape
 
-    def windows(
-        self, chosen: Tensor, real: Tensor | None = None, width: int = 0
-    ) -> tuple[Windows, Tensor]:
-        """Some windows (w) as a network reads them, and where each token stands in ``tokens``.
+    def make_windows(
+        self, windows: Tensor, is_real: Tensor | None = None, width: int = 0
+    ) -> tuple[WindowBatch, Tensor]:
+        """Return windows (w) as model inputs, and the position of each token in ``tokens``.
 
-        Where ``real`` (w) is False there is only padding. ``width`` 0: as wide as the longest.
+        Windows where ``is_real`` (w) is False are padding. ``width`` 0: as wide as the longest.
         """
-        start, lengths = self.begins[chosen], self.begins[chosen + 1] - self.begins[chosen]
-        column = torch.arange(width or max(int(lengths.max()), 1), device=chosen.device)
+        starts = self.window_starts[windows]
+        lengths = self.window_starts[windows + 1] - self.window_starts[windows]
+        column = torch.arange(width or max(int(lengths.max()), 1), device=windows.device)
         mask = column < lengths.unsqueeze(1)  # w n
-        if real is not None:
-            mask = mask & real.unsqueeze(1)
-        places = (start.unsqueeze(1) + column).masked_fill(~mask, 0)
+        if is_real is not None:
+            mask = mask & is_real.unsqueeze(1)
+        positions = (starts.unsqueeze(1) + column).masked_fill(~mask, 0)
         if not len(self.tokens):  # no text has a token, and nothing frames it
-            empty = places.new_zeros(places.shape)
-            return Windows(empty, mask, empty, mask), places
+            empty = positions.new_zeros(positions.shape)
+            return WindowBatch(empty, mask, empty, mask), positions
         ids, segments = (
-            part[places].long().masked_fill(~mask, 0) for part in (self.tokens, self.segments)
+            values[positions].long().masked_fill(~mask, 0)
+            for values in (self.tokens, self.segments)
         )
-        return Windows(ids, mask, segments, self.inside[places] & mask), places
+        return WindowBatch(ids, mask, segments, self.answer_mask[positions] & mask), positions
 
 
-def documents_of(counts: Tensor, most: int = 0) -> Tensor:
-    """The windows of each text (b s), of so many windows each (b); ``most`` 0: as they need."""
-    column = torch.arange(most or int(counts.max()), device=counts.device)
+def list_windows(counts: Tensor, max_windows: int = 0) -> Tensor:
+    """Number the windows of each text: window counts b → b s, -1 is padding.
+
+    ``max_windows`` 0: as many columns as the largest count.
+    """
+    column = torch.arange(max_windows or int(counts.max()), device=counts.device)
     numbers = (counts.cumsum(0) - counts).unsqueeze(1) + column
     return numbers.masked_fill(column >= counts.unsqueeze(1), -1)
 
 
-def text_set(
+def make_text_dataset(
     kind: Kind,
-    numbered: Iterable[Numbered],
+    encoded_examples: Iterable[EncodedExample],
     examples: Sequence[Any],
     tokenizer: Tokenizer,
     *,
     labels: Sequence[str] = (),
     metric: str = "",
-) -> TextSet:
-    """Put texts that were cut and numbered one after the other."""
+) -> TextDataset:
+    """Concatenate encoded examples into a dataset on the CPU."""
     tokens: list[Tensor] = []
     segments: list[Tensor] = []
-    inside: list[Tensor] = []
+    answer_masks: list[Tensor] = []
     targets: list[Any] = []
-    lengths, windows, place, held, count = [], [], [], [], []
-    for cut, target in numbered:
-        windows.append(len(cut.windows))
-        count.append((cut.seen, cut.total))
+    lengths, window_counts, text_starts, token_ranges, token_counts = [], [], [], [], []
+    for windowed, target in encoded_examples:
+        window_counts.append(len(windowed.windows))
+        token_counts.append((windowed.covered_tokens, windowed.total_tokens))
         targets.extend(target if isinstance(target, list) else [target])
-        for own in cut.windows:
-            tokens.append(torch.tensor(own.ids, dtype=torch.int32))
-            segments.append(torch.tensor(own.segments, dtype=torch.uint8))
-            inside.append(answerable(kind, own, tokenizer))
-            lengths.append(len(own.ids))
-            place.append(own.place)
-            held.append(own.held)
-    return TextSet(
+        for window in windowed.windows:
+            tokens.append(torch.tensor(window.ids, dtype=torch.int32))
+            segments.append(torch.tensor(window.segments, dtype=torch.uint8))
+            answer_masks.append(make_answer_mask(kind, window, tokenizer))
+            lengths.append(len(window.ids))
+            text_starts.append(window.text_start)
+            token_ranges.append(window.token_range)
+    return TextDataset(
         kind=kind,
         metric=metric,
         examples=examples,
@@ -212,20 +225,23 @@ def text_set(
         labels=tuple(labels),
         tokens=torch.cat(tokens or [torch.zeros(0, dtype=torch.int32)]),
         segments=torch.cat(segments or [torch.zeros(0, dtype=torch.uint8)]),
-        inside=torch.cat(inside or [torch.zeros(0, dtype=torch.bool)]),
+        answer_mask=torch.cat(answer_masks or [torch.zeros(0, dtype=torch.bool)]),
         targets=torch.tensor(targets, dtype=torch.float if kind == "numbers" else torch.long),
-        begins=torch.tensor([0, *accumulate(lengths)]),
-        first=torch.tensor([0, *accumulate(windows)]),
-        place=torch.tensor(place, dtype=torch.long),
-        held=torch.tensor(held, dtype=torch.long).view(-1, 2),
-        count=torch.tensor(count, dtype=torch.long).view(-1, 2),
+        window_starts=torch.tensor([0, *accumulate(lengths)]),
+        first_window=torch.tensor([0, *accumulate(window_counts)]),
+        text_start=torch.tensor(text_starts, dtype=torch.long),
+        token_range=torch.tensor(token_ranges, dtype=torch.long).view(-1, 2),
+        token_counts=torch.tensor(token_counts, dtype=torch.long).view(-1, 2),
     )
 
 
-def answerable(kind: Kind, window: Window, tokenizer: Tokenizer) -> Tensor:
-    """Which tokens of a window an answer may be about, n: a class is of both texts of a pair."""
+def make_answer_mask(kind: Kind, window: Window, tokenizer: Tokenizer) -> Tensor:
+    """Mark the tokens of a window that an answer may be about, n.
+
+    For classes these are all ordinary tokens, of both texts of a pair; else those of the text.
+    """
     if kind in ("classes", "numbers"):
-        special = torch.tensor(sorted(tokenizer.specials), dtype=torch.long)
-        return ~torch.isin(torch.tensor(window.ids, dtype=torch.long), special)
-    place = torch.arange(len(window.ids)) - window.place + window.held.start
-    return (place >= window.held.start) & (place < window.held.end)
+        special_ids = torch.tensor(sorted(tokenizer.special_ids), dtype=torch.long)
+        return ~torch.isin(torch.tensor(window.ids, dtype=torch.long), special_ids)
+    token = torch.arange(len(window.ids)) - window.text_start + window.token_range.start
+    return (token >= window.token_range.start) & (token < window.token_range.end)

@@ -1,54 +1,57 @@
-"""Words with tags: CoNLL columns, the word first and the tag last, a blank line between sentences.
+"""Reader of tagged words in CoNLL columns: word first, tag last, blank lines between sentences.
 
-A word's text is joined with blanks, so that offsets mean the same as in a running text.
+Words are joined by blanks, so that offsets mean the same as in running text.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from mnemic.data.text_tasks.examples import Tagged, TextError
-from mnemic.data.text_tasks.files import lines
+from mnemic.data.text_tasks.examples import TaggedExample, TextError
+from mnemic.data.text_tasks.files import read_lines
 
-PREFIXES = ("B-", "I-")
-OUTSIDE = "O"
+TAG_PREFIXES = ("B-", "I-")
+OUTSIDE_TAG = "O"
 
 
-def read_conll(path: Path, *, numbered: bool = False) -> list[Tagged]:
-    """All sentences of a file. ``numbered`` words have a digit behind them, as in Weibo NER,
-    which says where in its Chinese word a character stands; it is left out."""
-    found: list[Tagged] = []
+def read_conll(path: Path, *, strip_digits: bool = False) -> list[TaggedExample]:
+    """Read all sentences of a file.
+
+    ``strip_digits`` removes the last digit of each word: in Weibo NER it is the position of a
+    character in its Chinese word.
+    """
+    sentences: list[TaggedExample] = []
     words: list[str] = []
     tags: list[str] = []
-    for number, line in lines(path):
+    for number, line in read_lines(path):
         if not line.strip():
             if words:
-                found.append(tagged(words, tags))
+                sentences.append(join_words(words, tags))
             words, tags = [], []
             continue
         if line.startswith("-DOCSTART-"):
             continue
         cells = line.split("\t") if "\t" in line else line.split()
         word, tag = cells[0], cells[-1].strip()
-        if len(cells) < 2 or not (tag == OUTSIDE or tag.startswith(PREFIXES)):
+        if len(cells) < 2 or not (tag == OUTSIDE_TAG or tag.startswith(TAG_PREFIXES)):
             raise TextError(
                 f"{path}, line {number}: {line!r}; expected a word, a tab or blank, and a tag "
                 "(O, B-… or I-…) in the last column"
             )
-        if numbered and len(word) > 1 and word[-1].isdecimal():
+        if strip_digits and len(word) > 1 and word[-1].isdecimal():
             word = word[:-1]
         words.append(word)
         tags.append(tag)
     if words:
-        found.append(tagged(words, tags))
-    if not found:
+        sentences.append(join_words(words, tags))
+    if not sentences:
         raise TextError(f"{path} holds no sentences")
-    return found
+    return sentences
 
 
-def tagged(words: Sequence[str], tags: Sequence[str]) -> Tagged:
-    """A sentence as one text, its words a blank apart."""
-    places, at = [], 0
+def join_words(words: Sequence[str], tags: Sequence[str]) -> TaggedExample:
+    """Join the words of a sentence by blanks, and keep their spans."""
+    word_spans, start = [], 0
     for word in words:
-        places.append((at, at + len(word)))
-        at += len(word) + 1
-    return Tagged(" ".join(words), tuple(places), tuple(tags))
+        word_spans.append((start, start + len(word)))
+        start += len(word) + 1
+    return TaggedExample(" ".join(words), tuple(word_spans), tuple(tags))

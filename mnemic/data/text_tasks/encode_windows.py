@@ -1,126 +1,177 @@
-"""Cut texts into windows and give each its targets, one function a kind."""
+"""Encode examples as windows with targets, one function per kind of task."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 
-from mnemic.data.text_tasks.batches import Kind, Numbered, TextSet, text_set
-from mnemic.data.text_tasks.examples import Asked, Labelled, Tagged, TextError
+from mnemic.data.text_tasks.batches import EncodedExample, Kind, TextDataset, make_text_dataset
+from mnemic.data.text_tasks.examples import (
+    LabeledExample,
+    QuestionExample,
+    TaggedExample,
+    TextError,
+)
 from mnemic.models import IGNORE
-from mnemic.text import Encoded, Room, Tokenizer, Windowed
-from mnemic.text.windows import owners, window_alone, window_pair, window_question
+from mnemic.text import Encoding, Tokenizer, WindowedText, WindowOptions
+from mnemic.text.windows import (
+    assign_tokens,
+    make_pair_windows,
+    make_question_windows,
+    make_text_windows,
+)
 
-AT_ONCE = 1000  # texts that are encoded together
+TEXTS_PER_CALL = 1000  # texts per call of the tokenizer
 
 
-def labelled_set(
-    examples: Sequence[Labelled],
+def encode_labeled(
+    examples: Sequence[LabeledExample],
     tokenizer: Tokenizer,
-    room: Room,
+    options: WindowOptions,
     *,
     labels: Sequence[str],
     kind: Kind = "classes",
     metric: str = "accuracy",
-) -> TextSet:
-    """Texts or pairs with their classes, or with their numbers (``kind="numbers"``).
+) -> TextDataset:
+    """Encode texts or pairs with classes, or with numbers (``kind="numbers"``).
 
-    A class that is not among ``labels`` is unknown, and is never right.
+    A class that is not in ``labels`` has the target IGNORE, and counts as wrong.
     """
-    ids = {label: number for number, label in enumerate(labels)}
+    label_ids = {label: number for number, label in enumerate(labels)}
 
-    def numbered(own: Labelled, first: Encoded, second: Encoded) -> Numbered:
-        if own.pair is None:
-            cut = window_alone(tokenizer, first, room)
+    def encode_example(
+        example: LabeledExample, first: Encoding, second: Encoding
+    ) -> EncodedExample:
+        """Make the windows of a text or pair, with its class or number."""
+        if example.pair is None:
+            windowed = make_text_windows(tokenizer, first, options)
         else:
-            cut = window_pair(tokenizer, first, second, room)
-        return Numbered(cut, number_of(own) if kind == "numbers" else ids.get(own.label, IGNORE))
+            windowed = make_pair_windows(tokenizer, first, second, options)
+        return EncodedExample(
+            windowed,
+            parse_number(example) if kind == "numbers" else label_ids.get(example.label, IGNORE),
+        )
 
-    firsts = ids_only(tokenizer, (own.text for own in examples))
-    seconds = ids_only(tokenizer, (own.pair or "" for own in examples))
-    each = map(numbered, examples, firsts, seconds)
-    return text_set(kind, each, examples, tokenizer, labels=labels, metric=metric)
-
-
-def ids_only(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[Encoded]:
-    """Texts as ids alone, many at a time."""
-    left = iter(texts)
-    while part := list(islice(left, AT_ONCE)):
-        yield from (Encoded(ids, [], [], []) for ids in tokenizer.encode_all(part))
+    first_encodings = encode_ids(tokenizer, (example.text for example in examples))
+    second_encodings = encode_ids(tokenizer, (example.pair or "" for example in examples))
+    encoded_examples = map(encode_example, examples, first_encodings, second_encodings)
+    return make_text_dataset(
+        kind, encoded_examples, examples, tokenizer, labels=labels, metric=metric
+    )
 
 
-def number_of(own: Labelled) -> float:
+def encode_ids(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[Encoding]:
+    """Encode texts as token ids only, ``TEXTS_PER_CALL`` at a time."""
+    remaining = iter(texts)
+    while batch := list(islice(remaining, TEXTS_PER_CALL)):
+        yield from (Encoding(ids, [], [], []) for ids in tokenizer.encode_batch(batch))
+
+
+def parse_number(example: LabeledExample) -> float:
+    """Return the label as a number, or raise a TextError."""
     try:
-        return float(own.label)
+        return float(example.label)
     except ValueError:
         raise TextError(
-            f"the label {own.label!r} of {own.text[:40]!r} is no number; for names of classes set "
-            'data.labels = "names"'
+            f"the label {example.label!r} of {example.text[:40]!r} is no number; for names of "
+            'classes set data.labels = "names"'
         ) from None
 
 
-def asked_set(examples: Sequence[Asked], tokenizer: Tokenizer, room: Room) -> TextSet:
-    """Questions with their texts: the columns of the answer's first and last token, 0 = none."""
+def encode_questions(
+    examples: Sequence[QuestionExample], tokenizer: Tokenizer, options: WindowOptions
+) -> TextDataset:
+    """Encode questions with their texts; targets are the answer's first and last column.
 
-    @lru_cache(maxsize=8)  # questions about the same text stand together
-    def encoded(text: str) -> Encoded:
+    Columns are counted from 1 in the window; 0 means that the window has no answer.
+    """
+
+    @lru_cache(maxsize=8)  # questions about one text are neighbors
+    def encode_text(text: str) -> Encoding:
         return tokenizer.encode(text, special=False)
 
-    def numbered(own: Asked) -> Numbered:
-        cut = window_question(tokenizer, own.question, encoded(own.text), room)
-        if own.start < 0:
-            return Numbered(cut, [(0, 0)] * len(cut.windows))
-        return Numbered(cut, answer_columns(cut, own.start, own.start + len(own.answers[0])))
+    def encode_example(example: QuestionExample) -> EncodedExample:
+        """Make the windows of a question and its text, with the answer's columns."""
+        windowed = make_question_windows(
+            tokenizer, example.question, encode_text(example.text), options
+        )
+        if example.start < 0:
+            return EncodedExample(windowed, [(0, 0)] * len(windowed.windows))
+        return EncodedExample(
+            windowed,
+            find_answer_columns(windowed, example.start, example.start + len(example.answers[0])),
+        )
 
-    return text_set("spans", map(numbered, examples), examples, tokenizer, metric="f1")
+    return make_text_dataset(
+        "spans", map(encode_example, examples), examples, tokenizer, metric="f1"
+    )
 
 
-def answer_columns(cut: Windowed, start: int, end: int) -> list[tuple[int, int]]:
-    """For each window the columns of the tokens that quote ``start`` to ``end``; 0, 0 without."""
-    quoting = [i for i, (a, b) in enumerate(cut.offsets) if a < end and b > start]
+def find_answer_columns(windowed: WindowedText, start: int, end: int) -> list[tuple[int, int]]:
+    """Find the answer's first and last column in each window; 0, 0 without."""
+    answer_tokens = [i for i, (a, b) in enumerate(windowed.offsets) if a < end and b > start]
     columns = []
-    for own in cut.windows:
-        whole = bool(quoting) and own.held.start <= quoting[0] and quoting[-1] < own.held.end
-        shift = own.place - own.held.start + 1
-        columns.append((quoting[0] + shift, quoting[-1] + shift) if whole else (0, 0))
+    for window in windowed.windows:
+        has_answer = (
+            bool(answer_tokens)
+            and window.token_range.start <= answer_tokens[0]
+            and answer_tokens[-1] < window.token_range.end
+        )
+        shift = window.text_start - window.token_range.start + 1
+        columns.append(
+            (answer_tokens[0] + shift, answer_tokens[-1] + shift) if has_answer else (0, 0)
+        )
     return columns
 
 
-def tagged_set(
-    examples: Sequence[Tagged], tokenizer: Tokenizer, room: Room, *, labels: Sequence[str]
-) -> TextSet:
-    """Words with their tags: the first token of a word has its tag, in the window that owns it."""
-    ids = {label: number for number, label in enumerate(labels)}
+def encode_tagged(
+    examples: Sequence[TaggedExample],
+    tokenizer: Tokenizer,
+    options: WindowOptions,
+    *,
+    labels: Sequence[str],
+) -> TextDataset:
+    """Encode tagged words; the target of a word's first token is its tag.
 
-    def numbered(own: Tagged) -> Numbered:
-        cut = window_alone(tokenizer, own.text, room)
-        tags = [IGNORE] * len(cut.offsets)
-        for token, tag in zip(first_tokens(cut.offsets, own.words), own.tags):
+    Where windows overlap, only the window that a token is assigned to has its target.
+    """
+    tag_ids = {label: number for number, label in enumerate(labels)}
+
+    def encode_example(example: TaggedExample) -> EncodedExample:
+        """Make the windows of a text, with one tag or IGNORE per token."""
+        windowed = make_text_windows(tokenizer, example.text, options)
+        tags = [IGNORE] * len(windowed.offsets)
+        for token, tag in zip(
+            find_first_tokens(windowed.offsets, example.word_spans), example.tags
+        ):
             if token is not None:
-                tags[token] = ids.get(tag, IGNORE)
-        owner = owners([window.held for window in cut.windows])
+                tags[token] = tag_ids.get(tag, IGNORE)
+        owner = assign_tokens([window.token_range for window in windowed.windows])
         targets: list[int] = []
-        for number, window in enumerate(cut.windows):
-            asked = [IGNORE] * len(window.ids)
-            for token in range(*window.held):
+        for number, window in enumerate(windowed.windows):
+            window_targets = [IGNORE] * len(window.ids)
+            for token in range(*window.token_range):
                 if owner[token] == number:
-                    asked[window.place + token - window.held.start] = tags[token]
-            targets += asked
-        return Numbered(cut, targets)
+                    column = window.text_start + token - window.token_range.start
+                    window_targets[column] = tags[token]
+            targets += window_targets
+        return EncodedExample(windowed, targets)
 
-    each = map(numbered, examples)
-    return text_set("tags", each, examples, tokenizer, labels=labels, metric="entity f1")
+    encoded_examples = map(encode_example, examples)
+    return make_text_dataset(
+        "tags", encoded_examples, examples, tokenizer, labels=labels, metric="entity f1"
+    )
 
 
-def first_tokens(
-    offsets: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]]
+def find_first_tokens(
+    offsets: Sequence[tuple[int, int]], word_spans: Sequence[tuple[int, int]]
 ) -> list[int | None]:
-    """Each word's first token; None for a word of which the tokenizer leaves nothing."""
+    """Find each word's first token; None if the tokenizer drops the word."""
     starts = [start for start, _ in offsets]
-    found: list[int | None] = []
-    for start, end in words:
-        place = bisect_left(starts, start)
-        while place < len(offsets) and starts[place] < end and offsets[place][1] <= start:
-            place += 1  # a token that stands for nothing
-        found.append(place if place < len(offsets) and starts[place] < end else None)
-    return found
+    tokens: list[int | None] = []
+    for start, end in word_spans:
+        token = bisect_left(starts, start)
+        while token < len(offsets) and starts[token] < end and offsets[token][1] <= start:
+            token += 1  # a token of no character
+        tokens.append(token if token < len(offsets) and starts[token] < end else None)
+    return tokens

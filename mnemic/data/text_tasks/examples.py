@@ -1,33 +1,33 @@
-"""What text files hold, one class a kind; and the error they raise."""
+"""Examples of text files, one class per kind, and the error of bad files."""
 
 from typing import NamedTuple
 
 
 class TextError(ValueError):
-    """A file of texts is wrong; the message names the file, the line and what was expected."""
+    """A text file is wrong; the message says where, and what was expected."""
 
 
-class Labelled(NamedTuple):
-    """A text, or a pair of texts, and its class or number as the file spells it."""
+class LabeledExample(NamedTuple):
+    """A text, or a pair of texts, and its label as the file spells it."""
 
     text: str
     pair: str | None
     label: str
 
 
-class Asked(NamedTuple):
-    """A question about a text and its right answers; without any the text holds none."""
+class QuestionExample(NamedTuple):
+    """A question about a text, and its right answers, if there are any."""
 
     question: str
     text: str
     answers: tuple[str, ...]
-    start: int  # where the first answer begins in the text; -1 without one
-    name: str  # the question's id
+    start: int  # of the first answer in the text; -1 without an answer
+    question_id: str
 
 
-class Tagged(NamedTuple):
-    """A text, where its words stand, and each word's tag, such as B-person, I-person or O."""
+class TaggedExample(NamedTuple):
+    """A text, the spans of its words, and each word's tag (B-person, I-person, O)."""
 
     text: str
-    words: tuple[tuple[int, int], ...]
+    word_spans: tuple[tuple[int, int], ...]
     tags: tuple[str, ...]

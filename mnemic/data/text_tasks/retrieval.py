@@ -1,4 +1,4 @@
-"""SQuAD's articles as a data set for finding texts and for reading answers in them."""
+"""Data source of SQuAD articles, for retrieving texts and reading answers in them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,32 +9,38 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mnemic.data.contract import Part
-from mnemic.data.text_tasks.batches import Search, TextSet
-from mnemic.data.text_tasks.dataset import asked_texts
-from mnemic.data.text_tasks.encode_windows import asked_set, labelled_set
-from mnemic.data.text_tasks.examples import Asked, Labelled, TextError
-from mnemic.data.text_tasks.files import find
-from mnemic.data.text_tasks.retrieval_batches import Mix, ReadingSet
-from mnemic.data.text_tasks.splits import VOCABULARIES, WORDPIECE, parted, room_of
+from mnemic.data.contract import Split
+from mnemic.data.text_tasks.batches import RetrievalTest, TextDataset
+from mnemic.data.text_tasks.dataset import list_question_texts
+from mnemic.data.text_tasks.encode_windows import encode_labeled, encode_questions
+from mnemic.data.text_tasks.examples import LabeledExample, QuestionExample, TextError
+from mnemic.data.text_tasks.files import find_file
+from mnemic.data.text_tasks.retrieval_batches import RetrievalDataset, RetrievalMix
+from mnemic.data.text_tasks.splits import (
+    TOKENIZER_BUILDERS,
+    WORDPIECE,
+    make_window_options,
+    split_off_validation,
+)
 from mnemic.data.text_tasks.squad import read_articles
 from mnemic.recipe import ConfigError, build
-from mnemic.text import Room, Tokenizer
-from mnemic.text.sentence_spans import key_lengths
+from mnemic.text import Tokenizer, WindowOptions
+from mnemic.text.sentence_spans import count_sentence_tokens
 from mnemic.text.windows import Truncation
 
-Article = Sequence[Asked]
+Article = Sequence[QuestionExample]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArticleFiles:
-    """Questions with answers in the texts of articles, in SQuAD's form, for two jobs.
+    """SQuAD articles, to learn retrieval of texts and reading of answers together.
 
-    Without ``held`` a share of whole articles is held back (``validation``). ``wrong`` questions
-    are read with a text that is not theirs, of which a share is from ``elsewhere``, the rest from
-    the same article. Texts are found among ``passages`` of each of ``articles`` a batch, with
-    ``asked`` questions each. A judged set has every question twice, with its own text and with
-    another of the same article; its own texts are searched for among those learnt, too.
+    Without ``held`` the share ``validation`` of whole articles is held out. The share ``wrong`` of
+    the questions is read with a wrong text; of these texts the share ``elsewhere`` is of another
+    article, the rest of the same one. To learn retrieval, a batch has ``passages`` texts of each of
+    ``articles`` articles, with ``asked_each`` questions each. An evaluation dataset has every
+    question twice, with its text and with another text of its article; texts are retrieved among
+    those of the training articles, too.
     """
 
     folder: str
@@ -55,162 +61,211 @@ class ArticleFiles:
     def __post_init__(self) -> None:
         for name in ("wrong", "elsewhere", "validation"):
             if not 0 <= getattr(self, name) < 1:
-                came = getattr(self, name)
-                raise ConfigError(f"data.{name} is a share from 0 to below 1, not {came}")
+                value = getattr(self, name)
+                raise ConfigError(f"data.{name} is a share from 0 to below 1, not {value}")
         for name in ("articles", "passages", "asked_each"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"data.{name} is at least 1, not {getattr(self, name)}")
 
     @property
-    def mix(self) -> Mix:
-        shares = (self.wrong, self.elsewhere, self.articles, self.passages, self.asked_each)
-        return Mix(self.length, *shares)
+    def batch_mix(self) -> RetrievalMix:
+        """What a training batch is composed of."""
+        options = (self.wrong, self.elsewhere, self.articles, self.passages, self.asked_each)
+        return RetrievalMix(self.length, *options)
 
-    def data(self) -> "ArticleData":
-        room_of(self)
-        learnt = self.told("train")
-        texts = asked_texts([own for article in learnt for own in article])
-        words = build(VOCABULARIES, self.tokenizer, texts=list(texts))
-        return ArticleData(self, words, reading_set(learnt, words, self.mix))
+    def load(self) -> "ArticleData":
+        """Read the training articles, train the tokenizer, encode the training dataset."""
+        make_window_options(self)
+        articles = self.read_split("train")
+        texts = list_question_texts([example for article in articles for example in article])
+        tokenizer = build(TOKENIZER_BUILDERS, self.tokenizer, texts=list(texts))
+        return ArticleData(
+            self, tokenizer, make_retrieval_dataset(articles, tokenizer, self.batch_mix)
+        )
 
-    def told(self, part: Part) -> list[list[Asked]]:
-        """The articles of a part; only the file that it needs is read."""
-        if part == "test":
-            return read_articles(find(self.folder, self.tested)) if self.tested else []
-        if self.held and part == "validation":
-            return read_articles(find(self.folder, self.held))
-        whole = [article for article in read_articles(find(self.folder, self.learnt)) if article]
+    def read_split(self, split: Split) -> list[list[QuestionExample]]:
+        """Read the articles of one split from the only file it needs."""
+        if split == "test":
+            return read_articles(find_file(self.folder, self.tested)) if self.tested else []
+        if self.held and split == "validation":
+            return read_articles(find_file(self.folder, self.held))
+        articles = [
+            article for article in read_articles(find_file(self.folder, self.learnt)) if article
+        ]
         if self.held:
-            return whole
-        return parted(whole, self.validation)[part == "validation"]
+            return articles
+        return split_off_validation(articles, self.validation)[split == "validation"]
 
-    def asked(self, part: Part, words: Tokenizer, labels: Sequence[str] = ()) -> TextSet:
-        """Every question with its own text and with a wrong one, and the texts to search in."""
-        articles = self.told(part)
-        more = self.told("train") + (self.told("validation") if part == "test" else [])
-        return judged_set(articles, words, room_of(self), more)
+    def dataset(
+        self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()
+    ) -> TextDataset:
+        """Return each question with its text and with a wrong one, and the retrieval test."""
+        articles = self.read_split(split)
+        distractor_articles = self.read_split("train") + (
+            self.read_split("validation") if split == "test" else []
+        )
+        return make_evaluation_dataset(
+            articles, tokenizer, make_window_options(self), distractor_articles
+        )
 
 
 @dataclass(frozen=True)
 class ArticleData:
-    """All that training needs to know of the articles; what is judged is read when it is."""
+    """Loaded data of articles; validation and test are read on demand."""
 
     files: ArticleFiles
-    words: Tokenizer
-    train: ReadingSet
-    made: tuple[int, ...] = ()
+    tokenizer: Tokenizer
+    train: RetrievalDataset
+    generated_tasks: tuple[int, ...] = ()
     labels: tuple[str, ...] = ()
 
     @property
     def sizes(self) -> dict[str, int]:
-        return {"vocab": len(self.words), "longest": self.files.length}
+        return {"vocab": len(self.tokenizer), "longest": self.files.length}
 
     @cached_property
-    def validation(self) -> TextSet:
-        return self.files.asked("validation", self.words)
+    def validation(self) -> TextDataset:
+        return self.files.dataset("validation", self.tokenizer)
 
     @cached_property
-    def test(self) -> TextSet:
-        return self.files.asked("test", self.words)
+    def test(self) -> TextDataset:
+        return self.files.dataset("test", self.tokenizer)
 
 
-def reading_set(articles: Sequence[Article], words: Tokenizer, mix: Mix) -> ReadingSet:
-    """Number the training articles: each question and each text once."""
-    grouped = [by_text(article) for article in articles]
-    texts = [text for article in grouped for text in article]
-    questions = [own for article in grouped for group in article.values() for own in group]
-    counts = [len(group) for article in grouped for group in article.values()]
-    coded = [words.encode(text, special=False) for text in texts]
-    asked = words.encode_all([own.question for own in questions])
-    frame = frame_of(words)
-    room = mix.length - sum(map(len, frame))
-    if strange := [own for own, ids in zip(questions, asked) if 2 * len(ids) > room]:
+def make_retrieval_dataset(
+    articles: Sequence[Article], tokenizer: Tokenizer, mix: RetrievalMix
+) -> RetrievalDataset:
+    """Encode the training articles, each question and each text once."""
+    articles_by_text = [group_by_text(article) for article in articles]
+    texts = [text for article in articles_by_text for text in article]
+    questions = [
+        example for article in articles_by_text for group in article.values() for example in group
+    ]
+    questions_per_text = [len(group) for article in articles_by_text for group in article.values()]
+    encodings = [tokenizer.encode(text, special=False) for text in texts]
+    question_ids = tokenizer.encode_batch([example.question for example in questions])
+    special_tokens = shared_special_tokens(tokenizer)
+    max_tokens = mix.max_tokens - sum(map(len, special_tokens))
+    if too_long := [
+        example for example, ids in zip(questions, question_ids) if 2 * len(ids) > max_tokens
+    ]:
         raise TextError(
-            f"the question {strange[0].name} takes more than half of a window of {mix.length} "
-            "tokens; set a larger data.length, or shorten it"
+            f"the question {too_long[0].question_id} takes more than half of a window of "
+            f"{mix.max_tokens} tokens; set a larger data.length, or shorten it"
         )
-    home = torch.arange(len(texts)).repeat_interleave(torch.tensor(counts))
-    ends = [answer_tokens(coded[text].offsets, own) for text, own in zip(home.tolist(), questions)]
-    keys = [key_lengths(text, own.offsets) for text, own in zip(texts, coded)]
-    pool = [ids for own in (asked, [one.ids for one in coded], frame) for ids in own]
-    places = placed(pool)
-    sizes = torch.tensor([len(article) for article in grouped])
-    return ReadingSet(
+    text_of_question = torch.arange(len(texts)).repeat_interleave(torch.tensor(questions_per_text))
+    answer_tokens = [
+        find_answer_tokens(encodings[text].offsets, example)
+        for text, example in zip(text_of_question.tolist(), questions)
+    ]
+    sentence_lengths = [
+        count_sentence_tokens(text, encoding.offsets) for text, encoding in zip(texts, encodings)
+    ]
+    text_ids = [encoding.ids for encoding in encodings]
+    pool = [*question_ids, *text_ids, *special_tokens]
+    pool_spans = compute_sequence_spans(pool)
+    texts_per_article = torch.tensor([len(article) for article in articles_by_text])
+    return RetrievalDataset(
         mix=mix,
-        frame=(len(frame[0]), len(frame[1]), len(frame[2])),
-        pool=torch.tensor([number for ids in pool for number in ids]),
-        questions=places[: len(asked)],
-        texts=places[len(asked) : len(asked) + len(texts)],
-        key_lengths=torch.tensor([length for own in keys for length in own]),
-        keys=placed(keys),
-        home=home,
-        answers=torch.tensor(ends),
-        asked=spread(torch.tensor(counts)),
-        near=spread(sizes).repeat_interleave(sizes, 0),
+        num_special=(len(special_tokens[0]), len(special_tokens[1]), len(special_tokens[2])),
+        token_pool=torch.tensor([token_id for ids in pool for token_id in ids]),
+        question_spans=pool_spans[: len(question_ids)],
+        text_spans=pool_spans[len(question_ids) : len(question_ids) + len(texts)],
+        sentence_lengths=torch.tensor(
+            [length for lengths in sentence_lengths for length in lengths]
+        ),
+        sentence_ranges=compute_sequence_spans(sentence_lengths),
+        text_of_question=text_of_question,
+        answer_tokens=torch.tensor(answer_tokens),
+        question_ranges=compute_spans(torch.tensor(questions_per_text)),
+        article_ranges=compute_spans(texts_per_article).repeat_interleave(texts_per_article, 0),
     )
 
 
-def by_text(article: Article) -> dict[str, list[Asked]]:
-    """The questions of each different text."""
-    found: dict[str, list[Asked]] = {}
-    for own in article:
-        found.setdefault(own.text, []).append(own)
-    return found
+def group_by_text(article: Article) -> dict[str, list[QuestionExample]]:
+    """Group the questions of an article by their text."""
+    groups: dict[str, list[QuestionExample]] = {}
+    for example in article:
+        groups.setdefault(example.text, []).append(example)
+    return groups
 
 
-def frame_of(words: Tokenizer) -> tuple[list[int], list[int], list[int]]:
-    """The special tokens of a pair, which around a single text have to be the same."""
-    alone, pair = words.frame(), words.frame(pair=True)
-    if (alone.before, alone.after) != (pair.before, pair.after):
+def shared_special_tokens(tokenizer: Tokenizer) -> tuple[list[int], list[int], list[int]]:
+    """Return the special tokens before, between and after the texts of a pair.
+
+    A single text must have the same ones before and after it.
+    """
+    single, pair = tokenizer.special_tokens(), tokenizer.special_tokens(pair=True)
+    if (single.before, single.after) != (pair.before, pair.after):
         raise ConfigError("this tokenizer frames single texts and pairs differently; use another")
     return pair.before, pair.between, pair.after
 
 
-def answer_tokens(offsets: Sequence[tuple[int, int]], own: Asked) -> tuple[int, int]:
-    """The first and last token that quote the answer; -1 without one."""
-    if own.start < 0:
+def find_answer_tokens(
+    offsets: Sequence[tuple[int, int]], example: QuestionExample
+) -> tuple[int, int]:
+    """Find the first and last token of the answer; -1, -1 if there is none."""
+    if example.start < 0:
         return -1, -1
-    end = own.start + len(own.answers[0])
-    quoting = [i for i, (a, b) in enumerate(offsets) if a < end and b > own.start]
-    return (quoting[0], quoting[-1]) if quoting else (-1, -1)
+    end = example.start + len(example.answers[0])
+    tokens = [i for i, (a, b) in enumerate(offsets) if a < end and b > example.start]
+    return (tokens[0], tokens[-1]) if tokens else (-1, -1)
 
 
-def placed(pieces: Sequence[Sequence[int]]) -> Tensor:
-    """Where each piece begins in all of them, one after another, and how long it is: m 2."""
-    return spread(torch.tensor([len(own) for own in pieces]))
+def compute_sequence_spans(sequences: Sequence[Sequence[int]]) -> Tensor:
+    """Return the start and length of each sequence in their concatenation: m 2."""
+    return compute_spans(torch.tensor([len(sequence) for sequence in sequences]))
 
 
-def spread(counts: Tensor) -> Tensor:
-    """Where each of neighbours begins, and how many it holds: m 2."""
+def compute_spans(counts: Tensor) -> Tensor:
+    """Return the start and length of consecutive ranges of these lengths: m → m 2."""
     return torch.stack([counts.cumsum(0) - counts, counts], 1)
 
 
-def judged_set(
-    articles: Sequence[Article], words: Tokenizer, room: Room, more: Iterable[Article]
-) -> TextSet:
-    """Each question with its text and, ``without`` an answer, with another of its article."""
-    right = [own for article in articles for own in article]
-    wrong = [own for number, article in enumerate(articles) for own in misplaced(article, number)]
-    texts = dict.fromkeys(own.text for own in right)
-    texts |= dict.fromkeys(own.text for article in more for own in article)
-    number = {text: place for place, text in enumerate(texts)}
+def make_evaluation_dataset(
+    articles: Sequence[Article],
+    tokenizer: Tokenizer,
+    options: WindowOptions,
+    distractor_articles: Iterable[Article],
+) -> TextDataset:
+    """Encode each question with its text and with a wrong one, and the retrieval test."""
+    positives = [example for article in articles for example in article]
+    negatives = [
+        example
+        for seed, article in enumerate(articles)
+        for example in pair_with_wrong_texts(article, seed)
+    ]
+    texts = dict.fromkeys(example.text for example in positives)
+    texts |= dict.fromkeys(example.text for article in distractor_articles for example in article)
+    text_index = {text: index for index, text in enumerate(texts)}
 
-    def alone(strings: Iterable[str]) -> TextSet:
-        return labelled_set([Labelled(own, None, "") for own in strings], words, room, labels=())
+    def encode_alone(strings: Iterable[str]) -> TextDataset:
+        return encode_labeled(
+            [LabeledExample(text, None, "") for text in strings], tokenizer, options, labels=()
+        )
 
-    search = Search(
-        alone(own.question for own in right), alone(texts), tuple(number[own.text] for own in right)
+    retrieval = RetrievalTest(
+        encode_alone(example.question for example in positives),
+        encode_alone(texts),
+        tuple(text_index[example.text] for example in positives),
     )
-    return replace(asked_set([*right, *wrong], words, room), kind="reading", search=search)
+    return replace(
+        encode_questions([*positives, *negatives], tokenizer, options),
+        kind="reading",
+        retrieval=retrieval,
+    )
 
 
-def misplaced(article: Article, number: int) -> list[Asked]:
-    """Every question of an article with another of its texts, by dice that always fall alike."""
-    texts, dice = list(dict.fromkeys(own.text for own in article)), Random(number)
-    place = {text: at for at, text in enumerate(texts)}
+def pair_with_wrong_texts(article: Article, seed: int) -> list[QuestionExample]:
+    """Pair each question of an article with another of its texts, drawn with a seed."""
+    texts, generator = list(dict.fromkeys(example.text for example in article)), Random(seed)
+    text_index = {text: index for index, text in enumerate(texts)}
     if len(texts) < 2:
         return []
-    drawn = [(dice.randrange(len(texts) - 1), own) for own in article]
-    moved = [(at + (at >= place[own.text]), own) for at, own in drawn]
-    ordered = sorted(moved, key=lambda both: both[0])  # those of one text stand together
-    return [Asked(own.question, texts[at], (), -1, own.name) for at, own in ordered]
+    draws = [(generator.randrange(len(texts) - 1), example) for example in article]
+    pairs = [(index + (index >= text_index[example.text]), example) for index, example in draws]
+    ordered = sorted(pairs, key=lambda pair: pair[0])  # questions about one text are neighbors
+    return [
+        QuestionExample(example.question, texts[index], (), -1, example.question_id)
+        for index, example in ordered
+    ]

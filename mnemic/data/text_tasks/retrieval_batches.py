@@ -1,11 +1,11 @@
-"""Questions, texts and articles for two jobs at once: to find a text, and to read an answer in it.
+"""Training dataset for retrieving texts and reading answers in them, and its packed batches.
 
-Every question and every text is stored once, as ids without special tokens; windows are put
-together when they are drawn, in one row without padding. All of it lies on the CPU, where shapes
-are known without waiting; only the finished row goes to ``place``.
+Every question and every text is stored once, as ids without special tokens; windows are assembled
+when they are drawn, packed into one row without padding. The dataset stays on the CPU, where shapes
+are known without synchronizing; only the packed row goes to ``batch_device``.
 
-Shapes: q questions, p texts, t tokens of all, b rows of a batch, a articles of a batch, g texts
-of an article, m windows of a row, n tokens of a window.
+Shapes: q questions, p texts, t tokens of all, b reading windows of a batch, a articles of a batch,
+g texts of an article, m windows of a row, n tokens of a window, s spans.
 """
 
 from dataclasses import dataclass, replace
@@ -14,238 +14,308 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mnemic.encode.packed import Packed
-from mnemic.models import Row
+from mnemic.encode.packed import PackedMask
+from mnemic.models import PackedBatch
 
 CPU = torch.device("cpu")
-FOR_READING = 4  # rolls a row: is it a wrong text, from where, which one, which stretch of it
+READING_UNIFORMS = 4  # per row: is the text wrong, of another article, which one, which span
 
 
-class Mix(NamedTuple):
-    """How a batch is put together; the fields are those of the data kind ``reading``."""
+class RetrievalMix(NamedTuple):
+    """What a training batch is composed of; from the keys of the data kind ``reading``."""
 
-    length: int  # tokens a window
-    wrong: float  # share of questions that are read with a text that is not theirs
-    elsewhere: float  # share of those texts that are of another article
-    articles: int  # a batch, of which texts are to be found
-    passages: int  # texts an article
-    asked: int  # questions a text
-
-
-class Keys(NamedTuple):
-    """A row in stretches: the keys of its texts; all other windows are one each."""
-
-    lengths: Tensor  # s, tokens of each, in the row's order
-    questions: Tensor  # k, which of them the questions are
-    texts: Tensor  # which of them the texts' keys are, text by text
-    counts: Tensor  # p, keys of each text
+    max_tokens: int  # per window
+    wrong_fraction: float  # of the questions, read with a wrong text
+    other_article_fraction: float  # of the wrong texts, from another article
+    num_articles: int  # per batch, for retrieval
+    texts_per_article: int
+    questions_per_text: int
 
 
-class ReadingBatch(NamedTuple):
-    """A row of windows, what the first of them answer, and who belongs to whom."""
+class PooledSpans(NamedTuple):
+    """The spans of a packed row that are pooled into vectors.
 
-    inputs: Row
-    targets: Tensor  # b 2, columns of the scores: first and last token, 0 = none
-    windows: Tensor  # m, where in the row's order the windows to be read, questions, texts stand
-    right: Tensor  # of each question its text, counted among the texts
-    same: Tensor  # which text of the set each of the texts is: one may be there twice
-    keys: Keys
+    A text has one span per sentence; any other window is one span.
+    """
+
+    lengths: Tensor  # s, tokens of each span, in the row's order
+    question_spans: Tensor  # k, indices of the questions' spans
+    text_spans: Tensor  # indices of the sentences' spans, text by text
+    spans_per_text: Tensor  # p
 
 
-class Pieces(NamedTuple):
-    """Windows to be: a question, or none, and a stretch of a text, by their places in the pool."""
+class RetrievalBatch(NamedTuple):
+    """A packed row of windows, the targets of reading, and the targets of retrieval."""
 
-    first: Tensor  # m 2, begin and length; length 0: no question
+    inputs: PackedBatch
+    targets: Tensor  # b 2, columns of the logits: first and last token, 0 = no answer
+    window_ranks: Tensor  # m, rank in the row of the reading windows, questions and texts
+    gold_texts: Tensor  # k, of each question the index of its text in the batch
+    text_ids: Tensor  # p, the dataset's number of each text: a text may be there twice
+    spans: PooledSpans
+
+
+class WindowSpans(NamedTuple):
+    """The spans of the token pool that each window is made of."""
+
+    first: Tensor  # m 2, start and length; length 0: a window of one text
     second: Tensor  # m 2
-    paired: Tensor  # m, True = both are there
+    is_pair: Tensor  # m, True = both spans, a question and a text
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadingSet:
-    """The training set of the two jobs."""
+class RetrievalDataset:
+    """The training dataset of retrieval and reading, from which windows are drawn."""
 
-    mix: Mix
-    frame: tuple[int, int, int]  # special tokens before, between and after; the pool's last ones
-    pool: Tensor  # ids of all questions and texts, then the special tokens
-    questions: Tensor  # q 2, begin and length in the pool
-    texts: Tensor  # p 2
-    key_lengths: Tensor  # tokens of all keys of all texts
-    keys: Tensor  # p 2, first key and number of keys of each text
-    home: Tensor  # q, the text of each question
-    answers: Tensor  # q 2, first and last token of the answer in its text; -1: none
-    asked: Tensor  # p 2, first question and number of questions of each text
-    near: Tensor  # p 2, first text and number of texts of each text's article
-    place: torch.device = CPU
+    mix: RetrievalMix
+    num_special: tuple[int, int, int]  # special tokens before, between and after the texts
+    token_pool: Tensor  # ids of all questions, all texts, then the special tokens
+    question_spans: Tensor  # q 2, start and length in the pool
+    text_spans: Tensor  # p 2
+    sentence_lengths: Tensor  # tokens of all sentences of all texts
+    sentence_ranges: Tensor  # p 2, first sentence and number of sentences of each text
+    text_of_question: Tensor  # q, the text of each question
+    answer_tokens: Tensor  # q 2, first and last token of the answer in its text; -1: none
+    question_ranges: Tensor  # p 2, first question and number of questions of each text
+    article_ranges: Tensor  # p 2, first text and number of texts of each text's article
+    batch_device: torch.device = CPU
 
     def __len__(self) -> int:
-        return len(self.questions)
+        return len(self.question_spans)
 
     @property
     def device(self) -> torch.device:
-        """Where rows are drawn."""
-        return self.pool.device
+        """The device of the rows; batches are sent to ``batch_device``."""
+        return self.token_pool.device
 
     @property
-    def rolls(self) -> int:
-        return FOR_READING + self.mix.passages * (1 + self.mix.asked)
+    def num_uniforms(self) -> int:
+        """Random numbers per row: for its reading window, and for the retrieval windows."""
+        return READING_UNIFORMS + self.mix.texts_per_article * (1 + self.mix.questions_per_text)
 
     @property
     def lengths(self) -> Tensor:
-        return self.questions[:, 1] + self.texts[self.home, 1] + sum(self.frame)
+        """Count the tokens of each question with its whole text, q."""
+        return (
+            self.question_spans[:, 1]
+            + self.text_spans[self.text_of_question, 1]
+            + sum(self.num_special)
+        )
 
     @property
-    def unknown(self) -> int:
+    def num_unknown(self) -> int:
         return 0
 
-    def to(self, device: torch.device | str) -> "ReadingSet":
-        """The same set, whose batches go to ``device``."""
-        return replace(self, place=torch.device(device))
+    def to(self, device: torch.device | str) -> "RetrievalDataset":
+        """Return this dataset with batches on another device."""
+        return replace(self, batch_device=torch.device(device))
 
     def batch(
         self,
         rows: Tensor,
-        rolls: Tensor | None = None,
+        uniforms: Tensor | None = None,
         *,
         compact: bool = True,
-        most: int | None = None,
-    ) -> ReadingBatch:
-        """The questions in ``rows`` (b) with a text each, and questions and texts to be found."""
-        dice = (torch.zeros(len(rows), self.rolls) if rolls is None else rolls).double()
-        reading, targets = self.to_read(rows, dice[:, :FOR_READING])
-        count = min(self.mix.articles, len(rows))
-        shape = (count, self.mix.passages, 1 + self.mix.asked)
-        questions, texts, right, same = self.to_find(
-            rows[:count], dice[:count, FOR_READING:].view(shape)
+        max_length: int | None = None,
+    ) -> RetrievalBatch:
+        """Return the questions ``rows`` (b) with a text each, and a retrieval task."""
+        drawn_uniforms = (
+            torch.zeros(len(rows), self.num_uniforms) if uniforms is None else uniforms
+        ).double()
+        reading, targets = self.draw_reading_windows(rows, drawn_uniforms[:, :READING_UNIFORMS])
+        num_articles = min(self.mix.num_articles, len(rows))
+        shape = (num_articles, self.mix.texts_per_article, 1 + self.mix.questions_per_text)
+        questions, texts, right, text_ids = self.draw_retrieval_windows(
+            rows[:num_articles], drawn_uniforms[:num_articles, READING_UNIFORMS:].view(shape)
         )
-        pieces = Pieces(*(torch.cat(parts) for parts in zip(reading, questions, texts)))
-        inputs, order = self.row(pieces, len(rows))
-        sizes = torch.tensor(inputs.mask.lengths)[order]
-        keys = self.in_keys(sizes, order, same, len(rows))
-        answers, windows, own, equal = map(self.send, (targets, order, right, same))
-        return ReadingBatch(inputs, answers, windows, own, equal, Keys(*map(self.send, keys)))
+        all_windows = WindowSpans(*(torch.cat(parts) for parts in zip(reading, questions, texts)))
+        inputs, ranks = self.pack_windows(all_windows, len(rows))
+        window_lengths = torch.tensor(inputs.mask.lengths)[ranks]
+        spans = self.locate_spans(window_lengths, ranks, text_ids, len(rows))
+        answers, windows, gold_texts, device_text_ids = map(
+            self.send_to_device, (targets, ranks, right, text_ids)
+        )
+        return RetrievalBatch(
+            inputs,
+            answers,
+            windows,
+            gold_texts,
+            device_text_ids,
+            PooledSpans(*map(self.send_to_device, spans)),
+        )
 
-    def to_read(self, rows: Tensor, dice: Tensor) -> tuple[Pieces, Tensor]:
-        """Each question with a stretch of its own text or of a wrong one, and its targets."""
-        own, total = self.home[rows], len(self.texts)
-        first, count = self.near[own].unbind(1)
-        beside = but(own, first, count, dice[:, 2])
-        away = but(own, torch.zeros_like(own), torch.full_like(own, total), dice[:, 2])
-        other = torch.where((dice[:, 1] < self.mix.elsewhere) | (count == 1), away, beside)
-        wrong = (dice[:, 0] < self.mix.wrong) & (total > 1)
-        text = torch.where(wrong, other, own)
-        room = self.mix.length - sum(self.frame) - self.questions[rows, 1]
-        taken = torch.minimum(self.texts[text, 1], room)
-        start = (dice[:, 3] * (self.texts[text, 1] - taken + 1)).long()
-        stretch = torch.stack([self.texts[text, 0] + start, taken], 1)
-        pieces = Pieces(self.questions[rows], stretch, torch.ones_like(wrong))
-        ends = self.answers[rows] - start.unsqueeze(1)  # b 2
-        held = ~wrong & (self.answers[rows, 0] >= 0) & (ends[:, 0] >= 0) & (ends[:, 1] < taken)
-        before = self.frame[0] + self.frame[1] + self.questions[rows, 1:]
-        return pieces, torch.where(held.unsqueeze(1), ends + before + 1, 0)
+    def draw_reading_windows(self, rows: Tensor, uniforms: Tensor) -> tuple[WindowSpans, Tensor]:
+        """Draw a span of the right or a wrong text for each question, with targets."""
+        gold_text, num_texts = self.text_of_question[rows], len(self.text_spans)
+        first, count = self.article_ranges[gold_text].unbind(1)
+        same_article_text = draw_other(gold_text, first, count, uniforms[:, 2])
+        any_text = draw_other(
+            gold_text,
+            torch.zeros_like(gold_text),
+            torch.full_like(gold_text, num_texts),
+            uniforms[:, 2],
+        )
+        wrong_text = torch.where(
+            (uniforms[:, 1] < self.mix.other_article_fraction) | (count == 1),
+            any_text,
+            same_article_text,
+        )
+        is_wrong = (uniforms[:, 0] < self.mix.wrong_fraction) & (num_texts > 1)
+        text = torch.where(is_wrong, wrong_text, gold_text)
+        max_tokens = self.mix.max_tokens - sum(self.num_special) - self.question_spans[rows, 1]
+        num_tokens = torch.minimum(self.text_spans[text, 1], max_tokens)
+        start = (uniforms[:, 3] * (self.text_spans[text, 1] - num_tokens + 1)).long()
+        spans = torch.stack([self.text_spans[text, 0] + start, num_tokens], 1)
+        windows = WindowSpans(self.question_spans[rows], spans, torch.ones_like(is_wrong))
+        answer_ends = self.answer_tokens[rows] - start.unsqueeze(1)  # b 2
+        has_answer = (
+            ~is_wrong
+            & (self.answer_tokens[rows, 0] >= 0)
+            & (answer_ends[:, 0] >= 0)
+            & (answer_ends[:, 1] < num_tokens)
+        )
+        text_start = self.num_special[0] + self.num_special[1] + self.question_spans[rows, 1:]
+        return windows, torch.where(has_answer.unsqueeze(1), answer_ends + text_start + 1, 0)
 
-    def to_find(self, rows: Tensor, dice: Tensor) -> tuple[Pieces, Pieces, Tensor, Tensor]:
-        """Texts of the articles of ``rows`` (a), spread evenly, and questions about each of them.
+    def draw_retrieval_windows(
+        self, rows: Tensor, uniforms: Tensor
+    ) -> tuple[WindowSpans, WindowSpans, Tensor, Tensor]:
+        """Draw texts of the articles of ``rows`` (a), spread evenly, and questions about each.
 
-        ``dice`` are a g 1+asked. Of a text longer than a window its beginning is taken.
+        ``uniforms`` are a g 1+questions_per_text. Texts longer than a window are truncated.
+        Returns the windows of questions and of texts, and each question's text and text number.
         """
-        first, count = self.near[self.home[rows]].unbind(1)  # a
-        among = torch.arange(self.mix.passages) + dice[..., 0]  # a g
-        text = (first[:, None] + (among * count[:, None] / self.mix.passages).long()).flatten()
-        least, many = self.asked[text].unbind(1)
-        asked = least[:, None] + (dice[..., 1:].flatten(0, 1) * many[:, None]).long()
-        longest = self.mix.length - self.frame[0] - self.frame[2]
-        questions, texts = self.questions[asked.flatten()], self.texts[text]
-        alone = [
-            Pieces(torch.zeros_like(own), cut_to(own, longest), torch.zeros(len(own)).bool())
-            for own in (questions, texts)
+        first, count = self.article_ranges[self.text_of_question[rows]].unbind(1)  # a
+        strata = torch.arange(self.mix.texts_per_article) + uniforms[..., 0]  # a g
+        text = (
+            first[:, None] + (strata * count[:, None] / self.mix.texts_per_article).long()
+        ).flatten()
+        first_question, num_questions = self.question_ranges[text].unbind(1)
+        question = (
+            first_question[:, None]
+            + (uniforms[..., 1:].flatten(0, 1) * num_questions[:, None]).long()
+        )
+        max_tokens = self.mix.max_tokens - self.num_special[0] - self.num_special[2]
+        questions, texts = self.question_spans[question.flatten()], self.text_spans[text]
+        windows = [
+            WindowSpans(
+                torch.zeros_like(spans),
+                truncate_spans(spans, max_tokens),
+                torch.zeros(len(spans)).bool(),
+            )
+            for spans in (questions, texts)
         ]
-        right = torch.arange(len(text)).repeat_interleave(self.mix.asked)
-        return alone[0], alone[1], right, text
+        gold_texts = torch.arange(len(text)).repeat_interleave(self.mix.questions_per_text)
+        return windows[0], windows[1], gold_texts, text
 
-    def row(self, pieces: Pieces, count: int) -> tuple[Row, Tensor]:
-        """All windows in one row, shortest first, and where each of them stands in that order.
+    def pack_windows(self, windows: WindowSpans, num_reading: int) -> tuple[PackedBatch, Tensor]:
+        """Pack all windows into one row, shortest first; return each window's rank, too.
 
-        R answers about the first ``count`` of ``pieces``.
+        The first ``num_reading`` windows are those that answers are read in.
         """
-        before, between, after = self.frame
-        middle = between * pieces.paired  # m
-        sizes = before + pieces.first[:, 1] + middle + pieces.second[:, 1] + after
-        order = sizes.argsort(stable=True)
+        before, between, after = self.num_special
+        middle = between * windows.is_pair  # m
+        window_lengths = before + windows.first[:, 1] + middle + windows.second[:, 1] + after
+        order = window_lengths.argsort(stable=True)
         rank = torch.empty_like(order).scatter_(0, order, torch.arange(len(order)))
-        edges = torch.cat([sizes.new_zeros(1), sizes[order].cumsum(0)])
-        owner = order.repeat_interleave(sizes[order])  # t, which piece
+        edges = torch.cat([window_lengths.new_zeros(1), window_lengths[order].cumsum(0)])
+        owner = order.repeat_interleave(window_lengths[order])  # t, the window of each token
         position = torch.arange(len(owner)) - edges[rank[owner]]
-        # Where each part begins in its window: question, between, text, after.
-        head = before + pieces.first[:, 1]
+        # Where each section starts in its window: question, between, text, after.
+        head = before + windows.first[:, 1]
         tail = head + middle
-        stops = torch.stack([torch.full_like(head, before), head, tail, tail + pieces.second[:, 1]])
-        part = (position >= stops[:, owner]).sum(0)  # t, 0 to 4
-        special = len(self.pool) - sum(self.frame)
-        sources = torch.stack(  # of a part's first token, less its place in the window
+        section_starts = torch.stack(
+            [torch.full_like(head, before), head, tail, tail + windows.second[:, 1]]
+        )
+        section = (position >= section_starts[:, owner]).sum(0)  # t, 0 to 4
+        special_start = len(self.token_pool) - sum(self.num_special)
+        sources = torch.stack(  # pool index of a section's first token, minus its position
             [
-                torch.full_like(head, special),
-                pieces.first[:, 0] - before,
-                special + before - head,
-                pieces.second[:, 0] - tail,
-                special + before + between - stops[3],
+                torch.full_like(head, special_start),
+                windows.first[:, 0] - before,
+                special_start + before - head,
+                windows.second[:, 0] - tail,
+                special_start + before + between - section_starts[3],
             ]
         )
-        ids = self.pool[sources[part, owner] + position]
-        second = (part >= 3) & pieces.paired[owner]
-        told = torch.stack([ids, second.long(), position, (part == 3).long()]).int()
-        tokens, segments, positions, inside = self.send(told).long().unsqueeze(1)
-        read = edges[rank[:count]].unsqueeze(1) + torch.arange(int(sizes[:count].max()))  # b n
-        real = read < edges[rank[:count] + 1].unsqueeze(1)
-        lengths = tuple(sizes[order].tolist())
-        mask = Packed(lengths, self.send(edges.int()), lengths[-1], len(owner))
-        places = self.send(read.clamp(max=len(owner) - 1))
-        row = Row(tokens, mask, segments, positions, inside.bool(), places, self.send(real))
-        return row, rank
+        ids = self.token_pool[sources[section, owner] + position]
+        is_second = (section >= 3) & windows.is_pair[owner]
+        packed = torch.stack([ids, is_second.long(), position, (section == 3).long()]).int()
+        tokens, segments, positions, answer_mask = self.send_to_device(packed).long().unsqueeze(1)
+        column = torch.arange(int(window_lengths[:num_reading].max()))
+        reading_positions = edges[rank[:num_reading]].unsqueeze(1) + column  # b n
+        is_real = reading_positions < edges[rank[:num_reading] + 1].unsqueeze(1)
+        lengths = tuple(window_lengths[order].tolist())
+        mask = PackedMask(lengths, self.send_to_device(edges.int()), lengths[-1], len(owner))
+        clamped_positions = self.send_to_device(reading_positions.clamp(max=len(owner) - 1))
+        packed_batch = PackedBatch(
+            tokens,
+            mask,
+            segments,
+            positions,
+            answer_mask.bool(),
+            clamped_positions,
+            self.send_to_device(is_real),
+        )
+        return packed_batch, rank
 
-    def in_keys(self, sizes: Tensor, rank: Tensor, texts: Tensor, count: int) -> Keys:
-        """Windows of these sizes (m) in stretches; the last of them are ``texts`` (p).
+    def locate_spans(
+        self, window_lengths: Tensor, rank: Tensor, text_ids: Tensor, num_reading: int
+    ) -> PooledSpans:
+        """Cut a row into the spans that are pooled: windows, and sentences of texts.
 
-        ``rank`` is where each window stands in the row; the first ``count`` are to be read. Special
-        tokens belong to the key beside them. Of a text that was cut the keys that are left count.
+        The last windows (m) are the texts ``text_ids`` (p), the first ``num_reading`` those that
+        answers are read in; ``rank`` is the rank of each window in the row. Special tokens belong
+        to the sentence next to them. Of a truncated text only the remaining sentences count.
         """
-        first, many = self.keys[texts].unbind(1)
-        owner = torch.arange(len(texts)).repeat_interleave(many)
-        tokens = self.key_lengths[ragged(first, many)]
-        before = self.texts[texts, 1].cumsum(0) - self.texts[texts, 1]
-        ends = tokens.cumsum(0) - before[owner]
-        begins, inside = ends - tokens, sizes[-len(texts) :] - self.frame[0] - self.frame[2]
-        held = (begins < inside[owner]) | (begins == 0)
-        own = (torch.minimum(ends, inside[owner]) - begins)[held]
-        counts = torch.bincount(owner[held], minlength=len(texts))
-        own[counts.cumsum(0) - counts] += self.frame[0]
-        own[counts.cumsum(0) - 1] += self.frame[2]
-        others = len(sizes) - len(texts)
-        every = torch.cat([torch.ones(others, dtype=torch.long), counts])  # m, stretches of each
+        first, num_sentences = self.sentence_ranges[text_ids].unbind(1)
+        owner = torch.arange(len(text_ids)).repeat_interleave(num_sentences)
+        tokens = self.sentence_lengths[concatenate_ranges(first, num_sentences)]
+        text_offsets = self.text_spans[text_ids, 1].cumsum(0) - self.text_spans[text_ids, 1]
+        ends = tokens.cumsum(0) - text_offsets[owner]
+        starts, num_text_tokens = (
+            ends - tokens,
+            window_lengths[-len(text_ids) :] - self.num_special[0] - self.num_special[2],
+        )
+        is_inside = (starts < num_text_tokens[owner]) | (starts == 0)
+        sentence_lengths = (torch.minimum(ends, num_text_tokens[owner]) - starts)[is_inside]
+        spans_per_text = torch.bincount(owner[is_inside], minlength=len(text_ids))
+        sentence_lengths[spans_per_text.cumsum(0) - spans_per_text] += self.num_special[0]
+        sentence_lengths[spans_per_text.cumsum(0) - 1] += self.num_special[2]
+        num_others = len(window_lengths) - len(text_ids)
+        single_spans = torch.ones(num_others, dtype=torch.long)
+        spans_per_window = torch.cat([single_spans, spans_per_text])  # m
         order = rank.argsort()
-        places = ragged((every.cumsum(0) - every)[order], every[order])
-        where = torch.empty_like(places).scatter_(0, places, torch.arange(len(places)))
-        lengths = torch.cat([sizes[:others], own])[places]
-        return Keys(lengths, where[count:others], where[others:], counts)
+        span_order = concatenate_ranges(
+            (spans_per_window.cumsum(0) - spans_per_window)[order], spans_per_window[order]
+        )
+        span_ranks = torch.empty_like(span_order).scatter_(
+            0, span_order, torch.arange(len(span_order))
+        )
+        lengths = torch.cat([window_lengths[:num_others], sentence_lengths])[span_order]
+        return PooledSpans(
+            lengths, span_ranks[num_reading:num_others], span_ranks[num_others:], spans_per_text
+        )
 
-    def send(self, part: Tensor) -> Tensor:
-        """A tensor on its way to ``place``; nobody waits for it."""
-        if self.place.type != "cuda":
-            return part.to(self.place)
-        return part.pin_memory().to(self.place, non_blocking=True)
+    def send_to_device(self, tensor: Tensor) -> Tensor:
+        """Copy a tensor to ``batch_device`` without waiting for the copy."""
+        if self.batch_device.type != "cuda":
+            return tensor.to(self.batch_device)
+        return tensor.pin_memory().to(self.batch_device, non_blocking=True)
 
 
-def ragged(first: Tensor, count: Tensor) -> Tensor:
-    """``count`` numbers from ``first`` on, for each of both (m), one after another."""
+def concatenate_ranges(first: Tensor, count: Tensor) -> Tensor:
+    """Concatenate the ranges of ``count`` numbers from ``first`` on: m and m → sum of counts."""
     step = torch.arange(int(count.sum()))
     return step + (first - count.cumsum(0) + count).repeat_interleave(count)
 
 
-def but(own: Tensor, first: Tensor, count: Tensor, dice: Tensor) -> Tensor:
-    """One of ``count`` numbers from ``first`` on that is not ``own``, which is among them."""
-    drawn = first + (dice * (count - 1)).long()
-    return drawn + (drawn >= own)
+def draw_other(excluded: Tensor, first: Tensor, count: Tensor, uniforms: Tensor) -> Tensor:
+    """Draw from the ``count`` numbers from ``first`` on, without ``excluded``, one of them."""
+    numbers = first + (uniforms * (count - 1)).long()
+    return numbers + (numbers >= excluded)
 
 
-def cut_to(stretch: Tensor, longest: int) -> Tensor:
-    """The beginning of each stretch (m 2), where it is longer."""
-    return torch.stack([stretch[:, 0], stretch[:, 1].clamp(max=longest)], 1)
+def truncate_spans(spans: Tensor, max_tokens: int) -> Tensor:
+    """Cut spans (m 2, start and length) to at most ``max_tokens`` tokens."""
+    return torch.stack([spans[:, 0], spans[:, 1].clamp(max=max_tokens)], 1)

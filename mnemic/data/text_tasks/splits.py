@@ -1,34 +1,41 @@
-"""From files to sets of texts: read, split, learn a vocabulary, number."""
+"""Load text datasets: read files, split them, train a tokenizer, encode examples."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from mnemic.data.contract import Part
-from mnemic.data.text_tasks.batches import TextSet
+from mnemic.data.contract import Split
+from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.data.text_tasks.examples import TextError
-from mnemic.data.text_tasks.files import find
+from mnemic.data.text_tasks.files import find_file
 from mnemic.recipe import build
-from mnemic.text import TOKENIZERS, Room, Tokenizer, load, load_subwords
-from mnemic.text.tokenizers.contract import FILE
+from mnemic.text import TOKENIZERS, Tokenizer, WindowOptions, load_subword_tokenizer, load_tokenizer
+from mnemic.text.tokenizers.contract import TOKENIZER_FILE
 from mnemic.text.windows import Truncation
 
 WORDPIECE: Mapping[str, Any] = {"kind": "wordpiece", "vocab": 8000}
-LEARNT: tuple[Part, ...] = ("train", "validation")
+TRAINING_SPLITS: tuple[Split, ...] = ("train", "validation")
 
 
-def stored(texts: Iterable[str], *, folder: str) -> Tokenizer:
-    """The tokenizer in a folder, such as that of a pre-trained model or of a run of ours."""
-    place = Path(folder).expanduser()
-    return load(place) if (place / FILE).is_file() else load_subwords(place) or load(place)
+def load_stored_tokenizer(texts: Iterable[str], *, folder: str) -> Tokenizer:
+    """Load the tokenizer of a pre-trained model or of a run, without training."""
+    path = Path(folder).expanduser()
+    return (
+        load_tokenizer(path)
+        if (path / TOKENIZER_FILE).is_file()
+        else load_subword_tokenizer(path) or load_tokenizer(path)
+    )
 
 
-VOCABULARIES: dict[str, Callable[..., Tokenizer]] = {**TOKENIZERS, "stored": stored}
+TOKENIZER_BUILDERS: dict[str, Callable[..., Tokenizer]] = {
+    **TOKENIZERS,
+    "stored": load_stored_tokenizer,
+}
 
 
-class Files(Protocol):
-    """What a recipe says of every kind of text files."""
+class TextFiles(Protocol):
+    """The recipe keys that all kinds of text files have."""
 
     @property
     def folder(self) -> str: ...
@@ -58,72 +65,80 @@ class Files(Protocol):
     def truncation(self) -> Truncation: ...
 
 
-class Manner(NamedTuple):
-    """How the files of one kind become a set."""
+class TextTask(NamedTuple):
+    """The functions that read and encode the examples of one task."""
 
-    read: Callable[[Path], list[Any]]  # the examples of a file
-    texts: Callable[[Sequence[Any]], Iterable[str]]  # what a vocabulary is learnt from
-    labels: Callable[[Sequence[Any]], tuple[str, ...]]  # those that can be learnt
-    number: Callable[[Sequence[Any], Tokenizer, Sequence[str]], Any]  # a set of this kind
-    outputs: int = 0  # how many classes there are without labels: 1, where numbers are learnt
-    together: Callable[[Any], Hashable] | None = None  # examples that a split must not part
+    read_file: Callable[[Path], list[Any]]  # the examples of one file
+    list_texts: Callable[[Sequence[Any]], Iterable[str]]  # what the tokenizer is trained on
+    list_labels: Callable[[Sequence[Any]], tuple[str, ...]]  # the classes or tags
+    encode: Callable[[Sequence[Any], Tokenizer, Sequence[str]], Any]  # into a dataset
+    num_outputs: int = 0  # outputs of a model without labels: 1 for numbers
+    group_key: Callable[[Any], Hashable] | None = None  # examples with one key stay in one split
 
 
 class TextData(NamedTuple):
-    """Everything training needs to know of a data set; what is tested is read when it is asked."""
+    """Loaded data of a text task; the test split is read on demand."""
 
-    words: Tokenizer
-    sizes: dict[str, int]  # facts the network is built from
-    train: TextSet
-    validation: TextSet
-    made: tuple[int, ...] = ()
+    tokenizer: Tokenizer
+    sizes: dict[str, int]  # that the model is built from
+    train: TextDataset
+    validation: TextDataset
+    generated_tasks: tuple[int, ...] = ()
     labels: tuple[str, ...] = ()
 
 
-def room_of(files: Files) -> Room:
-    return Room(files.length, files.overlap, files.truncation).check()
+def make_window_options(files: TextFiles) -> WindowOptions:
+    """Return how texts are cut into windows, checked."""
+    return WindowOptions(files.length, files.overlap, files.truncation).check()
 
 
-def text_data(files: Files, manner: Manner) -> TextData:
-    """Read what training needs; words and labels are those of what may be learnt from."""
-    room_of(files)
-    learnt, back = (told(files, manner, part) for part in LEARNT)
-    labels = manner.labels(learnt)
-    words = build(VOCABULARIES, files.tokenizer, texts=list(manner.texts(learnt)))
-    train, held = (manner.number(own, words, labels) for own in (learnt, back))
-    sizes = {"vocab": len(words), "longest": files.length}
-    if classes := manner.outputs or len(labels):
-        sizes["classes"] = classes
-    return TextData(words, sizes, train, held, labels=labels)
+def load_text_data(files: TextFiles, task: TextTask) -> TextData:
+    """Read both training splits; build tokenizer and labels from the training examples."""
+    make_window_options(files)
+    train_examples, validation_examples = (
+        read_split(files, task, split) for split in TRAINING_SPLITS
+    )
+    labels = task.list_labels(train_examples)
+    tokenizer = build(
+        TOKENIZER_BUILDERS, files.tokenizer, texts=list(task.list_texts(train_examples))
+    )
+    train, validation = (
+        task.encode(examples, tokenizer, labels)
+        for examples in (train_examples, validation_examples)
+    )
+    sizes = {"vocab": len(tokenizer), "longest": files.length}
+    if num_outputs := task.num_outputs or len(labels):
+        sizes["classes"] = num_outputs
+    return TextData(tokenizer, sizes, train, validation, labels=labels)
 
 
-def told(files: Files, manner: Manner, part: Part) -> list[Any]:
-    """The examples of a part; only the file that it needs is read."""
+def read_split(files: TextFiles, task: TextTask, split: Split) -> list[Any]:
+    """Read the examples of one split from the only file it needs."""
     if not 0 <= files.validation < 1:
         raise TextError(f"data.validation is a share from 0 to below 1, not {files.validation}")
-    if part == "test":
-        return manner.read(find(files.folder, files.tested)) if files.tested else []
-    if files.held and part == "validation":
-        return manner.read(find(files.folder, files.held))
-    whole = manner.read(find(files.folder, files.learnt))
+    if split == "test":
+        return task.read_file(find_file(files.folder, files.tested)) if files.tested else []
+    if files.held and split == "validation":
+        return task.read_file(find_file(files.folder, files.held))
+    examples = task.read_file(find_file(files.folder, files.learnt))
     if files.held:
-        return whole
-    return parted(whole, files.validation, manner.together)[part == "validation"]
+        return examples
+    return split_off_validation(examples, files.validation, task.group_key)[split == "validation"]
 
 
-def parted(
-    examples: Sequence[Any], share: float, together: Callable[[Any], Hashable] | None = None
+def split_off_validation(
+    examples: Sequence[Any], fraction: float, group_key: Callable[[Any], Hashable] | None = None
 ) -> tuple[list[Any], list[Any]]:
-    """What is learnt and what is held back: a share, by dice that always fall alike.
+    """Split examples into training and validation, at random with a fixed seed.
 
-    Taking every tenth would hold back one class alone where the file has them in turns.
+    Taking every tenth would give validation a single class where a file alternates classes.
     """
     groups: dict[Hashable, list[Any]] = {}
-    for number, own in enumerate(examples):
-        groups.setdefault(together(own) if together else number, []).append(own)
-    count = max(int(len(groups) * share + 1e-9), int(share > 0 and len(groups) > 1))
-    back = set(Random(0).sample(range(len(groups)), count))
-    both: tuple[list[Any], list[Any]] = [], []
+    for number, example in enumerate(examples):
+        groups.setdefault(group_key(example) if group_key else number, []).append(example)
+    count = max(int(len(groups) * fraction + 1e-9), int(fraction > 0 and len(groups) > 1))
+    validation_groups = set(Random(0).sample(range(len(groups)), count))
+    splits: tuple[list[Any], list[Any]] = [], []
     for number, group in enumerate(groups.values()):
-        both[number in back].extend(group)
-    return both
+        splits[number in validation_groups].extend(group)
+    return splits

@@ -1,4 +1,4 @@
-"""The half of attention that every kind shares: project to heads and back.
+"""Multi-head projections, shared by all kinds of attention.
 
 Shapes: b batch, n queries, m context positions, d width, h heads, c channels of one head.
 """
@@ -10,15 +10,15 @@ from torch import Tensor, nn
 from mnemic.recipe import ConfigError
 
 
-class Kept(NamedTuple):
-    """What attention keeps of a context: made once, then read by any number of queries."""
+class KeyValues(NamedTuple):
+    """The keys and values of a context, computed once for any number of queries."""
 
     keys: Tensor  # b h m c
     values: Tensor  # b h m c
 
 
-class Heads(nn.Module):
-    """Queries, keys and values of each head, and the way back (Vaswani et al. 2017, 3.2.2)."""
+class HeadProjection(nn.Module):
+    """Linear projections to queries, keys and values, and back (Vaswani et al. 2017, 3.2.2)."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -27,14 +27,18 @@ class Heads(nn.Module):
         self.heads = heads
         self.query, self.key, self.value, self.out = (nn.Linear(width, width) for _ in range(4))
 
-    def ask(self, x: Tensor) -> Tensor:
-        return self.split(self.query(x))  # b n d -> b h n c
+    def project_query(self, x: Tensor) -> Tensor:
+        """Project hidden states to the queries of each head."""
+        return self.split_heads(self.query(x))  # b n d -> b h n c
 
-    def keep(self, context: Tensor) -> Kept:
-        return Kept(self.split(self.key(context)), self.split(self.value(context)))
+    def project_key_values(self, context: Tensor) -> KeyValues:
+        """Project a context to the keys and values of each head."""
+        return KeyValues(self.split_heads(self.key(context)), self.split_heads(self.value(context)))
 
-    def split(self, x: Tensor) -> Tensor:
+    def split_heads(self, x: Tensor) -> Tensor:
+        """Split the channels into heads."""
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # b n d -> b h n c
 
-    def join(self, x: Tensor) -> Tensor:
+    def merge_heads(self, x: Tensor) -> Tensor:
+        """Concatenate the heads and project back to the width."""
         return self.out(x.transpose(1, 2).flatten(2))  # b h n c -> b n d

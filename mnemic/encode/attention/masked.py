@@ -1,4 +1,4 @@
-"""Masked self-attention (MASS): only masked positions ask, so n² becomes masked · n.
+"""Masked self-attention (MASS): only masked positions are queries, so n² becomes masked · n.
 
 Shapes: b batch, n queries, m context positions, d width, h heads.
 """
@@ -8,65 +8,58 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.attention.full import FullAttention, four_axes
+from mnemic.encode.attention.full import FullAttention, expand_to_four_axes
 
-Keys = Literal["others", "masked", "all"]
+VisibleKeys = Literal["others", "masked", "all"]
 
 
 class MaskedAttention(nn.Module):
-    """Attention of masked positions (``x``) to the whole text (``context``).
+    """Attend from masked positions (``x``) to the whole text (``context``).
 
-    ``keys`` says what a masked position sees: all ``others`` but itself; the other ``masked`` ones
-    alone, where one that has no other keeps its own value; or ``all``, which gives the rows of full
-    attention. ``places`` are where the queries stand in the context; without them ``x`` is its end.
-    Descriptions of MASS have both "others" and "masked"; the speed comes from the choice of
-    queries in either, so "others", which sees the words, is the default.
+    ``keys`` is what a masked position sees: all ``others`` but itself; only the other ``masked``
+    ones, where a position without any other keeps its own value; or ``all``, which gives the rows
+    of full attention. ``positions`` are the queries' positions in the context; without them ``x``
+    is its end. Descriptions of MASS have both "others" and "masked"; the speed comes from the
+    choice of queries in either, so "others", which sees the words, is the default.
     """
 
-    packs = False  # ``mask`` is never ``Packed``
+    supports_packing = False  # ``mask`` is never a ``PackedMask``
 
     def __init__(
-        self,
-        width: int,
-        *,
-        heads: int = 4,
-        dropout: float = 0.0,
-        fused: bool = True,
-        keys: Keys = "others",
+        self, width: int, *, heads: int = 4, dropout: float = 0.0, fused: bool = True, keys: VisibleKeys = "others"
     ) -> None:
         super().__init__()
         self.full = FullAttention(width, heads=heads, dropout=dropout, fused=fused)
         self.keys = keys
 
-    def forward(
-        self, x: Tensor, context: Tensor, mask: Tensor, places: Tensor | None = None
-    ) -> Tensor:
-        """``x`` b n d, ``context`` b m d, ``mask`` to b h n m, ``places`` b n → b n d.
+    def forward(self, x: Tensor, context: Tensor, mask: Tensor, positions: Tensor | None = None) -> Tensor:
+        """Attend from the masked positions to the context.
 
-        A place below 0 is padding: its row of ``mask`` lets it see nothing.
+        ``x`` b n d, ``context`` b m d, ``mask`` to b h n m, ``positions`` b n → b n d. A position
+        below 0 is padding: its row of ``mask`` lets it see nothing.
         """
-        if places is None:
+        if positions is None:
             end = torch.arange(context.shape[1] - x.shape[1], context.shape[1], device=x.device)
-            places = end.expand(x.shape[0], -1)
-        mask = four_axes(mask)
+            positions = end.expand(x.shape[0], -1)
+        mask = expand_to_four_axes(mask)
         if self.keys == "masked":
-            context, mask = self.masked_only(x, context, mask, places)
-            places = torch.arange(x.shape[1], device=x.device).expand_as(places)
+            context, mask = self.select_masked_context(x, context, mask, positions)
+            positions = torch.arange(x.shape[1], device=x.device).expand_as(positions)
         if self.keys != "all":
             columns = torch.arange(context.shape[1], device=x.device)
-            own = (places.unsqueeze(-1) == columns).unsqueeze(1)  # b 1 n m
-            others = mask & ~own
+            is_self = (positions.unsqueeze(-1) == columns).unsqueeze(1)  # b 1 n m
+            visible = mask & ~is_self
             if self.keys == "masked":
-                others = others | (own & mask & ~others.any(-1, keepdim=True))
-            mask = others
+                visible = visible | (is_self & mask & ~visible.any(-1, keepdim=True))
+            mask = visible
         return self.full(x, context, mask)
 
-    def masked_only(
-        self, x: Tensor, context: Tensor, mask: Tensor, places: Tensor
+    def select_masked_context(
+        self, x: Tensor, context: Tensor, mask: Tensor, positions: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The context at the masked places alone, and who may see what of it."""
-        real, safe, length = places >= 0, places.clamp(min=0), context.shape[1]
-        context = context.gather(1, safe.unsqueeze(-1).expand(-1, -1, context.shape[-1]))
-        whole = mask.expand(places.shape[0], -1, places.shape[1], length)  # b h n m
-        columns = safe[:, None, None].expand(-1, *whole.shape[1:3], -1)  # b h n n
-        return context, whole.gather(-1, columns) & real[:, None, None]
+        """Select the context at the masked positions, and the mask over it."""
+        is_real, safe_positions, length = positions >= 0, positions.clamp(min=0), context.shape[1]
+        context = context.gather(1, safe_positions.unsqueeze(-1).expand(-1, -1, context.shape[-1]))
+        full_mask = mask.expand(positions.shape[0], -1, positions.shape[1], length)  # b h n m
+        columns = safe_positions[:, None, None].expand(-1, *full_mask.shape[1:3], -1)  # b h n n
+        return context, full_mask.gather(-1, columns) & is_real[:, None, None]

@@ -1,10 +1,10 @@
-"""Hugging Face folders in and out: BERT and MiniLM, RoBERTa, DistilBERT, ELECTRA, ALBERT.
+"""Read and write Hugging Face folders: BERT and MiniLM, RoBERTa, DistilBERT, ELECTRA, ALBERT.
 
-``load_encoder(folder)`` gives a ``Pretrained``; ``save_encoder(folder, pretrained)`` writes one.
+``load_encoder(folder)`` returns a ``Pretrained``; ``save_encoder(folder, pretrained)`` writes one.
 """
 
 from mnemic.encode.huggingface.families import FAMILIES
 from mnemic.encode.huggingface.read import Pretrained, load_encoder
-from mnemic.encode.huggingface.write import save_encoder, simplest_family
+from mnemic.encode.huggingface.write import find_simplest_family, save_encoder
 
-__all__ = ["FAMILIES", "Pretrained", "load_encoder", "save_encoder", "simplest_family"]
+__all__ = ["FAMILIES", "Pretrained", "find_simplest_family", "load_encoder", "save_encoder"]

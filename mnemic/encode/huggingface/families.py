@@ -1,7 +1,8 @@
-"""What each Hugging Face family calls its sizes and its weights: the only place that knows.
+"""The config keys and weight names of each Hugging Face model family.
 
-``sizes``: our word for a size → its key in config.json. ``weights``: the beginning of our name →
-theirs, {} for the number of a layer. What is not named here is neither read nor written.
+``sizes``: mnemic's name of a size → its key in config.json. ``weight_names``: the prefix of
+mnemic's weight name → Hugging Face's, {} for the number of a layer. Names that are not listed here
+are neither read nor written.
 """
 
 from collections.abc import Mapping
@@ -11,18 +12,19 @@ from torch import Tensor
 
 
 class Family(NamedTuple):
-    """One kind of model that Hugging Face knows by its ``model_type``."""
+    """A Hugging Face model family, known by its ``model_type``."""
 
     architecture: str  # the class without a head
-    prefix: str  # before the trunk's weights where the model has a head
+    prefix: str  # of the encoder's weights in a model with a head
     sizes: Mapping[str, str]
-    weights: Mapping[str, str]
-    defaults: Mapping[str, Any]  # of sizes that an old config.json may leave out
+    weight_names: Mapping[str, str]
+    defaults: Mapping[str, Any]  # of sizes that an old config.json may lack
     pooler: str | None = "pooler.dense"
-    pad: int = 0
-    offset: bool = False  # positions begin after that of padding (RoBERTa)
-    heads: Mapping[str, str] = {}  # of the heads of pre-training, as ``weights``
-    masked: tuple[str, str] = ("", "")  # the classes with a head for masked words, and with both
+    pad_id: int = 0
+    has_position_offset: bool = False  # positions start after the padding id (RoBERTa)
+    head_names: Mapping[str, str] = {}  # of pre-training heads, as ``weight_names``
+    # The classes with a masked-LM head, and with a next-sentence head too.
+    masked_lm_classes: tuple[str, str] = ("", "")
 
 
 SIZES = {
@@ -49,13 +51,7 @@ DISTIL_SIZES = {
     "dropout": "dropout",
     "attention_dropout": "attention_dropout",
 }
-DEFAULTS = {
-    "segments": 2,
-    "activation": "gelu",
-    "epsilon": 1e-12,
-    "dropout": 0.1,
-    "attention_dropout": 0.1,
-}
+DEFAULTS = {"segments": 2, "activation": "gelu", "epsilon": 1e-12, "dropout": 0.1, "attention_dropout": 0.1}
 EMBEDDINGS = {
     "embeddings.tokens": "embeddings.word_embeddings.weight",
     "embeddings.positions.table": "embeddings.position_embeddings.weight",
@@ -82,26 +78,20 @@ DISTIL_LAYER = {
     "stack.blocks.{}.feed.narrow": "transformer.layer.{}.ffn.lin2",
     "stack.blocks.{}.around_feed.norm": "transformer.layer.{}.output_layer_norm",
 }
-GROUP = "encoder.albert_layer_groups.{}.albert_layers.0"
+ALBERT_GROUP = "encoder.albert_layer_groups.{}.albert_layers.0"
 ALBERT_LAYER = {
-    "stack.blocks.{}.attention.project.query": f"{GROUP}.attention.query",
-    "stack.blocks.{}.attention.project.key": f"{GROUP}.attention.key",
-    "stack.blocks.{}.attention.project.value": f"{GROUP}.attention.value",
-    "stack.blocks.{}.attention.project.out": f"{GROUP}.attention.dense",
-    "stack.blocks.{}.around_attention.norm": f"{GROUP}.attention.LayerNorm",
-    "stack.blocks.{}.feed.widen": f"{GROUP}.ffn",
-    "stack.blocks.{}.feed.narrow": f"{GROUP}.ffn_output",
-    "stack.blocks.{}.around_feed.norm": f"{GROUP}.full_layer_layer_norm",
+    "stack.blocks.{}.attention.project.query": f"{ALBERT_GROUP}.attention.query",
+    "stack.blocks.{}.attention.project.key": f"{ALBERT_GROUP}.attention.key",
+    "stack.blocks.{}.attention.project.value": f"{ALBERT_GROUP}.attention.value",
+    "stack.blocks.{}.attention.project.out": f"{ALBERT_GROUP}.attention.dense",
+    "stack.blocks.{}.around_attention.norm": f"{ALBERT_GROUP}.attention.LayerNorm",
+    "stack.blocks.{}.feed.widen": f"{ALBERT_GROUP}.ffn",
+    "stack.blocks.{}.feed.narrow": f"{ALBERT_GROUP}.ffn_output",
+    "stack.blocks.{}.around_feed.norm": f"{ALBERT_GROUP}.full_layer_layer_norm",
 }
 ELECTRA_WIDEN = {"embeddings.widen": "embeddings_project"}
 ALBERT_WIDEN = {"embeddings.widen": "encoder.embedding_hidden_mapping_in"}
-ALBERT_DEFAULTS = {
-    "activation": "gelu_new",
-    "dropout": 0.0,
-    "attention_dropout": 0.0,
-    "narrow": 128,
-    "groups": 1,
-}
+ALBERT_DEFAULTS = {"activation": "gelu_new", "dropout": 0.0, "attention_dropout": 0.0, "narrow": 128, "groups": 1}
 
 BERT_HEADS = {
     "vocabulary.dense": "cls.predictions.transform.dense",
@@ -113,10 +103,11 @@ BERT_HEADS = {
 FAMILIES = {
     "bert": Family(
         "BertModel", "bert", SIZES, EMBEDDINGS | LAYER, DEFAULTS,
-        heads=BERT_HEADS, masked=("BertForMaskedLM", "BertForPreTraining"),
+        head_names=BERT_HEADS, masked_lm_classes=("BertForMaskedLM", "BertForPreTraining"),
     ),
     "roberta": Family(
-        "RobertaModel", "roberta", SIZES, EMBEDDINGS | LAYER, DEFAULTS, pad=1, offset=True
+        "RobertaModel", "roberta", SIZES, EMBEDDINGS | LAYER, DEFAULTS,
+        pad_id=1, has_position_offset=True,
     ),
     "distilbert": Family(
         "DistilBertModel", "distilbert", DISTIL_SIZES, EMBEDDINGS | DISTIL_LAYER,
@@ -133,7 +124,7 @@ FAMILIES = {
     ),
 }  # fmt: skip
 
-# Their word for an activation → ours; the first of each is the one that is written.
+# Hugging Face's name of an activation → mnemic's; the first of each is written.
 ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",
@@ -143,24 +134,27 @@ ACTIVATIONS = {
 }
 
 
-def named_heads(weights: Mapping[str, Tensor], family: Family) -> dict[str, Tensor]:
-    """Weights of the heads of pre-training under Hugging Face's names; none if it has no such."""
-    found = {}
-    for ours, weight in weights.items():
-        for own, theirs in family.heads.items():
-            if ours == own or ours.startswith(f"{own}."):
-                found[theirs + ours.removeprefix(own)] = weight
-    return found
+def rename_head_weights(weights: Mapping[str, Tensor], family: Family) -> dict[str, Tensor]:
+    """Rename the weights of pre-training heads to Hugging Face's names; skip all others."""
+    renamed = {}
+    for name, weight in weights.items():
+        for prefix, huggingface_prefix in family.head_names.items():
+            if name == prefix or name.startswith(f"{prefix}."):
+                renamed[huggingface_prefix + name.removeprefix(prefix)] = weight
+    return renamed
 
 
-def their_name(ours: str, family: Family, block_of: Mapping[str, str]) -> str:
-    """Hugging Face's name of our weight; ``block_of`` says what number a block has there."""
-    parts = ours.replace("embeddings.narrow.", "embeddings.").split(".")
-    number = block_of[parts[2]] if parts[:2] == ["stack", "blocks"] else ""
+def huggingface_name(name: str, family: Family, block_numbers: Mapping[str, str]) -> str:
+    """Return Hugging Face's name of a weight.
+
+    ``block_numbers`` maps a block's index to its number there.
+    """
+    parts = name.replace("embeddings.narrow.", "embeddings.").split(".")
+    number = block_numbers[parts[2]] if parts[:2] == ["stack", "blocks"] else ""
     if number:
         parts[2] = "{}"
-    for own, theirs in family.weights.items():
-        size = own.count(".") + 1
-        if ".".join(parts[:size]) == own:
-            return ".".join([theirs.format(number), *parts[size:]])
-    raise ValueError(f"{family.architecture} has no weight for {ours!r}")
+    for prefix, huggingface_prefix in family.weight_names.items():
+        size = prefix.count(".") + 1
+        if ".".join(parts[:size]) == prefix:
+            return ".".join([huggingface_prefix.format(number), *parts[size:]])
+    raise ValueError(f"{family.architecture} has no weight for {name!r}")

@@ -1,4 +1,4 @@
-"""A Hugging Face folder into an encoder and its tokenizer. Nothing is unpickled."""
+"""Load an encoder and its tokenizer from a Hugging Face folder, without unpickling."""
 
 import json
 from collections.abc import Mapping
@@ -10,47 +10,47 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from mnemic.encode.huggingface.families import FAMILIES, Family, their_name
-from mnemic.encode.huggingface.shape import blocks_of, encoder_of, rows_before, shape_of_config
+from mnemic.encode.huggingface.families import FAMILIES, Family, huggingface_name
+from mnemic.encode.huggingface.shape import build_encoder, count_offset_rows, number_unique_blocks, shape_from_config
 from mnemic.encode.pooler import Pooler
 from mnemic.encode.transformer import TransformerEncoder
-from mnemic.text import Subwords, load_subwords
+from mnemic.text import SubwordTokenizer, load_subword_tokenizer
 
-CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
-PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "model.ckpt.index")
-AGAIN = "AutoModel.from_pretrained(DIR).save_pretrained(DIR)"
-POSITIONS = "embeddings.position_embeddings.weight"
+CONFIG_FILE, WEIGHTS_FILE, INDEX_FILE = ("config.json", "model.safetensors", "model.safetensors.index.json")
+PICKLE_FILES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "model.ckpt.index")
+CONVERT_COMMAND = "AutoModel.from_pretrained(DIR).save_pretrained(DIR)"
+POSITION_TABLE = "embeddings.position_embeddings.weight"
 
 
 class Pretrained(NamedTuple):
-    """An encoder and all else that its folder held; what ``save_encoder`` writes."""
+    """A pretrained encoder with its tokenizer, pooler and config."""
 
     encoder: TransformerEncoder
-    tokenizer: Subwords | None = None
+    tokenizer: SubwordTokenizer | None = None
     family: str = "bert"
     pooler: Pooler | None = None
     unused: Mapping[str, Tensor] = {}  # weights of heads, by Hugging Face's names
-    config: Mapping[str, Any] = {}  # config.json as it was
+    config: Mapping[str, Any] = {}  # the original config.json
 
 
 def load_encoder(folder: str | Path) -> Pretrained:
-    """Read a folder of BERT, RoBERTa, DistilBERT, ELECTRA or ALBERT; weights become float32.
+    """Load a BERT, RoBERTa, DistilBERT, ELECTRA or ALBERT folder; weights become float32.
 
-    It needs config.json and model.safetensors (or its index and parts); the tokenizer comes from
-    tokenizer.json or vocab.txt and is None where there is neither. What the encoder does not use
-    is in ``unused``. The encoder is in eval mode.
+    It needs config.json and model.safetensors (or its index and shards); the tokenizer comes from
+    tokenizer.json or vocab.txt and is None where there is neither. Weights that the encoder does
+    not use are in ``unused``. The encoder is in eval mode.
     """
     folder = Path(folder)
-    config = read_json(folder / CONFIG)
-    shape = shape_of_config(config, folder / CONFIG)
+    config = read_json(folder / CONFIG_FILE)
+    shape = shape_from_config(config, folder / CONFIG_FILE)
     family = FAMILIES[config["model_type"]]
-    weights = plain_names(read_weights(folder), family)
-    if POSITIONS in weights:
-        weights[POSITIONS] = weights[POSITIONS][rows_before(config, family) :]
-    encoder = encoder_of(shape)
-    fill(encoder, weights, family, folder)
-    pooler = take_pooler(weights, family, shape.width)
-    tokenizer = load_subwords(folder)
+    weights = normalize_names(read_weights(folder), family)
+    if POSITION_TABLE in weights:
+        weights[POSITION_TABLE] = weights[POSITION_TABLE][count_offset_rows(config, family) :]
+    encoder = build_encoder(shape)
+    copy_weights(encoder, weights, family, folder)
+    pooler = pop_pooler(weights, family, shape.width)
+    tokenizer = load_subword_tokenizer(folder)
     if tokenizer is not None and len(tokenizer) > shape.vocab:
         raise ValueError(
             f"the tokenizer in {folder} has {len(tokenizer)} tokens, the weights have rows for "
@@ -59,30 +59,29 @@ def load_encoder(folder: str | Path) -> Pretrained:
     return Pretrained(encoder.eval(), tokenizer, config["model_type"], pooler, weights, config)
 
 
-def fill(
-    encoder: TransformerEncoder, weights: dict[str, Tensor], family: Family, folder: Path
-) -> None:
-    """Move weights from the folder's names into the encoder; each must be there and fit."""
-    numbers = blocks_of(encoder)
+def copy_weights(encoder: TransformerEncoder, weights: dict[str, Tensor], family: Family, folder: Path) -> None:
+    """Move weights from the folder into the encoder, checking names and shapes."""
+    numbers = number_unique_blocks(encoder)
     with torch.no_grad():
-        for ours, weight in encoder.named_parameters():
-            theirs = their_name(ours, family, numbers)
-            if theirs not in weights:
+        for name, weight in encoder.named_parameters():
+            huggingface_key = huggingface_name(name, family, numbers)
+            if huggingface_key not in weights:
                 raise ValueError(
-                    f"{folder} has no weight {theirs!r}, which its {CONFIG} asks for; it has "
-                    f"{len(weights)} others: a model of another family, or cut short"
+                    f"{folder} has no weight {huggingface_key!r}, which its {CONFIG_FILE} asks "
+                    f"for; it has {len(weights)} others: a model of another family, or cut short"
                 )
-            given = weights.pop(theirs)
-            if given.shape != weight.shape:
+            stored = weights.pop(huggingface_key)
+            if stored.shape != weight.shape:
                 raise ValueError(
-                    f"{folder}: {theirs!r} has shape {tuple(given.shape)}, its {CONFIG} asks for "
-                    f"{tuple(weight.shape)}; the two files do not belong together"
+                    f"{folder}: {huggingface_key!r} has shape {tuple(stored.shape)}, its "
+                    f"{CONFIG_FILE} asks for {tuple(weight.shape)}; the two files do not belong "
+                    "together"
                 )
-            weight.copy_(given)
+            weight.copy_(stored)
 
 
-def take_pooler(weights: dict[str, Tensor], family: Family, width: int) -> Pooler | None:
-    """The pooler, where the family and the folder have one."""
+def pop_pooler(weights: dict[str, Tensor], family: Family, width: int) -> Pooler | None:
+    """Build the pooler from its weights, if the family and the folder have one."""
     names = [f"{family.pooler}.weight", f"{family.pooler}.bias"]
     if family.pooler is None or not weights.keys() >= set(names):
         return None
@@ -93,34 +92,35 @@ def take_pooler(weights: dict[str, Tensor], family: Family, width: int) -> Poole
     return pooler.eval()
 
 
-def plain_names(weights: Mapping[str, Tensor], family: Family) -> dict[str, Tensor]:
-    """Names as in the newest files: without the prefix, without TensorFlow's words for a norm."""
-    found = {}
+def normalize_names(weights: Mapping[str, Tensor], family: Family) -> dict[str, Tensor]:
+    """Rename weights to current names: no model prefix, no TensorFlow names of layer norm."""
+    renamed = {}
     for name, weight in weights.items():
         name = name.removeprefix(f"{family.prefix}.")
         name = name.replace("LayerNorm.gamma", "LayerNorm.weight")
         name = name.replace("LayerNorm.beta", "LayerNorm.bias")
-        if name != "embeddings.position_ids":  # 0, 1, 2 …, which old files hold
-            found[name] = weight
-    return found
+        if name != "embeddings.position_ids":  # 0, 1, 2 …, stored by old versions
+            renamed[name] = weight
+    return renamed
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """All weights, from one file or from the parts that an index names."""
-    if (folder / WEIGHTS).is_file():
-        return read_part(folder / WEIGHTS)
-    if not (folder / INDEX).is_file():
-        raise ValueError(no_weights(folder))
-    index = read_json(folder / INDEX).get("weight_map")
-    if not isinstance(index, dict) or not all(isinstance(part, str) for part in index.values()):
-        raise ValueError(f"{folder / INDEX} has no 'weight_map' of names and files")
-    found: dict[str, Tensor] = {}
-    for part in sorted({Path(part).name for part in index.values()}):
-        found |= read_part(folder / part)
-    return found
+    """Read all weights, from one file or from the shards that an index lists."""
+    if (folder / WEIGHTS_FILE).is_file():
+        return read_safetensors(folder / WEIGHTS_FILE)
+    if not (folder / INDEX_FILE).is_file():
+        raise ValueError(missing_weights_message(folder))
+    index = read_json(folder / INDEX_FILE).get("weight_map")
+    if not isinstance(index, dict) or not all(isinstance(file_name, str) for file_name in index.values()):
+        raise ValueError(f"{folder / INDEX_FILE} has no 'weight_map' of names and files")
+    weights: dict[str, Tensor] = {}
+    for file_name in sorted({Path(file_name).name for file_name in index.values()}):
+        weights |= read_safetensors(folder / file_name)
+    return weights
 
 
-def read_part(path: Path) -> dict[str, Tensor]:
+def read_safetensors(path: Path) -> dict[str, Tensor]:
+    """Read the weights of one safetensors file."""
     if not path.is_file():
         raise ValueError(f"{path} is missing; copy the whole folder again")
     try:
@@ -129,19 +129,22 @@ def read_part(path: Path) -> dict[str, Tensor]:
         raise ValueError(f"{path} is no valid safetensors file: {error}") from None
 
 
-def no_weights(folder: Path) -> str:
-    pickled = [name for name in PICKLED if (folder / name).is_file()]
+def missing_weights_message(folder: Path) -> str:
+    """Format the error message for a folder without safetensors weights."""
+    pickled = [name for name in PICKLE_FILES if (folder / name).is_file()]
     if pickled:
         return (
-            f"{folder} has {pickled[0]} but no {WEIGHTS}; mnemic opens no pickled weights, which "
-            f"can run a stranger's code: where you trust them, convert them by {AGAIN}"
+            f"{folder} has {pickled[0]} but no {WEIGHTS_FILE}; mnemic opens no pickled weights, "
+            f"which can run a stranger's code: where you trust them, convert them by "
+            f"{CONVERT_COMMAND}"
         )
-    return f"{folder} has no {WEIGHTS} and no {INDEX}"
+    return f"{folder} has no {WEIGHTS_FILE} and no {INDEX_FILE}"
 
 
 def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object from a file."""
     if not path.is_file():
-        raise ValueError(f"{path} is missing; a Hugging Face folder has {CONFIG} and {WEIGHTS}")
+        raise ValueError(f"{path} is missing; a Hugging Face folder has {CONFIG_FILE} and {WEIGHTS_FILE}")
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""The sizes of an encoder: from a config.json, to an encoder, and both ways back."""
+"""The sizes of an encoder: read from a config.json or an encoder, and converted back."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -7,15 +7,15 @@ from torch import nn
 
 from mnemic.encode.attention import FullAttention
 from mnemic.encode.block import ACTIVATIONS as OURS
-from mnemic.encode.embeddings import FactorisedEmbeddings
+from mnemic.encode.embeddings import FactorizedEmbeddings
 from mnemic.encode.huggingface.families import ACTIVATIONS, FAMILIES, Family
 from mnemic.encode.positions import LearnedPositions
 from mnemic.encode.transformer import TransformerEncoder
-from mnemic.recipe import listed
+from mnemic.recipe import join_words
 
 
-class Shape(NamedTuple):
-    """All that tells one encoder of these families from another, but for its weights."""
+class EncoderShape(NamedTuple):
+    """The sizes and settings that define an encoder of these families, without weights."""
 
     vocab: int
     width: int
@@ -28,12 +28,12 @@ class Shape(NamedTuple):
     epsilon: float
     dropout: float
     attention_dropout: float
-    narrow: int = 0  # the width of factorised embeddings; 0: not factorised
-    groups: int = 0  # layers of their own; 0: none share
+    narrow: int = 0  # width of factorized embeddings; 0: not factorized
+    groups: int = 0  # different layers; 0: no layers share weights
 
 
-# Keys of config.json that would change what is computed → the only values that can be read.
-PLAIN: Mapping[str, tuple[Any, ...]] = {
+# Keys of config.json that would change the computation → their supported values.
+SUPPORTED_VALUES: Mapping[str, tuple[Any, ...]] = {
     "position_embedding_type": ("absolute", None),
     "is_decoder": (False, None),
     "add_cross_attention": (False, None),
@@ -41,73 +41,73 @@ PLAIN: Mapping[str, tuple[Any, ...]] = {
 }
 
 
-def family_of(config: Mapping[str, Any], path: object) -> Family:
+def find_family(config: Mapping[str, Any], path: object) -> Family:
+    """Return the family of a config.json; ValueError if mnemic cannot read it."""
     kind = config.get("model_type")
     if kind not in FAMILIES:
         raise ValueError(
-            f"{path} has model_type {kind!r}; mnemic reads {listed(FAMILIES)}: choose a model of "
-            "one of these families"
+            f"{path} has model_type {kind!r}; mnemic reads {join_words(FAMILIES)}: choose a model "
+            "of one of these families"
         )
-    for key, allowed in PLAIN.items():
+    for key, allowed in SUPPORTED_VALUES.items():
         if config.get(key) not in allowed:
-            raise ValueError(
-                f"{path} has {key} {config[key]!r}; mnemic reads only {key} {allowed[0]!r}"
-            )
+            raise ValueError(f"{path} has {key} {config[key]!r}; mnemic reads only {key} {allowed[0]!r}")
     return FAMILIES[kind]
 
 
-def shape_of_config(config: Mapping[str, Any], path: object) -> Shape:
-    """Read the sizes off a config.json."""
-    family = family_of(config, path)
-    found: dict[str, Any] = dict(family.defaults)
-    for ours, theirs in family.sizes.items():
-        if theirs in config:
-            found[ours] = config[theirs]
-        if ours not in found:
-            raise ValueError(f"{path} has no {theirs!r}; a {config['model_type']} needs it")
-        wanted = Shape.__annotations__[ours]
-        if not isinstance(found[ours], (int, float) if wanted is float else wanted):
-            raise ValueError(f"{path}: {theirs} is {found[ours]!r}; expected {wanted.__name__}")
-    if found["activation"] not in ACTIVATIONS:
-        raise ValueError(
-            f"{path} has the activation {found['activation']!r}; known are {listed(ACTIVATIONS)}"
-        )
-    found["activation"] = ACTIVATIONS[found["activation"]]
-    found["length"] -= rows_before(config, family)
-    if config["model_type"] == "electra" and found["narrow"] == found["width"]:
-        found["narrow"] = 0
-    return Shape(**found)
+def shape_from_config(config: Mapping[str, Any], path: object) -> EncoderShape:
+    """Read an encoder's sizes from a config.json."""
+    family = find_family(config, path)
+    sizes: dict[str, Any] = dict(family.defaults)
+    for size, key in family.sizes.items():
+        if key in config:
+            sizes[size] = config[key]
+        if size not in sizes:
+            raise ValueError(f"{path} has no {key!r}; a {config['model_type']} needs it")
+        expected = EncoderShape.__annotations__[size]
+        if not isinstance(sizes[size], (int, float) if expected is float else expected):
+            raise ValueError(f"{path}: {key} is {sizes[size]!r}; expected {expected.__name__}")
+    if sizes["activation"] not in ACTIVATIONS:
+        raise ValueError(f"{path} has the activation {sizes['activation']!r}; known are {join_words(ACTIVATIONS)}")
+    sizes["activation"] = ACTIVATIONS[sizes["activation"]]
+    sizes["length"] -= count_offset_rows(config, family)
+    if config["model_type"] == "electra" and sizes["narrow"] == sizes["width"]:
+        sizes["narrow"] = 0
+    return EncoderShape(**sizes)
 
 
-def config_of_shape(shape: Shape, kind: str, pad: int) -> dict[str, Any]:
-    """What ``shape_of_config`` reads, for a model of the family ``kind``."""
+def config_from_shape(shape: EncoderShape, kind: str, pad_id: int) -> dict[str, Any]:
+    """Build the config.json of an encoder for the family ``kind``.
+
+    It is the inverse of ``shape_from_config``.
+    """
     family = FAMILIES[kind]
-    theirs = next(name for name, ours in ACTIVATIONS.items() if ours == shape.activation)
+    activation = next(name for name, size in ACTIVATIONS.items() if size == shape.activation)
     sizes = shape._asdict() | {
-        "activation": theirs,
+        "activation": activation,
         "segments": shape.segments or 1,
         "narrow": shape.narrow or shape.width,
         "groups": shape.groups or shape.depth,
     }
-    config: dict[str, Any] = {"model_type": kind, "pad_token_id": pad}
-    config |= {key: sizes[ours] for ours, key in family.sizes.items()}
-    config["max_position_embeddings"] += rows_before(config, family)
+    config: dict[str, Any] = {"model_type": kind, "pad_token_id": pad_id}
+    config |= {key: sizes[size] for size, key in family.sizes.items()}
+    config["max_position_embeddings"] += count_offset_rows(config, family)
     return config
 
 
-def rows_before(config: Mapping[str, Any], family: Family) -> int:
-    """How many rows of the position table stand before the first position."""
+def count_offset_rows(config: Mapping[str, Any], family: Family) -> int:
+    """Return how many rows of the position table come before the first position."""
     pad = config.get("pad_token_id")
-    return (family.pad if pad is None else pad) + 1 if family.offset else 0
+    return (family.pad_id if pad is None else pad) + 1 if family.has_position_offset else 0
 
 
-def encoder_of(shape: Shape) -> TransformerEncoder:
-    """An encoder of this shape, with weights drawn by chance."""
-    return TransformerEncoder(shape.width, shape.vocab, **parts_of(shape))
+def build_encoder(shape: EncoderShape) -> TransformerEncoder:
+    """Build an encoder of this shape with random weights."""
+    return TransformerEncoder(shape.width, shape.vocab, **encoder_options(shape))
 
 
-def parts_of(shape: Shape) -> dict[str, Any]:
-    """The embeddings and the stack of such an encoder, as a recipe has them."""
+def encoder_options(shape: EncoderShape) -> dict[str, Any]:
+    """Return the encoder's ``embeddings`` and ``stack`` as in a recipe."""
     embeddings: dict[str, Any] = {
         "kind": "sum",
         "segments": shape.segments,
@@ -117,11 +117,7 @@ def parts_of(shape: Shape) -> dict[str, Any]:
     }
     if shape.narrow:
         embeddings = {"kind": "factorised", "narrow": shape.narrow, "embeddings": embeddings}
-    attention = {
-        "kind": "full",
-        "heads": shape.heads,
-        "dropout": float(shape.attention_dropout),
-    }
+    attention = {"kind": "full", "heads": shape.heads, "dropout": float(shape.attention_dropout)}
     stack = {
         "kind": "encoder",
         "norm": "post",
@@ -136,54 +132,54 @@ def parts_of(shape: Shape) -> dict[str, Any]:
     return {"embeddings": embeddings, "stack": stack}
 
 
-def shape_of(encoder: TransformerEncoder) -> Shape:
-    """The sizes of an encoder; ValueError where no family here is built like it."""
-    whole: Any = encoder.embeddings
-    own: Any = whole.narrow if isinstance(whole, FactorisedEmbeddings) else whole
+def shape_of_encoder(encoder: TransformerEncoder) -> EncoderShape:
+    """Return the sizes of an encoder; ValueError if no family has such a model."""
+    embeddings: Any = encoder.embeddings
+    inner_embeddings: Any = embeddings.narrow if isinstance(embeddings, FactorizedEmbeddings) else embeddings
     blocks: list[Any] = list(encoder.stack.blocks)
     block = blocks[0]
-    different = len({id(block) for block in blocks})
-    if wrong := list(strange(own, block)):
-        raise ValueError(f"Hugging Face has no model like this encoder: {listed(wrong)}")
-    return Shape(
-        vocab=own.tokens.shape[0],
+    num_unique = len({id(block) for block in blocks})
+    if problems := list(find_incompatibilities(inner_embeddings, block)):
+        raise ValueError(f"Hugging Face has no model like this encoder: {join_words(problems)}")
+    return EncoderShape(
+        vocab=inner_embeddings.tokens.shape[0],
         width=encoder.width,
         depth=len(blocks),
         heads=block.attention.project.heads,
         inner=block.feed.widen.weight.shape[0],
-        length=own.positions.longest,
+        length=inner_embeddings.positions.max_length,
         segments=encoder.segments,
-        activation=next(n for n, made in OURS.items() if made is block.feed.activation),
-        epsilon=own.norm.eps,
+        activation=next(n for n, function in OURS.items() if function is block.feed.activation),
+        epsilon=inner_embeddings.norm.eps,
         dropout=block.around_attention.dropout.p,
         attention_dropout=block.attention.dropout,
-        narrow=own.width if own is not whole else 0,
-        groups=different if different < len(blocks) else 0,
+        narrow=inner_embeddings.width if inner_embeddings is not embeddings else 0,
+        groups=num_unique if num_unique < len(blocks) else 0,
     )
 
 
-def strange(embeddings: Any, block: Any) -> Iterator[str]:
-    """What these families do not have."""
+def find_incompatibilities(embeddings: Any, block: Any) -> Iterator[str]:
+    """Yield the features of an encoder that no Hugging Face family has."""
     if embeddings.scale != 1.0 or not isinstance(embeddings.norm, nn.LayerNorm):
         yield "its embeddings are scaled or have no norm"
     elif embeddings.norm.eps != block.around_attention.norm.eps:
         yield "its norms have different epsilons"
     if not isinstance(embeddings.positions, LearnedPositions):
         yield "its positions are not learned"
-    if block.around_attention.pre:
+    if block.around_attention.is_pre_norm:
         yield (
-            "its norms stand before the layers (norm = 'pre'), theirs behind them: one to export "
+            "its norms come before the layers (norm = 'pre'), theirs after them: one to export "
             "is trained with --set model.encode.stack.norm=post"
         )
     if not isinstance(block.attention, FullAttention):
         yield "its attention is not full"
 
 
-def blocks_of(encoder: TransformerEncoder) -> dict[str, str]:
-    """The number of each block that has weights of its own → its number among those."""
+def number_unique_blocks(encoder: TransformerEncoder) -> dict[str, str]:
+    """Number the blocks with weights of their own: index in the stack → number."""
     numbers: dict[int, str] = {}
-    found = {}
-    for place, block in enumerate(encoder.stack.blocks):
+    block_numbers = {}
+    for index, block in enumerate(encoder.stack.blocks):
         if id(block) not in numbers:
-            numbers[id(block)] = found[str(place)] = str(len(numbers))
-    return found
+            numbers[id(block)] = block_numbers[str(index)] = str(len(numbers))
+    return block_numbers

@@ -1,4 +1,4 @@
-"""An encoder into a folder that ``AutoModel.from_pretrained`` and ``AutoTokenizer`` read."""
+"""Save an encoder as a folder that ``AutoModel`` and ``AutoTokenizer`` can load."""
 
 import json
 import os
@@ -10,99 +10,108 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from mnemic.encode.huggingface.families import FAMILIES, Family, their_name
-from mnemic.encode.huggingface.read import CONFIG, POSITIONS, WEIGHTS, Pretrained
-from mnemic.encode.huggingface.shape import Shape, blocks_of, config_of_shape, rows_before, shape_of
+from mnemic.encode.huggingface.families import FAMILIES, Family, huggingface_name
+from mnemic.encode.huggingface.read import CONFIG_FILE, POSITION_TABLE, WEIGHTS_FILE, Pretrained
+from mnemic.encode.huggingface.shape import (
+    EncoderShape,
+    config_from_shape,
+    count_offset_rows,
+    number_unique_blocks,
+    shape_of_encoder,
+)
 from mnemic.encode.transformer import TransformerEncoder
-from mnemic.recipe import listed
-from mnemic.text import Subwords
+from mnemic.recipe import join_words
+from mnemic.text import SubwordTokenizer
 
-SEGMENTS = "embeddings.token_type_embeddings.weight"
-EPSILON = 1e-12  # of DistilBERT's norms, which its config cannot change
-ROLES = {"pad": "pad", "unknown": "unk", "cls": "cls", "sep": "sep", "mask": "mask"}
+SEGMENT_TABLE = "embeddings.token_type_embeddings.weight"
+DISTILBERT_EPSILON = 1e-12  # of DistilBERT's norms, which its config cannot change
+ROLE_NAMES = {"pad": "pad", "unknown": "unk", "cls": "cls", "sep": "sep", "mask": "mask"}
 
 
 def save_encoder(folder: str | Path, pretrained: Pretrained) -> None:
-    """Write config.json, model.safetensors and tokenizer.json; the folder must be new or empty.
+    """Save config.json, model.safetensors and tokenizer.json to a new or empty folder.
 
-    An encoder of yours is written as a BERT: ``save_encoder(folder, Pretrained(encoder,
-    tokenizer))``; ``family`` names another that has the same parts.
+    An encoder of your own is written as a BERT: ``save_encoder(folder, Pretrained(encoder,
+    tokenizer))``; ``family`` names another family with the same architecture.
     """
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there and not empty; give the name of a new folder")
-    family, shape = fitting(pretrained)
-    config = config_for(pretrained, shape)
-    weights = weights_for(pretrained, shape, rows_before(config, family))
-    beside = folder.with_name(f".{folder.name}.new")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
-    write_json(beside / CONFIG, config)
-    (beside / WEIGHTS).write_bytes(save(weights, metadata={"format": "pt"}))
+    family, shape = match_family(pretrained)
+    config = build_config(pretrained, shape)
+    weights = collect_weights(pretrained, shape, count_offset_rows(config, family))
+    temporary = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    write_json(temporary / CONFIG_FILE, config)
+    (temporary / WEIGHTS_FILE).write_bytes(save(weights, metadata={"format": "pt"}))
     if pretrained.tokenizer is not None:
-        pretrained.tokenizer.save(beside)
-        write_json(beside / "tokenizer_config.json", tokenizer_config(pretrained.tokenizer, shape))
+        pretrained.tokenizer.save(temporary)
+        write_json(temporary / "tokenizer_config.json", build_tokenizer_config(pretrained.tokenizer, shape))
     if folder.exists():
         folder.rmdir()
-    os.rename(beside, folder)
+    os.rename(temporary, folder)
 
 
-def simplest_family(encoder: TransformerEncoder) -> str:
-    """The first family that can hold the encoder."""
+def find_simplest_family(encoder: TransformerEncoder) -> str:
+    """Return the first family that can hold the encoder."""
     for name in FAMILIES:
-        if not lacking(name, shape_of(encoder)):
+        if not find_missing_features(name, shape_of_encoder(encoder)):
             return name
-    raise ValueError(f"none of {listed(FAMILIES)} holds this encoder; see `mnemic export --help`")
+    raise ValueError(f"none of {join_words(FAMILIES)} holds this encoder; see `mnemic export --help`")
 
 
-def fitting(pretrained: Pretrained) -> tuple[Family, Shape]:
-    """The family and the shape, if the one can hold the other."""
-    name, shape = pretrained.family, shape_of(pretrained.encoder)
+def match_family(pretrained: Pretrained) -> tuple[Family, EncoderShape]:
+    """Return the family and the shape; ValueError if the family cannot hold the encoder."""
+    name, shape = pretrained.family, shape_of_encoder(pretrained.encoder)
     if name not in FAMILIES:
-        raise ValueError(f"no family {name!r}; mnemic writes {listed(FAMILIES)}")
-    if wrong := lacking(name, shape):
-        raise ValueError(f"{name} has no {listed(wrong)}; choose another of {listed(FAMILIES)}")
+        raise ValueError(f"no family {name!r}; mnemic writes {join_words(FAMILIES)}")
+    if missing := find_missing_features(name, shape):
+        raise ValueError(f"{name} has no {join_words(missing)}; choose another of {join_words(FAMILIES)}")
     return FAMILIES[name], shape
 
 
-def lacking(name: str, shape: Shape) -> list[str]:
-    """What the family does not have, but the encoder does."""
+def find_missing_features(name: str, shape: EncoderShape) -> list[str]:
+    """List the features that the encoder has but the family lacks."""
     sizes = FAMILIES[name].sizes
-    able = {
+    features = {
         "factorised embeddings": not shape.narrow or "narrow" in sizes,
         "embeddings of the full width": bool(shape.narrow) or name != "albert",
         "shared layers": not shape.groups or "groups" in sizes,
         "segments": not shape.segments or "segments" in sizes,
-        f"epsilon of {shape.epsilon:g}": shape.epsilon == EPSILON or "epsilon" in sizes,
+        f"epsilon of {shape.epsilon:g}": shape.epsilon == DISTILBERT_EPSILON or "epsilon" in sizes,
     }
-    return [part for part, there in able.items() if not there]
+    return [feature for feature, is_available in features.items() if not is_available]
 
 
-def config_for(pretrained: Pretrained, shape: Shape) -> dict[str, Any]:
-    """What was in config.json, brought up to date."""
+def build_config(pretrained: Pretrained, shape: EncoderShape) -> dict[str, Any]:
+    """Update the original config.json for the encoder."""
     family, name = FAMILIES[pretrained.family], pretrained.family
-    old = dict(pretrained.config) if pretrained.config.get("model_type") == name else {}
-    pad = old.get("pad_token_id")
-    if pad is None:
-        pad = family.pad if pretrained.tokenizer is None else pretrained.tokenizer.pad
-    if not pretrained.unused or "architectures" not in old:
-        old["architectures"] = [family.architecture]
-    old.pop("torch_dtype", None)  # what older versions call it
-    return old | config_of_shape(shape, name, pad) | {"dtype": "float32"}
+    config = dict(pretrained.config) if pretrained.config.get("model_type") == name else {}
+    pad_id = config.get("pad_token_id")
+    if pad_id is None:
+        pad_id = family.pad_id if pretrained.tokenizer is None else pretrained.tokenizer.pad
+    if not pretrained.unused or "architectures" not in config:
+        config["architectures"] = [family.architecture]
+    config.pop("torch_dtype", None)  # older versions' name of dtype
+    return config | config_from_shape(shape, name, pad_id) | {"dtype": "float32"}
 
 
-def weights_for(pretrained: Pretrained, shape: Shape, before: int) -> dict[str, Tensor]:
-    """Every weight under Hugging Face's name; with a head's beside them, the trunk's prefixed."""
+def collect_weights(pretrained: Pretrained, shape: EncoderShape, offset_rows: int) -> dict[str, Tensor]:
+    """Collect all weights under Hugging Face's names.
+
+    If there are weights of a head, those of the encoder get the family's prefix.
+    """
     family, encoder = FAMILIES[pretrained.family], pretrained.encoder
-    numbers = blocks_of(encoder)
+    numbers = number_unique_blocks(encoder)
     trunk = {
-        their_name(name, family, numbers): weight.detach().cpu().float().contiguous()
+        huggingface_name(name, family, numbers): weight.detach().cpu().float().contiguous()
         for name, weight in encoder.named_parameters()
     }
-    table = trunk[POSITIONS]
-    trunk[POSITIONS] = torch.cat([table.new_zeros(before, table.shape[1]), table])
+    table = trunk[POSITION_TABLE]
+    trunk[POSITION_TABLE] = torch.cat([table.new_zeros(offset_rows, table.shape[1]), table])
     if not shape.segments and "segments" in family.sizes:
-        trunk[SEGMENTS] = table.new_zeros(1, table.shape[1])
+        trunk[SEGMENT_TABLE] = table.new_zeros(1, table.shape[1])
     if pretrained.pooler is not None and family.pooler:
         for name, weight in pretrained.pooler.dense.named_parameters():
             trunk[f"{family.pooler}.{name}"] = weight.detach().cpu().float().contiguous()
@@ -112,10 +121,10 @@ def weights_for(pretrained: Pretrained, shape: Shape, before: int) -> dict[str, 
     return heads | {f"{family.prefix}.{name}": weight for name, weight in trunk.items()}
 
 
-def tokenizer_config(tokenizer: Subwords, shape: Shape) -> dict[str, Any]:
-    """The tokens that a network knows by their role, which tokenizer.json does not name."""
-    names = {theirs: tokenizer.name_of(ours) for ours, theirs in ROLES.items()}
-    segments = ["token_type_ids"] * (shape.segments > 1)  # else a pair would come without them
+def build_tokenizer_config(tokenizer: SubwordTokenizer, shape: EncoderShape) -> dict[str, Any]:
+    """Build tokenizer_config.json: the roles of special tokens, which tokenizer.json lacks."""
+    names = {huggingface_role: tokenizer.name_of(token_role) for token_role, huggingface_role in ROLE_NAMES.items()}
+    segments = ["token_type_ids"] * (shape.segments > 1)  # else a pair would have none
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": shape.length,
@@ -125,4 +134,5 @@ def tokenizer_config(tokenizer: Subwords, shape: Shape) -> dict[str, Any]:
 
 
 def write_json(path: Path, value: Any) -> None:
+    """Write a value as indented JSON."""
     path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A sentence as the sum of its words, where words never met are told by their neighbours.
+"""Bag of words in which unseen words are represented by their neighbors.
 
 Shapes: u texts, w words, t tables, d width.
 """
@@ -10,18 +10,17 @@ from mnemic.encode.texts.bag import Bag
 
 
 class ContextBag(nn.Module):
-    """A ``bag`` where an unseen word is what stands left and right of it, in vectors of their own.
+    """A ``bag`` that represents an unseen word by its left and right neighbors.
 
-    Weston et al. 2015a, section 3.5. The data gives ``unseen`` ids, from ``vocab`` on, to words
-    that training never met (``data.unseen``); they have no vectors. For the neighbours' vectors to
-    be learned, a word is ``hidden`` that often in training, as if it had never been met.
+    Weston et al. 2015a, section 3.5; neighbors have separate left and right vectors. The data gives
+    ``unseen`` ids, from ``vocab`` on, to words that training never met (``data.unseen``); they have
+    no vectors. To train the neighbors' vectors, each word is treated as unseen with probability
+    ``hidden`` in training.
 
-    Where we differ: the neighbours are those in this text, not those of all texts so far.
+    Where we differ: the neighbors are those in this text, not those of all texts so far.
     """
 
-    def __init__(
-        self, width: int, vocab: int, unseen: int = 0, *, tables: int = 1, hidden: float = 0.1
-    ) -> None:
+    def __init__(self, width: int, vocab: int, unseen: int = 0, *, tables: int = 1, hidden: float = 0.1) -> None:
         super().__init__()
         if not 0 <= hidden < 1:
             raise ValueError(f"context takes hidden from 0 to below 1, not {hidden}")
@@ -37,17 +36,17 @@ class ContextBag(nn.Module):
         return self.bag.words
 
     def forward(self, tokens: Tensor, mask: Tensor, context: None = None) -> Tensor:
-        """``tokens``, ``mask``: u w → states u t d."""
-        strange = tokens >= self.vocab
+        """Encode texts: ``tokens``, ``mask``: u w → states u t d."""
+        is_unseen = tokens >= self.vocab
         if self.training and self.hidden:
-            strange = strange | (torch.rand_like(tokens, dtype=torch.float) < self.hidden)
-        return self.bag(*self.features(tokens, mask, strange))
+            is_unseen = is_unseen | (torch.rand_like(tokens, dtype=torch.float) < self.hidden)
+        return self.bag(*self.build_features(tokens, mask, is_unseen))
 
-    def features(self, tokens: Tensor, mask: Tensor, strange: Tensor) -> tuple[Tensor, Tensor]:
-        """The number of every feature, and whether it is there: u 3w each."""
-        named = mask & (tokens < self.vocab)
-        tokens = torch.where(named, tokens, 0)
-        left, right = (nn.functional.pad(tokens, side) for side in ((1, -1), (-1, 1)))
-        beside = [nn.functional.pad(named, side) & mask & strange for side in ((1, -1), (-1, 1))]
-        ids = torch.cat([tokens, self.vocab + left, 2 * self.vocab + right], -1)
-        return ids, torch.cat([named & ~strange, *beside], -1)
+    def build_features(self, tokens: Tensor, mask: Tensor, is_unseen: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the id of every feature, and whether it is present: u 3w each."""
+        is_known = mask & (tokens < self.vocab)
+        tokens = torch.where(is_known, tokens, 0)
+        left_ids, right_ids = (nn.functional.pad(tokens, side) for side in ((1, -1), (-1, 1)))
+        neighbor_masks = [nn.functional.pad(is_known, side) & mask & is_unseen for side in ((1, -1), (-1, 1))]
+        ids = torch.cat([tokens, self.vocab + left_ids, 2 * self.vocab + right_ids], -1)
+        return ids, torch.cat([is_known & ~is_unseen, *neighbor_masks], -1)

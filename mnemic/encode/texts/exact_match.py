@@ -1,4 +1,4 @@
-"""Which words a text has, beside what another encoder says of it: shared words can be counted.
+"""Add exact word matching to another text encoder.
 
 Shapes: u texts, w words, t tables, d width, c channels for words.
 """
@@ -14,17 +14,18 @@ from mnemic.encode.texts.context_bag import ContextBag
 from mnemic.encode.texts.ngrams import Ngrams
 from mnemic.recipe import build
 
-PLAIN: Mapping[str, Any] = {"kind": "bag", "position": False}
-OF: dict[str, Callable[..., Any]] = {"bag": Bag, "context": ContextBag, "ngrams": Ngrams}
+DEFAULT_ENCODER: Mapping[str, Any] = {"kind": "bag", "position": False}
+TEXT_ENCODERS: dict[str, Callable[..., Any]] = {"bag": Bag, "context": ContextBag, "ngrams": Ngrams}
 
 
 class ExactMatch(nn.Module):
-    """``s(x, y) = Φ(x)ᵀUᵀUΦ(y) + λ Φ(x)ᵀΦ(y)``: the second term counts the words that both have.
+    """Add λ Φ(x)ᵀΦ(y), the number of shared words, to the dot product of states.
 
-    Weston et al. 2015a, section 3.6. Of the width, ``channels`` are ``√λ Φ``, the same in all
-    tables, and the rest is ``of``'s; so every dot product of states has both terms. λ is learned.
-    A word's channels are its own where there are enough, else signs by dice that never change,
-    whose products are right up to chance. Unseen words (``data.unseen``) count as any others.
+    ``s(x, y) = Φ(x)ᵀUᵀUΦ(y) + λ Φ(x)ᵀΦ(y)``: Weston et al. 2015a, section 3.6. Of the width,
+    ``channels`` are ``√λ Φ``, the same in all tables, and the rest is the encoder ``of``'s; so
+    every dot product of states has both terms. λ is learned. Each word has a channel of its own
+    where there are enough, else a fixed random vector of signs, whose products are right up to
+    chance. Unseen words (``data.unseen``) count like any others.
     """
 
     def __init__(
@@ -35,21 +36,19 @@ class ExactMatch(nn.Module):
         *,
         tables: int = 1,
         longest: int = 12,
-        of: Mapping[str, Any] = PLAIN,
+        of: Mapping[str, Any] = DEFAULT_ENCODER,
         channels: int = 20,
         weight: float = 0.1,
     ) -> None:
         super().__init__()
         if not 1 <= channels < width or not weight > 0:
-            came = f"{channels} of {width}, weight = {weight}"
-            raise ValueError(
-                f"exact takes from 1 to width - 1 channels and a weight > 0, not {came}"
-            )
+            values = f"{channels} of {width}, weight = {weight}"
+            raise ValueError(f"exact takes from 1 to width - 1 channels and a weight > 0, not {values}")
         self.width, self.vocab, self.channels = width, vocab, channels
-        given = {"vocab": vocab, "unseen": unseen, "tables": tables, "longest": longest}
-        self.of = build(OF, of, width=width - channels, **given)
+        sizes = {"vocab": vocab, "unseen": unseen, "tables": tables, "longest": longest}
+        self.of = build(TEXT_ENCODERS, of, width=width - channels, **sizes)
         self.root = nn.Parameter(torch.tensor([weight**0.5]))  # √λ
-        self.register_buffer("signs", signs(vocab + unseen, channels), persistent=False)  # v c
+        self.register_buffer("signs", make_word_signs(vocab + unseen, channels), persistent=False)  # v c
         self.signs: Tensor
 
     @property
@@ -61,20 +60,23 @@ class ExactMatch(nn.Module):
         return self.of.words
 
     def forward(self, tokens: Tensor, mask: Tensor, context: None = None) -> Tensor:
-        """``tokens``, ``mask``: u w → states u t d."""
-        met = tokens < self.vocab
+        """Encode texts: ``tokens``, ``mask``: u w → states u t d."""
+        is_known = tokens < self.vocab
         if isinstance(self.of, ContextBag):
             states = self.of(tokens, mask)  # u t d-c
         else:
-            states = self.of(torch.where(met, tokens, 0), mask & met)
-        own = nn.functional.embedding(tokens, self.signs) * mask.unsqueeze(-1)  # u w c
-        exact = (self.root * own.sum(-2)).unsqueeze(-2)  # u 1 c
+            states = self.of(torch.where(is_known, tokens, 0), mask & is_known)
+        word_channels = nn.functional.embedding(tokens, self.signs) * mask.unsqueeze(-1)  # u w c
+        exact = (self.root * word_channels.sum(-2)).unsqueeze(-2)  # u 1 c
         return torch.cat([states, exact.expand(*states.shape[:-1], -1)], -1)
 
 
-def signs(words: int, channels: int) -> Tensor:
-    """A vector of length 1 for each word: a channel, or signs by dice if channels are too few."""
-    if channels >= words:
-        return torch.eye(words, channels)
-    dice = torch.Generator().manual_seed(0)
-    return (2.0 * torch.randint(2, (words, channels), generator=dice) - 1) * channels**-0.5
+def make_word_signs(num_words: int, channels: int) -> Tensor:
+    """Return a fixed unit vector per word.
+
+    It is one-hot, or random signs if there are too few channels.
+    """
+    if channels >= num_words:
+        return torch.eye(num_words, channels)
+    generator = torch.Generator().manual_seed(0)
+    return (2.0 * torch.randint(2, (num_words, channels), generator=generator) - 1) * channels**-0.5

@@ -1,4 +1,4 @@
-"""A text as the last state of a recurrent network over its words.
+"""Encode a text as the last state of a recurrent network over its words.
 
 Shapes: u texts, w words, v vocabulary, t tables (1), d width.
 """
@@ -9,16 +9,17 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.recurrent import GATED, RECURRENTS
+from mnemic.encode.recurrent import DEFAULT_RECURRENT, RECURRENTS
 from mnemic.recipe import build
 
 
 class RecurrentSentence(nn.Module):
-    """Read word after word; what is left at the end stands for the text (Kumar et al. 2016).
+    """Encode a text by a recurrent network's last state (Kumar et al. 2016).
 
-    ``words`` are the word vectors of another encoder, to be shared; without them it has its own,
-    ``deviation`` apart at the start. Where slots are told apart by what their sentences say, small
-    word vectors make all sentences alike for a long time: 1.0 learns several times sooner.
+    ``words`` are word vectors shared with another encoder; without them it has its own, with this
+    standard ``deviation`` at the start. Where slots are distinguished by the content of their
+    sentences, small word vectors make all sentences alike for a long time: 1.0 learns several times
+    sooner.
     """
 
     def __init__(
@@ -28,17 +29,17 @@ class RecurrentSentence(nn.Module):
         *,
         tables: int = 1,
         words: nn.Parameter | None = None,
-        recurrent: Mapping[str, Any] = GATED,
+        recurrent: Mapping[str, Any] = DEFAULT_RECURRENT,
         deviation: float = 0.1,
     ) -> None:
         super().__init__()
         if tables != 1:
             raise ValueError(f"a recurrent sentence encoder has one state a text, not {tables}")
         self.width = width
-        own = torch.randn(vocab, width) * deviation
-        self.words = nn.Parameter(own) if words is None else words
+        word_vectors = torch.randn(vocab, width) * deviation
+        self.words = nn.Parameter(word_vectors) if words is None else words
         self.recurrent = build(RECURRENTS, recurrent, width=width)
 
     def forward(self, tokens: Tensor, mask: Tensor, context: None = None) -> Tensor:
-        """``tokens``, ``mask``: u w → states u 1 d."""
+        """Encode texts: ``tokens``, ``mask``: u w → states u 1 d."""
         return self.recurrent(nn.functional.embedding(tokens, self.words), mask).last.unsqueeze(1)

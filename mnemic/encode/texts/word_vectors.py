@@ -1,4 +1,4 @@
-"""A text as the vectors of its words, for parts that read them one by one.
+"""Encode a text as the vectors of its words, read one by one.
 
 Shapes: u texts, w words, v vocabulary, d width.
 """
@@ -8,7 +8,10 @@ from torch import Tensor, nn
 
 
 class WordVectors(nn.Module):
-    """Look every word up and do no more; a fusion or a memory reads the words in order."""
+    """Look up each word's vector and do nothing else.
+
+    A fusion layer or a memory reads the words in order.
+    """
 
     def __init__(self, width: int, vocab: int, *, tables: int = 1, deviation: float = 0.1) -> None:
         super().__init__()
@@ -18,5 +21,5 @@ class WordVectors(nn.Module):
         self.words = nn.Parameter(torch.randn(vocab, width) * deviation)
 
     def forward(self, tokens: Tensor, mask: Tensor, context: None = None) -> Tensor:
-        """``tokens``, ``mask``: u w → states u w d, zeros at padding."""
+        """Encode texts: ``tokens``, ``mask``: u w → states u w d, zeros at padding."""
         return nn.functional.embedding(tokens, self.words) * mask.unsqueeze(-1)

@@ -1,1 +1,1 @@
-"""Pieces that several memory networks share."""
+"""Building blocks of the memory networks."""

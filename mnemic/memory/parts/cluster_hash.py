@@ -1,6 +1,6 @@
-"""Word hashing by clusters of words: a question may read what it shares no word with.
+"""Select slots by clusters of words: a question finds slots without a common word.
 
-Shapes: s slots of the whole memory, w words, b batch, c slots chosen, v vocabulary, d width.
+Shapes: s slots of the whole memory, w words, b batch, c slots selected, v vocabulary, d width.
 """
 
 import torch
@@ -10,11 +10,11 @@ from mnemic.memory.parts.key_hash import KeyHash
 
 
 class ClusterHash:
-    """The slots that share a cluster of words with the question (Weston et al. 2015a, section 3.3).
+    """Select slots that share a cluster of words with the question.
 
-    As ``words``, whose buckets are words; here they are ``clusters`` of the words' vectors, by
-    k-means. How many are best is to be measured: in 1M slots 4,000 found more than 1,000, and were
-    faster (docs/results.md).
+    Weston et al. 2015a, section 3.3. As ``KeyHash``, but its buckets are k-means clusters of word
+    vectors instead of words. The best number of clusters depends on the data: in 1M slots 4,000
+    found more than 1,000, and were faster (docs/results.md).
     """
 
     def __init__(
@@ -22,37 +22,50 @@ class ClusterHash:
         keys: Tensor,
         vectors: Tensor,
         *,
-        clusters: int,
-        most: int = 20_000,
-        common: int = 20_000,
+        num_clusters: int,
+        max_slots: int = 20_000,
+        max_frequency: int = 20_000,
         seed: int = 0,
     ) -> None:
-        """``keys``: s w, word ids, 0 = padding; ``vectors``: v d, of which row 0 is not used."""
-        dice = torch.Generator().manual_seed(seed)
-        nearest = k_means(vectors[1:], clusters, dice=dice)
-        self.cluster = torch.cat([nearest.new_zeros(1), nearest + 1])  # v, 0 = padding
-        self.buckets = KeyHash(self.cluster[keys], most=most, common=common)
+        """Cluster the words and index the keys.
+
+        ``keys``: s w, word ids, 0 = padding; ``vectors``: v d, without row 0 (padding).
+        """
+        generator = torch.Generator().manual_seed(seed)
+        clusters = assign_clusters(vectors[1:], num_clusters, generator=generator)
+        self.cluster_of_word = torch.cat([clusters.new_zeros(1), clusters + 1])  # v, 0 = padding
+        self.key_hash = KeyHash(
+            self.cluster_of_word[keys], max_slots=max_slots, max_frequency=max_frequency
+        )
 
     def __call__(self, question: Tensor) -> Tensor:
-        """b w, word ids → b c, slots, -1 behind them."""
-        return self.buckets(self.cluster[question])
+        """Select slots for each question (b w, word ids): b c, padded with -1."""
+        return self.key_hash(self.cluster_of_word[question])
 
 
-def k_means(vectors: Tensor, clusters: int, *, dice: torch.Generator, rounds: int = 10) -> Tensor:
-    """The cluster of each vector: v. A cluster that loses all its vectors stays where it was."""
-    if not 1 <= clusters <= len(vectors):
-        raise ValueError(f"from 1 to {len(vectors)} clusters of as many vectors, not {clusters}")
-    start = torch.randperm(len(vectors), generator=dice)[:clusters]
-    centres = vectors[start.to(vectors.device)]  # k d
-    for _ in range(rounds):
-        nearest = closest(vectors, centres)
-        sums = torch.zeros_like(centres).index_add_(0, nearest, vectors)
-        counts = nearest.bincount(minlength=clusters).unsqueeze(1)
-        centres = torch.where(counts > 0, sums / counts.clamp(min=1), centres)
-    return closest(vectors, centres)
+def assign_clusters(
+    vectors: Tensor, num_clusters: int, *, generator: torch.Generator, num_rounds: int = 10
+) -> Tensor:
+    """Run k-means; return the cluster of each vector (v).
+
+    A cluster that loses all its vectors keeps its center.
+    """
+    if not 1 <= num_clusters <= len(vectors):
+        raise ValueError(
+            f"expected from 1 to {len(vectors)} clusters, at most one per vector, not "
+            f"{num_clusters}"
+        )
+    initial = torch.randperm(len(vectors), generator=generator)[:num_clusters]
+    centers = vectors[initial.to(vectors.device)]  # k d
+    for _ in range(num_rounds):
+        clusters = nearest_center(vectors, centers)
+        sums = torch.zeros_like(centers).index_add_(0, clusters, vectors)
+        counts = clusters.bincount(minlength=num_clusters).unsqueeze(1)
+        centers = torch.where(counts > 0, sums / counts.clamp(min=1), centers)
+    return nearest_center(vectors, centers)
 
 
-def closest(vectors: Tensor, centres: Tensor) -> Tensor:
-    """The nearest centre of each vector, some thousand vectors at a time."""
-    half = centres.square().sum(1) / 2  # |v - c|² = |v|² - 2 (v·c - |c|²/2)
-    return torch.cat([(part @ centres.mT - half).argmax(1) for part in vectors.split(4096)])
+def nearest_center(vectors: Tensor, centers: Tensor) -> Tensor:
+    """Find the nearest center of each vector, in batches of 4,096 vectors."""
+    half_norms = centers.square().sum(1) / 2  # |v - c|² = |v|² - 2 (v·c - |c|²/2)
+    return torch.cat([(batch @ centers.mT - half_norms).argmax(1) for batch in vectors.split(4096)])

@@ -1,4 +1,4 @@
-"""Choosing a memory by comparing two at a time, so that the time of writing may count.
+"""Select a memory by comparing pairs, so that their times of writing can count.
 
 Shapes: b batch, m queries, s slots, c candidates (the slots, then "nothing"), d width.
 """
@@ -9,70 +9,92 @@ import torch
 from torch import Tensor, nn
 
 
-class Pairs(NamedTuple):
-    """``s(x, y, y′)`` of every pair in parts: ``first[y] − second[y′] + older · [y before y′]``.
+class PairwiseScores(NamedTuple):
+    """The terms of ``s(x, y, y′)`` for all pairs of candidates y, y′.
 
-    Positive: y is preferred. "Nothing", the last candidate, is neither before nor after a slot.
+    ``s = as_winner[y] − as_loser[y′] + older_bonus · [y before y′]``; positive: y wins.
+    "Nothing", the last candidate, is neither before nor after a slot.
     """
 
-    first: Tensor  # b m c
-    second: Tensor  # b m c
-    older: Tensor  # b m 1
+    as_winner: Tensor  # b m c
+    as_loser: Tensor  # b m c
+    older_bonus: Tensor  # b m 1
 
 
-class Times(nn.Module):
-    """Φ_t: whether x is older than y, x older than y′, y older than y′ (Weston et al. 2015a, 3.4).
+class WriteTimeScorer(nn.Module):
+    """Score pairs of candidates with features of write time (Weston et al. 2015a, 3.4).
 
-    ``s(x, y, y′) = Φ(x)ᵀ Uᵀ U (Φ(y) − Φ(y′) + Φ_t(x, y, y′))``: a vector for each of the three.
-    The age of x is that of the fact found last, and at first, of the question: newer than all.
+    ``s(x, y, y′) = Φ(x)ᵀ Uᵀ U (Φ(y) − Φ(y′) + Φ_t(x, y, y′))``. Φ_t has one vector for each of: x
+    older than y, x older than y′, y older than y′. The age of x is that of the last fact read; at
+    first that of the question, which is newer than all.
     """
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.vectors = nn.Parameter(torch.randn(3, width) * 0.1)
 
-    def forward(self, query: Tensor, score: Tensor, last: Tensor) -> Pairs:
-        """``query`` b m d, ``score`` b m c, ``last`` b m: the slot found last, s if none was."""
-        place = torch.arange(score.shape[-1], device=score.device)  # c
-        after = (place > last.unsqueeze(-1)) & (place < place.shape[0] - 1)  # b m c: x is older
-        first, second, older = (query @ self.vectors.mT).split(1, -1)  # b m 1
-        return Pairs(score + first * after, score - second * after, older)
+    def forward(self, query: Tensor, scores: Tensor, last_slot: Tensor) -> PairwiseScores:
+        """Add time features to the ``scores`` (b m c) of a ``query`` (b m d).
+
+        ``last_slot`` b m: the slot read last, s for none.
+        """
+        positions = torch.arange(scores.shape[-1], device=scores.device)  # c
+        is_newer = (  # b m c: x is older
+            positions > last_slot.unsqueeze(-1)
+        ) & (positions < positions.shape[0] - 1)
+        winner_bonus, loser_bonus, older_bonus = (query @ self.vectors.mT).split(1, -1)  # b m 1
+        return PairwiseScores(
+            scores + winner_bonus * is_newer, scores - loser_bonus * is_newer, older_bonus
+        )
 
 
-def untimed(score: Tensor) -> Pairs:
-    """Each candidate has a score of its own, and the difference decides."""
-    return Pairs(score, score, torch.zeros_like(score[..., :1]))
+def pair_without_time(scores: Tensor) -> PairwiseScores:
+    """Make pairwise scores that are differences of single scores."""
+    return PairwiseScores(scores, scores, torch.zeros_like(scores[..., :1]))
 
 
-def contest(pairs: Pairs, seen: Tensor) -> Tensor:
-    """Go through the candidates once, oldest first, keeping the winner so far: its place, b m.
+def find_winner(scores: PairwiseScores, mask: Tensor) -> Tensor:
+    """Find the winner of one pass over the candidates, oldest first: its index, b m.
 
-    ``seen``: b m c. Where nothing is seen, the last place. No loop over slots: each candidate knows
-    the first later one that beats it, and ⌈log₂ c⌉ jumps follow that path to its end.
+    ``mask``: b m c; if all are masked, the last index. No loop over slots: each candidate points
+    to the first later one that beats it, and ⌈log₂ c⌉ jumps follow these pointers to the end.
     """
-    count = seen.shape[-1]
-    place = torch.arange(count, device=seen.device)
-    later = place > place.unsqueeze(1)  # c c
-    dated = later & (place < count - 1)
-    ahead = pairs.first.unsqueeze(-1) - pairs.second.unsqueeze(-2)  # b m c c
-    beaten = (ahead + pairs.older.unsqueeze(-1) * dated <= 0) & later & seen.unsqueeze(-2)
-    beater = torch.where(beaten, place, count).amin(-1)  # b m c
-    beater = torch.where(beater == count, place, beater)
-    for _ in range(count.bit_length()):
+    num_candidates = mask.shape[-1]
+    positions = torch.arange(num_candidates, device=mask.device)
+    is_later = positions > positions.unsqueeze(1)  # c c
+    has_date = is_later & (positions < num_candidates - 1)
+    margins = scores.as_winner.unsqueeze(-1) - scores.as_loser.unsqueeze(-2)  # b m c c
+    is_beaten = (
+        (margins + scores.older_bonus.unsqueeze(-1) * has_date <= 0) & is_later & mask.unsqueeze(-2)
+    )
+    beater = torch.where(is_beaten, positions, num_candidates).amin(-1)  # b m c
+    beater = torch.where(beater == num_candidates, positions, beater)
+    for _ in range(num_candidates.bit_length()):
         beater = beater.gather(-1, beater)
-    start = torch.where(seen, place, count - 1).amin(-1, keepdim=True)  # b m 1
+    start = torch.where(mask, positions, num_candidates - 1).amin(-1, keepdim=True)  # b m 1
     return beater.gather(-1, start).squeeze(-1)
 
 
-def against(pairs: Pairs, chosen: Tensor) -> Tensor:
-    """How far every candidate is ahead of the ``chosen`` one (b m), which has 0: b 2 m c.
+def margins_over(scores: PairwiseScores, reference: Tensor) -> Tensor:
+    """Compute the margins of all candidates over a ``reference`` (b m): b 2 m c.
 
-    Twice, since s(x, y, y′) and −s(x, y′, y) may differ: −s(x, chosen, y) and s(x, y, chosen).
+    There are two, since s(x, y, y′) and −s(x, y′, y) may differ: −s(x, reference, y) and
+    s(x, y, reference). The reference itself has margin 0.
     """
-    count = pairs.first.shape[-1]
-    place = torch.arange(count, device=chosen.device)
-    one = chosen.unsqueeze(-1)  # b m 1
-    dated = (place < count - 1) & (one < count - 1)
-    behind = pairs.first.gather(-1, one) - pairs.second + pairs.older * (dated & (place > one))
-    ahead = pairs.first - pairs.second.gather(-1, one) + pairs.older * (dated & (place < one))
-    return torch.stack([-behind, ahead], 1) * (place != one).unsqueeze(1)
+    num_candidates = scores.as_winner.shape[-1]
+    positions = torch.arange(num_candidates, device=reference.device)
+    reference_index = reference.unsqueeze(-1)  # b m 1
+    has_date = (positions < num_candidates - 1) & (reference_index < num_candidates - 1)
+    reference_margins = (
+        scores.as_winner.gather(-1, reference_index)
+        - scores.as_loser
+        + scores.older_bonus * (has_date & (positions > reference_index))
+    )
+    candidate_margins = (
+        scores.as_winner
+        - scores.as_loser.gather(-1, reference_index)
+        + scores.older_bonus * (has_date & (positions < reference_index))
+    )
+    return torch.stack([-reference_margins, candidate_margins], 1) * (
+        positions != reference_index
+    ).unsqueeze(1)

@@ -1,4 +1,4 @@
-"""The controller of BERT-MASS: what is worth storing, judged by all that was read so far.
+"""The controller of BERT-MASS: a GRU that scores which inputs to store.
 
 Shapes: b batch, s segments, n inputs, d width, l layers (1), c channels.
 """
@@ -9,24 +9,25 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.recurrent import GRU, Hidden
+from mnemic.encode.recurrent import GRU, HiddenState
 
-CONTROLLER: Mapping[str, Any] = {"kind": "gru"}
+DEFAULT_CONTROLLER: Mapping[str, Any] = {"kind": "gru"}
 
 
-class Judged(NamedTuple):
-    """How much each input is worth storing, and what to judge the next ones by."""
+class Salience(NamedTuple):
+    """Logits of storing each input, and the controller's hidden state after them."""
 
-    odds: Tensor  # b n, log-odds of u; u = σ(odds)
+    logits: Tensor  # b n; u = σ(logits)
     hidden: Tensor  # b l c
 
 
 class Controller(nn.Module):
-    """Embedding → GRU → one weight u in (0, 1) an input; its hidden state is a value.
+    """Score inputs: embedding → GRU → one weight u in (0, 1) per input.
 
-    ``inner`` is the GRU's width, 0 for the states' own. ``open`` is where the log-odds begin: with
-    u near 1 all is stored at first, and what is of no use is learnt; from u near 0, nothing would
-    be there to learn from. ``fused=False``: in operations that `torch.func.vmap` knows.
+    The hidden state is passed in and out. ``inner`` is the GRU's width, 0 for the width of the
+    states. ``open`` is the initial logit: with u near 1 everything is stored at first, and the
+    controller learns what is useless; with u near 0 there would be nothing to learn from.
+    ``fused=False``: use operations that `torch.func.vmap` supports.
     """
 
     def __init__(
@@ -40,33 +41,44 @@ class Controller(nn.Module):
         nn.init.constant_(self.weigh.bias, open)
 
     def empty(self, batch: int, like: Tensor) -> Tensor:
-        """The hidden state before anything was read."""
+        """Make the initial hidden state."""
         return like.new_zeros(batch, 1, self.inner)
 
-    def forward(self, states: Tensor, mask: Tensor, hidden: Tensor) -> Judged:
-        """``states`` b n d, ``mask`` b n, ``hidden`` b l c; padding leaves the state as it was."""
-        every = self.each(states.unsqueeze(1), mask.unsqueeze(1), hidden)
-        return Judged(every.odds[:, 0], every.hidden[:, 0])
+    def forward(self, states: Tensor, mask: Tensor, hidden: Tensor) -> Salience:
+        """Score one segment; padding leaves the hidden state unchanged.
 
-    def each(self, states: Tensor, mask: Tensor, hidden: Tensor) -> Judged:
-        """Segments in turn, b s n of each: their odds, b s n, and the state after each, b s l c."""
+        ``states`` b n d, ``mask`` b n, ``hidden`` b l c.
+        """
+        salience = self.score_segments(states.unsqueeze(1), mask.unsqueeze(1), hidden)
+        return Salience(salience.logits[:, 0], salience.hidden[:, 0])
+
+    def score_segments(self, states: Tensor, mask: Tensor, hidden: Tensor) -> Salience:
+        """Score the inputs of several segments in turn.
+
+        ``states`` b s n d, ``mask`` b s n, ``hidden`` b l c. Returns logits b s n and the
+        hidden state after each segment, b s l c.
+        """
         if not mask.numel():
-            after = hidden.unsqueeze(1).expand(-1, mask.shape[1], -1, -1)
-            return Judged(states.new_zeros(mask.shape), after)
-        real = mask.flatten(1)
-        read = self.recurrent(self.embed(states.flatten(1, 2)), real, Hidden(hidden))
-        odds = self.weigh(read.states).view(mask.shape)
-        steps = torch.arange(1, real.shape[1] + 1, device=real.device)
-        last = torch.where(real, steps, 0).view(mask.shape).amax(2).cummax(1).values  # b s
-        path = torch.cat([hidden, read.states.to(hidden.dtype)], 1)  # b 1+sn c
-        after = path.gather(1, last.unsqueeze(-1).expand(-1, -1, path.shape[-1]))
-        return Judged(odds.float().to(states.dtype), after.unsqueeze(2))
+            next_hidden = hidden.unsqueeze(1).expand(-1, mask.shape[1], -1, -1)
+            return Salience(states.new_zeros(mask.shape), next_hidden)
+        flat_mask = mask.flatten(1)
+        scan = self.recurrent(self.embed(states.flatten(1, 2)), flat_mask, HiddenState(hidden))
+        logits = self.weigh(scan.states).view(mask.shape)
+        steps = torch.arange(1, flat_mask.shape[1] + 1, device=flat_mask.device)
+        last_step = (  # b s
+            torch.where(flat_mask, steps, 0).view(mask.shape).amax(2).cummax(1).values
+        )
+        hidden_states = torch.cat([hidden, scan.states.to(hidden.dtype)], 1)  # b 1+sn c
+        next_hidden = hidden_states.gather(
+            1, last_step.unsqueeze(-1).expand(-1, -1, hidden_states.shape[-1])
+        )
+        return Salience(logits.float().to(states.dtype), next_hidden.unsqueeze(2))
 
 
-def entropy(odds: Tensor) -> Tensor:
-    """H(u) of each weight by itself, in nats: largest where a decision is not made."""
-    u = torch.sigmoid(odds)
-    return nn.functional.softplus(odds) - u * odds
+def bernoulli_entropy(logits: Tensor) -> Tensor:
+    """Compute the entropy H(u) of each weight u = σ(logits), in nats."""
+    u = torch.sigmoid(logits)
+    return nn.functional.softplus(logits) - u * logits
 
 
 CONTROLLERS: dict[str, Callable[..., Any]] = {"gru": Controller}

@@ -1,4 +1,4 @@
-"""Which sentences a full memory keeps: H(x) of the first memory network, a family of its own.
+"""Forgetting policies of MemNN: which sentences a full memory drops (its H(x)).
 
 Shapes: b batch, s slots, t tables, d width.
 """
@@ -9,32 +9,33 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.append import Slots, append
+from mnemic.memory.append import Slots, append_inputs
 from mnemic.memory.contract import Written
 
 
-class Oldest(nn.Module):
-    """A new sentence takes the next free slot; when there is none, the place of the oldest."""
+class ForgetOldest(nn.Module):
+    """Append new sentences; a full memory drops the oldest."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.width = width
 
-    def write(self, state: Slots, states: Tensor, mask: Tensor, *, most: int) -> Written:
-        return append(state, states, mask, most=most)
+    def write(self, state: Slots, states: Tensor, mask: Tensor, *, max_slots: int) -> Written:
+        """Append the inputs; keep the newest ``max_slots``."""
+        return append_inputs(state, states, mask, max_slots=max_slots)
 
-    def worth(self, contents: Tensor) -> Tensor | None:
-        """Nothing is said of what a sentence is worth."""
+    def score_salience(self, contents: Tensor) -> Tensor | None:
+        """Return None: this policy scores nothing."""
         return None
 
 
-class Useless(nn.Module):
-    """A new sentence takes the place of the one that is least worth keeping, maybe its own.
+class ForgetUseless(nn.Module):
+    """Append new sentences; a full memory drops the least useful, old or new.
 
-    Weston et al. 2015a, section 2, where H may score the utility of each memory and write over
-    the least useful; the paper did not try it and leaves the score open. Here it is ``u·tanh(m)``
-    with m a candidate's features (its ``table``), which ``ranking`` teaches: facts that proved an
-    answer are worth more than all others. No gradient goes through the choice.
+    Weston et al. 2015a, section 2: H may score the utility of each memory and overwrite the least
+    useful; the paper did not try it and leaves the score open. Here it is ``u·tanh(m)`` with m a
+    candidate's features (its ``table``), trained by the objective ``ranking``: supporting facts
+    score higher than all others. No gradient goes through the selection.
     """
 
     def __init__(self, width: int, *, table: int = 2) -> None:
@@ -42,15 +43,16 @@ class Useless(nn.Module):
         self.table = table
         self.vector = nn.Parameter(torch.randn(width) * 0.1)
 
-    def write(self, state: Slots, states: Tensor, mask: Tensor, *, most: int) -> Written:
-        return append(state, states, mask, most=most, worth=self.worth)
+    def write(self, state: Slots, states: Tensor, mask: Tensor, *, max_slots: int) -> Written:
+        """Append the inputs; keep the ``max_slots`` of highest score."""
+        return append_inputs(state, states, mask, max_slots=max_slots, salience=self.score_salience)
 
-    def worth(self, contents: Tensor) -> Tensor:
-        """``contents``: b s t d → b s."""
+    def score_salience(self, contents: Tensor) -> Tensor:
+        """Score the usefulness of slots: b s t d → b s."""
         return contents[:, :, self.table].tanh() @ self.vector
 
 
 FORGETS: dict[str, Callable[..., Any]] = {
-    "oldest": Oldest,
-    "useless": Useless,
+    "oldest": ForgetOldest,
+    "useless": ForgetUseless,
 }

@@ -1,4 +1,4 @@
-"""How a hop's query becomes the next one's: ``update(u, found, hop)``.
+"""Query updates between hops: ``update(u, output, hop)`` gives the next query.
 
 Shapes: b batch, m queries, d width.
 """
@@ -10,31 +10,37 @@ import torch
 from torch import Tensor, nn
 
 
-class Add(nn.Module):
-    """``u + found`` (Sukhbaatar et al. 2015, equation 4)."""
+class AddUpdate(nn.Module):
+    """Add a hop's output to the query (Sukhbaatar et al. 2015, equation 4)."""
 
-    def forward(self, u: Tensor, found: Tensor, hop: int) -> Tensor:
-        return u + found
+    def forward(self, u: Tensor, output: Tensor, hop: int) -> Tensor:
+        """Return ``u + output``."""
+        return u + output
 
 
-class Linear(nn.Module):
-    """``H u + found``, the same H at every hop; with ``relu`` the larger variant of the paper."""
+class LinearUpdate(nn.Module):
+    """Compute ``H u + output`` with one H for all hops.
+
+    With ``relu`` it is the larger variant of the paper.
+    """
 
     def __init__(self, width: int, *, relu: bool = False) -> None:
         super().__init__()
         self.relu = relu
         self.map = nn.Parameter(torch.randn(width, width) * 0.1)
 
-    def forward(self, u: Tensor, found: Tensor, hop: int) -> Tensor:
-        u = u @ self.map.mT + found
+    def forward(self, u: Tensor, output: Tensor, hop: int) -> Tensor:
+        """Return ``H u + output``, after a ReLU if set."""
+        u = u @ self.map.mT + output
         return u.relu() if self.relu else u
 
 
-class Gated(nn.Module):
-    """``T ∘ found + (1 - T) ∘ u`` with ``T = σ(W u + b)`` (Liu & Perez 2017).
+class GatedUpdate(nn.Module):
+    """Mix query and output by a gate: ``T ∘ output + (1 - T) ∘ u`` (Liu & Perez 2017).
 
-    Each hop has a gate of its own, or with ``shared`` all have one. A gate's bias begins near
-    ``open``, so that at first it passes on a little more of what was found than of the query.
+    ``T = σ(W u + b)``. Each hop has its own gate, or with ``shared`` all hops have one. A gate's
+    bias starts near ``open``, so that at first it passes a little more of the output than of the
+    query.
     """
 
     def __init__(self, width: int, hops: int, *, shared: bool = False, open: float = 0.5) -> None:
@@ -45,37 +51,39 @@ class Gated(nn.Module):
         self.biases = nn.Parameter(torch.randn(gates, width) * 0.1 + open)
 
     def gate(self, u: Tensor, hop: int) -> Tensor:
-        """T of a hop (b m d): 1 takes what was found, 0 keeps the query."""
-        own = 0 if self.shared else hop
-        return torch.sigmoid(u @ self.maps[own].mT + self.biases[own])
+        """Compute the gate T of a hop (b m d): 1 = output, 0 = query."""
+        index = 0 if self.shared else hop
+        return torch.sigmoid(u @ self.maps[index].mT + self.biases[index])
 
-    def forward(self, u: Tensor, found: Tensor, hop: int) -> Tensor:
-        return torch.lerp(u, found, self.gate(u, hop))
+    def forward(self, u: Tensor, output: Tensor, hop: int) -> Tensor:
+        """Return ``T ∘ output + (1 - T) ∘ u``."""
+        return torch.lerp(u, output, self.gate(u, hop))
 
 
-class Rotate(nn.Module):
-    """``R_j (u + found)``, a matrix a hop (Miller et al. 2016, equation 4); R begins as identity.
+class RotateUpdate(nn.Module):
+    """Compute ``R_j (u + output)``, one matrix per hop (Miller et al. 2016, equation 4).
 
-    The paper does not say how R begins. From the identity what was found reaches the answer as it
-    is, so that a value no one ever asked for can still be given.
+    R starts as the identity; the paper does not say how. From the identity a value reaches the
+    answer unchanged, so that a value that no question asked for in training can still be given.
     """
 
     def __init__(self, width: int, hops: int) -> None:
         super().__init__()
         self.maps = nn.Parameter(torch.eye(width).repeat(hops, 1, 1))
 
-    def forward(self, u: Tensor, found: Tensor, hop: int) -> Tensor:
-        return (u + found) @ self.maps[hop].mT
+    def forward(self, u: Tensor, output: Tensor, hop: int) -> Tensor:
+        """Return ``R_hop (u + output)``."""
+        return (u + output) @ self.maps[hop].mT
 
 
-def opened(update: nn.Module, u: Tensor, hop: int) -> Tensor | None:
-    """How much of what a hop finds will be taken, the mean of all channels (b m); None: no gate."""
-    return update.gate(u, hop).mean(-1) if isinstance(update, Gated) else None
+def mean_gate(update: nn.Module, u: Tensor, hop: int) -> Tensor | None:
+    """Average a hop's gate over its channels (b m); None if ``update`` has no gate."""
+    return update.gate(u, hop).mean(-1) if isinstance(update, GatedUpdate) else None
 
 
 UPDATES: dict[str, Callable[..., Any]] = {
-    "add": Add,
-    "gated": Gated,
-    "linear": Linear,
-    "rotate": Rotate,
+    "add": AddUpdate,
+    "gated": GatedUpdate,
+    "linear": LinearUpdate,
+    "rotate": RotateUpdate,
 }

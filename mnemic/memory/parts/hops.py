@@ -1,4 +1,4 @@
-"""Reading slots over several hops, for memories whose slots are vectors.
+"""Multi-hop attention over slots that are vectors.
 
 Shapes: b batch, m queries, s slots, k hops, h heads, d width, c channels of one head.
 """
@@ -9,16 +9,16 @@ from torch import Tensor, nn
 from mnemic.memory.contract import Reading
 from mnemic.recipe import ConfigError
 
-HIDDEN = -1e30  # the score of a slot that may not be seen
+MASKED_SCORE = -1e30  # the score of a masked slot
 
 
-class Hops(nn.Module):
-    """Each hop attends over the slots with several heads; what it found moves the next query.
+class MultiHopAttention(nn.Module):
+    """Attend over the slots in several hops; each hop's output updates the query.
 
-    ``q ← norm(q + o_i)``, and what was found is Σ o_i: the query itself is not in it, so all that
-    it says comes from memory. ``alike``: queries and slots are normalised, and what compares them
-    begins as the identity, so that a read begins with the slots most like the query: for an encoder
-    that already puts what belongs together close together.
+    ``q ← norm(q + o_i)``, and the result is Σ o_i, without the query itself, so that all of it
+    comes from memory. ``alike``: queries and slots are normalized, and the projections of queries
+    and keys start as the identity, so that a read starts with the slots most similar to the query:
+    for an encoder whose similarities are already useful.
     """
 
     def __init__(self, width: int, *, hops: int, heads: int, alike: bool = False) -> None:
@@ -37,46 +37,47 @@ class Hops(nn.Module):
         self.of_query, self.of_slots = (
             nn.LayerNorm(width) if alike else nn.Identity() for _ in range(2)
         )
-        for part in [*self.asks, *self.keys] if alike else []:
-            nn.init.eye_(part.weight)
+        for layer in [*self.asks, *self.keys] if alike else []:
+            nn.init.eye_(layer.weight)
 
     def forward(
         self,
         contents: Tensor,
         mask: Tensor,
         query: Tensor,
-        worth: Tensor | None = None,
+        salience: Tensor | None = None,
         values: Tensor | None = None,
     ) -> Reading:
-        """``contents`` b s d, ``mask`` b s, ``query`` b m d; ``worth`` b s is added to all scores.
+        """Read slots (``contents`` b s d, ``mask`` b s) with queries (``query`` b m d).
 
-        ``values`` b s d are what is given, if not what is looked at. Without a slot to see, nothing
-        is found.
+        ``salience`` b s is added to all scores. ``values`` b s d replace ``contents`` as values.
+        If all slots are masked, the result is zero.
         """
-        seen = mask[:, None, None]  # b 1 1 s
-        given = contents if values is None else values
+        slot_mask = mask[:, None, None]  # b 1 1 s
+        value_inputs = contents if values is None else values
         contents = self.of_slots(contents)
-        found, scores, weights = torch.zeros_like(query), [], []
+        total_output, scores, weights = torch.zeros_like(query), [], []
         for hop, (ask, key, value, join) in enumerate(
             zip(self.asks, self.keys, self.values, self.joins)
         ):
-            asked, looked, held = (
-                self.split(part)
-                for part in (ask(self.of_query(query)), key(contents), value(given))
+            q, k, v = (
+                self.split_heads(tensors)
+                for tensors in (ask(self.of_query(query)), key(contents), value(value_inputs))
             )
-            score = (asked @ looked.mT).float() * asked.shape[-1] ** -0.5  # b h m s
-            score = score if worth is None else score + worth[:, None, None]
-            score = score.masked_fill(~seen, HIDDEN)
-            weight = score.softmax(-1) * seen
-            output = join((weight.to(held.dtype) @ held).transpose(1, 2).flatten(2))  # b m d
-            found = found + output
+            score = (q @ k.mT).float() * q.shape[-1] ** -0.5  # b h m s
+            score = score if salience is None else score + salience[:, None, None]
+            score = score.masked_fill(~slot_mask, MASKED_SCORE)
+            weight = score.softmax(-1) * slot_mask
+            output = join((weight.to(v.dtype) @ v).transpose(1, 2).flatten(2))  # b m d
+            total_output = total_output + output
             if hop < len(self.norms):
                 query = self.norms[hop](query + output)
             scores.append(score)
             weights.append(weight)
-        kind = query.dtype
-        stacked = (torch.stack(part, 1).to(kind) for part in (weights, scores))
-        return Reading(found, *stacked)
+        dtype = query.dtype
+        stacked = (torch.stack(tensors, 1).to(dtype) for tensors in (weights, scores))
+        return Reading(total_output, *stacked)
 
-    def split(self, x: Tensor) -> Tensor:
+    def split_heads(self, x: Tensor) -> Tensor:
+        """Split the channels into heads."""
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # b n d → b h n c

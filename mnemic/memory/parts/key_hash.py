@@ -1,6 +1,6 @@
-"""Which slots of a large memory a question may read: ``select(question) → slot ids``, before read.
+"""Select the slots of a large memory that a question may read: ``select(question)``.
 
-Shapes: s slots of the whole memory, w words, b batch, c slots chosen for a question.
+Shapes: s slots of the whole memory, w words, b batch, c slots selected for a question.
 """
 
 from typing import Protocol
@@ -11,67 +11,84 @@ from torch import Tensor
 from mnemic.memory.append import Slots
 
 
-class Select(Protocol):
-    """Choose slots by what a question says; ids that are not needed are -1, behind the others."""
+class SlotSelector(Protocol):
+    """Select slots by the words of a question."""
 
-    def __call__(self, question: Tensor) -> Tensor: ...  # b w, word ids → b c
+    def __call__(self, question: Tensor) -> Tensor:
+        """Map word ids (b w) to slot ids (b c), padded with -1."""
+        ...
 
 
 class KeyHash:
-    """The slots whose key shares a rare word with the question (Miller et al. 2016, section 3.1).
+    """Select slots whose key shares a rare word with the question.
 
-    A word is rare if it is in at most ``common`` keys (the paper's F). Where more than ``most``
-    slots share one, those of the rarest word come first, in the order they were written. Words are
-    ids, so an entity of many words that the vocabulary has as one item is shared as a whole.
+    Miller et al. 2016, section 3.1. A word is rare if it is in at most ``max_frequency`` keys (the
+    paper's F). If more than ``max_slots`` slots qualify, those of the rarest word come first, in
+    the order of writing. Words are ids, so an entity of many words that is one entry of the
+    vocabulary is shared as a whole.
     """
 
-    def __init__(self, keys: Tensor, *, most: int = 200, common: int = 1000) -> None:
-        """``keys``: s w, word ids, 0 = padding."""
-        if most < 1 or common < 1:
-            raise ValueError(f"key hashing takes most and common ≥ 1, not {most} and {common}")
-        self.most, self.common = most, common
-        slots, places = (keys > 0).nonzero(as_tuple=True)
-        pairs = torch.stack([keys[slots, places], slots], 1).unique(dim=0)  # by word, then slot
+    def __init__(self, keys: Tensor, *, max_slots: int = 200, max_frequency: int = 1000) -> None:
+        """Index the keys: s w, word ids, 0 = padding."""
+        if max_slots < 1 or max_frequency < 1:
+            raise ValueError(
+                "key hashing takes max_slots and max_frequency ≥ 1, not "
+                f"{max_slots} and {max_frequency}"
+            )
+        self.max_slots, self.max_frequency = max_slots, max_frequency
+        slots, columns = (keys > 0).nonzero(as_tuple=True)
+        pairs = torch.stack([keys[slots, columns], slots], 1).unique(dim=0)  # by word, then slot
         words, counts = pairs[:, 0].unique_consecutive(return_counts=True)
-        self.slots = pairs[:, 1]
+        self.slots_by_word = pairs[:, 1]
         ends = counts.cumsum(0)
-        self.range_of = {
+        self.range_of_word = {
             word: (start, end)
             for word, start, end in zip(words.tolist(), (ends - counts).tolist(), ends.tolist())
         }
 
     def __call__(self, question: Tensor) -> Tensor:
-        found = [self.sharing(words) for words in question.tolist()]
-        chosen = torch.full((len(found), max(map(len, found), default=0)), -1)  # b c
-        for row, slots in enumerate(found):
-            chosen[row, : len(slots)] = slots
-        return chosen
+        """Select slots for each question (b w, word ids): b c, padded with -1."""
+        slot_lists = [self.find_slots(words) for words in question.tolist()]
+        slot_ids = torch.full((len(slot_lists), max(map(len, slot_lists), default=0)), -1)  # b c
+        for row, slots in enumerate(slot_lists):
+            slot_ids[row, : len(slots)] = slots
+        return slot_ids
 
-    def sharing(self, words: list[int]) -> Tensor:
-        """The slots of one question, the rarest word's first."""
-        ranges = {self.range_of[word] for word in words if word in self.range_of}
-        rare = [own for own in ranges if own[1] - own[0] <= self.common]
-        parts = [self.slots[start:end] for start, end in sorted(rare, key=size_of)]
-        every = torch.cat(parts) if parts else self.slots[:0]
-        return first_of_each(every)[: self.most] if len(parts) > 1 else every[: self.most]
+    def find_slots(self, words: list[int]) -> Tensor:
+        """Find the slots of one question, those of its rarest word first."""
+        ranges = {self.range_of_word[word] for word in words if word in self.range_of_word}
+        rare_ranges = [
+            slot_range
+            for slot_range in ranges
+            if slot_range[1] - slot_range[0] <= self.max_frequency
+        ]
+        slot_lists = [
+            self.slots_by_word[start:end] for start, end in sorted(rare_ranges, key=range_order)
+        ]
+        slots = torch.cat(slot_lists) if slot_lists else self.slots_by_word[:0]
+        return (
+            unique_in_order(slots)[: self.max_slots]
+            if len(slot_lists) > 1
+            else slots[: self.max_slots]
+        )
 
 
-def size_of(part: tuple[int, int]) -> tuple[int, int]:
-    """Small ranges first; the start makes the order of equal ones certain."""
-    return part[1] - part[0], part[0]
+def range_order(slot_range: tuple[int, int]) -> tuple[int, int]:
+    """Return a sort key: small ranges first, then by start."""
+    return slot_range[1] - slot_range[0], slot_range[0]
 
 
-def first_of_each(ids: Tensor) -> Tensor:
-    """Every id once, in the order in which they first come."""
+def unique_in_order(ids: Tensor) -> Tensor:
+    """Drop repeated ids; keep the order of first occurrence."""
     return torch.tensor(list(dict.fromkeys(ids.tolist())), dtype=ids.dtype)
 
 
-def pick(state: Slots, chosen: Tensor) -> Slots:
-    """The chosen slots of a memory that all questions share: batch 1, ``chosen`` b c → batch b."""
-    rows = chosen.clamp(min=0)
+def select_slots(state: Slots, slot_ids: Tensor) -> Slots:
+    """Gather each question's slots (b c) from a shared memory of batch 1."""
+    slots = slot_ids.clamp(min=0)
     return Slots(
-        state.states[0, rows],
-        state.mask[0, rows] & (chosen >= 0),
-        torch.where(chosen >= 0, state.sources[0, rows], -1),
-        state.told.expand(chosen.shape[0]),
+        state.states[0, slots],
+        state.mask[0, slots] & (slot_ids >= 0),
+        torch.where(slot_ids >= 0, state.sources[0, slots], -1),
+        state.num_written.expand(slot_ids.shape[0]),
     )

@@ -1,4 +1,4 @@
-"""How MemNN turns summed features into the vector that is compared: a family of its own.
+"""Match functions of MemNN: embeddings E of summed features, compared by dot product.
 
 Shapes: … any axes, d width.
 """
@@ -11,24 +11,29 @@ from torch import Tensor, nn
 
 
 class LinearMatch(nn.Module):
-    """The features' sum as it is: ``s(x, y) = Φ(x)ᵀ Uᵀ U Φ(y)`` (Weston et al. 2015a, eq. 5)."""
+    """Use the features unchanged: ``s(x, y) = Φ(x)ᵀ Uᵀ U Φ(y)``.
+
+    Weston et al. 2015a, equation 5.
+    """
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.width = width
 
     def forward(self, features: Tensor) -> Tensor:
+        """Return the features (… d)."""
         return features
 
 
 class TanhMatch(nn.Module):
-    """``E(x) = tanh(W tanh(U Φ(x)))`` on both sides: NL, two layers (Weston et al. 2015b)."""
+    """Embed by two layers: ``E(x) = tanh(W tanh(U Φ(x)))`` (NL, Weston et al. 2015b)."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.map = nn.Parameter(torch.randn(width, width) * width**-0.5)
 
     def forward(self, features: Tensor) -> Tensor:
+        """Embed features (… d)."""
         return (features.tanh() @ self.map.mT).tanh()  # … d
 
 

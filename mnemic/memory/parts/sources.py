@@ -1,6 +1,6 @@
-"""Where the content of blended slots came from: source numbers and their shares.
+"""The sources of blended slots: numbers of inputs, and their shares of each slot.
 
-Shapes: b batch, s slots, r sources a slot has room for, c new inputs.
+Shapes: b batch, s slots, r sources listed per slot, c new inputs.
 """
 
 from typing import NamedTuple
@@ -8,53 +8,74 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-NEVER = 2**62  # a first number after all others: nothing was lost yet
+NO_NUMBER = 2**62  # lower end of an empty range: above all input numbers
 
 
 class Sources(NamedTuple):
-    """The largest sources of every slot, and between which numbers all others lie."""
+    """The largest sources of every slot, and the range of all others."""
 
-    sources: Tensor  # b s r, -1 = none
+    sources: Tensor  # b s r, input numbers; -1 = none
     shares: Tensor  # b s r
-    lost: Tensor  # b s 2, first and last number of those that are not listed
+    lost: Tensor  # b s 2, smallest and largest number of the sources that are not listed
 
-    def hold(self, first: int, end: int) -> Tensor:
-        """Slots that an input from ``first`` to below ``end`` may be in, b s; none is missed."""
-        listed = ((self.sources >= first) & (self.sources < end)).any(-1)
+    def may_hold(self, start: int, end: int) -> Tensor:
+        """Mark slots (b s) that inputs ``start`` to ``end`` (exclusive) may be in.
+
+        No such slot is missed.
+        """
+        is_listed = ((self.sources >= start) & (self.sources < end)).any(-1)
         low, high = self.lost.unbind(-1)
-        return listed | ((low < end) & (high >= first))
+        return is_listed | ((low < end) & (high >= start))
 
 
-def no_sources(batch: int, slots: int, room: int, like: Tensor) -> Sources:
-    numbers = like.new_full((batch, slots, room), -1, dtype=torch.long)
-    lost = like.new_full((batch, slots, 2), -1, dtype=torch.long)
-    nothing = torch.stack([lost[..., 0] + NEVER + 1, lost[..., 1]], -1)
-    return Sources(numbers, like.new_zeros(batch, slots, room), nothing)
+def empty_sources(batch: int, num_slots: int, num_sources: int, like: Tensor) -> Sources:
+    """Make sources of empty slots; shares have the dtype of ``like``."""
+    numbers = like.new_full((batch, num_slots, num_sources), -1, dtype=torch.long)
+    no_range = like.new_full((batch, num_slots, 2), -1, dtype=torch.long)
+    empty_range = torch.stack([no_range[..., 0] + NO_NUMBER + 1, no_range[..., 1]], -1)
+    return Sources(numbers, like.new_zeros(batch, num_slots, num_sources), empty_range)
 
 
-def added(kept: Sources, numbers: Tensor, shares: Tensor, left: Tensor) -> Sources:
-    """With new inputs: their ``numbers`` b c and ``shares`` b c s; ``left`` b s of the old is left.
+def add_sources(
+    sources: Sources, input_numbers: Tensor, shares: Tensor, old_share: Tensor
+) -> Sources:
+    """Add new inputs (``input_numbers`` b c, ``shares`` b c s) to the sources.
 
-    Those of largest share are listed; of the others only the range of their numbers is known.
+    Old shares are multiplied by ``old_share`` (b s). The largest shares are listed; of the other
+    sources only the range of numbers is kept.
     """
-    room = kept.sources.shape[-1]
-    new = numbers.unsqueeze(1).expand(-1, kept.sources.shape[1], -1)  # b s c
-    every = torch.cat([kept.sources, torch.where(shares.mT > 0, new, -1)], -1)
-    weight = torch.cat([kept.shares * left.unsqueeze(-1), shares.mT.to(kept.shares.dtype)], -1)
-    weight = weight.masked_fill(every < 0, -1.0)
+    num_sources = sources.sources.shape[-1]
+    new_numbers = input_numbers.unsqueeze(1).expand(-1, sources.sources.shape[1], -1)  # b s c
+    all_sources = torch.cat([sources.sources, torch.where(shares.mT > 0, new_numbers, -1)], -1)
+    weight = torch.cat(
+        [sources.shares * old_share.unsqueeze(-1), shares.mT.to(sources.shares.dtype)], -1
+    )
+    weight = weight.masked_fill(all_sources < 0, -1.0)
     order = weight.argsort(dim=-1, descending=True, stable=True)
-    every, weight = every.gather(-1, order), weight.gather(-1, order)
-    rest = every[..., room:]
-    low = torch.where(rest >= 0, rest, NEVER)
-    outer = torch.full_like(kept.lost[..., :1], NEVER), torch.full_like(kept.lost[..., :1], -1)
-    low, high = torch.cat([low, outer[0]], -1).amin(-1), torch.cat([rest, outer[1]], -1).amax(-1)
-    lost = torch.stack([kept.lost[..., 0].minimum(low), kept.lost[..., 1].maximum(high)], -1)
-    return Sources(every[..., :room], weight[..., :room].clamp(min=0.0), lost)
+    all_sources, weight = all_sources.gather(-1, order), weight.gather(-1, order)
+    unlisted = all_sources[..., num_sources:]
+    low = torch.where(unlisted >= 0, unlisted, NO_NUMBER)
+    no_range = (
+        torch.full_like(sources.lost[..., :1], NO_NUMBER),
+        torch.full_like(sources.lost[..., :1], -1),
+    )
+    low, high = (
+        torch.cat([low, no_range[0]], -1).amin(-1),
+        torch.cat([unlisted, no_range[1]], -1).amax(-1),
+    )
+    unlisted_range = torch.stack(
+        [sources.lost[..., 0].minimum(low), sources.lost[..., 1].maximum(high)], -1
+    )
+    return Sources(
+        all_sources[..., :num_sources], weight[..., :num_sources].clamp(min=0.0), unlisted_range
+    )
 
 
-def cleared(kept: Sources, gone: Tensor) -> Sources:
-    """Without the sources of these slots (b s)."""
-    batch, slots, room = kept.sources.shape
-    blank = no_sources(batch, slots, room, kept.shares)
-    chosen = gone.unsqueeze(-1)
-    return Sources(*(torch.where(chosen, none, own) for none, own in zip(blank, kept)))
+def clear_sources(sources: Sources, slot_mask: Tensor) -> Sources:
+    """Remove the sources of the slots in ``slot_mask`` (b s)."""
+    batch, num_slots, num_sources = sources.sources.shape
+    blank = empty_sources(batch, num_slots, num_sources, sources.shares)
+    wide_mask = slot_mask.unsqueeze(-1)
+    return Sources(
+        *(torch.where(wide_mask, empty, tensor) for empty, tensor in zip(blank, sources))
+    )

@@ -1,1 +1,1 @@
-"""Answer a question from the passages that were found."""
+"""Answer a question from retrieved passages."""

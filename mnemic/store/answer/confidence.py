@@ -1,82 +1,89 @@
-"""How sure an answer is: what was read, what a reader says of it, and that there may be none.
+"""The confidence of answers: the probability that a reader's span is right.
 
-Each passage that was read offers a span. Which of them is right, or none, is one choice among all:
-p(i) = exp(u_i) / (1 + Σ exp(u_j)), where u_i weighs how many of the question's words the passage
-has, how far it is behind the best passage, and what the reader says. The weights were fitted on
-questions half of which the memory could not answer, so that of answers of a confidence of 0.8 four
-in five are right: they share at least half of their words with a right one (F1).
+Each passage that was read has a candidate span. Which one is right, or none, is one choice:
+p(i) = exp(u_i) / (1 + Σ exp(u_j)), where u_i is a weighted sum of the fraction of the question's
+words in the passage, its score below the best passage, and the reader's probabilities. The weights
+were fitted on questions half of which the memory could not answer, so that of the answers with a
+confidence of 0.8 four in five are right: their F1 with a right answer is at least 0.5.
 """
 
 from collections.abc import Sequence
 from math import exp, log
 from typing import NamedTuple, Protocol
 
-FAR = 15.0  # logs and log-odds end here: a reader may be as sure as floats are
+MAX_LOG = 15.0  # bound of logs and log-odds: a reader's probability may be exactly 0 or 1
 
 
-class Span(NamedTuple):
-    """A stretch of a passage that answers, and how sure the reader is."""
+class AnswerSpan(NamedTuple):
+    """A span of a passage that answers a question, with the reader's probabilities."""
 
     start: int
     end: int
-    score: float  # the probability of this span
-    none: float  # the probability that the passage has no answer
+    probability: float  # of this span
+    no_answer: float  # probability that the passage has no answer
 
 
 class Reader(Protocol):
-    """R of the frame: a question and passages → the best span of each."""
+    """Protocol of a reader (R of the frame): a question and passages → spans."""
 
-    def answer(self, question: str, passages: Sequence[str]) -> list[Span]: ...
-
-
-class Features(NamedTuple):
-    """What is known of a passage's span. None of it grows with the size of the memory."""
-
-    words: float  # the share of the question's words that the passage has
-    behind: float  # how far its mixed score is below that of the best passage
-    span: float  # log of the span's probability
-    margin: float  # log-odds that the passage has an answer
+    def answer(self, question: str, passages: Sequence[str]) -> list[AnswerSpan]:
+        """Return the best span of each passage."""
 
 
-class Confidence(NamedTuple):
-    """The weight of each feature, and of answering at all."""
+class SpanFeatures(NamedTuple):
+    """The features of a candidate span; none of them grows with the memory."""
 
-    words: float
-    behind: float
-    span: float
-    margin: float
-    answer: float
+    word_overlap: float  # fraction of the question's words in the passage
+    score_gap: float  # fused score of the passage minus that of the best one
+    span_log_prob: float  # log probability of the span
+    answer_log_odds: float  # log-odds that the passage has an answer
 
-    def of(self, found: Sequence[Features]) -> list[float]:
-        """The probability of each span to be the answer; what is left is that of none."""
-        sums = [sum(weight * own for weight, own in zip(self, one)) for one in found]
-        grown = [exp(min(self.answer + own, 2 * FAR)) for own in sums]
-        return [own / (1 + sum(grown)) for own in grown]
+
+class ConfidenceModel(NamedTuple):
+    """The weights of a softmax over candidate spans and "no answer"."""
+
+    word_overlap: float
+    score_gap: float
+    span_log_prob: float
+    answer_log_odds: float
+    bias: float
+
+    def predict_probabilities(self, features: Sequence[SpanFeatures]) -> list[float]:
+        """Return the probability of each span; the rest up to 1 is "no answer"."""
+        sums = [sum(weight * value for weight, value in zip(self, row)) for row in features]
+        exponentials = [exp(min(self.bias + total, 2 * MAX_LOG)) for total in sums]
+        return [value / (1 + sum(exponentials)) for value in exponentials]
 
 
 # By python benchmarks/memory_confidence.py SQUAD --memory squad.db --questions 600
-USUAL = Confidence(words=1.049, behind=0.642, span=0.403, margin=0.790, answer=-2.140)
-LEAST = 0.26  # from this confidence on, an answer is given: to 1 in 10 of what has none, at most
+FITTED = ConfidenceModel(word_overlap=1.049, score_gap=0.642, span_log_prob=0.403, answer_log_odds=0.790, bias=-2.140)
+# Answers of lower confidence are withheld: at most 1 in 10 unanswerable questions gets one.
+MIN_CONFIDENCE = 0.26
 
 
-def features(
-    scores: Sequence[float], words: Sequence[float], spans: Sequence[Span]
-) -> list[Features]:
-    """Of passages with these mixed scores and shares of words, and what a reader found in them."""
+def compute_features(
+    scores: Sequence[float], overlaps: Sequence[float], spans: Sequence[AnswerSpan]
+) -> list[SpanFeatures]:
+    """Compute the features of spans from fused scores, word overlaps and the reader."""
     top = max(scores, default=0.0)
     return [
-        Features(own, score - top, near(log_of(span.score)), near(log_odds(1 - span.none)))
-        for own, score, span in zip(words, scores, spans)
+        SpanFeatures(
+            overlap, score - top, clip_log(safe_log(span.probability)), clip_log(compute_log_odds(1 - span.no_answer))
+        )
+        for overlap, score, span in zip(overlaps, scores, spans)
     ]
 
 
-def log_of(chance: float) -> float:
-    return log(chance) if chance > 0 else -FAR
+def safe_log(probability: float) -> float:
+    """Return log(probability), or the lower bound for 0."""
+    return log(probability) if probability > 0 else -MAX_LOG
 
 
-def log_odds(chance: float) -> float:
-    return log_of(chance) - log_of(1 - chance)
+def compute_log_odds(probability: float) -> float:
+    """Return the log-odds of a probability."""
+    return safe_log(probability) - safe_log(1 - probability)
 
 
-def near(value: float) -> float:
-    return max(-FAR, min(FAR, value))
+def clip_log(value: float) -> float:
+    """Clip a log or log-odds to ± ``MAX_LOG``."""
+    return max(-MAX_LOG, min(MAX_LOG, value))

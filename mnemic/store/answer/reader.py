@@ -1,63 +1,66 @@
-"""Readers by their names: the one that comes with the package, or a folder's."""
+"""Load readers by name: the shipped one, or the checkpoint of a folder."""
 
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mnemic.store.answer.confidence import Reader, Span
+from mnemic.store.answer.confidence import AnswerSpan, Reader
 from mnemic.store.contract import StoreError
-from mnemic.store.retrieve.models import SHIPPED, loaded, shipped
+from mnemic.store.retrieve.models import SHIPPED_MODEL, find_shipped_folder, load_with_digest
 from mnemic.text.windows import WindowError
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
-NONE = "none"
+NO_READER = "none"
 
 
 class SpanReader:
-    """A network of ours that answers with spans, as ``Checkpoint.answer`` does.
+    """A reader that extracts spans with a mnemic checkpoint, as ``Model.answer`` does.
 
-    It is loaded when it is first asked. All passages of a question are read together.
+    The checkpoint is loaded on first use. All passages of a question are read in one batch.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder  # None: the one that comes with the package
+        self.folder = folder  # None: the checkpoint that ships with the package
 
     @cached_property
     def checkpoint(self) -> "Checkpoint":
-        from mnemic.predict.text_tasks import allowed
+        """The checkpoint, loaded on first use; an error if it cannot answer questions."""
+        from mnemic.predict.text_tasks import check_method
 
-        found, _ = loaded(self.folder or shipped())
-        allowed(found, "answer")
-        return found
+        checkpoint, _ = load_with_digest(self.folder or find_shipped_folder())
+        check_method(checkpoint, "answer")
+        return checkpoint
 
-    def answer(self, question: str, passages: Sequence[str]) -> list[Span]:
-        from mnemic.predict.text_tasks import answer_all
+    def answer(self, question: str, passages: Sequence[str]) -> list[AnswerSpan]:
+        """Return the best span of each passage."""
+        from mnemic.predict.text_tasks import answer_questions
 
         try:
-            said = answer_all(self.checkpoint, [(question, passage) for passage in passages])
+            answers = answer_questions(self.checkpoint, [(question, passage) for passage in passages])
         except WindowError as error:
             raise StoreError(
                 f"the question of {len(question.split())} words leaves the reader no room for a "
-                f"passage; ask a shorter one, or with the reader {NONE}"
+                f"passage; ask a shorter one, or with the reader {NO_READER}"
             ) from error
-        return [Span(own.start, own.end, own.score, own.no_answer) for own in said]
+        return [AnswerSpan(answer.start, answer.end, answer.score, answer.no_answer) for answer in answers]
 
 
-def reader_of(wanted: str | Reader | None) -> Reader | None:
-    """A reader by its name, or by the folder of a checkpoint; None: an answer is a sentence."""
-    if wanted is None or wanted == NONE:
+def resolve_reader(reader: str | Reader | None) -> Reader | None:
+    """Load a reader by its name or folder; return any other reader as it is."""
+    if reader is None or reader == NO_READER:
         return None
-    return named(wanted) if isinstance(wanted, str) else wanted
+    return load_reader(reader) if isinstance(reader, str) else reader
 
 
-def named(name: str) -> Reader:
-    if name == SHIPPED:
+def load_reader(name: str) -> Reader:
+    """Make the shipped reader, or one from a checkpoint folder."""
+    if name == SHIPPED_MODEL:
         return SpanReader()
     folder = Path(name).expanduser()
     if not folder.is_dir():
-        choice = f"there are {SHIPPED}, {NONE} and folders of checkpoints"
+        choice = f"there are {SHIPPED_MODEL}, {NO_READER} and folders of checkpoints"
         raise StoreError(f"no reader {name!r}; {choice}")
     return SpanReader(folder)

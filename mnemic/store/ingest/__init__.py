@@ -1,1 +1,1 @@
-"""Write documents into a memory, replace them and take them out."""
+"""Write documents into a memory: remember, forget, reindex, check, export and import."""

@@ -1,23 +1,23 @@
-"""Check a memory as one who writes; where nobody can, as a reader, and say what that leaves out."""
+"""Check a memory as a writer if possible, else as a reader with fewer checks."""
 
 from contextlib import ExitStack
 
-from mnemic.store.contract import Checked, Store, StoreError
-from mnemic.store.ingest.forget import finish
+from mnemic.store.contract import CheckReport, Store, StoreError
+from mnemic.store.ingest.forget import finish_scrub
 
-CLEARING = "clearing the files of what was forgotten"
+SCRUB_CHECK = "clearing the files of what was forgotten"
 
 
-def check(store: Store) -> Checked:
-    """What is wrong with a memory; a forgetting that a kill stopped is finished before."""
-    with ExitStack() as writer:
+def check_store(store: Store) -> CheckReport:
+    """Check a memory, after finishing a scrub that a killed process left undone."""
+    with ExitStack() as write_stack:
         try:
-            writer.enter_context(store.writing())
+            write_stack.enter_context(store.write_session())
         except StoreError as error:
-            why = str(error)
+            reason = str(error)
         else:
-            finish(store)
+            finish_scrub(store)
             return store.check()
-    found = store.check()
-    left = (*found.left_out, CLEARING) if store.unscrubbed() else found.left_out
-    return Checked(found.faults, left, why if left else "")
+    report = store.check()
+    skipped_checks = (*report.left_out, SCRUB_CHECK) if store.has_pending_scrub() else report.left_out
+    return CheckReport(report.faults, skipped_checks, reason if skipped_checks else "")

@@ -1,7 +1,7 @@
-"""A memory as JSON lines, and back: for backups, for other programs, for another engine.
+"""Export a memory as JSON lines, and import it: for backups, other programs, other engines.
 
-The first line names the format. Then, for each document, a line with what is known of it and a line
-a passage. Vectors and keys are left out: they are made anew.
+The first line names the format. Each document is a line with its metadata, followed by one line
+per passage. Vectors are left out: the import computes them again.
 """
 
 import json
@@ -12,168 +12,179 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from mnemic.store.contract import Document, Event, Place, Store, StoreError
+from mnemic.store.contract import Document, FileRecord, HistoryEvent, Store, StoreError
 from mnemic.store.retrieve.embedders import Embedder
 from mnemic.text.documents import Passage, Sentence
 
-FORMAT = {"format": "mnemic memory", "version": 1}
+FORMAT_HEADER = {"format": "mnemic memory", "version": 1}
 T = TypeVar("T")
-AT_ONCE = 64  # passages that are embedded together
+BATCH_SIZE = 64  # passages per call of the embedder
 
 
-class Record(NamedTuple):
-    """A document as it stands in a file."""
+class ExportedDocument(NamedTuple):
+    """A document of an export file, with a stream of its passages."""
 
     document: Document
-    places: list[Place]
-    events: list[Event]
+    file_records: list[FileRecord]
+    events: list[HistoryEvent]
     passages: Iterator[Passage]
 
 
-class Progress(NamedTuple):
-    """How far it is: documents written, or bytes read, of how many."""
+class ExportProgress(NamedTuple):
+    """The progress of an export in documents, or of an import in bytes."""
 
     done: int
     total: int
 
 
-def write(store: Store, path: Path) -> Iterator[Progress]:
-    """Write everything, the history too, beside ``path`` and rename it into place."""
-    every = list(store.documents(retired=True))
-    places: dict[int, list[Place]] = {}
-    for place in store.places():
-        places.setdefault(place.document, []).append(place)
-    beside = path.with_name(f".{path.name}.new")
+def write_export(store: Store, path: Path) -> Iterator[ExportProgress]:
+    """Write all documents with their history to a temporary file, then rename it."""
+    documents = list(store.list_documents(retired=True))
+    records_by_document: dict[int, list[FileRecord]] = {}
+    for record in store.list_file_records():
+        records_by_document.setdefault(record.document, []).append(record)
+    temporary = path.with_name(f".{path.name}.new")
     try:
-        with open(beside, "w", encoding="utf-8", opener=private) as file:
-            file.write(json.dumps(FORMAT) + "\n")
-            for number, document in enumerate(every):
-                own = document._asdict() | {
-                    "places": [list(place) for place in places.get(document.id, [])],
-                    "events": [list(event) for event in store.history([document.id])],
+        with open(temporary, "w", encoding="utf-8", opener=open_private) as file:
+            file.write(json.dumps(FORMAT_HEADER) + "\n")
+            for number, document in enumerate(documents):
+                fields = document._asdict() | {
+                    "places": [list(record) for record in records_by_document.get(document.id, [])],
+                    "events": [list(event) for event in store.list_events([document.id])],
                 }
-                file.write(line({"document": own}))
-                for slot in store.slots_of(document.id):
-                    file.write(line({"passage": list(slot.passage)}))
-                yield Progress(number + 1, len(every))
-        beside.replace(path)
+                file.write(to_json_line({"document": fields}))
+                for slot in store.list_slots(document.id):
+                    file.write(to_json_line({"passage": list(slot.passage)}))
+                yield ExportProgress(number + 1, len(documents))
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-def line(value: Any) -> str:
+def to_json_line(value: Any) -> str:
+    """Format a value as one line of ASCII JSON."""
     return json.dumps(value, ensure_ascii=True) + "\n"
 
 
-def private(path: str, flags: int) -> int:
+def open_private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read (an ``opener`` of ``open``)."""
     return os.open(path, flags, 0o600)
 
 
-def read(store: Store, embedder: Embedder | None, path: Path) -> Iterator[Progress]:
-    """Add the documents of a file; those that are there already are passed over.
+def import_export(store: Store, embedder: Embedder | None, path: Path) -> Iterator[ExportProgress]:
+    """Import the documents of a file and yield the progress; skip those already stored.
 
-    Each document is there whole or not at all, so that an import can be stopped and done again.
+    Each document is one transaction, so that an interrupted import can be run again.
     """
-    there = {(one.digest, one.retired and one.remembered) for one in store.documents(retired=True)}
-    numbers: dict[int, int] = {}  # ids in the file → ids here
-    total = path.stat().st_size
-    for done, (document, places, events, found) in documents_of(path):
-        if (document.digest, document.retired and document.remembered) in there:
-            deque(found, maxlen=0)  # read past them
-            yield Progress(done, total)
+    known_documents = {
+        (stored.digest, stored.retired and stored.remembered) for stored in store.list_documents(retired=True)
+    }
+    imported_ids: dict[int, int] = {}  # id in the file → id here
+    total_bytes = path.stat().st_size
+    for bytes_read, (document, file_records, events, passages) in read_documents(path):
+        if (document.digest, document.retired and document.remembered) in known_documents:
+            deque(passages, maxlen=0)  # skip its lines
+            yield ExportProgress(bytes_read, total_bytes)
             continue
-        previous = numbers.get(document.previous) if document.previous else None
-        own = document._replace(previous=previous)
-        with store.change():
-            number = store.restore(own, embedded(found, embedder), places, events)
-        numbers[document.id] = number
-        yield Progress(done, total)
+        previous = imported_ids.get(document.previous) if document.previous else None
+        linked = document._replace(previous=previous)
+        with store.transaction():
+            document_id = store.restore_document(linked, embed_passages(passages, embedder), file_records, events)
+        imported_ids[document.id] = document_id
+        yield ExportProgress(bytes_read, total_bytes)
 
 
-def check(path: Path) -> None:
-    """Read a file to its end; the error it has, if any, comes before anything is written."""
-    for _, record in documents_of(path):
+def check_export(path: Path) -> None:
+    """Parse an export file to its end, to raise its errors before anything is written."""
+    for _, record in read_documents(path):
         deque(record.passages, maxlen=0)
 
 
-def embedded(found: Iterable[Passage], embedder: Embedder | None) -> Iterator[Any]:
-    passages = iter(found)
-    while held := list(islice(passages, AT_ONCE)):
+def embed_passages(passages: Iterable[Passage], embedder: Embedder | None) -> Iterator[Any]:
+    """Yield each passage with its embedding; None without an embedder."""
+    iterator = iter(passages)
+    while batch := list(islice(iterator, BATCH_SIZE)):
         if embedder is None:
-            yield from ((passage, None) for passage in held)
+            yield from ((passage, None) for passage in batch)
         else:
-            yield from zip(held, embedder.marks([passage.text for passage in held]))
+            yield from zip(batch, embedder.embed_passages([passage.text for passage in batch]))
 
 
-def documents_of(path: Path) -> Iterator[tuple[int, Record]]:
-    """The documents of a file, and how many bytes were read until each.
+def read_documents(path: Path) -> Iterator[tuple[int, ExportedDocument]]:
+    """Yield the documents of an export file, each with the bytes read so far.
 
-    A document's passages are a stream, to be read before the next one comes.
+    Read the passages of a document, which are a stream, before the next document.
     """
     with path.open(encoding="utf-8") as file:
-        rows = Rows(file, path)
-        if rows.next() != FORMAT:
+        reader = ExportReader(file, path)
+        if reader.next_row() != FORMAT_HEADER:
             raise StoreError(f"{path} is no memory that `mnemic export-memory` wrote")
-        while (row := rows.next()) is not None:
-            document, places, events = rows.understood(as_document, row)
-            yield rows.bytes, Record(document, places, events, rows.passages())
+        while (row := reader.next_row()) is not None:
+            document, file_records, events = reader.parse(parse_document, row)
+            yield (reader.num_bytes, ExportedDocument(document, file_records, events, reader.read_passages()))
 
 
-class Rows:
-    """The lines of a file, one of them ahead; a mistake names its line."""
+class ExportReader:
+    """Reads the lines of an export file; errors name the line."""
 
     def __init__(self, file: Iterable[str], path: Path) -> None:
         self.lines = iter(file)
         self.path = path
-        self.number = self.bytes = 0
-        self.ahead: list[Any] = []
+        self.line_number = self.num_bytes = 0
+        self.pushed_back: list[Any] = []
 
-    def next(self) -> Any:
-        if self.ahead:
-            return self.ahead.pop()
-        self.number += 1
-        text = self.understood(lambda lines: next(lines, None), self.lines)
-        self.bytes += len(text or "")  # it is all ASCII
-        return None if text is None else self.understood(json.loads, text)
+    def next_row(self) -> Any:
+        """Return the next line as a JSON value; None at the end of the file."""
+        if self.pushed_back:
+            return self.pushed_back.pop()
+        self.line_number += 1
+        text = self.parse(lambda lines: next(lines, None), self.lines)
+        self.num_bytes += len(text or "")  # the file is ASCII
+        return None if text is None else self.parse(json.loads, text)
 
-    def passages(self) -> Iterator[Passage]:
-        while (row := self.next()) is not None:
+    def read_passages(self) -> Iterator[Passage]:
+        """Yield passages until the next line is something else, which is pushed back."""
+        while (row := self.next_row()) is not None:
             if not isinstance(row, dict) or "passage" not in row:
-                self.ahead.append(row)
+                self.pushed_back.append(row)
                 return
-            yield self.understood(as_passage, row)
+            yield self.parse(parse_passage, row)
 
-    def understood(self, what: Callable[[Any], T], value: Any) -> T:
+    def parse(self, parser: Callable[[Any], T], value: Any) -> T:
+        """Return ``parser(value)``; raise its errors as ``StoreError`` with the line number."""
         try:
-            return what(value)
+            return parser(value)
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise StoreError(
-                f"{self.path}, line {self.number} is not as `mnemic export-memory` writes it: "
+                f"{self.path}, line {self.line_number} is not as `mnemic export-memory` writes it: "
                 f"{type(error).__name__}: {error}"
             ) from None
 
 
-def as_document(row: dict[str, Any]) -> tuple[Document, list[Place], list[Event]]:
-    told = dict(row["document"])
-    places = [Place(str(a), whole(b), whole(c), whole(d)) for a, b, c, d in told.pop("places")]
-    events = [Event(whole(a), str(b), str(c), str(d)) for a, b, c, d in told.pop("events")]
-    told |= {"notes": tuple(map(str, told["notes"])), "places": tuple(one.path for one in places)}
+def parse_document(row: dict[str, Any]) -> tuple[Document, list[FileRecord], list[HistoryEvent]]:
+    """Parse a document line into the document, its files and its history."""
+    fields = dict(row["document"])
+    file_records = [FileRecord(str(a), check_int(b), check_int(c), check_int(d)) for a, b, c, d in fields.pop("places")]
+    events = [HistoryEvent(check_int(a), str(b), str(c), str(d)) for a, b, c, d in fields.pop("events")]
+    fields |= {"notes": tuple(map(str, fields["notes"])), "places": tuple(record.path for record in file_records)}
     for name in ("digest", "kind", "title", "remembered"):
-        told[name] = str(told[name])
-    return Document(**told), places, events
+        fields[name] = str(fields[name])
+    return Document(**fields), file_records, events
 
 
-def as_passage(row: dict[str, Any]) -> Passage:
+def parse_passage(row: dict[str, Any]) -> Passage:
+    """Parse a passage line and check its sentence offsets."""
     text, page, sentences = row["passage"]
-    found = tuple(Sentence(*map(whole, one)) for one in sentences)
+    parsed_sentences = tuple(Sentence(*map(check_int, sentence)) for sentence in sentences)
     if not isinstance(text, str) or not text:
-        raise ValueError("a passage has a text")
-    if not all(0 <= one.start < one.end <= len(text) for one in found):
-        raise ValueError("a sentence lies outside its text")
-    return Passage(text, None if page is None else whole(page), found)
+        raise ValueError("a passage has no text")
+    if not all(0 <= sentence.start < sentence.end <= len(text) for sentence in parsed_sentences):
+        raise ValueError("a sentence is outside its text")
+    return Passage(text, None if page is None else check_int(page), parsed_sentences)
 
 
-def whole(value: Any) -> int:
+def check_int(value: Any) -> int:
+    """Return ``value`` if it is an int, else raise ``TypeError``."""
     if not isinstance(value, int):
-        raise TypeError(f"{value!r} is no whole number")
+        raise TypeError(f"{value!r} is not an integer")
     return value

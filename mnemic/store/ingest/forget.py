@@ -1,53 +1,59 @@
-"""Forget documents so that nothing of them is left, and prove it."""
+"""Erase documents from a memory and verify that no trace of them is left."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from mnemic.store.contract import Document, Store
-from mnemic.store.sqlite.residue import traces_of
+from mnemic.store.sqlite.residue import collect_traces
 
-SAMPLED = 200  # passages of a document whose traces are looked for
+MAX_SAMPLED_PASSAGES = 200  # per document, about; traces of these are searched
 
 
-class Forgotten(NamedTuple):
-    """What was forgotten, and whether the files are clean of it."""
+class ForgetResult(NamedTuple):
+    """The documents that were erased, and whether the files are clean of them."""
 
     documents: tuple[Document, ...]
-    scrubbed: bool  # False: another process still reads, so that the journal could not be emptied
-    remains: tuple[str, ...] | None  # traces that were found; None: nobody looked
-    beyond: str = ""  # where traces may be that the engine cannot reach
+    scrubbed: bool  # False: a reader of another process kept the journal from being emptied
+    traces: tuple[str, ...] | None  # traces that are left; None: not verified
+    unreachable_traces: str = ""  # where traces may be that the engine cannot reach
 
 
-def forget(store: Store, numbers: Sequence[int], *, verify: bool) -> Forgotten:
-    """Erase documents with their older versions, then clear indexes and journals of them."""
+def forget_documents(store: Store, document_ids: Sequence[int], *, verify: bool) -> ForgetResult:
+    """Erase documents with their older versions, then scrub indexes and journals."""
     if verify:
-        store.remains([])  # whether it can be looked for at all, before anything is erased
-    chosen = {one.id: one for number in numbers for one in with_versions(store, number)}
-    traces = [trace for one in chosen.values() for trace in traces_in(store, one)] if verify else []
-    with store.writing():
-        with store.change():
-            store.erase(list(chosen))
+        store.find_traces([])  # raises here, before anything is erased, if files cannot be searched
+    documents = {
+        version.id: version for document_id in document_ids for version in list_versions_to_erase(store, document_id)
+    }
+    traces = [trace for document in documents.values() for trace in sample_traces(store, document)] if verify else []
+    with store.write_session():
+        with store.transaction():
+            store.erase_documents(list(documents))
         scrubbed = store.scrub()
-    left = store.remains(traces) if verify else None
-    told = None if left is None else tuple(one.decode("utf-8", "replace") for one in left)
-    return Forgotten(tuple(chosen.values()), scrubbed, told, store.beyond())
+    remaining_traces = store.find_traces(traces) if verify else None
+    trace_texts = (
+        None if remaining_traces is None else tuple(trace.decode("utf-8", "replace") for trace in remaining_traces)
+    )
+    return ForgetResult(tuple(documents.values()), scrubbed, trace_texts, store.describe_unreachable_traces())
 
 
-def finish(store: Store) -> None:
-    """Do what a process that was killed while forgetting left undone."""
-    if store.unscrubbed():
+def finish_scrub(store: Store) -> None:
+    """Scrub the memory if a process was killed between erasing and scrubbing."""
+    if store.has_pending_scrub():
         store.scrub()
 
 
-def with_versions(store: Store, number: int) -> list[Document]:
-    """A document and the versions before it; one that is still read, at another place, stays."""
-    versions = store.versions(number)
-    return [one for one in versions if one.id == number or (one.id < number and one.retired)]
+def list_versions_to_erase(store: Store, document_id: int) -> list[Document]:
+    """Return a document and its retired older versions; an active older version stays."""
+    versions = store.list_versions(document_id)
+    return [
+        version for version in versions if version.id == document_id or (version.id < document_id and version.retired)
+    ]
 
 
-def traces_in(store: Store, document: Document) -> list[bytes]:
-    """Of a long document, those of passages here and there."""
-    step = document.passages // SAMPLED + 1
-    slots = [slot for slot in store.slots_of(document.id) if slot.number % step == 0]
-    numbers = [slot.id for slot in slots]
-    return traces_of(document, slots, store.vectors(numbers), store.keys(numbers).rows)
+def sample_traces(store: Store, document: Document) -> list[bytes]:
+    """Return byte traces of a document, from evenly sampled passages of a long one."""
+    step = document.passages // MAX_SAMPLED_PASSAGES + 1
+    slots = [slot for slot in store.list_slots(document.id) if slot.number % step == 0]
+    slot_ids = [slot.id for slot in slots]
+    return collect_traces(document, slots, store.get_vectors(slot_ids), store.get_sentence_vectors(slot_ids).vectors)

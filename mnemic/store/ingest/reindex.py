@@ -1,4 +1,4 @@
-"""Make the vectors of a memory, and their keys, anew after a change of the model."""
+"""Compute the vectors of a memory again, after a change of the embedder."""
 
 from collections.abc import Iterator
 
@@ -6,18 +6,18 @@ from mnemic.store.contract import Store
 from mnemic.store.retrieve.embedders import Embedder
 
 
-def reindex(store: Store, embedder: Embedder | None) -> Iterator[tuple[int, int]]:
-    """Give every slot the marks of this embedder; yields how many have them, of how many."""
+def reindex_store(store: Store, embedder: Embedder | None) -> Iterator[tuple[int, int]]:
+    """Compute the missing embeddings of all slots; yield done and total."""
     model = embedder.model if embedder else None
-    if model != store.model():
-        with store.change():
+    if model != store.get_model():
+        with store.transaction():
             store.set_model(model)
-    total, done = store.size(), store.count().keyed
+    total, done = store.count_slots(), store.collect_stats().keyed
     if embedder is None:
         return
-    for slots in store.unmarked():
-        marks = embedder.marks([slot.passage.text for slot in slots])
-        with store.change():
-            store.give([slot.id for slot in slots], marks)
+    for slots in store.list_unembedded_slots():
+        embeddings = embedder.embed_passages([slot.passage.text for slot in slots])
+        with store.transaction():
+            store.set_embeddings([slot.id for slot in slots], embeddings)
         done += len(slots)
         yield done, total

@@ -1,4 +1,4 @@
-"""Write files into a memory, doing only what changed: a generator that steps and yields."""
+"""Remember files: read those that changed, embed their passages and store them."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -7,49 +7,49 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from mnemic.store.contract import Document, Draft, Passages, Place, RaceError, Store, StoreError
-from mnemic.store.ingest.file_stat import digest_of, placed, size_of
-from mnemic.store.ingest.retry import resumed, retried
+from mnemic.store.contract import Document, Draft, EmbeddedPassages, FileRecord, RaceError, Store, StoreError
+from mnemic.store.ingest.file_stat import get_file_size, hash_file, make_file_record
+from mnemic.store.ingest.retry import retry_call, retry_iterator
 from mnemic.store.retrieve.embedders import Embedder, HashedNgrams
 from mnemic.store.retrieve.query_words import check_chinese
 from mnemic.text.documents import (
     Anchor,
-    Closed,
     DocumentError,
-    Measure,
+    DocumentParser,
+    DocumentPart,
+    DocumentPiece,
     Note,
-    Parser,
-    Part,
     Passage,
-    Piece,
     Title,
+    TokenCounter,
+    UnreadableFolder,
     kind_of,
     may_be_file,
-    passages,
-    storable,
+    replace_unstorable,
+    split_passages,
 )
 
-AT_ONCE = 64  # passages that are embedded together
-NOTE = "note"  # the kind of a text that came without a file
-TITLE = 60  # characters of its beginning that a note is called by
+BATCH_SIZE = 64  # passages per call of the embedder
+NOTE_KIND = "note"  # the kind of a document that came without a file
+MAX_TITLE_LENGTH = 60  # characters of a note's first line that become its title
 
 Outcome = Literal["new", "changed", "moved", "copied", "unchanged", "gone", "broken", "reading"]
 
 
-class Step(NamedTuple):
-    """What happened to a file. Whatever it says was remembered is there for good."""
+class RememberStep(NamedTuple):
+    """The outcome of one file; what it reports as remembered is committed."""
 
     path: str
     outcome: Outcome  # "reading": a large file is still being read
     document: int | None
     passages: int
-    notes: tuple[str, ...]  # why it is broken, or what of it could not be read
-    done: int  # bytes
+    notes: tuple[str, ...]  # why it is broken, or which parts could not be read
+    done: int  # bytes of all files, so far
     total: int
 
 
-class Read(NamedTuple):
-    """A file that was read and waits to be written."""
+class PendingFile(NamedTuple):
+    """A file that was read and is still to be written."""
 
     path: Path
     draft: Draft
@@ -57,232 +57,242 @@ class Read(NamedTuple):
     passages: list[Passage]
 
 
-class Remembering:
-    """One round of remembering files."""
+class RememberRun:
+    """One run of ``remember`` over a list of files."""
 
-    def __init__(self, store: Store, load: Callable[[], Embedder | None], parser: Parser) -> None:
+    def __init__(self, store: Store, load_embedder: Callable[[], Embedder | None], parser: DocumentParser) -> None:
         self.store = store
-        self.load = load  # the embedder; not before something is to be embedded
+        self.load_embedder = load_embedder  # called when the first passage is embedded
         self.parser = parser
-        self.waiting: list[Read] = []
+        self.pending: list[PendingFile] = []
         self.done = self.total = 0
 
     @cached_property
     def embedder(self) -> Embedder | None:
-        return self.load()
+        """The embedder of the memory, loaded on first use."""
+        return self.load_embedder()
 
-    def files(self, files: Sequence[Path], closed: Sequence[Closed] = ()) -> Iterator[Step]:
-        """Remember files; small ones are embedded, and committed, several at a time.
+    def remember_files(
+        self, paths: Sequence[Path], unreadable: Sequence[UnreadableFolder] = ()
+    ) -> Iterator[RememberStep]:
+        """Remember files and yield their steps; small ones are committed in batches.
 
-        Folders that stayed ``closed`` to the one who looked for files are told as broken.
+        Folders that could not be listed (``unreadable``) are reported as broken.
         """
-        for folder in closed:
-            yield self.step(folder.path, "broken", notes=(folder.reason,))
-        self.total = sum(map(size_of, files))
-        for path in files:
-            before = self.done
+        for folder in unreadable:
+            yield self.make_step(folder.path, "broken", notes=(folder.reason,))
+        self.total = sum(map(get_file_size, paths))
+        for path in paths:
+            done_before = self.done
             try:
                 size = path.stat().st_size
-                yield from resumed(partial(self.file, path))
-                self.done = before + size
+                yield from retry_iterator(partial(self.remember_file, path))
+                self.done = done_before + size
             except (DocumentError, OSError) as error:
                 reason = error.strerror if isinstance(error, OSError) else None
-                yield self.step(path, "broken", notes=(reason or str(error),))
-        yield from self.flush()
+                yield self.make_step(path, "broken", notes=(reason or str(error),))
+        yield from self.flush_pending()
 
-    def file(self, path: Path) -> Iterator[Step]:
-        """Remember one file, if it is not as it was."""
+    def remember_file(self, path: Path) -> Iterator[RememberStep]:
+        """Remember a file, unless it is unchanged."""
         stat = path.stat()
-        if not str(path).isascii() and storable(str(path)) != str(path):
+        if not str(path).isascii() and replace_unstorable(str(path)) != str(path):
             raise DocumentError("its name is no unicode text; give it another one")
-        known = self.store.place(str(path))
-        if known is not None and (known.size, known.modified) == (stat.st_size, stat.st_mtime_ns):
-            yield self.step(path, "unchanged", known.document)
+        known_record = self.store.get_file_record(str(path))
+        if known_record is not None and (known_record.size, known_record.modified_ns) == (
+            stat.st_size,
+            stat.st_mtime_ns,
+        ):
+            yield self.make_step(path, "unchanged", known_record.document)
             return
-        digest = digest_of(path)
-        twin = self.store.equal(digest) or self.twin_waiting(digest)
-        if isinstance(twin, Read):
-            yield from self.flush()
-            twin = self.store.equal(digest)
+        digest = hash_file(path)
+        twin = self.store.find_by_digest(digest) or self.find_pending_twin(digest)
+        if isinstance(twin, PendingFile):
+            yield from self.flush_pending()
+            twin = self.store.find_by_digest(digest)
         if twin is not None:
-            yield self.found_again(path, stat, known, twin)
+            yield self.record_known_content(path, stat, known_record, twin)
             return
-        previous = known.document if known else None
-        yield from self.read(path, stat, digest, previous)
+        previous = known_record.document if known_record else None
+        yield from self.read_file(path, stat, digest, previous)
 
-    def twin_waiting(self, digest: str) -> Read | None:
-        return next((one for one in self.waiting if one.draft.digest == digest), None)
+    def find_pending_twin(self, digest: str) -> PendingFile | None:
+        """Return the pending file with the same content, if any."""
+        return next((file for file in self.pending if file.draft.digest == digest), None)
 
-    def found_again(
-        self, path: Path, stat: os.stat_result, known: Place | None, document: int
-    ) -> Step:
-        """The content is there already: under this path, under one that is gone, or elsewhere."""
-        holder = self.store.document(document)
+    def record_known_content(
+        self, path: Path, stat: os.stat_result, known_record: FileRecord | None, document_id: int
+    ) -> RememberStep:
+        """Record a file whose content is stored already: unchanged, moved or copied."""
+        holder = self.store.get_document(document_id)
         assert holder is not None
-        others = [place for place in holder.places if place != str(path)]
-        gone = [place for place in others if not may_be_file(place)]
-        same = known is not None and known.document == document
-        outcome: Outcome = "unchanged" if same else "moved" if gone else "copied"
-        with self.store.change():
-            self.store.put(placed(path, document, stat), "" if same else outcome)
-            for place in gone:
-                self.store.remove(place)
-        return self.step(path, outcome, document)
+        other_paths = [other_path for other_path in holder.places if other_path != str(path)]
+        missing_paths = [other_path for other_path in other_paths if not may_be_file(other_path)]
+        is_same = known_record is not None and known_record.document == document_id
+        outcome: Outcome = "unchanged" if is_same else "moved" if missing_paths else "copied"
+        with self.store.transaction():
+            self.store.put_file_record(make_file_record(path, document_id, stat), "" if is_same else outcome)
+            for missing_path in missing_paths:
+                self.store.remove_file_record(missing_path)
+        return self.make_step(path, outcome, document_id)
 
-    def read(
-        self, path: Path, stat: os.stat_result, digest: str, previous: int | None
-    ) -> Iterator[Step]:
-        """Read a file; a small one waits for others, a large one is written while it is read."""
-        told: list[Note | Title] = []
-        measure: Measure = (self.embedder or HashedNgrams()).measure
-        found = passages(sorted_out(self.parser.read(path, kind_of(path)), told), measure)
-        held: list[Passage] = []
-        for passage in found:
+    def read_file(self, path: Path, stat: os.stat_result, digest: str, previous: int | None) -> Iterator[RememberStep]:
+        """Read a file; queue a small one, write a large one while it is read."""
+        metadata: list[Note | Title] = []
+        count_tokens: TokenCounter = (self.embedder or HashedNgrams()).count_tokens
+        file_passages = split_passages(
+            split_off_metadata(self.parser.read(path, kind_of(path)), metadata), count_tokens
+        )
+        batch: list[Passage] = []
+        for passage in file_passages:
             check_chinese(passage.text)
-            held.append(passage)
-            if len(held) == AT_ONCE:
+            batch.append(passage)
+            if len(batch) == BATCH_SIZE:
                 break
-        if not held:
-            reasons = [one.text for one in told if isinstance(one, Note)]
+        if not batch:
+            reasons = [entry.text for entry in metadata if isinstance(entry, Note)]
             raise DocumentError("; ".join(reasons[:5]) or "there is no text in it")
-        if len(held) < AT_ONCE:
-            self.check_still(path, stat)
-            self.waiting.append(Read(path, draft_of(path, digest, previous, told), stat, held))
-            if sum(len(one.passages) for one in self.waiting) >= AT_ONCE:
-                yield from self.flush()
+        if len(batch) < BATCH_SIZE:
+            self.check_unchanged(path, stat)
+            self.pending.append(PendingFile(path, make_draft(path, digest, previous, metadata), stat, batch))
+            if sum(len(file.passages) for file in self.pending) >= BATCH_SIZE:
+                yield from self.flush_pending()
             return
-        yield from self.flush()
-        first = Read(path, draft_of(path, digest, previous, told), stat, held)
-        yield from self.large(first, found, told)
+        yield from self.flush_pending()
+        first = PendingFile(path, make_draft(path, digest, previous, metadata), stat, batch)
+        yield from self.write_large_file(first, file_passages, metadata)
 
-    def large(
-        self, first: Read, rest: Iterator[Passage], told: list[Note | Title]
-    ) -> Iterator[Step]:
-        """Write a file while it is read, in one change."""
-        count, begun = 0, self.done
-        with self.store.change():
-            document = self.store.add(first.draft)
-            held = first.passages
-            while held:
-                self.store.extend(document, with_marks(held, self.embedder))
-                count += len(held)
-                self.done += sum(len(passage.text) for passage in held)
-                self.done = min(self.done, begun + first.stat.st_size)
-                yield self.step(first.path, "reading", passages=count)
-                held = [passage for _, passage in zip(range(AT_ONCE), rest)]
-            self.check_still(first.path, first.stat)
-            final = draft_of(first.path, first.draft.digest, first.draft.previous, told)
-            self.store.retell(document, final)
-            self.store.put(placed(first.path, document, first.stat), "")
+    def write_large_file(
+        self, first: PendingFile, rest: Iterator[Passage], metadata: list[Note | Title]
+    ) -> Iterator[RememberStep]:
+        """Write a file batch by batch while it is read, in one transaction."""
+        num_passages, done_before = 0, self.done
+        with self.store.transaction():
+            document_id = self.store.add_document(first.draft)
+            batch = first.passages
+            while batch:
+                self.store.add_passages(document_id, embed_passages(batch, self.embedder))
+                num_passages += len(batch)
+                self.done += sum(len(passage.text) for passage in batch)
+                self.done = min(self.done, done_before + first.stat.st_size)
+                yield self.make_step(first.path, "reading", passages=num_passages)
+                batch = [passage for _, passage in zip(range(BATCH_SIZE), rest)]
+            self.check_unchanged(first.path, first.stat)
+            final = make_draft(first.path, first.draft.digest, first.draft.previous, metadata)
+            self.store.update_metadata(document_id, final)
+            self.store.put_file_record(make_file_record(first.path, document_id, first.stat), "")
         outcome: Outcome = "new" if final.previous is None else "changed"
-        yield self.step(first.path, outcome, document, count, final.notes)
+        yield self.make_step(first.path, outcome, document_id, num_passages, final.notes)
 
-    def flush(self) -> Iterator[Step]:
-        """Embed and write what waits, in one change."""
-        waiting, self.waiting = self.waiting, []
-        if not waiting:
+    def flush_pending(self) -> Iterator[RememberStep]:
+        """Embed and write all pending files in one transaction."""
+        pending, self.pending = self.pending, []
+        if not pending:
             return
-        held = [passage for one in waiting for passage in one.passages]
-        pairs = iter(with_marks(held, self.embedder))
-        every = [(one, [next(pairs) for _ in one.passages]) for one in waiting]
+        pending_passages = [passage for file in pending for passage in file.passages]
+        pairs = iter(embed_passages(pending_passages, self.embedder))
+        files = [(file, [next(pairs) for _ in file.passages]) for file in pending]
         try:
-            yield from self.write(every)
-        except RaceError:  # another process remembers the same: one by one, each after a new look
-            for one, own in every:
-                yield retried(partial(self.write_alone, one, own))
+            yield from self.write_files(files)
+        except RaceError:  # another process stored the same: retry file by file
+            for file, file_passages in files:
+                yield retry_call(partial(self.write_file, file, file_passages))
 
-    def write(self, every: Sequence[tuple[Read, Passages]]) -> list[Step]:
-        """Write files with their passages in one change."""
+    def write_files(self, files: Sequence[tuple[PendingFile, EmbeddedPassages]]) -> list[RememberStep]:
+        """Write files with their embedded passages in one transaction."""
         steps = []
-        with self.store.change():
-            for one, own in every:
-                number = self.store.add(one.draft, own)
-                self.store.put(placed(one.path, number, one.stat), "")
-                outcome: Outcome = "new" if one.draft.previous is None else "changed"
-                count, notes = len(one.passages), one.draft.notes
-                steps.append(self.step(one.path, outcome, number, count, notes))
+        with self.store.transaction():
+            for file, file_passages in files:
+                document_id = self.store.add_document(file.draft, file_passages)
+                self.store.put_file_record(make_file_record(file.path, document_id, file.stat), "")
+                outcome: Outcome = "new" if file.draft.previous is None else "changed"
+                num_passages, notes = len(file.passages), file.draft.notes
+                steps.append(self.make_step(file.path, outcome, document_id, num_passages, notes))
         return steps
 
-    def write_alone(self, one: Read, own: Passages) -> Step:
-        """Write a file, unless another process has written the same just now."""
-        known, twin = self.store.place(str(one.path)), self.store.equal(one.draft.digest)
+    def write_file(self, file: PendingFile, file_passages: EmbeddedPassages) -> RememberStep:
+        """Write one file, unless another process has stored its content meanwhile."""
+        known_record, twin = (self.store.get_file_record(str(file.path)), self.store.find_by_digest(file.draft.digest))
         if twin is not None:
-            return self.found_again(one.path, one.stat, known, twin)
-        draft = one.draft._replace(previous=known.document if known else None)
-        return self.write([(one._replace(draft=draft), own)])[0]
+            return self.record_known_content(file.path, file.stat, known_record, twin)
+        draft = file.draft._replace(previous=known_record.document if known_record else None)
+        return self.write_files([(file._replace(draft=draft), file_passages)])[0]
 
-    def check_still(self, path: Path, before: os.stat_result) -> None:
+    def check_unchanged(self, path: Path, before: os.stat_result) -> None:
+        """Raise ``DocumentError`` if a file changed since ``before``."""
         now = path.stat()
         if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
             raise DocumentError("it was changed while it was read; remember it again")
 
-    def gone(self, folders: Sequence[str]) -> Iterator[Step]:
-        """Retire what lay in these folders and is known to be there no longer."""
+    def remove_missing_files(self, folders: Sequence[str]) -> Iterator[RememberStep]:
+        """Remove the records of files of these folders that no longer exist."""
         roots = [os.path.join(folder, "") for folder in folders]
-        lost = [
-            place
-            for place in self.store.places()
-            if any(place.path.startswith(root) for root in roots) and not may_be_file(place.path)
+        missing = [
+            record
+            for record in self.store.list_file_records()
+            if any(record.path.startswith(root) for root in roots) and not may_be_file(record.path)
         ]
-        for place in lost:
-            retried(partial(self.leave, place.path))
-            yield self.step(Path(place.path), "gone", place.document)
+        for record in missing:
+            retry_call(partial(self.remove_path, record.path))
+            yield self.make_step(Path(record.path), "gone", record.document)
 
-    def leave(self, path: str) -> None:
-        with self.store.change():
-            self.store.remove(path)
+    def remove_path(self, path: str) -> None:
+        """Remove the record of a file in a transaction of its own."""
+        with self.store.transaction():
+            self.store.remove_file_record(path)
 
-    def step(
+    def make_step(
         self,
         path: Path,
         outcome: Outcome,
-        document: int | None = None,
+        document_id: int | None = None,
         passages: int = 0,
         notes: tuple[str, ...] = (),
-    ) -> Step:
-        return Step(storable(str(path)), outcome, document, passages, notes, self.done, self.total)
+    ) -> RememberStep:
+        """Make a step with the current progress."""
+        return RememberStep(replace_unstorable(str(path)), outcome, document_id, passages, notes, self.done, self.total)
 
 
-def remember_note(
-    store: Store, embedder: Embedder | None, text: str, title: str, previous: Document | None
-) -> int:
-    """Remember a text that lies in no file; the id of the document that says it."""
-    text = storable(text)
-    digest = sha256(f"{NOTE}\n{text}".encode()).hexdigest()
-    if (known := store.equal(digest)) is not None:
-        if previous is not None and previous.id != known:
-            raise StoreError(f"document {known} says that already; forget {previous.id} instead")
-        return known
+def remember_note(store: Store, embedder: Embedder | None, text: str, title: str, previous: Document | None) -> int:
+    """Store a text that is in no file; return the id of its document."""
+    text = replace_unstorable(text)
+    digest = sha256(f"{NOTE_KIND}\n{text}".encode()).hexdigest()
+    if (known_id := store.find_by_digest(digest)) is not None:
+        if previous is not None and previous.id != known_id:
+            raise StoreError(f"document {known_id} says that already; forget {previous.id} instead")
+        return known_id
     check_chinese(text)
-    piece = Piece(text, (Anchor(0, 0, 1),))
-    found = list(passages([piece], (embedder or HashedNgrams()).measure))
-    if not found:
+    piece = DocumentPiece(text, (Anchor(0, 0, 1),))
+    note_passages = list(split_passages([piece], (embedder or HashedNgrams()).count_tokens))
+    if not note_passages:
         raise DocumentError("the text is empty; there is nothing to remember")
-    name = storable(title) or found[0].text[:TITLE].split("\n")[0]
-    with store.change():
-        for place in previous.places if previous else ():
-            store.remove(place)
-        draft = Draft(digest, NOTE, name, (), previous.id if previous else None)
-        return store.add(draft, with_marks(found, embedder))
+    name = replace_unstorable(title) or note_passages[0].text[:MAX_TITLE_LENGTH].split("\n")[0]
+    with store.transaction():
+        for path in previous.places if previous else ():
+            store.remove_file_record(path)
+        draft = Draft(digest, NOTE_KIND, name, (), previous.id if previous else None)
+        return store.add_document(draft, embed_passages(note_passages, embedder))
 
 
-def with_marks(held: Sequence[Passage], embedder: Embedder | None) -> Passages:
+def embed_passages(batch: Sequence[Passage], embedder: Embedder | None) -> EmbeddedPassages:
+    """Pair each passage with its embedding; None without an embedder."""
     if embedder is None:
-        return [(passage, None) for passage in held]
-    return list(zip(held, embedder.marks([passage.text for passage in held])))
+        return [(passage, None) for passage in batch]
+    return list(zip(batch, embedder.embed_passages([passage.text for passage in batch])))
 
 
-def sorted_out(parts: Iterable[Part], told: list[Note | Title]) -> Iterator[Piece]:
-    """The pieces; notes and titles are put aside."""
-    for part in parts:
-        if isinstance(part, Piece):
-            yield part
+def split_off_metadata(elements: Iterable[DocumentPart], metadata: list[Note | Title]) -> Iterator[DocumentPiece]:
+    """Yield the pieces; append notes and titles to ``metadata``."""
+    for element in elements:
+        if isinstance(element, DocumentPiece):
+            yield element
         else:
-            told.append(part)
+            metadata.append(element)
 
 
-def draft_of(path: Path, digest: str, previous: int | None, told: Sequence[Note | Title]) -> Draft:
-    titles = [one.text for one in told if isinstance(one, Title)]
-    notes = tuple(one.text for one in told if isinstance(one, Note))
+def make_draft(path: Path, digest: str, previous: int | None, metadata: Sequence[Note | Title]) -> Draft:
+    """Make the draft of a file, with its first title and all notes."""
+    titles = [entry.text for entry in metadata if isinstance(entry, Title)]
+    notes = tuple(entry.text for entry in metadata if isinstance(entry, Note))
     title = titles[0] if titles else path.stem
     return Draft(digest, kind_of(path), title, notes, previous, str(path))

@@ -1,4 +1,4 @@
-"""Do a change again where another process made the same one at the same moment."""
+"""Retry work that failed because another process changed the same rows concurrently."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,23 +7,26 @@ from typing import TypeVar
 from mnemic.store.contract import RaceError, StoreError
 
 T = TypeVar("T")
-TRIES = 6
-PAUSE = 0.05  # seconds after the first try; after each other one twice as long
+MAX_TRIES = 6
+FIRST_PAUSE_S = 0.05  # after the first try; doubles with each further one
 
 
-def resumed(work: Callable[[], Iterator[T]]) -> Iterator[T]:
-    """What ``work`` yields; it looks at the memory first, and is begun anew after a race."""
-    for attempt in range(TRIES):
+def retry_iterator(work: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """Yield from ``work()``, calling it again after each ``RaceError``.
+
+    ``work`` must read the memory first, so that it repeats nothing that is done.
+    """
+    for attempt in range(MAX_TRIES):
         try:
             yield from work()
         except RaceError as error:
-            if attempt == TRIES - 1:
-                raise StoreError(f"{error}; {TRIES} tries were in vain") from error
-            time.sleep(PAUSE * 2**attempt)
+            if attempt == MAX_TRIES - 1:
+                raise StoreError(f"{error}; {MAX_TRIES} tries failed") from error
+            time.sleep(FIRST_PAUSE_S * 2**attempt)
         else:
             return
 
 
-def retried(work: Callable[[], T]) -> T:
-    """What ``work`` returns, as in ``resumed``."""
-    return next(resumed(lambda: iter([work()])))
+def retry_call(work: Callable[[], T]) -> T:
+    """Return ``work()``, calling it again after each ``RaceError``."""
+    return next(retry_iterator(lambda: iter([work()])))

@@ -1,1 +1,1 @@
-"""The server engine: PostgreSQL with pgvector."""
+"""The server storage engine: PostgreSQL with pgvector."""

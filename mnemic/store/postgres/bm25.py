@@ -1,8 +1,8 @@
-"""Full text on a PostgreSQL server, ranked by BM25 as SQLite's FTS5 does it.
+"""Full-text search on a PostgreSQL server, ranked by BM25 as in SQLite's FTS5.
 
-A passage is cut into words here, as FTS5's unicode61 does: folded to small letters without accents
-(Chinese by rjieba); the server stems them. It can say which passages have a word, and ``ts_rank``,
-with equal weights, is the sum of 1/i² over the i-th times a word occurs: so it tells how often.
+A passage is split into words here, as FTS5's unicode61 does: lower case without accents (Chinese by
+rjieba); the server stems them. The server knows which passages contain a word, and ``ts_rank`` with
+equal weights is the sum of 1/i² over the i-th occurrences of a word, from which the count follows.
 """
 
 import re
@@ -11,103 +11,104 @@ from functools import cache
 from itertools import accumulate
 from unicodedata import normalize
 
-from mnemic.store.contract import Scored
-from mnemic.store.postgres.connection import Connection
-from mnemic.store.retrieve import query_words as lexical
+from mnemic.store.contract import ScoredSlot
+from mnemic.store.postgres.connection import PostgresConnection
+from mnemic.store.retrieve.query_words import extract_words, segment_chinese
 
-K, B = 1.2, 0.75  # of BM25, as in FTS5
-RARE = 1e-6  # what a word counts that is in most passages, as in FTS5
-LONGEST = 255  # characters of a word
-ASKED_AT_ONCE = 500  # words of a question; each is a column
-MOST = 256  # times a word is counted in a passage: PostgreSQL keeps no more places of it
-LIMIT = 1.64493406685  # of the sum, as ts_rank divides by it
-STEPS = [
-    (total - 0.5 / time**2) / LIMIT
-    for time, total in enumerate(accumulate(1 / time**2 for time in range(1, MOST + 1)), start=1)
+BM25_K, BM25_B = 1.2, 0.75  # as in FTS5
+MIN_IDF = 1e-6  # of a word that is in most passages, as in FTS5
+MAX_WORD_LENGTH = 255  # characters
+MAX_QUERY_WORDS = 500  # each is a column of the query
+MAX_COUNT = 256  # of a word in a passage: PostgreSQL stores no more positions
+RANK_DIVISOR = 1.64493406685  # limit of the sum, by which ts_rank divides
+RANK_OF_COUNT = [
+    (total - 0.5 / time**2) / RANK_DIVISOR
+    for time, total in enumerate(accumulate(1 / time**2 for time in range(1, MAX_COUNT + 1)), start=1)
 ]
 _WORD = re.compile(r"[^\W_]+")
 
-# Rules that Porter added after his paper (1980): FTS5 has them, the server's stemmer has not.
-LATER = {"logy": "log", "logies": "log", "bly": "ble", "blies": "ble"}
-_LATER = re.compile(r"(.*[aeiouy][^aeiouy].*?)(logy|logies|bly|blies)")
+# Rules that Porter added after his paper (1980): FTS5 has them, the server's stemmer does not.
+LATER_SUFFIXES = {"logy": "log", "logies": "log", "bly": "ble", "blies": "ble"}
+_LATER_SUFFIX = re.compile(r"(.*[aeiouy][^aeiouy].*?)(logy|logies|bly|blies)")
 
-STEM = "CASE WHEN length(word) < 3 THEN word ELSE coalesce((ts_lexize('stem', word))[1], word) END"
-STEMS = f"""
-    (SELECT coalesce(string_agg(quote_literal({STEM}) || ':' || least(place, 16383), ' '), '')
+STEM_SQL = "CASE WHEN length(word) < 3 THEN word ELSE coalesce((ts_lexize('stem', word))[1], word) END"
+STEMS_SQL = f"""
+    (SELECT coalesce(string_agg(quote_literal({STEM_SQL}) || ':' || least(place, 16383), ' '), '')
      FROM unnest(string_to_array(words, ' ')) WITH ORDINALITY AS own (word, place))::tsvector
 """
-GIVEN = "unnest(%s::bigint[], %s::text[]) AS given (passage, words)"
-INSERT = f"""
+INPUTS = "unnest(%s::bigint[], %s::text[]) AS given (passage, words)"
+INSERT_WORDS = f"""
     INSERT INTO lexicon
-    SELECT passage, {STEMS}, coalesce(cardinality(string_to_array(words, ' ')), 0) FROM {GIVEN}
+    SELECT passage, {STEMS_SQL}, coalesce(cardinality(string_to_array(words, ' ')), 0) FROM {INPUTS}
 """
-TIMES = "width_bucket(ts_rank('{1,1,1,1}', stems, %(word)s::tsquery)::float8, %(steps)s::float8[])"
-ASKED = f"""
-    SELECT quote_literal({STEM}) FROM unnest(%s::text[]) WITH ORDINALITY AS own (word, place)
+COUNT_SQL = "width_bucket(ts_rank('{1,1,1,1}', stems, %(word)s::tsquery)::float8, %(steps)s::float8[])"
+SELECT_STEMS = f"""
+    SELECT quote_literal({STEM_SQL}) FROM unnest(%s::text[]) WITH ORDINALITY AS own (word, place)
     ORDER BY place
 """
-DIFFERENT = f"SELECT passage FROM {GIVEN} JOIN lexicon USING (passage) WHERE stems <> {STEMS}"
+SELECT_MISMATCHES = f"SELECT passage FROM {INPUTS} JOIN lexicon USING (passage) WHERE stems <> {STEMS_SQL}"
 
 
-def words_in(text: str) -> str:
-    """The words of a text as they are counted, with blanks between them."""
-    spaced = lexical.spaced(text) or text
-    folded = spaced.lower() if spaced.isascii() else "".join(map(plain, composed(spaced)))
-    return " ".join(eased(word[:LONGEST]) for word in _WORD.findall(folded))
+def normalize_words(text: str) -> str:
+    """Return the normalized words of a text, separated by blanks."""
+    segmented = segment_chinese(text) or text
+    folded = segmented.lower() if segmented.isascii() else "".join(map(strip_accents, compose_lower(segmented)))
+    return " ".join(adapt_to_stemmer(word[:MAX_WORD_LENGTH]) for word in _WORD.findall(folded))
 
 
-def eased(word: str) -> str:
-    """A word as the server's stemmer must be given it to find the stem that FTS5 finds."""
-    if word.endswith(tuple(LATER)) and (found := _LATER.fullmatch(word)):
-        return found[1] + LATER[found[2]]
+def adapt_to_stemmer(word: str) -> str:
+    """Change a word so that the server's stemmer returns the stem of FTS5."""
+    if word.endswith(tuple(LATER_SUFFIXES)) and (match := _LATER_SUFFIX.fullmatch(word)):
+        return match[1] + LATER_SUFFIXES[match[2]]
     return word
 
 
-def composed(text: str) -> str:
+def compose_lower(text: str) -> str:
+    """Return the NFC form of a text in lower case."""
     return normalize("NFC", text).lower()
 
 
 @cache
-def plain(character: str) -> str:
-    """A Latin letter without its accents; any other character as it is."""
+def strip_accents(character: str) -> str:
+    """Return a Latin letter without its accents, any other character as it is."""
     first = normalize("NFD", character)[0]
     return first if first.isascii() else character
 
 
-def match(
-    connection: Connection, text: str, most: int, sizes: tuple[int, int], *, every: bool
-) -> list[Scored]:
-    """The passages with any of the words, or with every one; ``sizes``: passages, words in all."""
-    words = words_in(" ".join(lexical.words_of(text))).split()[:ASKED_AT_ONCE]
+def search_bm25(
+    connection: PostgresConnection, text: str, limit: int, sizes: tuple[int, int], *, require_all: bool
+) -> list[ScoredSlot]:
+    """Rank the passages with any of the words, or with all, by BM25.
+
+    ``sizes``: the number of passages and of their words.
+    """
+    words = normalize_words(" ".join(extract_words(text))).split()[:MAX_QUERY_WORDS]
     if not words or not sizes[1]:
         return []
-    stems = [stem for (stem,) in connection.rows(ASKED, (words,))]
-    sql = ranking(len(stems), every=every)
-    named = {f"w{n}": stem for n, stem in enumerate(stems)}
-    values = named | {"any": " | ".join(stems), "steps": STEPS, "most": most}
+    stems = [stem for (stem,) in connection.fetch_all(SELECT_STEMS, (words,))]
+    sql = build_ranking_sql(len(stems), require_all=require_all)
+    stem_values = {f"w{n}": stem for n, stem in enumerate(stems)}
+    values = stem_values | {"any": " | ".join(stems), "steps": RANK_OF_COUNT, "most": limit}
     values |= {"count": sizes[0], "average": sizes[1] / sizes[0]}
-    found = connection.rows(sql, values)
-    return [Scored(*row) for row in found]
+    rows = connection.fetch_all(sql, values)
+    return [ScoredSlot(*row) for row in rows]
 
 
-def ranking(words: int, *, every: bool) -> str:
-    """BM25 for a number of words, in SQL: first how often each occurs, then what each counts."""
-    numbers: Sequence[int] = range(words)
-    times = ", ".join(f"{TIMES.replace('%(word)s', f'%(w{n})s')} AS t{n}" for n in numbers)
-    holders = ", ".join(f"count(*) FILTER (WHERE t{n} > 0) AS h{n}" for n in numbers)
-    rarity = ", ".join(
-        f"ln((%(count)s - h{n} + 0.5)::float8 / (h{n} + 0.5)::float8) AS r{n}" for n in numbers
-    )
-    norm = f"{K} * ({1 - B} + length / %(average)s::float8 * {B})"
+def build_ranking_sql(num_words: int, *, require_all: bool) -> str:
+    """Build the SQL of BM25 for a number of words: counts, then frequencies, then scores."""
+    numbers: Sequence[int] = range(num_words)
+    counts = ", ".join(f"{COUNT_SQL.replace('%(word)s', f'%(w{n})s')} AS t{n}" for n in numbers)
+    frequencies = ", ".join(f"count(*) FILTER (WHERE t{n} > 0) AS h{n}" for n in numbers)
+    idfs = ", ".join(f"ln((%(count)s - h{n} + 0.5)::float8 / (h{n} + 0.5)::float8) AS r{n}" for n in numbers)
+    norm = f"{BM25_K} * ({1 - BM25_B} + length / %(average)s::float8 * {BM25_B})"
     score = " + ".join(
-        f"CASE WHEN r{n} > 0 THEN r{n} ELSE {RARE} END * t{n} * {K + 1} / (t{n} + {norm})"
-        for n in numbers
+        f"CASE WHEN r{n} > 0 THEN r{n} ELSE {MIN_IDF} END * t{n} * {BM25_K + 1} / (t{n} + {norm})" for n in numbers
     )
-    wanted = "WHERE " + " AND ".join(f"t{n} > 0" for n in numbers) if every else ""
+    condition = "WHERE " + " AND ".join(f"t{n} > 0" for n in numbers) if require_all else ""
     return f"""
         WITH found AS MATERIALIZED (
-            SELECT passage, length, {times} FROM lexicon WHERE stems @@ %(any)s::tsquery
-        ), held AS (SELECT {holders} FROM found), rare AS MATERIALIZED (SELECT {rarity} FROM held)
-        SELECT passage, ({score})::float8 AS score FROM found, rare {wanted}
+            SELECT passage, length, {counts} FROM lexicon WHERE stems @@ %(any)s::tsquery
+        ), held AS (SELECT {frequencies} FROM found), rare AS MATERIALIZED (SELECT {idfs} FROM held)
+        SELECT passage, ({score})::float8 AS score FROM found, rare {condition}
         ORDER BY score DESC, passage LIMIT %(most)s
     """

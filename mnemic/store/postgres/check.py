@@ -1,88 +1,84 @@
-"""What may be wrong with a memory on a PostgreSQL server, beyond what its constraints rule out."""
+"""Check a PostgreSQL memory for faults that its constraints do not rule out."""
 
 from collections.abc import Callable
 
-from mnemic.store.contract import Checked, Model
-from mnemic.store.postgres.bm25 import DIFFERENT, words_in
-from mnemic.store.postgres.connection import Connection
-from mnemic.store.retrieve.query_words import knows_chinese
-from mnemic.store.retrieve.sentence_keys import CODE
-from mnemic.text.chinese import share_of_han
+from mnemic.store.contract import CheckReport, EmbeddingModel
+from mnemic.store.postgres.bm25 import SELECT_MISMATCHES, normalize_words
+from mnemic.store.postgres.connection import PostgresConnection
+from mnemic.store.retrieve.query_words import can_segment_chinese
+from mnemic.store.retrieve.sentence_keys import CODE_DTYPE
+from mnemic.text.chinese import han_fraction
 
-READ = "(SELECT p.id FROM passages p JOIN documents d ON d.id = document WHERE retired IS NULL)"
-# A question that has an answer only where something is wrong, and what is wrong then.
-QUESTIONS = {
+ACTIVE_PASSAGES = "(SELECT p.id FROM passages p JOIN documents d ON d.id = document WHERE retired IS NULL)"
+# Message of a fault → query for the ids that have it.
+FAULT_QUERIES = {
     "a sentence of passage {} lies outside its text": (
         "SELECT DISTINCT id FROM passages, generate_subscripts(sentences, 1) AS n "
         "WHERE sentences[n][1] < 0 OR sentences[n][2] <= sentences[n][1] "
         "OR sentences[n][2] > length(text)"
     ),
-    "document {} is read and has no passages": (
+    "document {} is active, but has no passages": (
         "SELECT id FROM documents WHERE retired IS NULL "
         "AND NOT EXISTS (SELECT 1 FROM passages WHERE document = documents.id)"
     ),
-    "the passages of document {} are not as many as it says, or not numbered from 0": (
+    "the passages of document {} are not as many as it records, or not numbered from 0": (
         "SELECT d.id FROM documents d JOIN passages p ON p.document = d.id "
         "GROUP BY d.id HAVING max(number) + 1 <> count(*) OR count(*) <> d.passages"
     ),
-    "passage {} has a vector, but is not read": (
-        f"SELECT passage FROM vectors WHERE passage NOT IN {READ}"
+    "passage {} has a vector, but is not active": (
+        f"SELECT passage FROM vectors WHERE passage NOT IN {ACTIVE_PASSAGES}"
     ),
-    "passage {} is read, but is not in the full-text index": (
-        f"SELECT id FROM {READ} AS own WHERE id NOT IN (SELECT passage FROM lexicon)"
+    "passage {} is active, but is not in the full-text index": (
+        f"SELECT id FROM {ACTIVE_PASSAGES} AS own WHERE id NOT IN (SELECT passage FROM lexicon)"
     ),
-    "passage {} is in the full-text index, but is not read": (
-        f"SELECT passage FROM lexicon WHERE passage NOT IN {READ}"
+    "passage {} is in the full-text index, but is not active": (
+        f"SELECT passage FROM lexicon WHERE passage NOT IN {ACTIVE_PASSAGES}"
     ),
-    "document {} is retired, but has a place": (
-        "SELECT documents.id FROM documents JOIN places ON document = documents.id "
-        "WHERE retired IS NOT NULL"
+    "document {} is retired, but a file holds it": (
+        "SELECT documents.id FROM documents JOIN places ON document = documents.id WHERE retired IS NOT NULL"
     ),
 }
-SHOWN = 5  # of each kind of fault
-AT_ONCE = 500
+MAX_FAULTS_PER_QUERY = 5  # ids that are reported per query
+BATCH_SIZE = 500
 
 
-def look(connection: Connection, model: Callable[[], Model | None]) -> Checked:
-    """Everything that is wrong; a reader can ask all of it."""
-    found = []
+def check_memory(connection: PostgresConnection, get_model: Callable[[], EmbeddingModel | None]) -> CheckReport:
+    """Run all checks; a reader can run all of them, too."""
+    faults = []
     with connection.snapshot():
-        for words, question in QUESTIONS.items():
-            rows = connection.rows(f"{question} ORDER BY 1 LIMIT {SHOWN}")
-            found += [words.format(row[0]) for row in rows]
-        found += vector_faults(connection, model()) + index_faults(connection)
-    return Checked(tuple(found))
+        for message, question in FAULT_QUERIES.items():
+            rows = connection.fetch_all(f"{question} ORDER BY 1 LIMIT {MAX_FAULTS_PER_QUERY}")
+            faults += [message.format(row[0]) for row in rows]
+        faults += find_vector_faults(connection, get_model()) + find_index_faults(connection)
+    return CheckReport(tuple(faults))
 
 
-def vector_faults(connection: Connection, model: Model | None) -> list[str]:
-    """With a model every slot has a vector of its width; without one none has."""
+def find_vector_faults(connection: PostgresConnection, model: EmbeddingModel | None) -> list[str]:
+    """Report missing vectors and vectors of the wrong width."""
     if model is None:
-        strange = connection.value("SELECT count(*) FROM vectors")
-        return [f"{strange} vectors, but no model they are of"] if strange else []
-    found = []
-    lacking = "SELECT count(*) FROM lexicon WHERE passage NOT IN (SELECT passage FROM vectors)"
-    if missing := connection.value(lacking):
-        found.append(f"{missing} passages have no vector; `mnemic reindex` makes them")
-    strange = "SELECT count(*) FROM vectors WHERE vector_dims(vector) <> %s"
-    if wrong := connection.value(strange, (model.width,)):
-        found.append(f"{wrong} vectors are not of the model's width, {model.width}")
-    broken = "SELECT count(*) FROM vectors WHERE length(keys) %% %s <> 0"
-    if wrong := connection.value(broken, (model.width * CODE.itemsize,)):
-        found.append(f"the keys of {wrong} passages are not of the model's width, {model.width}")
-    return found
+        num_vectors = connection.fetch_value("SELECT count(*) FROM vectors")
+        return [f"{num_vectors} vectors, but no embedding model"] if num_vectors else []
+    faults = []
+    count_missing = "SELECT count(*) FROM lexicon WHERE passage NOT IN (SELECT passage FROM vectors)"
+    if num_missing := connection.fetch_value(count_missing):
+        faults.append(f"{num_missing} passages have no vector; `mnemic reindex` makes them")
+    count_wrong = "SELECT count(*) FROM vectors WHERE vector_dims(vector) <> %s"
+    if num_wrong := connection.fetch_value(count_wrong, (model.width,)):
+        faults.append(f"{num_wrong} vectors are not of the model's width, {model.width}")
+    count_broken = "SELECT count(*) FROM vectors WHERE length(keys) %% %s <> 0"
+    if num_wrong := connection.fetch_value(count_broken, (model.width * CODE_DTYPE.itemsize,)):
+        faults.append(f"the sentence vectors of {num_wrong} passages are not of the model's width, {model.width}")
+    return faults
 
 
-def index_faults(connection: Connection) -> list[str]:
-    """Whether the full-text index says what the texts say."""
-    sql = (
-        "SELECT passage, text FROM lexicon JOIN passages ON id = passage WHERE passage > %s "
-        "ORDER BY passage LIMIT %s"
-    )
-    last, found = 0, []
-    while rows := connection.rows(sql, (last, AT_ONCE)):
+def find_index_faults(connection: PostgresConnection) -> list[str]:
+    """Report passages whose full-text index differs from their text."""
+    sql = "SELECT passage, text FROM lexicon JOIN passages ON id = passage WHERE passage > %s ORDER BY passage LIMIT %s"
+    last, slot_ids = 0, []
+    while rows := connection.fetch_all(sql, (last, BATCH_SIZE)):
         last = rows[-1][0]
-        known = [row for row in rows if knows_chinese() or not share_of_han(row[1])]
-        words = ([row[0] for row in known], [words_in(row[1]) for row in known])
-        found += [row[0] for row in connection.rows(DIFFERENT, words)]
-    said = "the full-text index does not agree with the texts: passage"
-    return [f"{said} {number}" for number in sorted(found)[:SHOWN]]
+        checkable = [row for row in rows if can_segment_chinese() or not han_fraction(row[1])]
+        words = ([row[0] for row in checkable], [normalize_words(row[1]) for row in checkable])
+        slot_ids += [row[0] for row in connection.fetch_all(SELECT_MISMATCHES, words)]
+    message = "the full-text index does not agree with the texts: passage"
+    return [f"{message} {slot_id}" for slot_id in sorted(slot_ids)[:MAX_FAULTS_PER_QUERY]]

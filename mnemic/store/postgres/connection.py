@@ -1,4 +1,4 @@
-"""A connection to a PostgreSQL server: what it must be able to do, and its errors in words."""
+"""A connection to a PostgreSQL server: requirements, reconnecting and readable errors."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -6,59 +6,60 @@ from typing import Any, TypeAlias
 
 from mnemic.store.contract import RaceError, StoreError
 from mnemic.store.postgres.address import Address
-from mnemic.store.postgres.migrations import migrate, version_of
+from mnemic.store.postgres.migrations import migrate, read_version
 
-PATIENCE = 10  # seconds to wait for a server that does not answer, unless the address says it
-OLDEST = 140000  # PostgreSQL 14
-VECTORS = (0, 7)  # pgvector's first version with vectors of halves
-CONFLICTS = {"23505", "23503", "40P01", "40001"}  # equal keys, a lost parent, locks in a circle
+CONNECT_TIMEOUT_S = 10  # unless the address has its own
+MIN_SERVER_VERSION = 140000  # PostgreSQL 14
+MIN_PGVECTOR_VERSION = (0, 7)  # the first version with half-precision vectors
+CONFLICT_CODES = {"23505", "23503", "40P01", "40001"}  # unique and foreign keys, deadlocks, serialization
 
-# What the server says, by its code or its words, and what a person can do about it.
-WORDS = {
-    "lost": "the connection was lost; what was acknowledged is there, do the rest again",
+# Error codes or words of the server, and what a user can do.
+ERROR_HINTS = {
+    "lost": "the connection was lost; what was acknowledged is stored, repeat the rest",
     "password": "the password is wrong, or none was given; ~/.pgpass or $PGPASSWORD can hold it",
     "does not exist": "the server has no such database or user; `createdb NAME` makes a database",
     "slots": "the server has no connection left; close others, or raise max_connections",
     "too many": "the server has no connection left; close others, or raise max_connections",
-    "FATAL": "the server answers, and lets nobody in",
+    "FATAL": "the server answers, but refuses the connection",
     "connection": "no PostgreSQL server answers there; is it running, is the address right?",
     "resolve host": "there is no machine of that name; is the address right?",
     "42501": "this user may not do that there; the database's owner can: GRANT CREATE ON DATABASE",
     "25006": "the database is read-only, perhaps a replica; reading it still works",
-    "53100": "the server's disk is full; make room and do it again",
-    "55P03": "another process keeps the tables locked; wait for it to end",
-    "22P05": "a text has characters that the database cannot hold",
+    "53100": "the server's disk is full; free some space and try again",
+    "55P03": "another process has locked the tables; wait for it to end",
+    "22P05": "a text has characters that the database cannot store",
     "57014": "the server ended it, because it took longer than its statement_timeout",
 }
-WRITABLE = """
+SELECT_WRITABLE = """
     SELECT current_setting('transaction_read_only') = 'off',
         has_table_privilege('documents', 'INSERT')
 """
 Values: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 
-class Connection:
-    """A connection whose errors are ``StoreError``; one that was lost is made again on next use."""
+class PostgresConnection:
+    """A connection that raises ``StoreError`` with advice and reconnects on next use."""
 
     def __init__(self, address: Address, *, create: bool) -> None:
         self.address = address
         self.raw: Any = None
-        self.inside = False  # a change
+        self.in_transaction = False
         self.connect(create=create)
 
     def connect(self, *, create: bool) -> None:
-        psycopg = driver()
+        """Connect to the server and prepare the memory."""
+        psycopg = import_psycopg()
         try:
-            given = psycopg.conninfo.conninfo_to_dict(self.address.url)
+            parameters = psycopg.conninfo.conninfo_to_dict(self.address.url)
         except psycopg.ProgrammingError:
-            raise StoreError(  # without what the driver says, which may quote a password
+            raise StoreError(  # without the driver's message, which may quote a password
                 f"{self.address} cannot be understood; an address looks like postgresql://"
                 "user@host:5432/database#name, with special characters as in %40 for @"
             ) from None
-        usual = {"connect_timeout": PATIENCE, "fallback_application_name": "mnemic"}
+        defaults = {"connect_timeout": CONNECT_TIMEOUT_S, "fallback_application_name": "mnemic"}
         self.raw = None
-        with self.worded():
-            self.raw = psycopg.connect(**(usual | given), autocommit=True)
+        with self.translate_errors():
+            self.raw = psycopg.connect(**(defaults | parameters), autocommit=True)
         try:
             self.prepare(create=create)
         except BaseException:
@@ -66,121 +67,117 @@ class Connection:
             raise
 
     def prepare(self, *, create: bool) -> None:
-        """Find the memory and bring it up to date; make it, if asked for."""
+        """Check the server, then migrate the memory or, with ``create``, create it."""
         version = self.raw.info.server_version
-        encoding = self.value("SHOW server_encoding")
-        if version < OLDEST or encoding != "UTF8":
+        encoding = self.fetch_value("SHOW server_encoding")
+        if version < MIN_SERVER_VERSION or encoding != "UTF8":
             raise StoreError(
                 f"{self.address}: PostgreSQL 14 or newer with a UTF8 database is needed, this is "
                 f"{version // 10000} with {encoding}"
             )
-        there = version_of(self)
-        if there == 0 and not create:
-            raise StoreError(
-                f"there is no memory {self.address}; begin one: mnemic remember FILE_OR_FOLDER"
-            )
-        path = ", ".join(f'"{name}"' for name in (self.address.schema, vectors_in(self, create)))
-        self.execute("SELECT set_config('search_path', %s, false)", (path,))
-        self.execute("SET jit = off")  # compiling takes longer than reading
+        schema_version = read_version(self)
+        if schema_version == 0 and not create:
+            raise StoreError(f"there is no memory {self.address}; begin one: mnemic remember FILE_OR_FOLDER")
+        search_path = ", ".join(f'"{name}"' for name in (self.address.schema, find_pgvector_schema(self, create)))
+        self.execute("SELECT set_config('search_path', %s, false)", (search_path,))
+        self.execute("SET jit = off")  # compiling takes longer than the queries
         migrate(self)
 
-    def alive(self) -> Any:
-        """The connection; a new one, if it was lost and nothing had begun."""
-        if (self.raw is None or self.raw.closed) and not self.inside:
+    def ensure_connected(self) -> Any:
+        """Return the raw connection; reconnect if it was lost outside a transaction."""
+        if (self.raw is None or self.raw.closed) and not self.in_transaction:
             self.connect(create=False)
         return self.raw
 
     def execute(self, sql: str, values: Values = ()) -> Any:
-        raw = self.alive()
-        with self.worded():
+        """Execute a statement."""
+        raw = self.ensure_connected()
+        with self.translate_errors():
             return raw.execute(sql, values or None)
 
-    def rows(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
-        raw = self.alive()
-        with self.worded():
+    def fetch_all(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
+        """Return all rows of a query."""
+        raw = self.ensure_connected()
+        with self.translate_errors():
             return list(raw.execute(sql, values or None))
 
-    def value(self, sql: str, values: Values = ()) -> Any:
-        """The first column of the first row; None if there is no row."""
-        found = self.rows(sql, values)
-        return found[0][0] if found else None
+    def fetch_value(self, sql: str, values: Values = ()) -> Any:
+        """Return the first column of the first row; None if there is no row."""
+        rows = self.fetch_all(sql, values)
+        return rows[0][0] if rows else None
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All that happens in the block, for good, or nothing of it."""
-        raw = self.alive()
-        before = self.inside
-        with self.worded(), raw.transaction():
-            self.inside = True
+        """Run the block in a transaction; roll it back on any exception."""
+        raw = self.ensure_connected()
+        was_inside = self.in_transaction
+        with self.translate_errors(), raw.transaction():
+            self.in_transaction = True
             try:
                 yield
             finally:
-                self.inside = before
+                self.in_transaction = was_inside
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """See one state of the memory throughout the block, whatever others write meanwhile."""
-        if self.alive().info.transaction_status:  # 0: none
+        """Read one consistent state throughout the block, whatever others write."""
+        if self.ensure_connected().info.transaction_status:  # 0: none
             yield
             return
         with self.transaction():
             self.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield
 
-    def expect_writable(self) -> None:
-        """An error if this is a replica, or a user who may only read."""
-        ((changing, allowed),) = self.rows(WRITABLE)
-        if not changing:
-            raise StoreError(f"{self.address}: {WORDS['25006']}")
-        if not allowed:
-            raise StoreError(
-                f"{self.address}: this user may only read it; its owner may write into it"
-            )
+    def check_writable(self) -> None:
+        """Raise ``StoreError`` on a replica, or for a user who may only read."""
+        ((is_primary, may_insert),) = self.fetch_all(SELECT_WRITABLE)
+        if not is_primary:
+            raise StoreError(f"{self.address}: {ERROR_HINTS['25006']}")
+        if not may_insert:
+            raise StoreError(f"{self.address}: this user may only read it; its owner may write into it")
 
     @contextmanager
-    def worded(self) -> Iterator[None]:
-        """The driver's and the server's errors in words."""
-        psycopg = driver()
+    def translate_errors(self) -> Iterator[None]:
+        """Raise errors of driver and server as ``StoreError`` with advice, or ``RaceError``."""
+        psycopg = import_psycopg()
         try:
             yield
         except psycopg.Error as error:
-            code, said = error.sqlstate or "", str(error).strip()
-            if code in CONFLICTS:
+            code, message = error.sqlstate or "", str(error).strip()
+            if code in CONFLICT_CODES:
                 raise RaceError(
-                    f"{self.address}: another process changed the same at the same moment; do it "
-                    f"again ({said.splitlines()[0]})"
+                    f"{self.address}: another process changed the same rows at the same time; try "
+                    f"again ({message.splitlines()[0]})"
                 ) from error
-            lost = self.raw is not None and self.raw.closed
-            for sign, words in WORDS.items():
-                if sign == code or (lost and sign == "lost") or (not code and sign in said):
-                    raise StoreError(f"{self.address}: {words} ({said})") from error
-            raise StoreError(f"{self.address}: {said}") from error
+            is_lost = self.raw is not None and self.raw.closed
+            for sign, hint in ERROR_HINTS.items():
+                if sign == code or (is_lost and sign == "lost") or (not code and sign in message):
+                    raise StoreError(f"{self.address}: {hint} ({message})") from error
+            raise StoreError(f"{self.address}: {message}") from error
 
     def close(self) -> None:
         if self.raw is not None:
             self.raw.close()
 
 
-def driver() -> Any:
-    """psycopg, imported where a server is used."""
+def import_psycopg() -> Any:
+    """Import psycopg, which only a memory on a server needs."""
     try:
         import psycopg
     except ImportError:
-        raise StoreError(
-            "a memory on a PostgreSQL server needs psycopg: pip install 'mnemic[postgres]'"
-        ) from None
+        raise StoreError("a memory on a PostgreSQL server needs psycopg: pip install 'mnemic[postgres]'") from None
     return psycopg
 
 
-def vectors_in(connection: Connection, create: bool) -> str:
-    """The schema that pgvector lies in; it is switched on, if it is there and we may."""
-    asked = (
+def find_pgvector_schema(connection: PostgresConnection, create: bool) -> str:
+    """Return the schema of pgvector; with ``create``, enable the extension."""
+    select_extension = (
         "SELECT nspname, extversion FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace "
         "WHERE extname = 'vector'"
     )
-    offered = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
-    if create and not connection.rows(asked):
-        if not connection.rows(offered):
+    select_available = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
+    if create and not connection.fetch_all(select_extension):
+        if not connection.fetch_all(select_available):
             raise StoreError(
                 f"{connection.address}: the server has no pgvector; install it there (in Debian "
                 "postgresql-16-pgvector), see https://github.com/pgvector/pgvector"
@@ -191,16 +188,14 @@ def vectors_in(connection: Connection, create: bool) -> str:
                 connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
         except StoreError as error:
             raise StoreError(
-                f"{connection.address}: pgvector is not switched on in this database, and this "
+                f"{connection.address}: pgvector is not enabled in this database, and this "
                 "user may not do it; have a superuser run there, once: CREATE EXTENSION vector"
             ) from error
-    found = connection.rows(asked)
-    if not found:
-        raise StoreError(
-            f"{connection.address}: pgvector was removed; run: CREATE EXTENSION vector"
-        )
-    schema, version = found[0]
-    if tuple(map(int, version.split(".")[:2])) < VECTORS:
+    extensions = connection.fetch_all(select_extension)
+    if not extensions:
+        raise StoreError(f"{connection.address}: pgvector was removed; run: CREATE EXTENSION vector")
+    schema, version = extensions[0]
+    if tuple(map(int, version.split(".")[:2])) < MIN_PGVECTOR_VERSION:
         raise StoreError(
             f"{connection.address}: pgvector {version} is too old; update it to 0.7 or newer, then "
             "run: ALTER EXTENSION vector UPDATE"

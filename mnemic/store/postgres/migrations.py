@@ -1,12 +1,12 @@
-"""The tables of the PostgreSQL engine, as the steps that lead to them.
+"""The tables of the PostgreSQL engine: one migration script per schema version.
 
-As in ``schema``: the first script makes a new memory, each later one brings the version before it
-up to date, all in one transaction. A script that was released is never changed again.
+As in ``sqlite.migrations``: the first script creates a new memory, each later one migrates the
+version before, all in one transaction. A released script is never changed.
 
-Every memory has a schema of its own. The columns that hold what a person told are stored as they
-are, not compressed, so that traces of what was forgotten can be looked for; and no statistics are
-made of them, because those are copies. ``lexicon`` has the stems of a passage with their places, in
-the type that PostgreSQL's index for full text knows; Porter's stemmer is SQLite's.
+Every memory has its own schema. Columns with the user's text are stored uncompressed, so that
+traces of erased documents can be searched, and without statistics, because those are copies.
+``lexicon`` has the stems of a passage with their positions as a ``tsvector``; the stemmer is
+Porter's, as in SQLite.
 """
 
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from mnemic.store.contract import StoreError
 
 if TYPE_CHECKING:
-    from mnemic.store.postgres.connection import Connection
+    from mnemic.store.postgres.connection import PostgresConnection
 
 SCHEMAS = (
     """
@@ -78,54 +78,52 @@ SCHEMAS = (
     ALTER TABLE lexicon ALTER stems SET STORAGE EXTERNAL, ALTER stems SET STATISTICS 0;
     ALTER TABLE vectors ALTER vector SET STORAGE PLAIN, ALTER vector SET STATISTICS 0;
     """,
-    # See ``keys`` for what is in it. NULL: written before there were keys.
+    # Sentence vectors, as ``sentence_keys`` packs them. NULL: written by an older version.
     """
     ALTER TABLE vectors ADD COLUMN keys bytea;
     ALTER TABLE vectors ALTER keys SET STORAGE EXTERNAL, ALTER keys SET STATISTICS 0;
     """,
 )
-LOCK = "SELECT pg_advisory_xact_lock(hashtext(%s))"
+ADVISORY_LOCK = "SELECT pg_advisory_xact_lock(hashtext(%s))"
 
 
-def migrate(connection: "Connection") -> None:
-    """Bring a memory, or none, to today's schema; others who would do the same wait."""
-    if version_of(connection) == len(SCHEMAS):
+def migrate(connection: "PostgresConnection") -> None:
+    """Migrate or create a memory, under a lock on which other processes wait."""
+    if read_version(connection) == len(SCHEMAS):
         return
     schema = connection.address.schema
     with connection.transaction():
-        connection.execute(LOCK, (schema,))
-        version = version_of(connection)
-        if version == 0 and not there(connection):
+        connection.execute(ADVISORY_LOCK, (schema,))
+        version = read_version(connection)
+        if version == 0 and not has_schema(connection):
             connection.execute(f'CREATE SCHEMA "{schema}"')
         for script in SCHEMAS[version:]:
             connection.execute(script)
         connection.execute(
-            "INSERT INTO facts VALUES ('schema', %s) "
-            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            "INSERT INTO facts VALUES ('schema', %s) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
             (str(len(SCHEMAS)),),
         )
 
 
-def there(connection: "Connection") -> bool:
+def has_schema(connection: "PostgresConnection") -> bool:
+    """Return whether the schema of the memory exists."""
     sql = "SELECT 1 FROM pg_namespace WHERE nspname = %s"
-    return bool(connection.rows(sql, (connection.address.schema,)))
+    return bool(connection.fetch_all(sql, (connection.address.schema,)))
 
 
-def version_of(connection: "Connection") -> int:
-    """Which version a memory has; 0 if it is not there, or is an empty schema made for it."""
+def read_version(connection: "PostgresConnection") -> int:
+    """Return the schema version of a memory; 0 without tables."""
     address = connection.address
     tables = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
-    found = {name for (name,) in connection.rows(tables, (address.schema,))}
-    if not found:
+    table_names = {name for (name,) in connection.fetch_all(tables, (address.schema,))}
+    if not table_names:
         return 0
-    if not {"facts", "documents", "passages"} <= found:
+    if not {"facts", "documents", "passages"} <= table_names:
         raise StoreError(
             f"{address}: the schema {address.schema} of the database has tables of another program "
             "in it; it was left as it is: give another name, as in postgresql://…#NAME"
         )
-    version = int(
-        connection.value(f"SELECT value FROM \"{address.schema}\".facts WHERE name = 'schema'")
-    )
+    version = int(connection.fetch_value(f"SELECT value FROM \"{address.schema}\".facts WHERE name = 'schema'"))
     if version > len(SCHEMAS):
         raise StoreError(
             f"{address} was written by a newer mnemic (its schema is {version}, this one knows "

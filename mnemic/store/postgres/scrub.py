@@ -1,7 +1,7 @@
-"""Clear a memory on a PostgreSQL server of what was deleted from it, and look for what remains.
+"""Scrub deleted data from a PostgreSQL memory, and search the files for traces of it.
 
-A deleted row stays in its table's file until the file is written anew. That takes the table for
-itself, and it keeps rows that somebody's older transaction may still see.
+A deleted row stays in its table's file until the table is rewritten. Rewriting needs an exclusive
+lock, and keeps rows that an older transaction may still see.
 """
 
 import time
@@ -11,24 +11,24 @@ from itertools import count
 import numpy
 
 from mnemic.store.contract import StoreError
-from mnemic.store.postgres.connection import Connection, driver
-from mnemic.store.postgres.vectors import HEADER, drop
-from mnemic.store.sqlite.vectors import STORED
+from mnemic.store.postgres.connection import PostgresConnection, import_psycopg
+from mnemic.store.postgres.vectors import HEADER_BYTES, drop_index
+from mnemic.store.sqlite.vectors import STORED_DTYPE
 
-PATIENCE = 3.0  # seconds, until others have let go of what was erased
-BLOCK, OVERLAP = 1 << 24, 256
-AT_ONCE = 1000
+READER_TIMEOUT_S = 3.0  # wait for transactions that may still see erased rows
+BLOCK_BYTES, OVERLAP_BYTES = 1 << 24, 256
+BATCH_SIZE = 1000
 TABLES = ("documents", "places", "events", "passages", "lexicon", "vectors", "facts")
-BEYOND = (
+UNREACHABLE_TRACES = (
     "the server may still hold it outside the memory: in its write-ahead log until that is "
     "overwritten, in archives of it, on replicas, and in its own log if that quotes statements"
 )
-MARK = """
+MARK_UNSCRUBBED = """
     INSERT INTO facts VALUES ('remains', pg_current_xact_id()::xid::text)
     ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
-# Whoever may still see what was there before the transaction that erased it.
-SEEING = """
+# Transactions that may still see rows from before the erasing one.
+COUNT_OLD_SNAPSHOTS = """
     SELECT count(*) FROM (
         SELECT backend_xmin AS seen FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -38,7 +38,7 @@ SEEING = """
     ) AS others, facts
     WHERE name = 'remains' AND seen IS NOT NULL AND age(seen) >= age(value::xid)
 """
-FILES = """
+SELECT_FILES = """
     SELECT pg_relation_filepath(oid) FROM pg_class AS own
     WHERE pg_relation_filepath(oid) IS NOT NULL AND (
         relnamespace = %(schema)s::regnamespace
@@ -49,14 +49,14 @@ FILES = """
         )
     )
 """
-READ = "SELECT pg_read_binary_file(%s, %s, %s, true)"
-MAY = """
+READ_BLOCK = "SELECT pg_read_binary_file(%s, %s, %s, true)"
+CAN_READ_FILES = """
     SELECT has_function_privilege('pg_read_binary_file(text,bigint,bigint,boolean)', 'EXECUTE')
         AND (pg_has_role('pg_read_server_files', 'USAGE') OR usesuper)
     FROM pg_user WHERE usename = current_user
 """
-# What is remembered may have a trace in common with what was forgotten.
-HELD = """
+# A stored document may share a trace with an erased one.
+FIND_IN_TEXTS = """
     SELECT EXISTS (SELECT 1 FROM passages WHERE strpos(text, %(own)s) > 0
         OR strpos(lower(text), %(own)s) > 0)
     OR EXISTS (SELECT 1 FROM documents WHERE strpos(title, %(own)s) > 0
@@ -67,21 +67,21 @@ HELD = """
 """
 
 
-def scrub(connection: Connection) -> bool:
-    """Write every table anew; False if another process keeps us from it."""
-    end = time.monotonic() + PATIENCE
-    while connection.value(SEEING):
-        if time.monotonic() > end:
+def scrub_memory(connection: PostgresConnection) -> bool:
+    """Rewrite every table; return False if another process prevents it."""
+    deadline = time.monotonic() + READER_TIMEOUT_S
+    while connection.fetch_value(COUNT_OLD_SNAPSHOTS):
+        if time.monotonic() > deadline:
             return False
         time.sleep(0.05)
-    connection.execute(f"SET lock_timeout = {int(PATIENCE * 1000)}")
+    connection.execute(f"SET lock_timeout = {int(READER_TIMEOUT_S * 1000)}")
     try:
-        drop(connection)  # the next writer makes it again; meanwhile every vector is looked at
+        drop_index(connection)  # the next writer builds it again; until then search is exact
         for table in TABLES:
             connection.execute(f"VACUUM FULL {table}")
         connection.execute("DELETE FROM facts WHERE name = 'remains'")
     except StoreError as error:
-        if isinstance(error.__cause__, driver().errors.LockNotAvailable):
+        if isinstance(error.__cause__, import_psycopg().errors.LockNotAvailable):
             return False
         raise
     finally:
@@ -89,55 +89,53 @@ def scrub(connection: Connection) -> bool:
     return True
 
 
-def remains(connection: Connection, traces: Sequence[bytes]) -> list[bytes]:
-    """Which traces are in the files of the memory's tables and indexes, and belong to nothing."""
-    if not connection.value(MAY):
+def find_traces(connection: PostgresConnection, traces: Sequence[bytes]) -> list[bytes]:
+    """Return the traces in the memory's files that belong to no stored document."""
+    if not connection.fetch_value(CAN_READ_FILES):
         raise StoreError(
-            f"{connection.address}: this user may not read the server's files, so that traces "
-            "cannot be looked for; nothing was changed. A superuser can, or do without --verify"
+            f"{connection.address}: this user may not read the server's files, so they cannot be "
+            "searched for traces; nothing was changed. A superuser can, or omit --verify"
         )
     if not traces:
         return []
-    connection.execute("CHECKPOINT")  # what is in memory goes into the files
-    found = {one for block in raw(connection) for one in traces if one in block}
-    left = [one for one in sorted(found) if not held(connection, one)]
-    return [one for one in left if not in_vector(connection, one)]
+    connection.execute("CHECKPOINT")  # writes what is in memory to the files
+    matches = {trace for block in read_file_blocks(connection) for trace in traces if trace in block}
+    unexplained = [trace for trace in sorted(matches) if not is_remembered(connection, trace)]
+    return [trace for trace in unexplained if not is_in_embedding(connection, trace)]
 
 
-def raw(connection: Connection) -> Iterator[bytes]:
-    """The bytes of every table and index, in blocks that overlap."""
-    for (path,) in connection.rows(FILES, {"schema": f'"{connection.address.schema}"'}):
-        for number in count():  # a large table lies in several files
+def read_file_blocks(connection: PostgresConnection) -> Iterator[bytes]:
+    """Yield the bytes of all tables and indexes, in overlapping blocks."""
+    for (path,) in connection.fetch_all(SELECT_FILES, {"schema": f'"{connection.address.schema}"'}):
+        for number in count():  # a large table has several files
             start = 0
-            while block := connection.value(READ, (name(path, number), start, BLOCK)):
+            while block := connection.fetch_value(READ_BLOCK, (segment_path(path, number), start, BLOCK_BYTES)):
                 yield block
-                start += max(len(block) - OVERLAP, 1) if len(block) == BLOCK else len(block)
+                start += max(len(block) - OVERLAP_BYTES, 1) if len(block) == BLOCK_BYTES else len(block)
             if block is None:
                 break
 
 
-def name(path: str, number: int) -> str:
+def segment_path(path: str, number: int) -> str:
+    """Return the path of a file segment of a table."""
     return f"{path}.{number}" if number else path
 
 
-def held(connection: Connection, trace: bytes) -> bool:
-    """Whether these bytes belong to something that is remembered."""
+def is_remembered(connection: PostgresConnection, trace: bytes) -> bool:
+    """Return whether a trace occurs in a stored document."""
     text = trace.decode("utf-8", "ignore").replace("\0", "")
-    return bool(text) and bool(connection.value(HELD, {"own": text}))
+    return bool(text) and bool(connection.fetch_value(FIND_IN_TEXTS, {"own": text}))
 
 
-def in_vector(connection: Connection, trace: bytes) -> bool:
-    """Whether these bytes are part of a vector or key that is there, which others may have too."""
-    if connection.value("SELECT 1 FROM vectors WHERE position(%s IN keys) > 0 LIMIT 1", (trace,)):
+def is_in_embedding(connection: PostgresConnection, trace: bytes) -> bool:
+    """Return whether a trace occurs in a stored passage or sentence vector."""
+    if connection.fetch_value("SELECT 1 FROM vectors WHERE position(%s IN keys) > 0 LIMIT 1", (trace,)):
         return True
-    sql = (
-        "SELECT passage, halfvec_send(vector) FROM vectors WHERE passage > %s "
-        "ORDER BY passage LIMIT %s"
-    )
+    sql = "SELECT passage, halfvec_send(vector) FROM vectors WHERE passage > %s ORDER BY passage LIMIT %s"
     last = 0
-    while rows := connection.rows(sql, (last, AT_ONCE)):
+    while rows := connection.fetch_all(sql, (last, BATCH_SIZE)):
         last = rows[-1][0]
-        stored = (numpy.frombuffer(sent[HEADER:], ">f2").astype(STORED) for _, sent in rows)
-        if any(trace in one.tobytes() for one in stored):
+        vectors = (numpy.frombuffer(encoded[HEADER_BYTES:], ">f2").astype(STORED_DTYPE) for _, encoded in rows)
+        if any(trace in vector.tobytes() for vector in vectors):
             return True
     return False

@@ -1,34 +1,34 @@
-"""Search among vectors on a PostgreSQL server: all of them, or by an index where that pays.
+"""Vector search on a PostgreSQL server: exact, or by an index in a large memory.
 
-Shapes: n slots, d width.
+Shapes: n slots, d embedding width.
 """
 
 from collections.abc import Iterable, Sequence
 
 import numpy
 
-from mnemic.store.contract import Keys, Marks, Nearest, Scored, StoreError, Vectors
-from mnemic.store.postgres.connection import Connection
-from mnemic.store.retrieve.sentence_keys import pack_keys, unpack_keys
-from mnemic.store.sqlite.vectors import STORED
+from mnemic.store.contract import NearestSlots, PassageEmbedding, ScoredSlot, SentenceVectors, StoreError, Vectors
+from mnemic.store.postgres.connection import PostgresConnection
+from mnemic.store.retrieve.sentence_keys import pack_sentence_vectors, unpack_sentence_vectors
+from mnemic.store.sqlite.vectors import STORED_DTYPE
 
-# Vectors from which on there is an index (HNSW, Malkov & Yashunin 2018). At 100,000 of width 384
-# looking at all takes ten times as long as the index (benchmarks/postgres_vectors.py).
-INDEXED = 100_000
-REACH, WIDEST = 2, 1000  # candidates that the index looks at for each one asked for, and at most
-SAMPLED = 2000  # vectors that mean and deviation are estimated from
-BUILDING = "512MB"
-HEADER = 4  # bytes before a vector's numbers, as the server sends it
+# With this many vectors there is an index (HNSW, Malkov & Yashunin 2018). For 100,000 of width 384
+# exact search takes ten times as long (benchmarks/postgres_vectors.py).
+MIN_INDEXED_VECTORS = 100_000
+OVERSAMPLING, MAX_CANDIDATES = 2, 1000  # candidates of the index per result, and in all
+NUM_SAMPLED = 2000  # vectors from which mean and deviation are estimated
+INDEX_BUILD_MEMORY = "512MB"
+HEADER_BYTES = 4  # before the numbers of a vector, as the server sends it
 
-EXACT = """
+SEARCH_EXACT = """
     WITH scored AS MATERIALIZED (
         SELECT passage, -(vector::vector <#> %(own)s::vector) AS score FROM vectors
     )
     SELECT passage, score, (SELECT avg(score) FROM scored), (SELECT stddev_pop(score) FROM scored)
     FROM scored ORDER BY score DESC, passage LIMIT %(most)s
 """
-# The index holds halves; the order among what it finds is by the vector that is asked with.
-APPROXIMATE = """
+# The index has half precision; its candidates are ranked by the query in full precision.
+SEARCH_INDEX = """
     WITH near AS MATERIALIZED (
         SELECT passage, vector FROM vectors
         ORDER BY vector::halfvec({width}) <#> %(own)s::vector::halfvec({width}) LIMIT %(reach)s
@@ -40,96 +40,101 @@ APPROXIMATE = """
         (SELECT avg(score) FROM sample), (SELECT stddev_pop(score) FROM sample)
     FROM near ORDER BY score DESC, passage LIMIT %(most)s
 """
-GIVE = """
+INSERT_EMBEDDINGS = """
     INSERT INTO vectors (passage, vector, keys) SELECT passage, vector::halfvec, keys
     FROM unnest(%s::bigint[], %s::text[], %s::bytea[]) AS given (passage, vector, keys)
     ON CONFLICT (passage) DO UPDATE SET vector = excluded.vector, keys = excluded.keys
 """
-INDEX = (
-    "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('vectors_near') "
-    "AND indrelid = 'vectors'::regclass"
+SELECT_INDEX = (
+    "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('vectors_near') AND indrelid = 'vectors'::regclass"
 )
 
 
-def written(vector: Vectors) -> str:
-    """A vector as pgvector reads it."""
+def format_vector(vector: Vectors) -> str:
+    """Format a vector as a literal of pgvector."""
     return str(vector.tolist())
 
 
-def halves(vectors: Iterable[Vectors]) -> list[str]:
-    """Vectors as they are stored: halves, and the same ones as in other engines."""
-    return [written(numpy.asarray(one, STORED).astype(numpy.float32)) for one in vectors]
+def format_half_vectors(vectors: Iterable[Vectors]) -> list[str]:
+    """Format vectors rounded to half precision, as other engines store them."""
+    return [format_vector(numpy.asarray(vector, STORED_DTYPE).astype(numpy.float32)) for vector in vectors]
 
 
-def read_vectors(connection: Connection, numbers: Sequence[int], width: int) -> Vectors:
-    """The vectors (n d) of these slots; zeros where there is none."""
+def read_vectors(connection: PostgresConnection, slot_ids: Sequence[int], width: int) -> Vectors:
+    """Return the vectors (n d) of slots; zeros for a slot without one."""
     sql = "SELECT passage, halfvec_send(vector) FROM vectors WHERE passage = ANY (%s)"
-    found = dict(connection.rows(sql, (list(numbers),)))
-    every = numpy.zeros((len(numbers), width), numpy.float32)
-    for row, number in zip(every, numbers):
-        if number in found:
-            row[:] = numpy.frombuffer(found[number][HEADER:], ">f2")
-    return every
+    rows_by_id = dict(connection.fetch_all(sql, (list(slot_ids),)))
+    vectors = numpy.zeros((len(slot_ids), width), numpy.float32)
+    for row, slot_id in zip(vectors, slot_ids):
+        if slot_id in rows_by_id:
+            row[:] = numpy.frombuffer(rows_by_id[slot_id][HEADER_BYTES:], ">f2")
+    return vectors
 
 
-def read_keys(connection: Connection, numbers: Sequence[int], width: int) -> Keys:
-    """The keys of these slots; none where they are not made."""
+def read_sentence_vectors(connection: PostgresConnection, slot_ids: Sequence[int], width: int) -> SentenceVectors:
+    """Return the sentence vectors of slots; no rows for a slot without them."""
     sql = "SELECT passage, keys FROM vectors WHERE passage = ANY (%s)"
-    found = dict(connection.rows(sql, (list(numbers),)))
-    return unpack_keys([found.get(number) or b"" for number in numbers], width)
+    rows_by_id = dict(connection.fetch_all(sql, (list(slot_ids),)))
+    return unpack_sentence_vectors([rows_by_id.get(slot_id) or b"" for slot_id in slot_ids], width)
 
 
-def give(connection: Connection, pairs: Iterable[tuple[int, Marks]]) -> None:
-    """Store what slots are found by."""
-    if rows := [(slot, *own) for slot, own in pairs]:
-        slots, vectors, keys = zip(*rows)
-        connection.execute(GIVE, (list(slots), halves(vectors), [pack_keys(own) for own in keys]))
+def write_embeddings(connection: PostgresConnection, pairs: Iterable[tuple[int, PassageEmbedding]]) -> None:
+    """Insert or replace the embeddings of slots."""
+    if rows := [(slot_id, *embedding) for slot_id, embedding in pairs]:
+        slot_ids, vectors, sentence_vectors = zip(*rows)
+        connection.execute(
+            INSERT_EMBEDDINGS,
+            (
+                list(slot_ids),
+                format_half_vectors(vectors),
+                [pack_sentence_vectors(packed) for packed in sentence_vectors],
+            ),
+        )
 
 
-def nearest(connection: Connection, vector: Vectors, most: int, count: int) -> Nearest:
-    """The slots with the largest products, and how those of all (``count``) are spread."""
-    values = {"own": written(vector), "most": most}
-    if indexed(connection):
-        reach = min(REACH * most, WIDEST)
-        values |= {"reach": reach, "share": min(100 * SAMPLED / max(count, 1), 100)}
+def search_vectors(connection: PostgresConnection, vector: Vectors, limit: int, num_vectors: int) -> NearestSlots:
+    """Find the slots with the largest products; compute or estimate mean and deviation."""
+    values = {"own": format_vector(vector), "most": limit}
+    if has_index(connection):
+        num_candidates = min(OVERSAMPLING * limit, MAX_CANDIDATES)
+        values |= {"reach": num_candidates, "share": min(100 * NUM_SAMPLED / max(num_vectors, 1), 100)}
         with connection.transaction():
-            connection.execute(
-                f"SET LOCAL hnsw.ef_search = {reach}; SET LOCAL enable_seqscan = off"
-            )
-            found = connection.rows(APPROXIMATE.format(width=len(vector)), values)
+            connection.execute(f"SET LOCAL hnsw.ef_search = {num_candidates}; SET LOCAL enable_seqscan = off")
+            rows = connection.fetch_all(SEARCH_INDEX.format(width=len(vector)), values)
     else:
-        found = connection.rows(EXACT, values)
-    if not found:
-        return Nearest([], 0.0, 0.0)
-    *_, mean, deviation = found[0]
-    return Nearest([Scored(*row[:2]) for row in found], mean or 0.0, deviation or 0.0)
+        rows = connection.fetch_all(SEARCH_EXACT, values)
+    if not rows:
+        return NearestSlots([], 0.0, 0.0)
+    *_, mean, std = rows[0]
+    return NearestSlots([ScoredSlot(*row[:2]) for row in rows], mean or 0.0, std or 0.0)
 
 
-def indexed(connection: Connection) -> bool:
-    return bool(connection.value(INDEX))
+def has_index(connection: PostgresConnection) -> bool:
+    """Return whether there is a valid vector index."""
+    return bool(connection.fetch_value(SELECT_INDEX))
 
 
-def tend(connection: Connection, width: int, count: int) -> None:
-    """Make the index, if it pays; nobody else is kept waiting meanwhile."""
-    if count < INDEXED:
+def build_index(connection: PostgresConnection, width: int, num_vectors: int) -> None:
+    """Build the vector index of a large memory, without blocking others."""
+    if num_vectors < MIN_INDEXED_VECTORS:
         return
     lock = (f"{connection.address.schema} index",)
-    if not connection.value("SELECT pg_try_advisory_lock(hashtext(%s))", lock):
-        return  # another process is making it
+    if not connection.fetch_value("SELECT pg_try_advisory_lock(hashtext(%s))", lock):
+        return  # another process is building it
     try:
-        drop(connection)  # one that was left half-made
-        connection.execute(f"SET maintenance_work_mem = '{BUILDING}'")
+        drop_index(connection)  # one that was left unfinished
+        connection.execute(f"SET maintenance_work_mem = '{INDEX_BUILD_MEMORY}'")
         connection.execute(
-            "CREATE INDEX CONCURRENTLY vectors_near ON vectors "
-            f"USING hnsw ((vector::halfvec({width})) halfvec_ip_ops)"
+            f"CREATE INDEX CONCURRENTLY vectors_near ON vectors USING hnsw ((vector::halfvec({width})) halfvec_ip_ops)"
         )
     except StoreError:
-        drop(connection)
+        drop_index(connection)
         raise
     finally:
         connection.execute("RESET maintenance_work_mem")
         connection.execute("SELECT pg_advisory_unlock(hashtext(%s))", lock)
 
 
-def drop(connection: Connection) -> None:
+def drop_index(connection: PostgresConnection) -> None:
+    """Drop the vector index, if it exists."""
     connection.execute("DROP INDEX IF EXISTS vectors_near")

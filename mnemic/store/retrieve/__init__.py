@@ -1,1 +1,1 @@
-"""Find the passages of a memory that a question is about."""
+"""Retrieve the passages of a memory that match a query, by BM25 and embeddings."""

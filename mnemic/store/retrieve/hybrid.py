@@ -1,14 +1,15 @@
-"""Read a memory with a query: by its words and by its vectors, mixed.
+"""Hybrid retrieval: rank the slots of a memory by BM25 and cosine similarity, fused.
 
-BM25 and cosine are measured in deviations from their mean over all slots, so that they can be
-added; a slot without a word of the query has a BM25 of 0.
+BM25 and cosine are standardized by mean and deviation over all slots, so that they can be added; a
+slot without a word of the query has a BM25 of 0.
 
-Each way of looking brings in candidates, that by vectors by one vector a slot; the cosine of a
-candidate is then that of its nearest key. Mean and deviation stay those of the vectors of all
-slots, since nobody looks at all keys. A wrong mean shifts all candidates alike, which changes
-neither their order nor their weights. The deviation is nearly the same: that of the nearest keys of
-all slots was 0.985 of it (± 0.017 over 1,000 questions of SQuAD's train set), and taking it, or
-that of the candidates, finds no better.
+Each of the two searches contributes candidates, the vector search by one vector per slot. The
+cosine of a candidate is then the largest over its sentence vectors. Mean and deviation stay those
+of the passage vectors of all slots, since comparing all sentence vectors would be too slow. A wrong
+mean shifts all candidates alike, which changes neither their order nor their weights. The deviation
+is nearly the same: that of the best sentence vectors of all slots was 0.985 of it (± 0.017 over
+1,000 questions of SQuAD's train set), and with it, or with that of the candidates, recall is no
+better.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,101 +18,107 @@ from typing import NamedTuple
 
 from mnemic.store.contract import Store
 from mnemic.store.retrieve.embedders import Embedder
-from mnemic.store.retrieve.sentence_keys import nearest_keys
+from mnemic.store.retrieve.sentence_keys import max_sentence_products
 
-CANDIDATES = 200  # slots that each way of looking brings in
-FLAT = 1e-9  # a deviation that is none
+NUM_CANDIDATES = 200  # slots that each of the two searches contributes
+MIN_STD = 1e-9  # a smaller standard deviation is taken as this
 
 
 class Hop(NamedTuple):
-    """What one read found. The weights of all candidates add up to 1; they are the evidence."""
+    """The result of one read: scores of slots, and weights that sum to 1."""
 
     query: str
-    scores: dict[int, float]  # slot → mixed score
-    weights: dict[int, float]
-    looked: int  # how many slots were looked at
-    clue: str = ""  # a sentence of the hop before that was part of the query
+    scores: dict[int, float]  # slot id → fused score
+    weights: dict[int, float]  # slot id → softmax of the scores, the evidence
+    num_slots: int  # slots that were searched
+    clue: str = ""  # the sentence of the hop before that was added to the query
 
-    def best(self, most: int) -> list[int]:
-        """The slots that were read most, most read first."""
-        return sorted(self.scores, key=lambda slot: (-self.scores[slot], slot))[:most]
+    def top_slots(self, limit: int) -> list[int]:
+        """Return the ids of the slots with the highest scores, best first."""
+        return sorted(self.scores, key=lambda slot_id: (-self.scores[slot_id], slot_id))[:limit]
 
 
-class Scale(NamedTuple):
-    """Scores of some slots, and how those of all slots are spread."""
+class ScoreScale(NamedTuple):
+    """Scores of some slots, with mean and standard deviation over all slots."""
 
     scores: Mapping[int, float]
     mean: float
-    deviation: float
+    std: float
 
-    def of(self, slot: int) -> float:
-        """In deviations from the mean."""
-        return (self.scores.get(slot, 0.0) - self.mean) / max(self.deviation, FLAT)
+    def standardize(self, slot_id: int) -> float:
+        """Return the standardized score of a slot."""
+        return (self.scores.get(slot_id, 0.0) - self.mean) / max(self.std, MIN_STD)
 
 
-class Sought(NamedTuple):
-    """What was found by words and by vectors, before the two are mixed."""
+class Candidates(NamedTuple):
+    """Slots found by BM25 and by vectors, with both scores, before fusion."""
 
     query: str
-    words: Scale
-    vectors: Scale | None
-    slots: list[int]
-    looked: int
+    bm25: ScoreScale
+    cosine: ScoreScale | None
+    slot_ids: list[int]
+    num_slots: int
 
-    def mixed(self, share: float, besides: Sequence[int] = ()) -> Hop:
-        """The hop in which words count that much beside vectors."""
-        chosen = sorted(set(self.slots).difference(besides))
-        parts = [(self.words, share)] + ([(self.vectors, 1 - share)] if self.vectors else [])
-        scores = {slot: sum(own * scale.of(slot) for scale, own in parts) for slot in chosen}
-        return Hop(self.query, scores, softmax(scores), self.looked)
+    def fuse(self, bm25_weight: float, excluded: Sequence[int] = ()) -> Hop:
+        """Fuse the scores of the candidates that are not ``excluded`` into a hop."""
+        slot_ids = sorted(set(self.slot_ids).difference(excluded))
+        weighted_scales = [(self.bm25, bm25_weight)] + ([(self.cosine, 1 - bm25_weight)] if self.cosine else [])
+        scores = {
+            slot_id: sum(weight * scale.standardize(slot_id) for scale, weight in weighted_scales)
+            for slot_id in slot_ids
+        }
+        return Hop(self.query, scores, softmax(scores), self.num_slots)
 
 
-def seek(store: Store, embedder: Embedder | None, query: str) -> Sought:
-    """Look at every slot, and at the keys of the candidates."""
-    looked = store.size()
-    matched = dict(store.match(query, CANDIDATES))
-    words = Scale(matched, *spread(list(matched.values()), looked))
+def retrieve_candidates(store: Store, embedder: Embedder | None, query: str) -> Candidates:
+    """Search all slots by BM25 and vectors; rescore candidates by sentence vectors."""
+    num_slots = store.count_slots()
+    bm25_scores = dict(store.search_bm25(query, NUM_CANDIDATES))
+    bm25 = ScoreScale(bm25_scores, *compute_mean_std(list(bm25_scores.values()), num_slots))
     if embedder is None:
-        return Sought(query, words, None, list(matched), looked)
+        return Candidates(query, bm25, None, list(bm25_scores), num_slots)
     vector = embedder.embed([query])[0]
-    near = store.nearest(vector, CANDIDATES)
-    slots = sorted({*matched, *(one.slot for one in near.best)})
-    whole = store.vectors(slots) @ vector
-    products = dict(zip(slots, nearest_keys(store.keys(slots), vector, whole).tolist()))
-    return Sought(query, words, Scale(products, near.mean, near.deviation), slots, looked)
+    nearest = store.search_vectors(vector, NUM_CANDIDATES)
+    slot_ids = sorted({*bm25_scores, *(neighbor.slot_id for neighbor in nearest.best)})
+    passage_products = store.get_vectors(slot_ids) @ vector
+    products = dict(
+        zip(slot_ids, max_sentence_products(store.get_sentence_vectors(slot_ids), vector, passage_products).tolist())
+    )
+    return Candidates(query, bm25, ScoreScale(products, nearest.mean, nearest.std), slot_ids, num_slots)
 
 
-def read(
+def read_hop(
     store: Store,
     embedder: Embedder | None,
     query: str,
     *,
-    lexical: float | None = None,
-    besides: Sequence[int] = (),
+    bm25_weight: float | None = None,
+    excluded: Sequence[int] = (),
 ) -> Hop:
-    """Look at every slot but ``besides``; the weights are the softmax of the mixed scores.
+    """Read the memory with a query: retrieve candidates and fuse their scores.
 
-    ``lexical`` is the share of BM25 in them: what suits the embedder, unless told.
+    ``bm25_weight`` is by default the embedder's. ``excluded`` slots are left out.
     """
-    return seek(store, embedder, query).mixed(share(embedder, lexical), besides)
+    return retrieve_candidates(store, embedder, query).fuse(choose_bm25_weight(embedder, bm25_weight), excluded)
 
 
-def share(embedder: Embedder | None, lexical: float | None) -> float:
-    """How much words count, beside vectors."""
+def choose_bm25_weight(embedder: Embedder | None, bm25_weight: float | None) -> float:
+    """Return the weight of BM25: 1 without an embedder, by default the embedder's."""
     if embedder is None:
         return 1.0
-    return embedder.lexical if lexical is None else lexical
+    return embedder.bm25_weight if bm25_weight is None else bm25_weight
 
 
-def spread(scores: Sequence[float], count: int) -> tuple[float, float]:
-    """Mean and deviation of ``count`` scores, of which all but these are 0."""
+def compute_mean_std(scores: Sequence[float], count: int) -> tuple[float, float]:
+    """Return mean and standard deviation of ``count`` scores; those not given are 0."""
     mean = sum(scores) / max(count, 1)
     squares = sum(score * score for score in scores) / max(count, 1)
     return mean, max(squares - mean * mean, 0.0) ** 0.5
 
 
 def softmax(scores: Mapping[int, float]) -> dict[int, float]:
+    """Return the softmax over the values of a dict."""
     top = max(scores.values(), default=0.0)
-    grown = {key: exp(score - top) for key, score in scores.items()}
-    total = sum(grown.values())
-    return {key: value / total for key, value in grown.items()}
+    exponentials = {key: exp(score - top) for key, score in scores.items()}
+    total = sum(exponentials.values())
+    return {key: value / total for key, value in exponentials.items()}

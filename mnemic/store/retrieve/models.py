@@ -1,4 +1,4 @@
-"""The network behind a memory's embedder and reader, loaded once where both are the same one."""
+"""Load the checkpoint of an embedder or a reader, once if both use the same."""
 
 from functools import cache
 from pathlib import Path
@@ -11,32 +11,35 @@ if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
 
-SHIPPED = "reader"  # which both embeds and answers
+SHIPPED_MODEL = "reader"  # the shipped checkpoint, which both embeds and answers
 
 
-def shipped() -> Path:
-    """Where the weights are that come with the package."""
-    folder = WEIGHTS / SHIPPED
+def find_shipped_folder() -> Path:
+    """Return the folder of the checkpoint that ships with the package."""
+    folder = WEIGHTS / SHIPPED_MODEL
     if not folder.is_dir():
         raise StoreError(
-            f"the weights of the {SHIPPED} are not in this installation ({folder}); install mnemic "
-            "again, or choose another embedder and the reader none"
+            f"the weights of the {SHIPPED_MODEL} are not in this installation ({folder}); install "
+            "mnemic again, or choose another embedder and the reader none"
         )
     return folder
 
 
-def loaded(folder: Path) -> tuple["Checkpoint", str]:
-    """A checkpoint of ours to read with, and the hash of its weights."""
-    from mnemic.checkpoint.folder import WEIGHTS, digest, locate
+def load_with_digest(folder: Path) -> tuple["Checkpoint", str]:
+    """Load a checkpoint for inference; return it with the digest of its weights."""
+    from mnemic.checkpoint.folder import WEIGHTS, find_checkpoint, hash_file
 
-    own = locate(folder)
-    told = digest(own / WEIGHTS)
-    return of_hash(own, told), told
+    checkpoint_folder = find_checkpoint(folder)
+    weights_digest = hash_file(checkpoint_folder / WEIGHTS)
+    return load_once(checkpoint_folder, weights_digest), weights_digest
 
 
 @cache
-def of_hash(folder: Path, told: str) -> "Checkpoint":
-    """Products are in bfloat16 where the processor is built for them."""
-    from mnemic.checkpoint.folder import load
+def load_once(folder: Path, weights_digest: str) -> "Checkpoint":
+    """Load a checkpoint, cached by its digest.
 
-    return load(folder, precision="auto")
+    Matrix products are in bfloat16 where the processor supports it.
+    """
+    from mnemic.checkpoint.folder import load_checkpoint
+
+    return load_checkpoint(folder, precision="auto")

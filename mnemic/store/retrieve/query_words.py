@@ -1,16 +1,16 @@
-"""Words for the full-text index and for questions put to it; Chinese is cut into words first."""
+"""Extract the words of texts and queries for full-text search, Chinese included."""
 
 import re
 from functools import cache
 from importlib.util import find_spec
 
-from mnemic.text.chinese import HAN, share_of_han
+from mnemic.text.chinese import HAN, han_fraction
 from mnemic.text.documents import DocumentError
-from mnemic.text.sentences import CHINESE_FROM
+from mnemic.text.sentences import MIN_HAN_FRACTION
 
-# Words so common that looking them up costs much and says nothing. Words of a question that carry
-# no content are among them; negations are not.
-COMMON = """
+# Words so common that searching them is slow and says nothing, question words among them;
+# negations are kept.
+STOP_WORD_TEXT = """
     a about after all also an and any are as at be because been before being between both but by can
     could did do does doing down during each for from further had has have having he her here hers
     him his how i if in into is it its itself just me more most my of off on once only or other our
@@ -20,49 +20,48 @@ COMMON = """
     的 了 是 在 和 与 或 吗 呢 吧 也 都 就 而 及 着 我 你 他 她 它 我们 你们 他们 这 那 这个 那个
     什么 谁 哪 哪里 哪个 怎么 怎样 为什么 多少 几 有 被 把 对 从 到 为 以 之 其 上 中 下
 """
-STOP = frozenset(COMMON.split())
+STOP_WORDS = frozenset(STOP_WORD_TEXT.split())
 _HAN_RUN = re.compile(f"[{HAN}]+")
 _WORD = re.compile(r"\w+")
 
 
-def spaced(text: str) -> str | None:
-    """The text with its Chinese cut into words by blanks; None if the text will do as it is.
+def segment_chinese(text: str) -> str | None:
+    """Separate the Chinese words of a text by blanks; None if that changes nothing.
 
-    A little Chinese in a text of another language is left alone where ``rjieba`` is missing.
+    Without ``rjieba``, a little Chinese in a text of another language stays as it is.
     """
     if not _HAN_RUN.search(text):
         return None
     check_chinese(text)
-    if not knows_chinese():
+    if not can_segment_chinese():
         return None
-    import rjieba  # here: only Chinese texts need it
+    import rjieba  # imported here: only Chinese texts need it
 
     return _HAN_RUN.sub(lambda run: f" {' '.join(rjieba.cut(run.group()))} ", text)
 
 
 def check_chinese(text: str) -> None:
-    """Refuse a Chinese text whose words cannot be told apart on this machine."""
-    if not knows_chinese() and share_of_han(text) >= CHINESE_FROM:
-        raise DocumentError(
-            "a Chinese text needs rjieba, which is not installed: pip install 'mnemic[chinese]'"
-        )
+    """Raise ``DocumentError`` for a Chinese text if ``rjieba`` is not installed."""
+    if not can_segment_chinese() and han_fraction(text) >= MIN_HAN_FRACTION:
+        raise DocumentError("a Chinese text needs rjieba, which is not installed: pip install 'mnemic[chinese]'")
 
 
 @cache
-def knows_chinese() -> bool:
+def can_segment_chinese() -> bool:
+    """Return whether ``rjieba`` is installed."""
     return find_spec("rjieba") is not None
 
 
-def words_of(text: str) -> list[str]:
-    """The different words of a question that are worth looking up, lower case, in order.
+def extract_words(text: str) -> list[str]:
+    """Return the distinct words of a text in lower case, without stop words.
 
-    If all are common ones, they are taken after all.
+    If all of them are stop words, they are returned.
     """
-    found = list(dict.fromkeys(_WORD.findall((spaced(text) or text).lower())))
-    return [word for word in found if word not in STOP] or found
+    words = list(dict.fromkeys(_WORD.findall((segment_chinese(text) or text).lower())))
+    return [word for word in words if word not in STOP_WORDS] or words
 
 
-def query(words: list[str], *, every: bool = False) -> str:
-    """A query in FTS5's language for texts with any of these words, or with every one."""
+def build_fts5_query(words: list[str], *, require_all: bool = False) -> str:
+    """Build an FTS5 query for texts with any of these words, or with all."""
     quoted = ('"' + word.replace('"', '""') + '"' for word in words)
-    return (" AND " if every else " OR ").join(quoted)
+    return (" AND " if require_all else " OR ").join(quoted)

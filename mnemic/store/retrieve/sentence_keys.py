@@ -1,51 +1,54 @@
-"""The keys of slots: how they lie on the disk, and how near the nearest of them is.
+"""Sentence vectors of slots: their stored form, and the best match with a query.
 
-A slot is as near to a question as the nearest of its sentences is. A key is the vector of one of
-them, as the network read it within the whole passage; where a passage has no more than one, its
-vector is its key.
+The similarity of a slot to a query is that of its most similar sentence. The vector of a sentence
+comes from its token states in the context of its passage; a passage of a single sentence has its
+passage vector only.
 
-Stored keys are the rows of a passage one after another, each number in 8 bits (``codes.rounded``).
-A key has a length of 1, so that the size of a step is not stored: the row itself tells it.
+Stored are the rows of a passage one after another, 8 bits per number
+(``quantized_codes.quantize_vectors``). A row has norm 1, so its scale follows from its codes and is
+not stored.
 
-Shapes: n slots, k keys of all of them, s keys of one, d width.
+Shapes: n slots, k sentences of all slots, s sentences of one slot, d embedding width.
 """
 
 from collections.abc import Iterable, Sequence
 
 import numpy
 
-from mnemic.store.contract import Keys, Marks, Vectors
-from mnemic.store.sqlite.quantized_codes import rounded
+from mnemic.store.contract import PassageEmbedding, SentenceVectors, Vectors
+from mnemic.store.sqlite.quantized_codes import quantize_vectors
 
-CODE = numpy.dtype(numpy.int8)
-
-
-def without_keys(vectors: Iterable[Vectors]) -> list[Marks]:
-    """Texts that are found by their vectors (d each) alone."""
-    return [Marks(vector, vector[None][:0]) for vector in vectors]
+CODE_DTYPE = numpy.dtype(numpy.int8)
 
 
-def pack_keys(keys: Vectors) -> bytes:
-    """The keys (s d) of a slot as they are stored; nothing, if its vector says the same."""
-    return rounded(keys)[1].tobytes() if len(keys) > 1 else b""
+def without_sentence_vectors(vectors: Iterable[Vectors]) -> list[PassageEmbedding]:
+    """Make embeddings of passage vectors (d each) without sentence vectors."""
+    return [PassageEmbedding(vector, vector[None][:0]) for vector in vectors]
 
 
-def unpack_keys(stored: Sequence[bytes], width: int) -> Keys:
-    """The stored keys of some slots; ``b""`` for one that has none."""
-    rows = numpy.frombuffer(b"".join(stored), CODE).reshape(-1, max(width, 1))
-    found = rows.astype(numpy.float32)
-    lengths = numpy.sqrt(numpy.einsum("kd,kd->k", found, found))
-    found /= numpy.maximum(lengths, 1)[:, None]
-    counts = [len(own) // max(width, 1) for own in stored]
-    return Keys(found, numpy.array(counts, numpy.int64))
+def pack_sentence_vectors(vectors: Vectors) -> bytes:
+    """Pack the sentence vectors (s d) of a slot; empty for a single one."""
+    return quantize_vectors(vectors)[1].tobytes() if len(vectors) > 1 else b""
 
 
-def nearest_keys(keys: Keys, vector: Vectors, otherwise: Vectors) -> Vectors:
-    """The largest product that any of a slot's keys has with the vector (d); ``otherwise`` (n)
-    where there is no key: n."""
-    found = otherwise.copy()
-    some = keys.counts > 0
-    if some.any():
-        firsts = numpy.cumsum(keys.counts) - keys.counts
-        found[some] = numpy.maximum.reduceat(keys.rows @ vector, firsts[some])
-    return found
+def unpack_sentence_vectors(stored: Sequence[bytes], width: int) -> SentenceVectors:
+    """Unpack the sentence vectors of several slots; ``b""`` means none."""
+    rows = numpy.frombuffer(b"".join(stored), CODE_DTYPE).reshape(-1, max(width, 1))
+    vectors = rows.astype(numpy.float32)
+    lengths = numpy.sqrt(numpy.einsum("kd,kd->k", vectors, vectors))
+    vectors /= numpy.maximum(lengths, 1)[:, None]
+    counts = [len(packed) // max(width, 1) for packed in stored]
+    return SentenceVectors(vectors, numpy.array(counts, numpy.int64))
+
+
+def max_sentence_products(sentence_vectors: SentenceVectors, vector: Vectors, default: Vectors) -> Vectors:
+    """Return each slot's largest product of a sentence vector with ``vector`` (d): n.
+
+    A slot without sentence vectors gets its value of ``default`` (n).
+    """
+    products = default.copy()
+    has_vectors = sentence_vectors.counts > 0
+    if has_vectors.any():
+        starts = numpy.cumsum(sentence_vectors.counts) - sentence_vectors.counts
+        products[has_vectors] = numpy.maximum.reduceat(sentence_vectors.vectors @ vector, starts[has_vectors])
+    return products

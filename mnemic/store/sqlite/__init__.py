@@ -1,1 +1,1 @@
-"""The embedded engine: one SQLite file."""
+"""The embedded storage engine: one SQLite file."""

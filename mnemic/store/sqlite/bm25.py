@@ -1,79 +1,81 @@
-"""Which slots share words with a question, by BM25 in FTS5, at a cost that has a bound.
+"""Rank slots by BM25 in SQLite's FTS5, at a bounded cost.
 
-Weighing a slot costs a microsecond or two, and of a million slots a common word brings in a
-hundred thousand. So the rarest words *lead*: a slot must have one of them to be weighed. The others
-*follow*: they count in the slots that are weighed, as they always did, but bring in none, unless
-those that lead bring in too few. As long as all words together bring in no more than ``LED`` slots,
-all of them lead, and this is plain BM25.
+Scoring a slot takes a microsecond or two, and in a million slots a common word has a hundred
+thousand matches. So the rarest words *lead*: only slots with one of them are scored. The other
+words *follow*: they count in the scores of these slots, but add no slots, unless the leading words
+match too few. As long as all words together match at most ``MAX_LEADING_SLOTS`` slots, all of them
+lead, and this is plain BM25.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from mnemic.store.contract import Scored
-from mnemic.store.retrieve.query_words import query
-from mnemic.store.sqlite.connection import Connection
+from mnemic.store.contract import ScoredSlot
+from mnemic.store.retrieve.query_words import build_fts5_query
+from mnemic.store.sqlite.connection import SQLiteConnection
 
-LED = 25_000  # slots that the leading words bring in, at most
-FOLLOWED = 1_000_000  # slots that have the words which follow, at most: each is counted
-COUNT = "SELECT count(*) FROM lexicon WHERE lexicon MATCH ?"
-RANKED = "SELECT rowid, -rank FROM lexicon WHERE lexicon MATCH ? ORDER BY rank LIMIT ?"
+MAX_LEADING_SLOTS = 25_000  # slots that the leading words match
+MAX_FOLLOWING_SLOTS = 1_000_000  # slots that the following words match; FTS5 counts each
+COUNT_MATCHES = "SELECT count(*) FROM lexicon WHERE lexicon MATCH ?"
+SELECT_RANKED = "SELECT rowid, -rank FROM lexicon WHERE lexicon MATCH ? ORDER BY rank LIMIT ?"
 
 
-class Plan(NamedTuple):
-    """A query in FTS5's language, and how often it counts each word."""
+class FTS5Query(NamedTuple):
+    """A query in FTS5's language, and how often it repeats each word."""
 
     text: str
-    times: int
+    repeats: int
 
 
-def match(connection: Connection, words: Sequence[str], most: int, slots: int) -> list[Scored]:
-    """The slots with the best BM25, best first."""
-    if len(words) * slots <= LED:
-        return weighed(connection, Plan(query(list(words)), 1), most)
-    counts = {word: connection.value(COUNT, (query([word]),)) for word in words}
+def search_bm25(connection: SQLiteConnection, words: Sequence[str], limit: int, num_slots: int) -> list[ScoredSlot]:
+    """Return the slots with the highest BM25, best first."""
+    if len(words) * num_slots <= MAX_LEADING_SLOTS:
+        return rank_slots(connection, FTS5Query(build_fts5_query(list(words)), 1), limit)
+    counts = {word: connection.fetch_value(COUNT_MATCHES, (build_fts5_query([word]),)) for word in words}
     ordered = sorted((word for word in words if counts[word]), key=lambda word: counts[word])
-    counted = within(ordered, counts, FOLLOWED)
-    found: dict[int, float] = {}
-    for leading, lead in widening(within(ordered, counts, LED), ordered):
-        follow = [word for word in counted if word not in lead]
-        found |= dict(weighed(connection, planned(leading, lead, follow), most))
-        if len(found) >= most:
+    counted_words = take_words_within(ordered, counts, MAX_FOLLOWING_SLOTS)
+    scores: dict[int, float] = {}
+    for leading_query, leading_words in widen_queries(take_words_within(ordered, counts, MAX_LEADING_SLOTS), ordered):
+        following_words = [word for word in counted_words if word not in leading_words]
+        scores |= dict(rank_slots(connection, build_query(leading_query, leading_words, following_words), limit))
+        if len(scores) >= limit:
             break
-    best = sorted(found, key=lambda slot: (-found[slot], slot))
-    return [Scored(slot, found[slot]) for slot in best[:most]]
+    best = sorted(scores, key=lambda slot_id: (-scores[slot_id], slot_id))
+    return [ScoredSlot(slot_id, scores[slot_id]) for slot_id in best[:limit]]
 
 
-def widening(lead: list[str], ordered: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Queries that bring in slots, and their words: the rare ones, then as many as are needed."""
-    if lead:
-        yield query(lead), lead
-    rest = ordered[len(lead) :]
-    if len(rest) > 1:  # two common words together are rare, mostly
-        yield query(rest[:2], every=True), rest[:2]
+def widen_queries(leading_words: list[str], words_by_rarity: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield queries that match more and more slots, each with its words."""
+    if leading_words:
+        yield build_fts5_query(leading_words), leading_words
+    rest = words_by_rarity[len(leading_words) :]
+    if len(rest) > 1:  # two common words rarely occur together
+        yield build_fts5_query(rest[:2], require_all=True), rest[:2]
     if rest:
-        yield query(rest[:1]), rest[:1]
+        yield build_fts5_query(rest[:1]), rest[:1]
 
 
-def planned(leading: str, lead: list[str], follow: list[str]) -> Plan:
-    """Slots that ``leading`` finds, weighed by all the words."""
-    if not follow:
-        return Plan(leading, 1)
-    # FTS5 counts a word as often as the query has it: all of them twice, then.
-    return Plan(f"({leading}) AND ({query([*lead, *follow, *follow])})", 2)
+def build_query(leading_query: str, leading_words: list[str], following_words: list[str]) -> FTS5Query:
+    """Build a query for slots that match ``leading_query``, scored by all words."""
+    if not following_words:
+        return FTS5Query(leading_query, 1)
+    # FTS5 counts a word as often as the query has it: so have each of them twice.
+    repeated = [*leading_words, *following_words, *following_words]
+    return FTS5Query(f"({leading_query}) AND ({build_fts5_query(repeated)})", 2)
 
 
-def weighed(connection: Connection, plan: Plan, most: int) -> list[Scored]:
-    rows = connection.rows(RANKED, (plan.text, most))
-    return [Scored(slot, score / plan.times) for slot, score in rows]
+def rank_slots(connection: SQLiteConnection, query: FTS5Query, limit: int) -> list[ScoredSlot]:
+    """Run a query and return the best slots with their BM25 scores."""
+    rows = connection.fetch_all(SELECT_RANKED, (query.text, limit))
+    return [ScoredSlot(slot_id, score / query.repeats) for slot_id, score in rows]
 
 
-def within(words: Sequence[str], counts: dict[str, int], most: int) -> list[str]:
-    """As many of the words, from the first on, as have no more than ``most`` slots together."""
-    found, total = [], 0
+def take_words_within(words: Sequence[str], counts: dict[str, int], max_slots: int) -> list[str]:
+    """Return the first words that together match at most ``max_slots`` slots."""
+    taken_words, total = [], 0
     for word in words:
         total += counts[word]
-        if total > most:
+        if total > max_slots:
             break
-        found.append(word)
-    return found
+        taken_words.append(word)
+    return taken_words

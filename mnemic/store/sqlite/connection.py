@@ -1,4 +1,4 @@
-"""A SQLite file, opened with care: who may read it, how it is synced, and its errors in words."""
+"""A SQLite connection: permissions, durability, migration and readable errors."""
 
 import os
 import sqlite3
@@ -8,123 +8,125 @@ from pathlib import Path
 from typing import Any
 
 from mnemic.store.contract import StoreError
-from mnemic.store.sqlite.migrations import migrate, show, version_of
+from mnemic.store.sqlite.migrations import create_compatibility_views, migrate, read_version
 
-PATIENCE = 5  # seconds to wait for another process that is committing
-CACHE = 32_768  # KiB of pages kept in memory
-AT_ONCE = 500  # rows
-OWNER = 0o600
+BUSY_TIMEOUT_S = 5  # wait for another process that is committing
+CACHE_KIB = 32_768  # of pages kept in memory
+FETCH_SIZE = 500  # rows per block
+OWNER_ONLY = 0o600
 
-# What SQLite says, and what a person can do about it. Whatever was committed is still there.
-WORDS = {
-    "SQLITE_FULL": "the disk is full; make room and do it again",
+# SQLite's error names, and what a user can do. Whatever was committed is still there.
+ERROR_HINTS = {
+    "SQLITE_FULL": "the disk is full; free some space and try again",
     "SQLITE_READONLY": "the file or its folder is read-only; reading it still works",
     "SQLITE_BUSY": "another process is writing into it; wait for it to end",
-    "SQLITE_NOTADB": "this is no SQLite file, or its beginning was overwritten; put a backup back",
-    "SQLITE_CORRUPT": "the file is damaged or was cut short; put a backup back, or save what can "
+    "SQLITE_NOTADB": "this is no SQLite file, or its header was overwritten; restore a backup",
+    "SQLITE_CORRUPT": "the file is damaged or truncated; restore a backup, or save what can "
     "still be read with `mnemic export-memory`",
     "SQLITE_CANTOPEN": "the file cannot be opened; is its folder there, and may you read it?",
-    "SQLITE_IOERR": "the disk refuses to read or write it",
+    "SQLITE_IOERR": "the disk cannot read or write it",
     "SQLITE_TOOBIG": "a text is too long for one row",
 }
 
 
-class Connection:
-    """A connection whose errors are ``StoreError``, saying what to do."""
+class SQLiteConnection:
+    """A connection to a SQLite file that raises ``StoreError`` with advice."""
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self.path = path
         if not path.exists() and not create:
-            raise StoreError(
-                f"there is no memory {path}; begin one: mnemic remember FILE_OR_FOLDER"
-            )
+            raise StoreError(f"there is no memory {path}; begin one: mnemic remember FILE_OR_FOLDER")
         if not create and not path.stat().st_size:
             raise StoreError(
-                f"{path} is an empty file: nothing was remembered in it yet, or it was cut off. "
-                "mnemic remember FILE_OR_FOLDER begins anew; a copy, if there is one, goes on"
+                f"{path} is an empty file: nothing was remembered in it yet, or it was truncated. "
+                "Start a new memory with `mnemic remember FILE_OR_FOLDER`, or restore a backup"
             )
         if path.is_dir():
             raise StoreError(f"{path} is a folder; a memory is a file, such as {path}/memory.db")
         self.writable = create or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
         journal = path.with_name(f"{path.name}-wal")
-        self.alone = not self.writable and not journal.exists()
-        self.opened = stamp(path) if self.alone else None
-        with self.worded():
+        self.is_immutable = not self.writable and not journal.exists()
+        self.stamp_at_open = read_file_stamp(path) if self.is_immutable else None
+        with self.translate_errors():
             if not path.exists():
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                os.close(os.open(path, os.O_CREAT | os.O_RDWR, OWNER))
-            self.raw = sqlite3.connect(self.address(), uri=True, isolation_level=None)
+                os.close(os.open(path, os.O_CREAT | os.O_RDWR, OWNER_ONLY))
+            self.raw = sqlite3.connect(self.build_uri(), uri=True, isolation_level=None)
             try:
                 self.prepare()
             except BaseException:
                 self.raw.close()
                 raise
 
-    def address(self) -> str:
-        """Where SQLite finds it; a journal beside it cannot be made in a read-only folder.
+    def build_uri(self) -> str:
+        """Build the URI for SQLite, which cannot create a journal in a read-only folder.
 
-        Without one it is read as a file that nobody writes: whether somebody does, goes unnoticed.
+        Without a journal the file is opened as immutable: SQLite does not notice other writers.
         """
         escaped = str(self.path.absolute()).replace("%", "%25").replace("?", "%3f")
         escaped = escaped.replace("#", "%23")
-        how = "rw" if self.writable else "ro"
-        return f"file:{escaped}?mode={how}" + ("&immutable=1" if self.alone else "")
+        mode = "rw" if self.writable else "ro"
+        return f"file:{escaped}?mode={mode}" + ("&immutable=1" if self.is_immutable else "")
 
     def prepare(self) -> None:
-        self.raw.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000}")
+        """Set the pragmas and migrate the file, if it may be written."""
+        self.raw.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}")
         if not self.writable:
-            version = version_of(self.raw, str(self.path))
+            version = read_version(self.raw, str(self.path))
             if version == 0:
                 raise StoreError(f"{self.path} is empty, not a memory")
-            show(self.raw, version)
+            create_compatibility_views(self.raw, version)
             return
-        version_of(self.raw, str(self.path))  # before anything is changed
+        read_version(self.raw, str(self.path))  # raises for a foreign file, before any change
         for pragma in (
             "journal_mode = WAL",
-            "synchronous = FULL",  # what was acknowledged survives a power cut
-            "secure_delete = ON",  # what is deleted is overwritten
+            "synchronous = FULL",  # committed data survives a power cut
+            "secure_delete = ON",  # deleted data is overwritten
             "foreign_keys = ON",
-            "temp_store = MEMORY",  # nothing of a memory lies in a folder of temporary files
-            f"cache_size = -{CACHE}",
+            "temp_store = MEMORY",  # no text is written to temporary files
+            f"cache_size = -{CACHE_KIB}",
         ):
             self.raw.execute(f"PRAGMA {pragma}")
         migrate(self.raw, str(self.path))
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
-        with self.worded():
+        """Execute a statement."""
+        with self.translate_errors():
             return self.raw.execute(sql, values)
 
-    def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        with self.worded():
+    def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Execute a statement for each row of values."""
+        with self.translate_errors():
             self.raw.executemany(sql, rows)
 
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self.worded():
+    def fetch_all(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return all rows of a query."""
+        with self.translate_errors():
             return self.raw.execute(sql, values).fetchall()
 
-    def blocks(self, sql: str, values: Sequence[Any] = ()) -> Iterator[list[tuple[Any, ...]]]:
-        """All rows, ``AT_ONCE`` at a time."""
-        with self.worded():
+    def fetch_blocks(self, sql: str, values: Sequence[Any] = ()) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield the rows of a query in blocks of ``FETCH_SIZE``."""
+        with self.translate_errors():
             cursor = self.raw.execute(sql, values)
         while True:
-            with self.worded():
-                block = cursor.fetchmany(AT_ONCE)
+            with self.translate_errors():
+                block = cursor.fetchmany(FETCH_SIZE)
             if not block:
                 return
             yield block
 
-    def value(self, sql: str, values: Sequence[Any] = ()) -> Any:
-        """The first column of the first row; None if there is no row."""
-        found = self.rows(sql, values)
-        return found[0][0] if found else None
+    def fetch_value(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        """Return the first column of the first row; None if there is no row."""
+        rows = self.fetch_all(sql, values)
+        return rows[0][0] if rows else None
 
-    def state(self) -> tuple[int, int]:
-        """Two numbers, one of which is another after any change, by others or by ourselves."""
-        return self.value("PRAGMA data_version"), self.raw.total_changes
+    def read_change_state(self) -> tuple[int, int]:
+        """Return two counters; one changes with commits of others, one with our own changes."""
+        return self.fetch_value("PRAGMA data_version"), self.raw.total_changes
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All that happens in the block, for good, or nothing of it."""
+        """Run the block in a transaction; roll it back on any exception."""
         self.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -136,7 +138,7 @@ class Connection:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """See one state of the memory throughout the block, whatever others write meanwhile."""
+        """Read one consistent state throughout the block, whatever others write."""
         if self.raw.in_transaction:
             yield
             return
@@ -147,23 +149,21 @@ class Connection:
             if self.raw.in_transaction:
                 self.raw.execute("ROLLBACK")  # works even on a damaged file
 
-    def expect_unchanged(self) -> None:
-        """An error if what was read may be half old and half new."""
-        if self.alone and stamp(self.path) != self.opened:
-            raise StoreError(
-                f"{self.path} was written by another process while it was open here; open it again"
-            )
+    def check_unchanged(self) -> None:
+        """Raise ``StoreError`` if an immutable file was written since it was opened."""
+        if self.is_immutable and read_file_stamp(self.path) != self.stamp_at_open:
+            raise StoreError(f"{self.path} was written by another process while it was open here; open it again")
 
     @contextmanager
-    def worded(self) -> Iterator[None]:
-        """SQLite's errors in words."""
+    def translate_errors(self) -> Iterator[None]:
+        """Raise errors of SQLite and the system as ``StoreError`` with advice."""
         try:
             yield
         except sqlite3.Error as error:
             name = getattr(error, "sqlite_errorname", None) or ""
-            for start, words in WORDS.items():
-                if name.startswith(start):
-                    raise StoreError(f"{self.path}: {words} ({error})") from error
+            for prefix, hint in ERROR_HINTS.items():
+                if name.startswith(prefix):
+                    raise StoreError(f"{self.path}: {hint} ({error})") from error
             raise StoreError(f"{self.path}: {error}") from error
         except OSError as error:
             raise StoreError(f"{self.path}: {error.strerror or error}") from error
@@ -172,7 +172,7 @@ class Connection:
         self.raw.close()
 
 
-def stamp(path: Path) -> tuple[int, int]:
-    """What is another after a file was written."""
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns
+def read_file_stamp(path: Path) -> tuple[int, int]:
+    """Return size and time of a file, which change when it is written."""
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns

@@ -1,6 +1,6 @@
-"""What the SQLite engine keeps for slots to be found by: their vectors, and the keys beside them.
+"""Write and read the passage and sentence vectors of slots in SQLite.
 
-Shapes: n slots, d width.
+Shapes: n slots, d embedding width.
 """
 
 import json
@@ -8,36 +8,39 @@ from collections.abc import Iterable, Sequence
 
 import numpy
 
-from mnemic.store.contract import Keys, Marks, Vectors
-from mnemic.store.retrieve.sentence_keys import pack_keys, unpack_keys
-from mnemic.store.sqlite.connection import Connection
-from mnemic.store.sqlite.vectors import pack, unpack
+from mnemic.store.contract import PassageEmbedding, SentenceVectors, Vectors
+from mnemic.store.retrieve.sentence_keys import pack_sentence_vectors, unpack_sentence_vectors
+from mnemic.store.sqlite.connection import SQLiteConnection
+from mnemic.store.sqlite.vectors import pack_vector, unpack_vectors
 
-GIVE_VECTOR = "INSERT OR REPLACE INTO vectors VALUES (?, ?)"
-GIVE_KEYS = "INSERT OR REPLACE INTO keys VALUES (?, ?)"
-READ = "SELECT * FROM {} WHERE passage IN (SELECT value FROM json_each(?))"
-
-
-def give(connection: Connection, pairs: Iterable[tuple[int, Marks]]) -> None:
-    """Store what slots are found by."""
-    every = list(pairs)
-    connection.many(GIVE_VECTOR, ((slot, pack(own.vector)) for slot, own in every))
-    connection.many(GIVE_KEYS, ((slot, pack_keys(own.keys)) for slot, own in every))
+INSERT_VECTOR = "INSERT OR REPLACE INTO vectors VALUES (?, ?)"
+INSERT_SENTENCE_VECTORS = "INSERT OR REPLACE INTO keys VALUES (?, ?)"
+SELECT_ROWS = "SELECT * FROM {} WHERE passage IN (SELECT value FROM json_each(?))"
 
 
-def read_vectors(connection: Connection, numbers: Sequence[int], width: int) -> Vectors:
-    """The vectors (n d) of these slots; zeros where there is none."""
-    found = rows_of(connection, "vectors", numbers)
-    nothing = pack(numpy.zeros(width, numpy.float32))
-    return unpack((found.get(number, nothing) for number in numbers), width)
+def write_embeddings(connection: SQLiteConnection, pairs: Iterable[tuple[int, PassageEmbedding]]) -> None:
+    """Insert or replace the embeddings of slots."""
+    rows = list(pairs)
+    connection.execute_many(INSERT_VECTOR, ((slot_id, pack_vector(embedding.vector)) for slot_id, embedding in rows))
+    connection.execute_many(
+        INSERT_SENTENCE_VECTORS,
+        ((slot_id, pack_sentence_vectors(embedding.sentence_vectors)) for slot_id, embedding in rows),
+    )
 
 
-def read_keys(connection: Connection, numbers: Sequence[int], width: int) -> Keys:
-    """The keys of these slots; none where they are not made."""
-    found = rows_of(connection, "keys", numbers)
-    return unpack_keys([found.get(number, b"") for number in numbers], width)
+def read_vectors(connection: SQLiteConnection, slot_ids: Sequence[int], width: int) -> Vectors:
+    """Return the vectors (n d) of slots; zeros for a slot without one."""
+    blobs = read_blobs(connection, "vectors", slot_ids)
+    zeros = pack_vector(numpy.zeros(width, numpy.float32))
+    return unpack_vectors((blobs.get(slot_id, zeros) for slot_id in slot_ids), width)
 
 
-def rows_of(connection: Connection, table: str, numbers: Sequence[int]) -> dict[int, bytes]:
-    """What a table says of those of these slots that are in it."""
-    return dict(connection.rows(READ.format(table), (json.dumps(list(numbers)),)))
+def read_sentence_vectors(connection: SQLiteConnection, slot_ids: Sequence[int], width: int) -> SentenceVectors:
+    """Return the sentence vectors of slots; no rows for a slot without them."""
+    blobs = read_blobs(connection, "keys", slot_ids)
+    return unpack_sentence_vectors([blobs.get(slot_id, b"") for slot_id in slot_ids], width)
+
+
+def read_blobs(connection: SQLiteConnection, table: str, slot_ids: Sequence[int]) -> dict[int, bytes]:
+    """Return packed vectors by slot id; slots without a row are left out."""
+    return dict(connection.fetch_all(SELECT_ROWS.format(table), (json.dumps(list(slot_ids)),)))

@@ -1,15 +1,15 @@
-"""The tables of the SQLite engine, as the steps that lead to them.
+"""The tables of the SQLite engine: one migration script per schema version.
 
-``SCHEMAS[0]`` makes a new memory; each later script brings a memory of the version before it up to
-date. They run in one transaction, so that a kill leaves the old version or the new one. A script
-that was released is never changed again.
+``SCHEMAS[0]`` creates a new memory; each later script migrates a memory of the version before. They
+run in one transaction, so that a kill leaves the old version or the new one. A released script is
+never changed.
 """
 
 import sqlite3
 
 from mnemic.store.contract import StoreError
 
-APPLICATION = 0x6D6E656D  # "mnem": whose file this is, in its header
+APPLICATION_ID = 0x6D6E656D  # "mnem", in the header of the file
 
 SCHEMAS = (
     """
@@ -74,8 +74,8 @@ SCHEMAS = (
         tokenize = 'porter unicode61 remove_diacritics 2'
     );
     """,
-    # See ``keys`` for what is in it. No row: written before there were keys. They have a table of
-    # their own because all vectors are read in a first look, and few keys in a second one.
+    # Sentence vectors, as ``sentence_keys`` packs them. No row: written by an older version. They
+    # have their own table because a search reads all passage vectors, but few sentence vectors.
     """
     CREATE TABLE keys (
         passage INTEGER PRIMARY KEY REFERENCES vectors (passage) ON DELETE CASCADE,
@@ -83,24 +83,21 @@ SCHEMAS = (
     );
     """,
 )
-# What makes an older memory that may not be changed look like today's, from its version on.
-SHOWN = (
-    "",
-    "CREATE TEMP VIEW keys AS SELECT passage, x'' AS keys FROM main.vectors WHERE FALSE",
-)
+# Views that make a read-only memory of an older version look like the current one, by version.
+COMPATIBILITY_VIEWS = ("", "CREATE TEMP VIEW keys AS SELECT passage, x'' AS keys FROM main.vectors WHERE FALSE")
 
 
 def migrate(connection: sqlite3.Connection, location: str) -> None:
-    """Bring a memory, or an empty file, to today's schema; refuse what is not ours or is newer."""
-    version = version_of(connection, location)
+    """Migrate a memory or an empty file to the current schema; refuse foreign files."""
+    version = read_version(connection, location)
     if version == len(SCHEMAS):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for script in SCHEMAS[version_of(connection, location) :]:
-            for statement in statements(script):
+        for script in SCHEMAS[read_version(connection, location) :]:
+            for statement in split_statements(script):
                 connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(SCHEMAS)}")
         connection.execute("COMMIT")
     except BaseException:
@@ -109,21 +106,20 @@ def migrate(connection: sqlite3.Connection, location: str) -> None:
         raise
 
 
-def show(connection: sqlite3.Connection, version: int) -> None:
-    """Let a memory of an older version be read as one of today; it is left as it is."""
-    for statement in SHOWN[version:]:
+def create_compatibility_views(connection: sqlite3.Connection, version: int) -> None:
+    """Create temporary views so that an older memory reads like a current one."""
+    for statement in COMPATIBILITY_VIEWS[version:]:
         connection.execute(statement)
 
 
-def version_of(connection: sqlite3.Connection, location: str) -> int:
-    """Which schema a file has; 0 for an empty one."""
+def read_version(connection: sqlite3.Connection, location: str) -> int:
+    """Return the schema version of a file; 0 for an empty one."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if application != APPLICATION and (tables or version or application):
+    if application != APPLICATION_ID and (tables or version or application):
         raise StoreError(
-            f"{location} is a SQLite file of another program, not a memory; it was left as it is: "
-            "give another path"
+            f"{location} is a SQLite file of another program, not a memory; it was left as it is: give another path"
         )
     if version > len(SCHEMAS):
         raise StoreError(
@@ -133,6 +129,6 @@ def version_of(connection: sqlite3.Connection, location: str) -> int:
     return version
 
 
-def statements(script: str) -> list[str]:
-    """The statements of a script, one by one: ``executescript`` would commit before it begins."""
+def split_statements(script: str) -> list[str]:
+    """Split a script into statements: ``executescript`` would commit first."""
     return [statement for text in script.split(";") if (statement := text.strip())]

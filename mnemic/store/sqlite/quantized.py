@@ -1,11 +1,11 @@
-"""The nearest slots of a large memory in SQLite: codes first, then exact vectors of the best.
+"""Vector search in a large SQLite memory: quantized first, then exact.
 
-Codes are kept in a cache beside the memory. The memory bears a *stamp*, which is another whenever
-vectors were replaced, all dropped or erased; a cache of another stamp is not used. What else can
-happen leaves a cache good: new slots have higher numbers than all before and are looked at beside
-it, and one that is no longer read falls out when the exact vectors are fetched.
+Quantized vectors are cached in a file beside the memory. The memory has a *stamp*, which changes
+whenever vectors are replaced, dropped or erased; a cache with another stamp is not used. Other
+changes leave the cache valid: new slots have higher ids than all before and are searched in a
+second segment, and retired slots drop out when the exact vectors are fetched.
 
-Shapes: n slots, d width.
+Shapes: n slots, d embedding width.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,157 +15,165 @@ from secrets import token_hex
 
 import numpy
 
-from mnemic.store.contract import Nearest, Scored, StoreError, Vectors
-from mnemic.store.sqlite.connection import Connection
-from mnemic.store.sqlite.embeddings import rows_of
-from mnemic.store.sqlite.lock import sole_writer
+from mnemic.store.contract import NearestSlots, ScoredSlot, StoreError, Vectors
+from mnemic.store.sqlite.connection import SQLiteConnection
+from mnemic.store.sqlite.embeddings import read_blobs
+from mnemic.store.sqlite.lock import lock_writer
 from mnemic.store.sqlite.quantized_codes import (
-    Codes,
-    available,
-    best_of_many,
-    codes_of,
-    products,
-    rounded,
+    QuantizedVectors,
+    has_numkong,
+    quantize_blocks,
+    quantize_vectors,
+    score_quantized,
+    select_top_k_of_many,
 )
-from mnemic.store.sqlite.quantized_file import beside, drop_codes, read_codes, write_codes
-from mnemic.store.sqlite.vectors import STORED, Block, unpack
+from mnemic.store.sqlite.quantized_file import delete_cache, read_quantized, temporary_path, write_quantized
+from mnemic.store.sqlite.vectors import STORED_DTYPE, VectorBlock, unpack_vectors
 
-FROM = 50_000  # slots; fewer are quick enough by exact products alone
-WIDER = 2  # of what is wanted, so much is weighed exactly
-WORN = 8  # codes are made anew when one slot in so many is not among them, or no longer read
-STAMP = "SELECT value FROM facts WHERE name = 'vectors'"
+MIN_SLOTS = 50_000  # exact search is fast enough for fewer slots
+OVERSAMPLING = 2  # exact products are computed for this multiple of the limit
+REBUILD_RATIO = 8  # quantize again when one slot in this many is new or retired
+SELECT_STAMP = "SELECT value FROM facts WHERE name = 'vectors'"
 
 
-def renew(connection: Connection) -> str:
-    """Give the memory another stamp."""
+def renew_stamp(connection: SQLiteConnection) -> str:
+    """Set a new random stamp and return it."""
     stamp = token_hex(16)
     connection.execute("INSERT OR REPLACE INTO facts VALUES ('vectors', ?)", (stamp,))
     return stamp
 
 
-def vector_blocks(connection: Connection, width: int, after: int = 0) -> Iterator[Block]:
-    """The slots with a vector, in rising order."""
+def read_vector_blocks(connection: SQLiteConnection, width: int, after: int = 0) -> Iterator[VectorBlock]:
+    """Yield blocks of slots with their vectors, in ascending order of ids."""
     sql = "SELECT passage, vector FROM vectors WHERE passage > ? ORDER BY passage"
-    for rows in connection.blocks(sql, (after,)):
-        numbers = numpy.array([row[0] for row in rows], numpy.int64)
-        yield Block(numbers, unpack((row[1] for row in rows), width))
+    for rows in connection.fetch_blocks(sql, (after,)):
+        slot_ids = numpy.array([row[0] for row in rows], numpy.int64)
+        yield VectorBlock(slot_ids, unpack_vectors((row[1] for row in rows), width))
 
 
-def vector_count(connection: Connection, after: int = 0) -> int:
-    return connection.value("SELECT count(*) FROM vectors WHERE passage > ?", (after,))
+def count_vectors(connection: SQLiteConnection, after: int = 0) -> int:
+    """Return the number of vectors of slots with ids above ``after``."""
+    return connection.fetch_value("SELECT count(*) FROM vectors WHERE passage > ?", (after,))
 
 
-class Large:
-    """Codes of a memory as it was, and of what came since."""
+class QuantizedIndex:
+    """Quantized vectors of a memory: the cached segment, and one of newer slots."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: SQLiteConnection) -> None:
         self.connection = connection
         self.path = connection.path.with_name(f"{connection.path.name}-codes")
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
-        self.state: object = None  # of the memory when it was last looked at
+    def reset(self) -> None:
+        """Forget the quantized vectors in memory."""
+        self.state: object = None  # change state of the memory at the last refresh
         self.stamp: str | None = None
-        self.parts: list[Codes] = []  # those of the cache, and of newer slots
+        self.segments: list[QuantizedVectors] = []  # that of the cache, and one of newer slots
 
-    def suits(self, slots: int) -> bool:
-        """Not within a change, which may yet be taken back: codes hold what is there for good."""
-        return slots >= FROM and available() and not self.connection.raw.in_transaction
+    def is_usable(self, num_slots: int) -> bool:
+        """Return whether to use the index: a large memory, outside a transaction.
 
-    def files(self) -> list[Path]:
-        return [self.path, beside(self.path)]
+        A transaction may be rolled back; the index holds committed vectors only.
+        """
+        return num_slots >= MIN_SLOTS and has_numkong() and not self.connection.raw.in_transaction
 
-    def drop(self) -> None:
-        """Remove the cache, and what is known of it."""
-        self.forget()
-        drop_codes(self.path)
+    def list_files(self) -> list[Path]:
+        """Return the paths of the cache and of its temporary file."""
+        return [self.path, temporary_path(self.path)]
 
-    def nearest(self, vector: Vectors, most: int, live: int) -> Nearest:
-        """The slots with the largest products, exactly; their mean and deviation, about."""
-        if self.state != self.connection.state():
-            self.refresh(len(vector), live)
-        scores = numpy.concatenate([products(part, vector) for part in self.parts])
+    def delete(self) -> None:
+        """Delete the cache file and the quantized vectors in memory."""
+        self.reset()
+        delete_cache(self.path)
+
+    def search(self, vector: Vectors, limit: int, num_slots: int) -> NearestSlots:
+        """Find the slots with the largest exact products; estimate mean and deviation."""
+        if self.state != self.connection.read_change_state():
+            self.refresh(len(vector), num_slots)
+        scores = numpy.concatenate([score_quantized(segment, vector) for segment in self.segments])
         if not len(scores):
-            return Nearest([], 0.0, 0.0)
-        wanted = WIDER * most
-        best = self.exact(self.numbers(best_of_many(scores, wanted)), vector)
-        while len(best) < most and wanted < len(scores):  # many of the best are no longer read
-            wanted *= WIDER
-            best = self.exact(self.numbers(best_of_many(scores, wanted)), vector)
-        order = sorted(best, key=lambda slot: (-best[slot], slot))[:most]
-        found = [Scored(slot, best[slot]) for slot in order]
+            return NearestSlots([], 0.0, 0.0)
+        num_candidates = OVERSAMPLING * limit
+        exact_scores = self.score_exactly(self.slot_ids_at(select_top_k_of_many(scores, num_candidates)), vector)
+        # As long as many of the best are retired:
+        while len(exact_scores) < limit and num_candidates < len(scores):
+            num_candidates *= OVERSAMPLING
+            exact_scores = self.score_exactly(self.slot_ids_at(select_top_k_of_many(scores, num_candidates)), vector)
+        order = sorted(exact_scores, key=lambda slot_id: (-exact_scores[slot_id], slot_id))[:limit]
+        scored_slots = [ScoredSlot(slot_id, exact_scores[slot_id]) for slot_id in order]
         mean = float(scores.mean())
         scores -= mean
-        return Nearest(found, mean, float(scores @ scores / len(scores)) ** 0.5)
+        return NearestSlots(scored_slots, mean, float(scores @ scores / len(scores)) ** 0.5)
 
-    def numbers(self, places: numpy.ndarray) -> list[int]:
-        """The slots at these places of all parts."""
-        found, start = list[int](), 0
-        for part in self.parts:
-            inside = places[(places >= start) & (places < start + len(part.slots))]
-            found += part.slots[inside - start].tolist()
-            start += len(part.slots)
-        return found
+    def slot_ids_at(self, positions: numpy.ndarray) -> list[int]:
+        """Return the slot ids at positions in the concatenated segments."""
+        slot_ids, start = list[int](), 0
+        for segment in self.segments:
+            inside = positions[(positions >= start) & (positions < start + len(segment.slot_ids))]
+            slot_ids += segment.slot_ids[inside - start].tolist()
+            start += len(segment.slot_ids)
+        return slot_ids
 
-    def exact(self, numbers: list[int], vector: Vectors) -> dict[int, float]:
-        """The products of those of these slots that are read."""
-        found = rows_of(self.connection, "vectors", numbers)
-        scores = unpack(found.values(), len(vector)) @ vector
-        return dict(zip(found, scores.tolist()))
+    def score_exactly(self, slot_ids: list[int], vector: Vectors) -> dict[int, float]:
+        """Return the exact products of slots, by slot id; retired slots are left out."""
+        blobs = read_blobs(self.connection, "vectors", slot_ids)
+        scores = unpack_vectors(blobs.values(), len(vector)) @ vector
+        return dict(zip(blobs, scores.tolist()))
 
-    def coded(self, traces: Sequence[bytes]) -> set[bytes]:
-        """Those of these byte strings that are codes of slots that are read."""
-        found = set[bytes]()
-        for rows in self.connection.blocks("SELECT vector FROM vectors"):
-            vectors = unpack((row[0] for row in rows), len(rows[0][0]) // STORED.itemsize)
-            codes = rounded(vectors)[1].tobytes()
-            found |= {trace for trace in traces if trace in codes}
-        return found
+    def find_quantized(self, traces: Sequence[bytes]) -> set[bytes]:
+        """Return the traces that occur in the quantized vectors of active slots."""
+        quantized_traces = set[bytes]()
+        for rows in self.connection.fetch_blocks("SELECT vector FROM vectors"):
+            vectors = unpack_vectors((row[0] for row in rows), len(rows[0][0]) // STORED_DTYPE.itemsize)
+            codes = quantize_vectors(vectors)[1].tobytes()
+            quantized_traces |= {trace for trace in traces if trace in codes}
+        return quantized_traces
 
-    def refresh(self, width: int, live: int) -> None:
-        """Learn what has changed since the last time."""
+    def refresh(self, width: int, num_slots: int) -> None:
+        """Bring the segments up to date with the memory; load or rebuild the cache."""
         with self.connection.snapshot():
-            stamp = self.connection.value(STAMP)
-            version, _ = self.connection.state()
-            if not self.parts or stamp != self.stamp:
-                self.forget()
-                cached = read_codes(self.path, stamp, width) if stamp else None
-                self.parts = [] if cached is None else [cached]
-            if self.parts:
-                self.follow(width)
-            known = sum(len(part.slots) for part in self.parts)
-            newer = known - len(self.parts[0].slots) if self.parts else live
-            stale = max(newer, known - live) * WORN > live
-            if stale:
-                self.parts = [self.code(width, 0)]
+            stamp = self.connection.fetch_value(SELECT_STAMP)
+            version, _ = self.connection.read_change_state()
+            if not self.segments or stamp != self.stamp:
+                self.reset()
+                cached = read_quantized(self.path, stamp, width) if stamp else None
+                self.segments = [] if cached is None else [cached]
+            if self.segments:
+                self.add_new_slots(width)
+            num_quantized = sum(len(segment.slot_ids) for segment in self.segments)
+            num_new = num_quantized - len(self.segments[0].slot_ids) if self.segments else num_slots
+            is_stale = max(num_new, num_quantized - num_slots) * REBUILD_RATIO > num_slots
+            if is_stale:
+                self.segments = [self.quantize_slots(width, 0)]
         self.stamp = stamp
-        if stale:
-            self.save()
+        if is_stale:
+            self.save_cache()
         self.state = (version, self.connection.raw.total_changes)
 
-    def follow(self, width: int) -> None:
-        """Take in the slots that came since."""
-        last = max((int(part.slots[-1]) for part in self.parts if len(part.slots)), default=0)
-        fresh = self.code(width, last)
-        if len(fresh.slots):
-            newer = [*self.parts[1:], fresh]
-            joined = Codes(*(numpy.concatenate(arrays) for arrays in zip(*newer)))
-            self.parts = [self.parts[0], joined]
+    def add_new_slots(self, width: int) -> None:
+        """Quantize the slots that are newer than all segments."""
+        last_slot_id = max((int(segment.slot_ids[-1]) for segment in self.segments if len(segment.slot_ids)), default=0)
+        new_segment = self.quantize_slots(width, last_slot_id)
+        if len(new_segment.slot_ids):
+            newer = [*self.segments[1:], new_segment]
+            joined = QuantizedVectors(*(numpy.concatenate(arrays) for arrays in zip(*newer)))
+            self.segments = [self.segments[0], joined]
 
-    def code(self, width: int, after: int) -> Codes:
-        blocks = vector_blocks(self.connection, width, after)
-        return codes_of(blocks, vector_count(self.connection, after), width)
+    def quantize_slots(self, width: int, after: int) -> QuantizedVectors:
+        """Quantize the vectors of slots with ids above ``after``."""
+        blocks = read_vector_blocks(self.connection, width, after)
+        return quantize_blocks(blocks, count_vectors(self.connection, after), width)
 
-    def save(self) -> None:
-        """Keep the codes for the next process, if nobody is writing; it is only a cache."""
-        if not self.connection.writable or not len(self.parts[0].slots):
+    def save_cache(self) -> None:
+        """Write the cache for the next process, unless another one is writing."""
+        if not self.connection.writable or not len(self.segments[0].slot_ids):
             return
         try:
-            with sole_writer(self.connection.path, patience=0), self.connection.transaction():
-                if self.connection.value(STAMP) == self.stamp:
-                    stamp = renew(self.connection)
-                    write_codes(self.path, self.parts[0], stamp)
+            with lock_writer(self.connection.path, timeout_s=0), self.connection.transaction():
+                if self.connection.fetch_value(SELECT_STAMP) == self.stamp:
+                    stamp = renew_stamp(self.connection)
+                    write_quantized(self.path, self.segments[0], stamp)
                     self.stamp = stamp
-        except (StoreError, OSError):  # another one writes, or the disk is full
+        except (StoreError, OSError):  # another process writes, or the disk is full
             with suppress(OSError):
-                beside(self.path).unlink(missing_ok=True)
+                temporary_path(self.path).unlink(missing_ok=True)

@@ -1,10 +1,10 @@
-"""A quick first look at a large memory: every slot's vector rounded to whole numbers of 8 bits.
+"""Quantize vectors to 8 bits, and compute their products with a query.
 
-Looking at all of a million such codes takes a few hundredths of a second, where the products are
-done by ``numkong``; the best are then weighed again by their exact vectors. Nothing is left out and
-nothing has to be built up, as a graph of neighbours would have to be.
+This is the fast first pass of a search. With ``numkong``, a million vectors take a few hundredths
+of a second; exact vectors then rescore the best. Every vector is compared, and no index has to be
+built, as a graph of neighbors would.
 
-Shapes: n slots, d width.
+Shapes: n slots, d embedding width.
 """
 
 from collections.abc import Iterable
@@ -18,83 +18,85 @@ import numpy
 from numpy.typing import NDArray
 
 from mnemic.store.contract import Vectors
-from mnemic.store.sqlite.vectors import Block
+from mnemic.store.sqlite.vectors import VectorBlock
 
-LARGEST = 127  # of a code
-THREADS = 4  # at most; more would wait for the memory of the machine
-PART = 50_000  # slots that are worth a thread
-STRETCH = 256  # neighbouring slots whose best one is looked at first
+MAX_CODE = 127  # largest absolute value of a code
+MAX_THREADS = 4  # more would wait for the memory bandwidth
+MIN_SLOTS_PER_THREAD = 50_000  # fewer are not worth a thread
+PEAK_BLOCK = 256  # neighboring slots whose maximum is compared first
 
 
-class Codes(NamedTuple):
-    """Slots in rising order, with their vectors as whole numbers and the size of one step."""
+class QuantizedVectors(NamedTuple):
+    """Slot ids in ascending order, with 8-bit vectors and one scale per vector."""
 
-    slots: NDArray[numpy.int64]  # n
-    steps: NDArray[numpy.float32]  # n
-    rows: NDArray[numpy.int8]  # n d
+    slot_ids: NDArray[numpy.int64]  # n
+    scales: NDArray[numpy.float32]  # n
+    codes: NDArray[numpy.int8]  # n d
 
 
 @cache
-def available() -> bool:
+def has_numkong() -> bool:
+    """Return whether ``numkong`` is installed."""
     return find_spec("numkong") is not None
 
 
-def rounded(vectors: Vectors) -> tuple[NDArray[numpy.float32], NDArray[numpy.int8]]:
-    """Vectors (n d) as steps (n) and whole numbers (n d): about ``step * number``."""
-    steps = numpy.abs(vectors).max(axis=1, initial=1e-12) / LARGEST
-    return steps.astype(numpy.float32), numpy.rint(vectors / steps[:, None]).astype(numpy.int8)
+def quantize_vectors(vectors: Vectors) -> tuple[NDArray[numpy.float32], NDArray[numpy.int8]]:
+    """Quantize vectors (n d) to scales (n) and 8-bit codes (n d).
+
+    A vector is about ``scale * codes``.
+    """
+    scales = numpy.abs(vectors).max(axis=1, initial=1e-12) / MAX_CODE
+    return scales.astype(numpy.float32), numpy.rint(vectors / scales[:, None]).astype(numpy.int8)
 
 
-def codes_of(blocks: Iterable[Block], count: int, width: int) -> Codes:
-    """The codes of ``count`` slots, written into place as their vectors pass by."""
-    codes = Codes(
-        numpy.empty(count, numpy.int64),
-        numpy.empty(count, numpy.float32),
-        numpy.empty((count, width), numpy.int8),
+def quantize_blocks(blocks: Iterable[VectorBlock], count: int, width: int) -> QuantizedVectors:
+    """Quantize blocks of vectors, ``count`` in all, into preallocated arrays."""
+    quantized = QuantizedVectors(
+        numpy.empty(count, numpy.int64), numpy.empty(count, numpy.float32), numpy.empty((count, width), numpy.int8)
     )
     end = 0
     for block in blocks:
-        start, end = end, end + len(block.slots)
-        codes.slots[start:end] = block.slots
-        codes.steps[start:end], codes.rows[start:end] = rounded(block.vectors)
-    assert end == count, "the table was read in one state"
-    return codes
+        start, end = end, end + len(block.slot_ids)
+        quantized.slot_ids[start:end] = block.slot_ids
+        quantized.scales[start:end], quantized.codes[start:end] = quantize_vectors(block.vectors)
+    assert end == count, "the table was read in one snapshot"
+    return quantized
 
 
-def products(codes: Codes, vector: Vectors) -> Vectors:
-    """About how large each slot's product with the vector (d) is: n."""
+def score_quantized(quantized: QuantizedVectors, vector: Vectors) -> Vectors:
+    """Return the approximate products of all slots with a vector (d): n."""
     import numkong
 
-    if not (count := len(codes.slots)):
+    if not (count := len(quantized.slot_ids)):
         return numpy.zeros(0, numpy.float32)
-    (step,), query = rounded(vector[None])
-    threads = max(min(THREADS, cpu_count() or 1, count // PART), 1)
-    ends = [count * number // threads for number in range(threads + 1)]
-    found = numpy.empty(count, numpy.float32)
+    (query_scale,), query_codes = quantize_vectors(vector[None])
+    threads = max(min(MAX_THREADS, cpu_count() or 1, count // MIN_SLOTS_PER_THREAD), 1)
+    ends = [count * thread // threads for thread in range(threads + 1)]
+    products = numpy.empty(count, numpy.float32)
 
-    def work(start: int, end: int) -> None:
-        whole = numkong.cdist(query, codes.rows[start:end], "dot", out_dtype="float32")
-        numpy.multiply(numpy.asarray(whole)[0], codes.steps[start:end], out=found[start:end])
+    def score_range(start: int, end: int) -> None:
+        products_in_codes = numkong.cdist(query_codes, quantized.codes[start:end], "dot", out_dtype="float32")
+        numpy.multiply(numpy.asarray(products_in_codes)[0], quantized.scales[start:end], out=products[start:end])
 
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, ends[:-1], ends[1:]))
-    found *= step
-    return found
+        list(pool.map(score_range, ends[:-1], ends[1:]))
+    products *= query_scale
+    return products
 
 
-def best_of_many(scores: Vectors, most: int) -> NDArray[numpy.int64]:
-    """Where the largest scores are, in any order; as ``dense.best_of``, but quick for millions.
+def select_top_k_of_many(scores: Vectors, top_k: int) -> NDArray[numpy.int64]:
+    """Return the positions of the largest scores, unordered; fast for millions.
 
-    The ``most``-th largest of the peaks of all stretches is a bar that at least ``most`` scores
-    reach; only those that do are sorted.
+    The ``top_k``-th largest of the maxima of all blocks is a threshold that at least ``top_k``
+    scores reach; only these are partitioned.
     """
-    whole = len(scores) // STRETCH * STRETCH
-    peaks = scores[:whole].reshape(-1, STRETCH).max(axis=1)
-    if len(peaks) < most:
-        chosen = numpy.arange(len(scores))
+    num_in_blocks = len(scores) // PEAK_BLOCK * PEAK_BLOCK
+    peaks = scores[:num_in_blocks].reshape(-1, PEAK_BLOCK).max(axis=1)
+    if len(peaks) < top_k:
+        positions = numpy.arange(len(scores))
     else:
-        bar = numpy.partition(peaks, len(peaks) - most)[len(peaks) - most]
-        chosen = numpy.flatnonzero(scores >= bar)
-    if len(chosen) <= most:
-        return chosen
-    return chosen[numpy.argpartition(scores[chosen], len(chosen) - most)[-most:]]
+        threshold = numpy.partition(peaks, len(peaks) - top_k)[len(peaks) - top_k]
+        positions = numpy.flatnonzero(scores >= threshold)
+    if len(positions) <= top_k:
+        return positions
+    return positions[numpy.argpartition(scores[positions], len(positions) - top_k)[-top_k:]]

@@ -1,4 +1,4 @@
-"""Prove that what was forgotten is gone: look for its traces in the raw bytes of the files."""
+"""Verify that erased documents are gone: search the raw files for their traces."""
 
 import json
 import subprocess
@@ -7,82 +7,88 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mnemic.store.contract import Document, Slot, Vectors
-from mnemic.store.sqlite.quantized_codes import rounded
-from mnemic.store.sqlite.vectors import pack
+from mnemic.store.contract import Document, MemorySlot, Vectors
+from mnemic.store.sqlite.quantized_codes import quantize_vectors
+from mnemic.store.sqlite.vectors import pack_vector
 
-LENGTH = 24  # bytes of a trace: long enough not to be there by chance
-TEXTS, WORDS = 400, 60  # traces of a document's text at most, and of its words
-LONG = 10  # letters of a word that leaves a trace of its own in the full-text index
-BLOCK = 1 << 24
-# In a process of its own: closing a file that SQLite has open in this one would drop its locks.
-SCAN = """
+TRACE_BYTES = 24  # long enough not to occur by chance
+MAX_TEXT_TRACES, MAX_WORD_TRACES = 400, 60  # per document
+MIN_TRACE_BYTES = 10  # shorter words and samples leave no trace of their own
+BLOCK_BYTES = 1 << 24
+# Runs in a child process: closing a file that SQLite has open here would drop its locks.
+SCAN_SCRIPT = """
 import json, sys
 paths, traces, block = json.load(sys.stdin)
-traces = {bytes.fromhex(one) for one in traces}
-most = max(map(len, traces), default=0)
-found = set()
+traces = {bytes.fromhex(trace) for trace in traces}
+overlap = max(map(len, traces), default=0)
+matches = set()
 for path in paths:
     with open(path, "rb") as file:
         tail = b""
         while new := file.read(block):
-            held = tail + new
-            found |= {one for one in traces if one in held}
-            tail = held[-most:]
-print(json.dumps([one.hex() for one in found]))
+            window = tail + new
+            matches |= {trace for trace in traces if trace in window}
+            tail = window[-overlap:]
+print(json.dumps([trace.hex() for trace in matches]))
 """
 
 
-def traces_of(
-    document: Document, slots: Sequence[Slot], vectors: Vectors, keys: Vectors
+def collect_traces(
+    document: Document, slots: Sequence[MemorySlot], vectors: Vectors, sentence_vectors: Vectors
 ) -> list[bytes]:
-    """Byte strings that a document leaves wherever it was: text, words, vectors, keys, names."""
+    """Collect byte strings of a document: names, text, words and vectors."""
     names = [document.digest, document.title, *document.places]
-    found = [name.encode() for name in names if len(name.encode()) >= LONG]
-    text = [piece for slot in slots for piece in pieces(slot.passage.text)]
-    words = {
+    traces = [name.encode() for name in names if len(name.encode()) >= MIN_TRACE_BYTES]
+    text_traces = [piece for slot in slots for piece in split_bytes(slot.passage.text)]
+    long_words = {
         word.lower()
         for slot in slots
         for word in slot.passage.text.split()
-        if len(word) >= LONG and word.isalpha() and word.isascii()
+        if len(word) >= MIN_TRACE_BYTES and word.isalpha() and word.isascii()
     }
-    found += spread(text, TEXTS)
-    # A term of the index is stored without what it shares with the term before, and stemmed.
-    found += [word[2:8].encode() for word in spread(sorted(words), WORDS)]
-    some = spread(vectors, TEXTS)
-    stored = [pack(vector) for vector in some]
-    codes = [rounded(vector[None])[1].tobytes() for vector in [*some, *spread(keys, TEXTS)]]
-    return found + [trace for row in stored + codes if (trace := stretch(row))]
+    traces += sample_evenly(text_traces, MAX_TEXT_TRACES)
+    # The index stores a stemmed term without the prefix it shares with the term before.
+    traces += [word[2:8].encode() for word in sample_evenly(sorted(long_words), MAX_WORD_TRACES)]
+    sampled_vectors = sample_evenly(vectors, MAX_TEXT_TRACES)
+    stored = [pack_vector(vector) for vector in sampled_vectors]
+    codes = [
+        quantize_vectors(vector[None])[1].tobytes()
+        for vector in [*sampled_vectors, *sample_evenly(sentence_vectors, MAX_TEXT_TRACES)]
+    ]
+    return traces + [trace for row in stored + codes if (trace := sample_bytes(row))]
 
 
-def stretch(stored: bytes) -> bytes:
-    """Some bytes of a vector or its code, from where it is not 0; none if they say too little."""
-    found = stored.lstrip(b"\0")
-    size = 4 * LENGTH
-    while size < len(found) and size - found[:size].count(0) < LONG:  # of a short text, mostly 0
-        size *= 2
-    found = found[:size]
-    return found if len(found) - found.count(0) >= LONG else b""
+def sample_bytes(stored: bytes) -> bytes:
+    """Return some bytes of a stored vector, from the first that is not 0.
+
+    The result is empty if too few of them are not 0.
+    """
+    sample = stored.lstrip(b"\0")
+    size = 4 * TRACE_BYTES
+    while size < len(sample) and size - sample[:size].count(0) < MIN_TRACE_BYTES:
+        size *= 2  # vectors of short texts are mostly 0
+    sample = sample[:size]
+    return sample if len(sample) - sample.count(0) >= MIN_TRACE_BYTES else b""
 
 
-def pieces(text: str) -> Iterator[bytes]:
-    """Neighbouring stretches of the text, whole characters each."""
+def split_bytes(text: str) -> Iterator[bytes]:
+    """Split a text into pieces of about ``TRACE_BYTES`` bytes, at character boundaries."""
     content = text.encode("utf-8", "surrogatepass")
-    for start in range(0, max(len(content) - LENGTH, 1), LENGTH):
-        piece = content[start : start + LENGTH].decode("utf-8", "ignore").encode()
-        if len(piece) >= LONG:
+    for start in range(0, max(len(content) - TRACE_BYTES, 1), TRACE_BYTES):
+        piece = content[start : start + TRACE_BYTES].decode("utf-8", "ignore").encode()
+        if len(piece) >= MIN_TRACE_BYTES:
             yield piece
 
 
-def spread(items: Sequence[Any] | Vectors, most: int) -> list[Any]:
-    """At most ``most`` of the items, evenly spread."""
-    step = max(len(items) // most, 1)
-    return list(items[::step])[:most]
+def sample_evenly(items: Sequence[Any] | Vectors, limit: int) -> list[Any]:
+    """Return at most ``limit`` of the items, evenly spaced."""
+    step = max(len(items) // limit, 1)
+    return list(items[::step])[:limit]
 
 
-def scan(files: Sequence[Path], traces: Sequence[bytes]) -> list[bytes]:
-    """Which of the traces are in the files."""
-    asked = json.dumps([[str(path) for path in files], [one.hex() for one in traces], BLOCK])
-    words = [sys.executable, "-I", "-c", SCAN]
-    done = subprocess.run(words, input=asked, capture_output=True, text=True, check=True)
-    return sorted(map(bytes.fromhex, json.loads(done.stdout)))
+def scan_files(files: Sequence[Path], traces: Sequence[bytes]) -> list[bytes]:
+    """Return the traces that occur in the files."""
+    request = json.dumps([[str(path) for path in files], [trace.hex() for trace in traces], BLOCK_BYTES])
+    command = [sys.executable, "-I", "-c", SCAN_SCRIPT]
+    process = subprocess.run(command, input=request, capture_output=True, text=True, check=True)
+    return sorted(map(bytes.fromhex, json.loads(process.stdout)))

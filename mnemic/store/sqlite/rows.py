@@ -1,20 +1,20 @@
-"""What the SQLite engine reads from its tables, as the contract's values."""
+"""Read rows of the SQLite tables as values of ``contract``."""
 
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from mnemic.store.contract import Counts, Document, Slot
-from mnemic.store.sqlite.connection import Connection
+from mnemic.store.contract import Document, MemorySlot, MemoryStats
+from mnemic.store.sqlite.connection import SQLiteConnection
 from mnemic.text.documents import Passage, Sentence
 
-DOCUMENT = """
+SELECT_DOCUMENT = """
     SELECT id, digest, kind, title, notes, previous, remembered, retired, passages, characters,
         (SELECT json_group_array(path) FROM places WHERE document = documents.id)
     FROM documents
 """
-CHAIN = """
+SELECT_VERSIONS = """
     WITH RECURSIVE older (id) AS (
         SELECT ?1 UNION
         SELECT previous FROM documents JOIN older USING (id) WHERE previous IS NOT NULL
@@ -23,54 +23,53 @@ CHAIN = """
     )
     SELECT id FROM older UNION SELECT id FROM newer ORDER BY 1
 """
-READ = "(SELECT id FROM documents WHERE retired IS NULL)"
+ACTIVE_DOCUMENTS = "(SELECT id FROM documents WHERE retired IS NULL)"
 
 
-def as_document(row: tuple[Any, ...]) -> Document:
-    """A row of ``DOCUMENT``."""
-    *known, notes, previous, remembered, retired, passages, characters, places = row
-    told, paths = tuple(json.loads(notes)), tuple(sorted(json.loads(places)))
-    times = (previous, remembered, retired)
-    return Document._make((*known, told, *times, passages, characters, paths))
+def parse_document_row(row: tuple[Any, ...]) -> Document:
+    """Convert a row of ``SELECT_DOCUMENT`` to a document."""
+    *fields, notes, previous, remembered, retired, passages, characters, paths_json = row
+    parsed_notes, paths = tuple(json.loads(notes)), tuple(sorted(json.loads(paths_json)))
+    dates = (previous, remembered, retired)
+    return Document._make((*fields, parsed_notes, *dates, passages, characters, paths))
 
 
-def chain(connection: Connection, document: int) -> list[int]:
-    """A document with what it superseded and what superseded it, the oldest first."""
-    return [row[0] for row in connection.rows(CHAIN, (document,))]
+def list_version_ids(connection: SQLiteConnection, document_id: int) -> list[int]:
+    """Return the ids of all versions of a document, the oldest first."""
+    return [row[0] for row in connection.fetch_all(SELECT_VERSIONS, (document_id,))]
 
 
-def read_slots(connection: Connection, where: str, value: Any) -> Iterator[Slot]:
-    """The passages that ``where`` chooses, with their sentences."""
+def read_slots(connection: SQLiteConnection, where: str, value: Any) -> Iterator[MemorySlot]:
+    """Yield the slots that a WHERE clause selects, with their sentences."""
     sql = f"SELECT id, document, number, page, text FROM passages {where}"
-    for block in connection.blocks(sql, (value,)):
-        wanted = json.dumps([row[0] for row in block])
-        inside: dict[int, list[Sentence]] = {row[0]: [] for row in block}
-        for passage, *sentence in connection.rows(
-            "SELECT * FROM sentences WHERE passage IN (SELECT value FROM json_each(?)) "
-            "ORDER BY passage, start",
-            (wanted,),
+    for block in connection.fetch_blocks(sql, (value,)):
+        slot_ids_json = json.dumps([row[0] for row in block])
+        sentences_by_slot: dict[int, list[Sentence]] = {row[0]: [] for row in block}
+        for passage, *sentence in connection.fetch_all(
+            "SELECT * FROM sentences WHERE passage IN (SELECT value FROM json_each(?)) ORDER BY passage, start",
+            (slot_ids_json,),
         ):
-            inside[passage].append(Sentence(*sentence))
-        for slot, document, number, page, text in block:
-            yield Slot(slot, document, number, Passage(text, page, tuple(inside[slot])))
+            sentences_by_slot[passage].append(Sentence(*sentence))
+        for slot_id, document, number, page, text in block:
+            yield MemorySlot(slot_id, document, number, Passage(text, page, tuple(sentences_by_slot[slot_id])))
 
 
-def count(connection: Connection, size: int) -> Counts:
-    """How much there is; ``size`` is that of the files."""
-    one = connection.value
-    passages = f"SELECT id FROM passages WHERE document IN {READ}"
-    return Counts(
-        documents=one("SELECT count(*) FROM documents WHERE retired IS NULL"),
-        retired=one("SELECT count(*) FROM documents WHERE retired IS NOT NULL"),
-        places=one("SELECT count(*) FROM places"),
-        passages=one(f"SELECT count(*) FROM ({passages})"),
-        sentences=one(f"SELECT count(*) FROM sentences WHERE passage IN ({passages})"),
-        vectors=one("SELECT count(*) FROM vectors"),
-        keyed=one("SELECT count(*) FROM keys"),
-        bytes=size,
+def collect_stats(connection: SQLiteConnection, num_bytes: int) -> MemoryStats:
+    """Count the rows of all tables; ``num_bytes`` is the size of the files."""
+    fetch_value = connection.fetch_value
+    passages = f"SELECT id FROM passages WHERE document IN {ACTIVE_DOCUMENTS}"
+    return MemoryStats(
+        documents=fetch_value("SELECT count(*) FROM documents WHERE retired IS NULL"),
+        retired=fetch_value("SELECT count(*) FROM documents WHERE retired IS NOT NULL"),
+        places=fetch_value("SELECT count(*) FROM places"),
+        passages=fetch_value(f"SELECT count(*) FROM ({passages})"),
+        sentences=fetch_value(f"SELECT count(*) FROM sentences WHERE passage IN ({passages})"),
+        vectors=fetch_value("SELECT count(*) FROM vectors"),
+        keyed=fetch_value("SELECT count(*) FROM keys"),
+        bytes=num_bytes,
     )
 
 
-def now() -> str:
-    """The time, in UTC."""
+def get_utc_time() -> str:
+    """Return the current time in UTC, in ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")

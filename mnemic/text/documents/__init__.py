@@ -1,35 +1,44 @@
-"""Files to passages with provenance: where in which file each sentence stands.
+"""Read files into passages whose sentences know their position in the file.
 
-``Parser().read(path, kind)`` reads a file, in a process of its own, into pieces; ``passages`` makes
-passages of whole sentences out of them. ``readers.READERS`` has the kinds, one file a kind.
+``DocumentParser().read(path, kind)`` reads a file in a separate process into pieces;
+``split_passages`` groups their sentences into passages. ``registry.READERS`` lists the readers, one
+per kind of file.
 """
 
-from mnemic.text.documents.find_files import Closed, Found, find_files, may_be_file
+from mnemic.text.documents.find_files import FileListing, UnreadableFolder, find_files, may_be_file
 from mnemic.text.documents.kinds import SUFFIXES, kind_of
-from mnemic.text.documents.passages import TOKENS, Measure, Passage, Sentence, passages
-from mnemic.text.documents.piece import Anchor, DocumentError, Note, Part, Piece, Title, storable
-from mnemic.text.documents.sandbox import USUAL, Limits, Parser
+from mnemic.text.documents.passages import MAX_PASSAGE_TOKENS, Passage, Sentence, TokenCounter, split_passages
+from mnemic.text.documents.piece import (
+    Anchor,
+    DocumentError,
+    DocumentPart,
+    DocumentPiece,
+    Note,
+    Title,
+    replace_unstorable,
+)
+from mnemic.text.documents.sandbox import DEFAULT_LIMITS, DocumentParser, Limits
 
 __all__ = [
+    "DEFAULT_LIMITS",
+    "MAX_PASSAGE_TOKENS",
     "SUFFIXES",
-    "TOKENS",
-    "USUAL",
     "Anchor",
-    "Closed",
     "DocumentError",
-    "Found",
+    "DocumentParser",
+    "DocumentPart",
+    "DocumentPiece",
+    "FileListing",
     "Limits",
-    "Measure",
     "Note",
-    "Parser",
-    "Part",
     "Passage",
-    "Piece",
     "Sentence",
     "Title",
+    "TokenCounter",
+    "UnreadableFolder",
     "find_files",
     "kind_of",
     "may_be_file",
-    "passages",
-    "storable",
+    "replace_unstorable",
+    "split_passages",
 ]

@@ -1,16 +1,16 @@
-"""Find out how a text file is encoded, and open it; nothing of it is changed or left out."""
+"""Detect the encoding of a text file and open it without changing anything."""
 
 import codecs
 from pathlib import Path
 from typing import TextIO
 
-from mnemic.text.chinese import share_of_han
+from mnemic.text.chinese import han_fraction
 from mnemic.text.documents.piece import DocumentError
-from mnemic.text.sentences import CHINESE_FROM
+from mnemic.text.sentences import MIN_HAN_FRACTION
 
-BLOCK = 1 << 20
-LINE = 10_000_000  # characters; more on a line is no text
-MARKS = {  # the longer one first: UTF-32 begins as UTF-16 does
+BLOCK_BYTES = 1 << 20
+MAX_LINE_LENGTH = 10_000_000  # characters; a longer line is no text
+BYTE_ORDER_MARKS = {  # longer marks first: that of UTF-32 begins like that of UTF-16
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF8: "utf-8-sig",
@@ -19,33 +19,37 @@ MARKS = {  # the longer one first: UTF-32 begins as UTF-16 does
 }
 
 
-def encoding_of(path: Path) -> str:
-    """By its mark, or as what it can be read without a fault: UTF-8, GB 18030, Windows-1252."""
+def detect_encoding(path: Path) -> str:
+    """Detect a file's encoding: by its byte order mark, or by trial.
+
+    Without a mark it is the first that decodes the whole file: UTF-8; GB 18030, if the text then
+    looks Chinese; Windows-1252; else Latin-1.
+    """
     with path.open("rb") as file:
-        head = file.read(BLOCK)
-    for mark, name in MARKS.items():
+        head = file.read(BLOCK_BYTES)
+    for mark, name in BYTE_ORDER_MARKS.items():
         if head.startswith(mark):
             return name
     if b"\0" in head:
         pairs = head[: len(head) // 2 * 2]
         for name, zeros in (("utf-16-le", pairs[1::2]), ("utf-16-be", pairs[0::2])):
-            if zeros.count(0) > len(zeros) * 0.4:  # Latin letters have a zero in one of two bytes
+            if zeros.count(0) > len(zeros) * 0.4:  # every second byte of Latin letters is zero
                 return name
         raise DocumentError("this is no text: there are zero bytes in it")
-    if decodes(path, "utf-8"):
+    if can_decode(path, "utf-8"):
         return "utf-8"
     sample = head.decode("gb18030", "ignore")
-    if share_of_han(sample) >= CHINESE_FROM and decodes(path, "gb18030"):
+    if han_fraction(sample) >= MIN_HAN_FRACTION and can_decode(path, "gb18030"):
         return "gb18030"
-    return "cp1252" if decodes(path, "cp1252") else "latin-1"
+    return "cp1252" if can_decode(path, "cp1252") else "latin-1"
 
 
-def decodes(path: Path, encoding: str) -> bool:
-    """Whether the whole file can be read in this encoding."""
+def can_decode(path: Path, encoding: str) -> bool:
+    """Check whether the whole file can be decoded in an encoding."""
     decoder = codecs.getincrementaldecoder(encoding)()
     try:
         with path.open("rb") as file:
-            while block := file.read(BLOCK):
+            while block := file.read(BLOCK_BYTES):
                 decoder.decode(block)
             decoder.decode(b"", final=True)
     except UnicodeDecodeError:
@@ -54,30 +58,33 @@ def decodes(path: Path, encoding: str) -> bool:
 
 
 def open_text(path: Path, encoding: str = "") -> TextIO:
-    """The file as text, its line ends as they are; characters are counted without a mark."""
-    return path.open(encoding=encoding or encoding_of(path), newline="")
+    """Open a file as text, keeping its line endings and dropping its byte order mark."""
+    return path.open(encoding=encoding or detect_encoding(path), newline="")
 
 
-def next_line(file: TextIO, number: int) -> str:
-    """The next line with its end, empty at the end of the file; ``number`` is for the error."""
+def read_line(file: TextIO, number: int) -> str:
+    """Read the next line with its line ending; empty at the end of the file.
+
+    ``number`` is the line's number, for error messages.
+    """
     try:
-        line = file.readline(LINE)
+        line = file.readline(MAX_LINE_LENGTH)
     except UnicodeDecodeError as error:
         raise DocumentError(f"line {number} is not {error.encoding}: {error.reason}") from None
-    if len(line) == LINE and not line.endswith("\n"):
+    if len(line) == MAX_LINE_LENGTH and not line.endswith("\n"):
         raise DocumentError(
-            f"line {number} has more than {LINE:,} characters, which is no text; expected lines"
+            f"line {number} has more than {MAX_LINE_LENGTH:,} characters, which is no text; expected lines"
         )
     return line
 
 
-def whole_text(path: Path, most: int, encoding: str = "") -> str:
-    """All of a file that is read at once; an error if it has more than ``most`` characters."""
+def read_text(path: Path, max_characters: int, encoding: str = "") -> str:
+    """Read a whole file; ``DocumentError`` if it has more than ``max_characters`` characters."""
     with open_text(path, encoding) as file:
         try:
-            text = file.read(most + 1)
+            text = file.read(max_characters + 1)
         except UnicodeDecodeError as error:
             raise DocumentError(f"this is not {error.encoding}: {error.reason}") from None
-    if len(text) > most:
-        raise DocumentError(f"more than {most:,} characters, too many to be read at once")
+    if len(text) > max_characters:
+        raise DocumentError(f"more than {max_characters:,} characters, too many to be read at once")
     return text

@@ -1,4 +1,4 @@
-"""How a file's name tells its kind; ``readers.READERS`` has what reads each."""
+"""The kind of a file by its suffix; ``registry.READERS`` has a reader for each kind."""
 
 from pathlib import Path
 
@@ -23,5 +23,5 @@ SUFFIXES = {
 
 
 def kind_of(path: Path) -> str:
-    """The kind of a file by the end of its name; what is not known is taken for text."""
+    """Return the kind of a file by its suffix; "text" if the suffix is unknown."""
     return SUFFIXES.get(path.suffix.lower(), "text")

@@ -1,8 +1,8 @@
-"""What a file is read as: pieces of text that know where in the original they stand.
+"""The pieces of text that a file is read into.
 
-A *piece* is a stretch of running text, at most a few pages; a reader of a kind of file yields them
-in order, and now and then a note on what could not be read. An *anchor* says that from some place
-of the piece on, its characters are those of the original from some other place on.
+A *piece* is a span of running text, at most a few pages; the reader of each kind of file yields
+them in order, and now and then a note on something that could not be read. An *anchor* maps a
+position in the piece to the position of the same characters in the original.
 """
 
 import re
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")  # zeros, and halves of characters
-PIECE = 16_384  # characters from which a piece may end, at the next paragraph
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")  # NUL, and lone surrogates
+MIN_PIECE_LENGTH = 16_384  # characters; a piece may end at the next paragraph after it
 
 
 class DocumentError(ValueError):
@@ -20,56 +20,63 @@ class DocumentError(ValueError):
 
 
 class Anchor(NamedTuple):
-    """From ``place`` in the piece's text on, the original is quoted from ``origin`` on."""
+    """A mapping from a position in a piece to a position in the original file.
 
-    place: int
+    It holds for the characters from ``position`` on, up to the next anchor.
+    """
+
+    position: int
     origin: int
-    line: int  # of the original, from 1, at origin; 0: it has no lines
+    line: int  # of the original, from 1, at origin; 0 if it has no lines
 
 
-class Piece(NamedTuple):
-    """A stretch of text. Anchors are in order; the first is at place 0."""
+class DocumentPiece(NamedTuple):
+    """A span of a file's text, with anchors into the original.
+
+    The anchors are in order; the first is at position 0.
+    """
 
     text: str
     anchors: tuple[Anchor, ...]
-    page: int | None = None  # from 1; of a book that has no pages, its part
-    cuts: tuple[int, ...] | None = None  # where units such as rows end; None: sentences are found
+    page: int | None = None  # from 1; in a book without pages, the number of its part
+    cuts: tuple[int, ...] | None = None  # ends of units such as rows; None: split by sentence
 
-    def origin(self, place: int) -> int:
-        """Where in the original the character at ``place`` stands."""
-        anchor = self.anchor(place)
-        return anchor.origin + place - anchor.place
+    def origin_of(self, position: int) -> int:
+        """Return the position in the original of the piece's character at ``position``."""
+        anchor = self.anchor_of(position)
+        return anchor.origin + position - anchor.position
 
-    def line(self, place: int) -> int:
-        """The line of the original in which the character at ``place`` stands."""
-        anchor = self.anchor(place)
-        return anchor.line and anchor.line + self.text.count("\n", anchor.place, place)
+    def line_of(self, position: int) -> int:
+        """Return the original's line number of the piece's character at ``position``."""
+        anchor = self.anchor_of(position)
+        return anchor.line and anchor.line + self.text.count("\n", anchor.position, position)
 
-    def anchor(self, place: int) -> Anchor:
-        return self.anchors[bisect_right(self.anchors, (place, float("inf"))) - 1]
+    def anchor_of(self, position: int) -> Anchor:
+        """Return the last anchor at or before ``position``."""
+        return self.anchors[bisect_right(self.anchors, (position, float("inf"))) - 1]
 
 
-def storable(text: str) -> str:
-    """The text with a mark, of the same length, for what no file of text can hold."""
+def replace_unstorable(text: str) -> str:
+    """Replace characters that no text file can hold by U+FFFD, keeping the length."""
     return _UNSTORABLE.sub("\ufffd", text)
 
 
 class Note(NamedTuple):
-    """What must be said about a file that was read: a page without text, an attachment."""
+    """A remark on a file that was read: a page without text, an attachment."""
 
     text: str
 
 
 class Title(NamedTuple):
-    """What a file calls itself."""
+    """The title that a file gives itself."""
 
     text: str
 
 
-Part = Piece | Note | Title
+DocumentPart = DocumentPiece | Note | Title
 
 
-class Reader(Protocol):
-    """How files of one kind are read."""
+class FileReader(Protocol):
+    """A function that reads files of one kind."""
 
-    def __call__(self, path: Path) -> Iterator[Part]: ...
+    def __call__(self, path: Path) -> Iterator[DocumentPart]: ...

@@ -1,4 +1,4 @@
-"""The readers of files, one a kind. Only the process that reads strangers' files needs them."""
+"""The readers of files, one per kind; only the sandbox process imports them."""
 
 from collections.abc import Mapping
 
@@ -11,9 +11,9 @@ from mnemic.text.documents.markup.markdown import read_markdown
 from mnemic.text.documents.markup.plain import read_plain
 from mnemic.text.documents.office.docx import read_docx
 from mnemic.text.documents.office.pdf import read_pdf
-from mnemic.text.documents.piece import Reader
+from mnemic.text.documents.piece import FileReader
 
-READERS: Mapping[str, Reader] = {
+READERS: Mapping[str, FileReader] = {
     "docx": read_docx,
     "epub": read_epub,
     "html": read_html,

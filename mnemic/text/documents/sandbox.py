@@ -1,4 +1,4 @@
-"""Read files in a process of its own, which may take only so much time and memory."""
+"""Read files in a separate process with limits on time and memory."""
 
 import json
 import os
@@ -13,11 +13,19 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 import mnemic
-from mnemic.text.documents.piece import Anchor, DocumentError, Note, Part, Piece, Title, storable
+from mnemic.text.documents.piece import (
+    Anchor,
+    DocumentError,
+    DocumentPart,
+    DocumentPiece,
+    Note,
+    Title,
+    replace_unstorable,
+)
 
-AHEAD = 32  # answers that wait for whoever reads them
-# The child takes this very mnemic, and nothing from the folder it happens to be started in.
-START = """
+MAX_WAITING_ANSWERS = 32  # in the queue
+# The worker imports this very mnemic, and nothing from its current folder.
+START_SCRIPT = """
 import sys
 sys.path.insert(0, {root!r})
 import mnemic
@@ -28,71 +36,70 @@ main({memory})
 
 
 class Limits(NamedTuple):
-    """What reading a file may take."""
+    """The time, memory and text that reading one file may use."""
 
-    seconds: float = 60.0  # until the next piece of it
-    memory: int = 2_000_000_000  # bytes
-    characters: int = 100_000_000  # that may come out, beside four for each byte of the file
-
-
-USUAL = Limits()
+    timeout_s: float = 60.0  # for each piece of it
+    max_memory_bytes: int = 2_000_000_000
+    max_characters: int = 100_000_000  # of text, plus four for each byte of the file
 
 
-class Parser:
-    """Reads files, one after the other, in a child process; use it as a context.
+DEFAULT_LIMITS = Limits()
 
-    A child that was ended because of one file is replaced for the next one.
+
+class DocumentParser:
+    """Read files, one after another, in a worker process; use it as a context manager.
+
+    A worker that was stopped because of one file is replaced for the next one.
     """
 
-    def __init__(self, limits: Limits = USUAL) -> None:
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
-        self.child: subprocess.Popen[str] | None = None
-        self.answers: Queue[str] = Queue(AHEAD)
+        self.worker: subprocess.Popen[str] | None = None
+        self.answers: Queue[str] = Queue(MAX_WAITING_ANSWERS)
         self.listener: Thread | None = None
 
-    def __enter__(self) -> "Parser":
+    def __enter__(self) -> "DocumentParser":
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.end()
+        self.stop_worker()
 
-    def read(self, path: Path, kind: str) -> Iterator[Part]:
-        """The parts of a file; ``DocumentError`` if it cannot be read, or not within the limits."""
-        allowed = self.limits.characters + 4 * path.stat().st_size
+    def read(self, path: Path, kind: str) -> Iterator[DocumentPart]:
+        """Yield the parts of a file; ``DocumentError`` if it cannot be read within the limits."""
+        characters_left = self.limits.max_characters + 4 * path.stat().st_size
         done = False
         try:
-            self.ask(json.dumps([kind, str(path.absolute())]))
-            while (answer := self.next_answer())[0] != "end":
+            self.send_request(json.dumps([kind, str(path.absolute())]))
+            while (answer := self.receive_answer())[0] != "end":
                 if answer[0] == "error":
                     done = True
-                    raise DocumentError(storable(answer[1]))
-                part = as_part(answer)
-                allowed -= len(part.text)
-                if allowed < 0:
+                    raise DocumentError(replace_unstorable(answer[1]))
+                document_part = parse_answer(answer)
+                characters_left -= len(document_part.text)
+                if characters_left < 0:
                     raise DocumentError("far more text came out of it than a file of its size has")
-                yield part
+                yield document_part
             done = True
         finally:
-            if not done:  # what the child still has to say about this file is of no use
-                self.end()
+            if not done:  # the worker's remaining answers about this file are useless
+                self.stop_worker()
 
-    def ask(self, line: str) -> None:
-        if self.child is None or self.child.poll() is not None:
-            self.start()
-        assert self.child is not None
-        assert self.child.stdin is not None
-        self.child.stdin.write(line + "\n")
-        self.child.stdin.flush()
+    def send_request(self, line: str) -> None:
+        """Send a line to the worker; start the worker if it is not running."""
+        if self.worker is None or self.worker.poll() is not None:
+            self.start_worker()
+        assert self.worker is not None
+        assert self.worker.stdin is not None
+        self.worker.stdin.write(line + "\n")
+        self.worker.stdin.flush()
 
-    def start(self) -> None:
+    def start_worker(self) -> None:
+        """Start the worker process and the thread that receives its answers."""
         root = str(Path(mnemic.__file__).parents[1])
-        program = START.format(root=root, memory=self.limits.memory)
-        self.child = subprocess.Popen(
+        program = START_SCRIPT.format(root=root, memory=self.limits.max_memory_bytes)
+        self.worker = subprocess.Popen(
             [sys.executable, "-P", "-c", program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -100,49 +107,50 @@ class Parser:
             text=True,
             encoding="ascii",
             cwd=os.sep,
-            start_new_session=True,  # Ctrl-C is for us; we end it
+            start_new_session=True,  # Ctrl-C is for the parent, which kills the worker
         )
-        self.answers = Queue(AHEAD)
-        self.listener = Thread(target=listen, args=(self.child, self.answers), daemon=True)
+        self.answers = Queue(MAX_WAITING_ANSWERS)
+        self.listener = Thread(target=forward_lines, args=(self.worker, self.answers), daemon=True)
         self.listener.start()
 
-    def next_answer(self) -> list[Any]:
+    def receive_answer(self) -> list[Any]:
+        """Return the worker's next answer; ``DocumentError`` if it takes too long or has died."""
         try:
-            line = self.answers.get(timeout=self.limits.seconds)
+            line = self.answers.get(timeout=self.limits.timeout_s)
         except Empty:
-            raise DocumentError(
-                f"reading it took longer than {self.limits.seconds:.0f} s and was ended"
-            ) from None
+            raise DocumentError(f"reading it took longer than {self.limits.timeout_s:.0f} s and was ended") from None
         if not line:
             raise DocumentError("reading it ended the process that read it (too much memory?)")
         return json.loads(line)
 
-    def end(self) -> None:
-        if self.child is not None:
-            child, self.child = self.child, None
-            child.kill()
+    def stop_worker(self) -> None:
+        """Kill the worker process and close its pipes."""
+        if self.worker is not None:
+            worker, self.worker = self.worker, None
+            worker.kill()
             while self.listener is not None and self.listener.is_alive():
-                with suppress(Empty):  # so that the one who listens has room to end
+                with suppress(Empty):  # make room in the queue so that the listener can end
                     self.answers.get(timeout=0.01)
-            child.wait()
-            for pipe in (child.stdin, child.stdout):
+            worker.wait()
+            for pipe in (worker.stdin, worker.stdout):
                 if pipe is not None:
                     pipe.close()
 
 
-def listen(child: "subprocess.Popen[str]", answers: "Queue[str]") -> None:
-    """Hand on each line, and an empty one at the end."""
-    assert child.stdout is not None
-    for line in child.stdout:
+def forward_lines(worker: "subprocess.Popen[str]", answers: "Queue[str]") -> None:
+    """Put each line of the worker's output into the queue, then an empty string."""
+    assert worker.stdout is not None
+    for line in worker.stdout:
         answers.put(line)
     answers.put("")
 
 
-def as_part(answer: list[Any]) -> Part:
+def parse_answer(answer: list[Any]) -> DocumentPart:
+    """Convert a worker's answer into a piece, a note or a title."""
     kind, *values = answer
     if kind != "piece":
-        told = storable(values[0])
-        return Note(told) if kind == "note" else Title(told)
+        message = replace_unstorable(values[0])
+        return Note(message) if kind == "note" else Title(message)
     text, anchors, page, cuts = values
-    found = tuple(Anchor(*anchor) for anchor in anchors)
-    return Piece(storable(text), found, page, None if cuts is None else tuple(cuts))
+    anchor_tuple = tuple(Anchor(*anchor) for anchor in anchors)
+    return DocumentPiece(replace_unstorable(text), anchor_tuple, page, None if cuts is None else tuple(cuts))

@@ -1,23 +1,23 @@
-"""What every tokenizer promises, whatever its kind.
+"""The protocol of all tokenizers, and the encoding they return.
 
-Offsets count characters of the text as it was given, half open, so ``text[start:end]`` quotes it:
-never bytes, never positions in a lower-cased or normalised copy.
+Offsets count characters of the original text, half open, so ``text[start:end]`` quotes it: never
+bytes, never positions in a lower-cased or normalized copy.
 """
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-FILE = "tokenizer.json"
+TOKENIZER_FILE = "tokenizer.json"
 
 
-class Encoded(NamedTuple):
-    """A text as tokens; the four lists are equally long.
+class Encoding(NamedTuple):
+    """A tokenized text: four lists of equal length.
 
-    ``tokens[i]`` is the vocabulary entry of ``ids[i]``; what the text itself says there is
-    ``text[start:end]``. ``segments[i]`` names the text that token belongs to, and so the text its
-    offsets quote: 0 for the text, 1 for its pair. A special token that the tokenizer adds has an
-    empty span at the place where it stands: at 0 before a text, at ``len(text)`` after it.
+    ``tokens[i]`` is the vocabulary entry of ``ids[i]``; the text itself reads ``text[start:end]``
+    there. ``segments[i]`` is the text that the token belongs to, and so the text that its offsets
+    quote: 0 for the text, 1 for its pair. A special token that the tokenizer adds has an empty
+    span: at 0 before a text, at ``len(text)`` after it.
     """
 
     ids: list[int]
@@ -26,8 +26,8 @@ class Encoded(NamedTuple):
     segments: list[int]
 
 
-class Frame(NamedTuple):
-    """The special tokens before, between and after the texts of one input."""
+class SpecialTokens(NamedTuple):
+    """The ids of the special tokens before, between and after the texts of an input."""
 
     before: list[int]
     between: list[int]
@@ -35,7 +35,7 @@ class Frame(NamedTuple):
 
 
 class Tokenizer(Protocol):
-    """Strings to tokens and back. It never truncates and never pads."""
+    """Convert strings to tokens and back; never truncate and never pad."""
 
     @property
     def kind(self) -> str: ...
@@ -47,37 +47,43 @@ class Tokenizer(Protocol):
     def unknown(self) -> int: ...
 
     @property
-    def specials(self) -> frozenset[int]:
-        """The ids that stand for no text: padding and what ``encode`` adds; not ``unknown``."""
+    def special_ids(self) -> frozenset[int]:
+        """The ids that stand for no text: padding and special tokens, but not ``unknown``."""
 
     def __len__(self) -> int:
-        """How many tokens the vocabulary has: ids run from 0 to one below it."""
+        """Return the size of the vocabulary; ids run from 0 to one below it."""
 
     def __contains__(self, token: object) -> bool:
-        """Whether ``id_of(token)`` has an answer."""
+        """Return whether the vocabulary has an entry for ``token``."""
 
     def id_of(self, token: str) -> int:
-        """The id of a vocabulary entry; ValueError if there is none (``unknown`` is for text)."""
+        """Return the id of a vocabulary entry; ValueError if there is none.
 
-    def encode(self, text: str, pair: str | None = None, *, special: bool = True) -> Encoded:
-        """The tokens of a text, or of a pair of texts; ``special=False`` adds no special tokens."""
+        (``unknown`` is only for words of a text.)
+        """
 
-    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of many texts, without special tokens: ``encode`` for those who need no more."""
+    def encode(self, text: str, pair: str | None = None, *, special: bool = True) -> Encoding:
+        """Tokenize a text or a pair of texts; ``special=False`` adds no special tokens."""
 
-    def frame(self, *, pair: bool = False) -> Frame:
-        """The special tokens that ``encode`` puts around a text, or around a pair."""
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the token ids of each text, without special tokens and offsets."""
+
+    def special_tokens(self, *, pair: bool = False) -> SpecialTokens:
+        """Return the special tokens that ``encode`` puts around a text or a pair."""
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of these ids, as far as the kind keeps it; special tokens are left out."""
+        """Convert ids back to text, without special tokens.
+
+        How much of the original's spelling survives depends on the kind.
+        """
 
     def save(self, folder: Path) -> None:
-        """Write ``tokenizer.json`` into ``folder``, from where ``mnemic.text.load`` reads it."""
+        """Write ``tokenizer.json`` into a folder, for ``mnemic.text.load_tokenizer``."""
 
 
-def write(folder: Path, content: str) -> None:
-    """Put ``content`` into the folder's tokenizer file, whole or not at all."""
+def write_tokenizer_file(folder: Path, content: str) -> None:
+    """Write the folder's tokenizer file atomically."""
     folder.mkdir(parents=True, exist_ok=True)
-    beside = folder / f"{FILE}.new"
-    beside.write_text(content, encoding="utf-8")
-    beside.replace(folder / FILE)
+    temporary_path = folder / f"{TOKENIZER_FILE}.new"
+    temporary_path.write_text(content, encoding="utf-8")
+    temporary_path.replace(folder / TOKENIZER_FILE)

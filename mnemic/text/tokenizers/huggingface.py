@@ -1,4 +1,4 @@
-"""The tokenizer of a Hugging Face folder: tokenizer.json, or the vocab.txt of older BERTs."""
+"""Load the tokenizer of a Hugging Face folder: tokenizer.json, or an older BERT's vocab.txt."""
 
 import json
 from pathlib import Path
@@ -6,41 +6,44 @@ from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from mnemic.text.tokenizers.contract import FILE
-from mnemic.text.tokenizers.load import load
-from mnemic.text.tokenizers.subwords import Subwords
+from mnemic.text.tokenizers.contract import TOKENIZER_FILE
+from mnemic.text.tokenizers.load import load_tokenizer
+from mnemic.text.tokenizers.subwords import SubwordTokenizer
 
-VOCABULARY, SETTINGS = "vocab.txt", "tokenizer_config.json"
-OTHERS = ("merges.txt", "spiece.model", "sentencepiece.bpe.model")
-AGAIN = "AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)"
+VOCAB_FILE, CONFIG_FILE = "vocab.txt", "tokenizer_config.json"
+UNSUPPORTED_FILES = ("merges.txt", "spiece.model", "sentencepiece.bpe.model")
+CONVERT_COMMAND = "AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR)"
 
 
-def load_subwords(folder: Path) -> Subwords | None:
-    """The folder's tokenizer; None where it holds no file of one."""
-    if (folder / FILE).is_file():
-        found = load(folder)
-        if not isinstance(found, Subwords):
-            raise ValueError(f"{folder / FILE} holds words; expected a Hugging Face tokenizer")
-        return found
-    if (folder / VOCABULARY).is_file():
-        return from_vocabulary(folder / VOCABULARY)
-    if other := [name for name in OTHERS if (folder / name).is_file()]:
-        raise ValueError(f"{folder} has {other[0]} but no {FILE}; make it by {AGAIN}")
+def load_subword_tokenizer(folder: Path) -> SubwordTokenizer | None:
+    """Load a folder's subword tokenizer; None if the folder has no tokenizer file."""
+    if (folder / TOKENIZER_FILE).is_file():
+        tokenizer = load_tokenizer(folder)
+        if not isinstance(tokenizer, SubwordTokenizer):
+            raise ValueError(f"{folder / TOKENIZER_FILE} holds words; expected a Hugging Face tokenizer")
+        return tokenizer
+    if (folder / VOCAB_FILE).is_file():
+        return load_vocab_file(folder / VOCAB_FILE)
+    if unsupported := [name for name in UNSUPPORTED_FILES if (folder / name).is_file()]:
+        raise ValueError(f"{folder} has {unsupported[0]} but no {TOKENIZER_FILE}; make it by {CONVERT_COMMAND}")
     return None
 
 
-def from_vocabulary(path: Path) -> Subwords:
-    """BERT's WordPiece over one piece a line, lower-casing as the settings beside it say."""
+def load_vocab_file(path: Path) -> SubwordTokenizer:
+    """Load BERT's WordPiece tokenizer from a vocab.txt with one piece per line.
+
+    Lower-casing follows the tokenizer_config.json next to it.
+    """
     pieces = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     ids = {piece.rstrip("\r"): number for number, piece in enumerate(pieces)}
     if missing := {"[UNK]", "[CLS]", "[SEP]"} - ids.keys():
         raise ValueError(f"{path} has no {min(missing)}; expected the vocabulary of a BERT")
-    options = settings(path.with_name(SETTINGS))
+    config = read_tokenizer_config(path.with_name(CONFIG_FILE))
     tokenizer = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(
-        lowercase=options.get("do_lower_case", True),
-        strip_accents=options.get("strip_accents"),
-        handle_chinese_chars=options.get("tokenize_chinese_chars", True),
+        lowercase=config.get("do_lower_case", True),
+        strip_accents=config.get("strip_accents"),
+        handle_chinese_chars=config.get("tokenize_chinese_chars", True),
     )
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
@@ -51,14 +54,15 @@ def from_vocabulary(path: Path) -> Subwords:
     )
     special = [name for name in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]") if name in ids]
     tokenizer.add_special_tokens(special)
-    return Subwords(tokenizer)
+    return SubwordTokenizer(tokenizer)
 
 
-def settings(path: Path) -> dict[str, Any]:
+def read_tokenizer_config(path: Path) -> dict[str, Any]:
+    """Read a tokenizer_config.json; empty if the file is missing."""
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no valid JSON: {error}") from None
-    return found if isinstance(found, dict) else {}
+    return config if isinstance(config, dict) else {}

@@ -1,4 +1,4 @@
-"""Read a tokenizer back from its file, whatever its kind."""
+"""Load a tokenizer of any kind from its file."""
 
 import json
 from pathlib import Path
@@ -6,27 +6,28 @@ from typing import Any
 
 import tokenizers
 
-from mnemic.text.tokenizers.contract import FILE, Tokenizer
-from mnemic.text.tokenizers.subwords import Subwords
-from mnemic.text.tokenizers.words import Words
+from mnemic.text.tokenizers.contract import TOKENIZER_FILE, Tokenizer
+from mnemic.text.tokenizers.subwords import SubwordTokenizer
+from mnemic.text.tokenizers.words import WordTokenizer
 
 
-def load(path: Path) -> Tokenizer:
-    """The tokenizer stored in ``path``: a ``tokenizer.json`` or the folder that holds one.
+def load_tokenizer(path: Path) -> Tokenizer:
+    """Load a tokenizer from a ``tokenizer.json`` or the folder that holds one.
 
-    A file with a ``kind`` is a word vocabulary of ours; any other is taken for Hugging Face's.
+    A file with a ``kind`` is a word vocabulary of mnemic; any other is taken for Hugging Face's.
     """
-    file = path / FILE if path.is_dir() else path
-    content = _read(file)
+    file = path / TOKENIZER_FILE if path.is_dir() else path
+    content = _read_json(file)
     try:
         if "kind" in content:
-            return _words(content)
-        return Subwords(_hugging_face(content))
+            return _parse_word_tokenizer(content)
+        return SubwordTokenizer(_parse_hugging_face(content))
     except ValueError as error:
         raise ValueError(f"{file} is no tokenizer: {error}") from error
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read_json(file: Path) -> dict[str, Any]:
+    """Read a JSON object from a file."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -36,15 +37,17 @@ def _read(file: Path) -> dict[str, Any]:
     return content
 
 
-def _words(content: dict[str, Any]) -> Words:
-    if content["kind"] != Words.kind:
+def _parse_word_tokenizer(content: dict[str, Any]) -> WordTokenizer:
+    """Build a word tokenizer from the content of its file."""
+    if content["kind"] != WordTokenizer.kind:
         raise ValueError(f"its kind is {content['kind']!r}; the kind stored like this is 'words'")
     if content.keys() != {"kind", "words"} or not isinstance(content["words"], list):
         raise ValueError(f"it has {sorted(content)}; expected 'kind' and 'words', a list")
-    return Words(content["words"])
+    return WordTokenizer(content["words"])
 
 
-def _hugging_face(content: dict[str, Any]) -> tokenizers.Tokenizer:
+def _parse_hugging_face(content: dict[str, Any]) -> tokenizers.Tokenizer:
+    """Build a Hugging Face tokenizer from the content of its file."""
     try:
         return tokenizers.Tokenizer.from_str(json.dumps(content))
     except Exception as error:  # tokenizers raises nothing more precise

@@ -1,4 +1,4 @@
-"""Make a subword tokenizer's offsets quote the text the way a reader would."""
+"""Correct a subword tokenizer's offsets so that they quote the text as a reader would."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -8,18 +8,19 @@ Offset = tuple[int, int]
 _MARKERS = {"▁", "Ġ"}  # pieces that stand for the blank before a word
 
 
-def settle(text: str, tokens: Sequence[str], offsets: Sequence[Offset]) -> list[Offset]:
-    """Offsets in which a token quotes neither the blank before its word nor half a letter.
+def align_offsets(text: str, tokens: Sequence[str], offsets: Sequence[Offset]) -> list[Offset]:
+    """Correct token offsets: no leading blank, no letter without its combining marks.
 
-    White space at the edges of a token is left out, unless the token is nothing else. A word
-    marker that stands for no blank of the text gets an empty span. A combining mark that the
-    tokenizer dropped or merged belongs to the letter it stands on.
+    White space at the edges of a token is left out, unless the token is nothing else. A word marker
+    that stands for no blank of the text gets an empty span. A combining mark that the tokenizer
+    dropped or merged belongs to the letter it modifies.
     """
-    settled = [_trimmed(text, token, *offset) for token, offset in zip(tokens, offsets)]
-    return settled if text.isascii() else _with_marks(text, settled)
+    settled = [_trim_offset(text, token, *offset) for token, offset in zip(tokens, offsets)]
+    return settled if text.isascii() else _include_marks(text, settled)
 
 
-def _trimmed(text: str, token: str, start: int, end: int) -> Offset:
+def _trim_offset(text: str, token: str, start: int, end: int) -> Offset:
+    """Trim white space from the edges of one token's offsets."""
     quoted = text[start:end]
     inside = quoted.strip()
     if not inside or len(inside) == len(quoted):
@@ -29,7 +30,8 @@ def _trimmed(text: str, token: str, start: int, end: int) -> Offset:
     return start, start + len(inside)
 
 
-def _with_marks(text: str, offsets: list[Offset]) -> list[Offset]:
+def _include_marks(text: str, offsets: list[Offset]) -> list[Offset]:
+    """Extend each offset over the combining marks that follow it."""
     complete: list[Offset] = []
     following = len(text)  # where the next token begins
     for start, end in reversed(offsets):

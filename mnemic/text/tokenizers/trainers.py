@@ -1,8 +1,8 @@
-"""Learn a subword vocabulary from texts: one function a kind, listed in ``TRAINERS``.
+"""Train a subword tokenizer on texts: one function per kind, listed in ``TRAINERS``.
 
 The same texts always give the same vocabulary, of at most ``vocab`` tokens, which spells each of
-their characters wherever it stands. ``texts`` are gone through more than once, so an iterator,
-which can be gone through only once, is held in memory.
+their characters in any position. ``texts`` are iterated over more than once, so a one-shot iterator
+is first read into memory.
 """
 
 import json
@@ -15,135 +15,134 @@ from typing import Any
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers.trainers import BpeTrainer, UnigramTrainer, WordPieceTrainer
 
-from mnemic.text.tokenizers.subwords import NAMES, Subwords
+from mnemic.text.tokenizers.subwords import SPECIAL_NAMES, SubwordTokenizer
 
-SPECIALS = [names[0] for names in NAMES.values()]  # [PAD] [UNK] [CLS] [SEP] [MASK] are ids 0 to 4
-LONGEST = 1000  # characters of what may be a word, or a sentence of Chinese
-ENDLESS = re.compile(rf"\S{{{LONGEST}}}(?=\S)")
-INNER, LAST = "##", "</w>"  # how a piece within a word begins, how its last piece ends
+# [PAD] [UNK] [CLS] [SEP] [MASK] are ids 0 to 4
+SPECIAL_TOKENS = [names[0] for names in SPECIAL_NAMES.values()]
+MAX_WORD_LENGTH = 1000  # characters of a word, or of a sentence of Chinese
+OVERLONG_WORD = re.compile(rf"\S{{{MAX_WORD_LENGTH}}}(?=\S)")
+CONTINUATION_PREFIX, END_OF_WORD = ("##", "</w>")  # of a piece inside a word (WordPiece), of its last piece (BPE)
 
 
 def train_wordpiece(
     texts: Iterable[str], *, vocab: int = 30_000, lowercase: bool = True, coverage: float = 1.0
-) -> Subwords:
-    """WordPiece on BERT's words (Devlin et al. 2019): Chinese characters and punctuation apart.
+) -> SubwordTokenizer:
+    """Train a WordPiece tokenizer on BERT's words (Devlin et al. 2019).
 
-    Lower-casing strips accents too, as in BERT uncased. ``coverage`` is the share of the texts'
-    characters that the vocabulary has to spell; the rarest beyond it become unknown.
+    Chinese characters and punctuation are words by themselves. Lower-casing strips accents too, as
+    in BERT uncased. ``coverage`` is the fraction of the texts' characters that the vocabulary has
+    to spell; the rarest beyond it become unknown.
     """
-    tokenizer = Tokenizer(models.WordPiece(unk_token=SPECIALS[1]))
+    tokenizer = Tokenizer(models.WordPiece(unk_token=SPECIAL_TOKENS[1]))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.decoder = decoders.WordPiece(prefix=INNER)
-    kept = _usable(texts, coverage)
-    letters = _letters(tokenizer, kept)
-    inner = [INNER + letter for letter in letters if _joins(tokenizer, letter)]
-    known = _with_room(vocab, letters + inner)
+    tokenizer.decoder = decoders.WordPiece(prefix=CONTINUATION_PREFIX)
+    prepared_texts = _prepare_texts(texts, coverage)
+    letters = _list_characters(tokenizer, prepared_texts)
+    continuations = [CONTINUATION_PREFIX + letter for letter in letters if _can_continue_word(tokenizer, letter)]
+    initial_tokens = _initial_tokens(vocab, letters + continuations)
     trainer = WordPieceTrainer(
         vocab_size=vocab,
-        special_tokens=known,
-        continuing_subword_prefix=INNER,
+        special_tokens=initial_tokens,
+        continuing_subword_prefix=CONTINUATION_PREFIX,
         show_progress=False,
     )
-    tokenizer.train_from_iterator(kept, trainer)
-    return _framed(_edited(tokenizer, _only_ours_special))
+    tokenizer.train_from_iterator(prepared_texts, trainer)
+    return _add_bert_template(_edit_json(tokenizer, _unmark_letters))
 
 
 def train_bpe(
     texts: Iterable[str], *, vocab: int = 30_000, lowercase: bool = False, coverage: float = 1.0
-) -> Subwords:
-    """Byte-pair encoding of characters (Sennrich et al. 2016); ``coverage`` as in WordPiece."""
-    tokenizer = Tokenizer(models.BPE(unk_token=SPECIALS[1], end_of_word_suffix=LAST))
-    tokenizer.normalizer = _normalizer(normalizers.NFC(), lowercase)
+) -> SubwordTokenizer:
+    """Train a tokenizer by byte-pair encoding of characters (Sennrich et al. 2016).
+
+    ``coverage`` is as in WordPiece.
+    """
+    tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL_TOKENS[1], end_of_word_suffix=END_OF_WORD))
+    tokenizer.normalizer = _make_normalizer(normalizers.NFC(), lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.decoder = decoders.BPEDecoder(suffix=LAST)
-    kept = _usable(texts, coverage)
-    letters = _letters(tokenizer, kept)
-    known = _with_room(vocab, letters + [letter + LAST for letter in letters])
+    tokenizer.decoder = decoders.BPEDecoder(suffix=END_OF_WORD)
+    prepared_texts = _prepare_texts(texts, coverage)
+    letters = _list_characters(tokenizer, prepared_texts)
+    initial_tokens = _initial_tokens(vocab, letters + [letter + END_OF_WORD for letter in letters])
     trainer = BpeTrainer(
-        vocab_size=vocab, special_tokens=known, end_of_word_suffix=LAST, show_progress=False
+        vocab_size=vocab, special_tokens=initial_tokens, end_of_word_suffix=END_OF_WORD, show_progress=False
     )
-    tokenizer.train_from_iterator(kept, trainer)
-    return _framed(_edited(tokenizer, _only_ours_special))
+    tokenizer.train_from_iterator(prepared_texts, trainer)
+    return _add_bert_template(_edit_json(tokenizer, _unmark_letters))
 
 
-def train_byte_bpe(texts: Iterable[str], *, vocab: int = 30_000) -> Subwords:
-    """Byte-pair encoding of utf-8 bytes (Radford et al. 2019): every text comes back unchanged."""
+def train_byte_bpe(texts: Iterable[str], *, vocab: int = 30_000) -> SubwordTokenizer:
+    """Train a lossless tokenizer by byte-pair encoding of UTF-8 bytes (Radford et al. 2019)."""
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    _with_room(vocab, alphabet)
+    _initial_tokens(vocab, alphabet)
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = BpeTrainer(
-        vocab_size=vocab,
-        special_tokens=SPECIALS,
-        initial_alphabet=alphabet,
-        show_progress=False,
+        vocab_size=vocab, special_tokens=SPECIAL_TOKENS, initial_alphabet=alphabet, show_progress=False
     )
-    tokenizer.train_from_iterator(_usable(texts), trainer)
-    return _framed(tokenizer)
+    tokenizer.train_from_iterator(_prepare_texts(texts), trainer)
+    return _add_bert_template(tokenizer)
 
 
 def train_unigram(
     texts: Iterable[str], *, vocab: int = 30_000, lowercase: bool = False, coverage: float = 1.0
-) -> Subwords:
-    """The unigram language model (Kudo 2018), punctuation apart; ``coverage`` as in WordPiece."""
+) -> SubwordTokenizer:
+    """Train a unigram language model tokenizer (Kudo 2018).
+
+    Punctuation is split off; ``coverage`` is as in WordPiece.
+    """
     tokenizer = Tokenizer(models.Unigram())
     blanks = normalizers.Replace(Regex(r"\s"), " ")
-    tokenizer.normalizer = normalizers.Sequence(
-        [_normalizer(normalizers.NFKC(), lowercase), blanks]
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation()]
-    )
+    tokenizer.normalizer = normalizers.Sequence([_make_normalizer(normalizers.NFKC(), lowercase), blanks])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Metaspace(), pre_tokenizers.Punctuation()])
     tokenizer.decoder = decoders.Metaspace()
-    kept = _usable(texts, coverage)
-    _with_room(vocab, _letters(tokenizer, kept))
+    prepared_texts = _prepare_texts(texts, coverage)
+    _initial_tokens(vocab, _list_characters(tokenizer, prepared_texts))
     trainer = UnigramTrainer(
-        vocab_size=vocab, special_tokens=SPECIALS, unk_token=SPECIALS[1], show_progress=False
+        vocab_size=vocab, special_tokens=SPECIAL_TOKENS, unk_token=SPECIAL_TOKENS[1], show_progress=False
     )
-    tokenizer.train_from_iterator(kept, trainer)
-    return _framed(_edited(tokenizer, _settle_scores))
+    tokenizer.train_from_iterator(prepared_texts, trainer)
+    return _add_bert_template(_edit_json(tokenizer, _make_scores_deterministic))
 
 
-TRAINERS = {
-    "wordpiece": train_wordpiece,
-    "bpe": train_bpe,
-    "byte-bpe": train_byte_bpe,
-    "unigram": train_unigram,
-}
+TRAINERS = {"wordpiece": train_wordpiece, "bpe": train_bpe, "byte-bpe": train_byte_bpe, "unigram": train_unigram}
 
 
-def _usable(texts: Iterable[str], coverage: float = 1.0) -> Iterable[str]:
-    """Texts that can be gone through again, with a blank for each character too rare to keep."""
+def _prepare_texts(texts: Iterable[str], coverage: float = 1.0) -> Iterable[str]:
+    """Check the training texts and replace characters too rare to keep by blanks.
+
+    The result can be iterated over more than once.
+    """
     if isinstance(texts, str):
         raise ValueError("texts is one string; expected several: [text] for a single one")
     if not 0 < coverage <= 1:
         raise ValueError(f"coverage is {coverage}; expected a share above 0 and up to 1")
-    again = list(texts) if iter(texts) is texts else texts
-    if not any(text.strip() for text in again):
+    reusable = list(texts) if iter(texts) is texts else texts
+    if not any(text.strip() for text in reusable):
         raise ValueError("there is no text to learn from: the texts are none, or all of them blank")
     if coverage == 1.0:
-        return _Cleared(again, {})
+        return _CleanTexts(reusable, {})
     counts: Counter[str] = Counter()
-    for text in again:
+    for text in reusable:
         counts.update(text)
-    allowed = (1 - coverage) * counts.total()
+    max_dropped = (1 - coverage) * counts.total()
     rare = {}
     for letter, count in sorted(counts.items(), key=lambda pair: (pair[1], pair[0])):
-        allowed -= count
-        if allowed < 0:
+        max_dropped -= count
+        if max_dropped < 0:
             break
         rare[ord(letter)] = " "
-    return _Cleared(again, rare)
+    return _CleanTexts(reusable, rare)
 
 
 @dataclass(frozen=True)
-class _Cleared:
-    """Texts without some characters, cleared as they are gone through: none is held.
+class _CleanTexts:
+    """Texts without rare characters, cleaned on the fly to save memory.
 
-    What goes on for very long without a blank, such as a file in base64, is cut: it is no word, and
-    learning would take as long as the square of its length.
+    A very long run without a blank, such as a file in base64, is cut: it is no word, and training
+    takes quadratic time in its length.
     """
 
     texts: Iterable[str]
@@ -151,81 +150,88 @@ class _Cleared:
 
     def __iter__(self) -> Iterator[str]:
         for text in self.texts:
-            kept = text.translate(self.rare) if self.rare else text
-            yield ENDLESS.sub(r"\g<0> ", kept) if len(kept) > LONGEST else kept
+            cleaned = text.translate(self.rare) if self.rare else text
+            yield (OVERLONG_WORD.sub(r"\g<0> ", cleaned) if len(cleaned) > MAX_WORD_LENGTH else cleaned)
 
 
-def _letters(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
-    """The characters that the model itself gets to see, in order."""
-    normal: set[str] = set()
+def _list_characters(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
+    """List the characters that the model sees after normalization, in order."""
+    characters: set[str] = set()
     for text in texts:
-        normal.update(tokenizer.normalizer.normalize_str(text))
-    seen = (piece for letter in normal for piece, _ in _pieces(tokenizer, letter))
-    return sorted({letter for piece in seen for letter in piece})
+        characters.update(tokenizer.normalizer.normalize_str(text))
+    pieces = (piece for letter in characters for piece, _ in _pre_tokenize(tokenizer, letter))
+    return sorted({letter for piece in pieces for letter in piece})
 
 
-def _joins(tokenizer: Tokenizer, letter: str) -> bool:
-    """Whether a letter can stand within a word, as no Chinese character can in WordPiece."""
-    return len(_pieces(tokenizer, tokenizer.normalizer.normalize_str(f"a{letter}a"))) == 1
+def _can_continue_word(tokenizer: Tokenizer, letter: str) -> bool:
+    """Check whether a letter can stand inside a word.
+
+    In WordPiece no Chinese character can.
+    """
+    return len(_pre_tokenize(tokenizer, tokenizer.normalizer.normalize_str(f"a{letter}a"))) == 1
 
 
-def _pieces(tokenizer: Tokenizer, text: str) -> list[tuple[str, tuple[int, int]]]:
+def _pre_tokenize(tokenizer: Tokenizer, text: str) -> list[tuple[str, tuple[int, int]]]:
+    """Split a text into words with their offsets."""
     return tokenizer.pre_tokenizer.pre_tokenize_str(text)
 
 
-def _with_room(vocab: int, letters: list[str]) -> list[str]:
-    """Special tokens and letters, to be given to the trainer as special: left to itself it numbers
-    a word's inner letters in the order of a hash, and breaks later ties by these numbers."""
-    known = SPECIALS + letters
-    if vocab < len(known):
+def _initial_tokens(vocab: int, letters: list[str]) -> list[str]:
+    """Return the special tokens and letters; ValueError if ``vocab`` is too small for them.
+
+    All of them go to the trainer as special tokens: by itself it numbers a word's inner letters in
+    the order of a hash, and breaks later ties by these numbers.
+    """
+    tokens = SPECIAL_TOKENS + letters
+    if vocab < len(tokens):
         raise ValueError(
-            f"vocab={vocab} has no room for {len(SPECIALS)} special tokens and {len(letters)} "
-            f"letters; ask for at least {len(known)}, for less coverage (0.9995 leaves rare "
-            "characters out) or for byte-bpe, which has 256 letters"
+            f"vocab={vocab} has no room for {len(SPECIAL_TOKENS)} special tokens and "
+            f"{len(letters)} letters; ask for at least {len(tokens)}, for less coverage (0.9995 "
+            "leaves rare characters out) or for byte-bpe, which has 256 letters"
         )
-    return known
+    return tokens
 
 
-def _normalizer(form: normalizers.Normalizer, lowercase: bool) -> normalizers.Normalizer:
+def _make_normalizer(form: normalizers.Normalizer, lowercase: bool) -> normalizers.Normalizer:
+    """Combine a Unicode normal form with optional lower-casing."""
     # Lower-casing comes first: it can leave an accent (İ) that the form then composes.
     return normalizers.Sequence([normalizers.Lowercase(), form]) if lowercase else form
 
 
-def _framed(tokenizer: Tokenizer) -> Subwords:
-    """The tokenizer with BERT's template: [CLS] a [SEP] b [SEP]."""
-    cls, sep = SPECIALS[2], SPECIALS[3]
+def _add_bert_template(tokenizer: Tokenizer) -> SubwordTokenizer:
+    """Add BERT's template, [CLS] a [SEP] b [SEP], and wrap the tokenizer."""
+    cls, sep = SPECIAL_TOKENS[2], SPECIAL_TOKENS[3]
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{cls} $A {sep}",
         pair=f"{cls} $A {sep} $B:1 {sep}:1",
-        special_tokens=[(cls, SPECIALS.index(cls)), (sep, SPECIALS.index(sep))],
+        special_tokens=[(cls, SPECIAL_TOKENS.index(cls)), (sep, SPECIAL_TOKENS.index(sep))],
     )
-    return Subwords(tokenizer)
+    return SubwordTokenizer(tokenizer)
 
 
-def _edited(tokenizer: Tokenizer, edit: Callable[[dict[str, Any]], None]) -> Tokenizer:
+def _edit_json(tokenizer: Tokenizer, edit: Callable[[dict[str, Any]], None]) -> Tokenizer:
+    """Edit a tokenizer through its JSON."""
     content = json.loads(tokenizer.to_str())
     edit(content)
     return Tokenizer.from_str(json.dumps(content))
 
 
-def _only_ours_special(content: dict[str, Any]) -> None:
-    """Make the letters, which were special for the training, ordinary again."""
-    content["added_tokens"] = [
-        token for token in content["added_tokens"] if token["content"] in SPECIALS
-    ]
+def _unmark_letters(content: dict[str, Any]) -> None:
+    """Make the letters, which were special during training, ordinary tokens again."""
+    content["added_tokens"] = [token for token in content["added_tokens"] if token["content"] in SPECIAL_TOKENS]
 
 
-def _settle_scores(content: dict[str, Any]) -> None:
-    """Undo what the unigram trainer leaves to the order of a hash: the last digits of sums, and
-    which forced letter got which of the scores that it spaces 0.0001 apart from the lowest on."""
-    ours, learned = (
-        content["model"]["vocab"][: len(SPECIALS)],
-        content["model"]["vocab"][len(SPECIALS) :],
+def _make_scores_deterministic(content: dict[str, Any]) -> None:
+    """Remove hash-order noise from the scores of a trained unigram model.
+
+    The trainer leaves to the order of a hash the last digits of sums, and which forced letter gets
+    which of the scores that it spaces 0.0001 apart from the lowest on.
+    """
+    specials, learned = (
+        content["model"]["vocab"][: len(SPECIAL_TOKENS)],
+        content["model"]["vocab"][len(SPECIAL_TOKENS) :],
     )
     lowest = min(score for _, score in learned)
     forced = lowest + 0.0001 * sum(len(piece) == 1 for piece, _ in learned)
-    scores = {
-        piece: round(lowest if len(piece) == 1 and score <= forced else score, 3)
-        for piece, score in learned
-    }
-    content["model"]["vocab"] = ours + sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+    scores = {piece: round(lowest if len(piece) == 1 and score <= forced else score, 3) for piece, score in learned}
+    content["model"]["vocab"] = specials + sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))

@@ -1,4 +1,4 @@
-"""Which tokens begin a word: what whole-word masking asks for."""
+"""Find the tokens that begin a word, for whole-word masking."""
 
 import re
 import unicodedata
@@ -11,51 +11,50 @@ from mnemic.text.tokenizers.offsets import Offset
 _IDEOGRAPH = re.compile(f"[{HAN}]")
 
 
-def word_starts(text: str, offsets: Sequence[Offset], words: Sequence[Span] = ()) -> list[bool]:
-    """True for each token that begins a word, whatever the tokenizer's kind.
+def find_word_starts(text: str, offsets: Sequence[Offset], word_spans: Sequence[Span] = ()) -> list[bool]:
+    """Mark each token that begins a word, for any kind of tokenizer.
 
     A word is a run of letters, digits and marks, or one character of any other sort; a Chinese
-    character is a word of its own, unless it stands in one of ``words``. Tokens that share a
+    character is a word by itself, unless it is inside one of ``word_spans``. Tokens that share a
     character, as those of byte-level BPE may, belong to one word.
     """
-    within = {place for word in words for place in range(word.start + 1, word.end)}
+    inner_positions = {position for word in word_spans for position in range(word.start + 1, word.end)}
     starts: list[bool] = []
-    before = reached = -1
+    previous_start = reached = -1
     for start, end in offsets:
-        joined = start < reached or (
-            start == reached and (before == start or start in within or _joins(text, start))
+        continues_word = start < reached or (
+            start == reached and (previous_start == start or start in inner_positions or _is_inside_word(text, start))
         )
-        starts.append(not joined)
-        before, reached = start, max(reached, end)
+        starts.append(not continues_word)
+        previous_start, reached = start, max(reached, end)
     return starts
 
 
-def chinese_words(text: str) -> list[Span]:
-    """The Chinese words of more than one character, as ``rjieba`` finds them."""
+def find_chinese_words(text: str) -> list[Span]:
+    """Return the spans of Chinese words of several characters, as found by ``rjieba``."""
     try:
-        import rjieba  # here: only Chinese texts need it
+        import rjieba  # imported here: only Chinese texts need it
     except ModuleNotFoundError as error:
-        raise ValueError(
-            "Chinese words need rjieba, which is not installed: pip install 'mnemic[chinese]'"
-        ) from error
+        raise ValueError("Chinese words need rjieba, which is not installed: pip install 'mnemic[chinese]'") from error
     if not _IDEOGRAPH.search(text):
         return []
-    found = (Span(start, end) for _, start, end in rjieba.tokenize(text))
-    return [word for word in found if len(word_of := text[slice(*word)]) > 1 and _has_han(word_of)]
+    spans = (Span(start, end) for _, start, end in rjieba.tokenize(text))
+    return [word for word in spans if len(word_text := text[slice(*word)]) > 1 and _has_han(word_text)]
 
 
 def _has_han(word: str) -> bool:
     return _IDEOGRAPH.search(word) is not None
 
 
-def _joins(text: str, place: int) -> bool:
-    """Whether the characters before and at ``place`` belong to one word by themselves."""
-    return place < len(text) and all(map(_in_word, text[place - 1 : place + 1]))
+def _is_inside_word(text: str, position: int) -> bool:
+    """Check whether the characters before and at ``position`` belong to one word."""
+    return position < len(text) and all(map(_is_word_character, text[position - 1 : position + 1]))
 
 
-def _in_word(letter: str) -> bool:
-    if letter.isascii():
-        return letter.isalnum()
-    if unicodedata.category(letter).startswith("M"):
+def _is_word_character(character: str) -> bool:
+    """Check whether a character belongs to words; Chinese characters do not."""
+    if character.isascii():
+        return character.isalnum()
+    if unicodedata.category(character).startswith("M"):
         return True
-    return letter.isalnum() and not _IDEOGRAPH.match(letter)
+    return character.isalnum() and not _IDEOGRAPH.match(character)

@@ -1,8 +1,8 @@
-"""A vocabulary of whole words, for stories (bAbI and its relatives).
+"""A tokenizer of whole words, for stories (bAbI and its relatives).
 
 A word is a run of letters, digits and inner apostrophes; punctuation is dropped; a Chinese
-character is a word of its own. Words are lower-cased. An *item* is a vocabulary entry that is more
-than one word, such as the answer ``milk,football``: it is never split.
+character is a word by itself. Words are lower-cased. A *multi-word entry* is a vocabulary entry
+that is more than one word, such as the answer ``milk,football``: it is never split.
 """
 
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mnemic.text.chinese import HAN
-from mnemic.text.tokenizers.contract import Encoded, Frame, write
+from mnemic.text.tokenizers.contract import Encoding, SpecialTokens, write_tokenizer_file
 
 PAD, UNKNOWN = "<pad>", "<unk>"
 
@@ -31,192 +31,210 @@ _LETTERS = f"{_LETTER}+(?:{_MARK}+{_LETTER}*)*"
 _WORD = re.compile(f"[{HAN}]{_MARK}*|{_LETTERS}(?:['’]{_LETTERS})*")
 
 
-class Found(NamedTuple):
-    """A word or an item of a text, as the vocabulary would spell it, and where it stands."""
+class WordSpan(NamedTuple):
+    """A word or multi-word entry as the vocabulary spells it, with its offsets."""
 
     word: str
     start: int
     end: int
 
 
-class Shape(NamedTuple):
-    """How many words an item has, and how much punctuation before and after them."""
+class EntryShape(NamedTuple):
+    """The shape of a multi-word entry: its words, and punctuation before and after them."""
 
-    words: int
+    num_words: int
     before: int
     after: int
 
 
-class Items(NamedTuple):
-    """The entries that are more than one plain word, and their shapes by the word they begin with,
-    largest first: thousands of film titles begin with "the", in a handful of shapes."""
+class MultiwordEntries(NamedTuple):
+    """The multi-word entries of a vocabulary, and their shapes by first word.
+
+    Shapes are sorted, largest first: thousands of film titles begin with "the", in a handful of
+    shapes.
+    """
 
     entries: set[str]
-    shapes: dict[str, list[Shape]]
+    shapes: dict[str, list[EntryShape]]
 
 
-class Words:
-    """Whole words to ids and back; id 0 is padding, id 1 an unknown word.
+class WordTokenizer:
+    """Convert text to ids of whole words and back.
 
-    An item is found in a text wherever it stands as a whole, the one of most words first: in "the
-    milk,football." it is one token if the vocabulary has it and two words if not. ``special``
-    changes nothing, as no special tokens are ever added. Decoding loses punctuation and case. An
-    item without a letter or a digit, such as "$", has an id but is found in no text.
+    Id 0 is padding, id 1 an unknown word. A multi-word entry is found in a text wherever it occurs
+    in full, the longest first: in "the milk,football." it is one token if the vocabulary has it and
+    two words if not. ``special`` changes nothing, as no special tokens are ever added. Decoding
+    loses punctuation and case. An entry without a letter or a digit, such as "$", has an id but is
+    found in no text.
     """
 
     kind = "words"
     pad = 0
     unknown = 1
-    specials = frozenset({pad})
+    special_ids = frozenset({pad})
 
-    def __init__(self, words: Sequence[str]) -> None:
-        """Take a vocabulary as stored, padding and unknown first; ``Words.of`` makes one."""
-        _check(words)
-        self.words = tuple(words)
-        self._ids = {word: number for number, word in enumerate(self.words)}
-        self._items = _items_among(self.words[2:])
+    def __init__(self, vocabulary: Sequence[str]) -> None:
+        """Create a tokenizer from a saved vocabulary: padding, unknown, then the words.
+
+        ``WordTokenizer.from_texts`` learns a vocabulary.
+        """
+        _check_vocabulary(vocabulary)
+        self.vocabulary = tuple(vocabulary)
+        self._ids = {word: number for number, word in enumerate(self.vocabulary)}
+        self._multiword = _collect_multiword_entries(self.vocabulary[2:])
 
     @classmethod
-    def of(cls, texts: Iterable[str], extra: Iterable[str] = (), *, vocab: int = 0) -> "Words":
-        """The vocabulary of these texts and of ``extra`` items that are never split.
+    def from_texts(cls, texts: Iterable[str], extra: Iterable[str] = (), *, vocab: int = 0) -> "WordTokenizer":
+        """Build a vocabulary from texts and from ``extra`` entries that are never split.
 
-        With ``vocab`` it has at most so many entries: of the words only the commonest, of equally
-        common ones the first by the alphabet.
+        With ``vocab`` it has at most so many entries: of the words only the most common, of equally
+        common ones the first in alphabetical order.
         """
-        entries = {fold(item.strip()) for item in extra}
-        items = _items_among(entries)
+        entries = {normalize_word(entry.strip()) for entry in extra}
+        multiword = _collect_multiword_entries(entries)
         counts: Counter[str] = Counter()
         for text in texts:
-            counts.update(_words_in(text, items))
-        room = len(counts)
+            counts.update(_iterate_words(text, multiword))
+        max_words = len(counts)
         if vocab:
-            room = vocab - 2 - len(entries)
-            if room < 1:
-                least = 3 + len(entries)
-                raise ValueError(f"vocab = {vocab} has no room for a word; ask for {least} or more")
-        common = sorted(counts.keys() - entries, key=lambda word: (-counts[word], word))[:room]
+            max_words = vocab - 2 - len(entries)
+            if max_words < 1:
+                min_vocab = 3 + len(entries)
+                raise ValueError(f"vocab = {vocab} has no room for a word; ask for {min_vocab} or more")
+        common = sorted(counts.keys() - entries, key=lambda word: (-counts[word], word))[:max_words]
         return cls([PAD, UNKNOWN, *sorted(entries.union(common))])
 
     def __len__(self) -> int:
-        return len(self.words)
+        return len(self.vocabulary)
 
     def __contains__(self, token: object) -> bool:
-        return isinstance(token, str) and fold(token) in self._ids
+        return isinstance(token, str) and normalize_word(token) in self._ids
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Words) and self.words == other.words
+    def __eq__(self, tokenizer: object) -> bool:
+        return isinstance(tokenizer, WordTokenizer) and self.vocabulary == tokenizer.vocabulary
 
     def __hash__(self) -> int:
-        return hash(self.words)
+        return hash(self.vocabulary)
 
     def id_of(self, token: str) -> int:
-        """The id of a word or an item, however it is capitalised; ValueError if it is not here."""
+        """Return the id of a word or multi-word entry, ignoring case; ValueError if unknown."""
         if token not in self:
             raise ValueError(
                 f"{token!r} is not among the {len(self)} words of this vocabulary; "
-                "build it with Words.of(texts, extra) from texts that have it"
+                "build it with WordTokenizer.from_texts(texts, extra) from texts that have it"
             )
-        return self._ids[fold(token)]
+        return self._ids[normalize_word(token)]
 
-    def encode(self, text: str, pair: str | None = None, *, special: bool = True) -> Encoded:
-        encoded = Encoded([], [], [], [])
-        for segment, part in enumerate([text] if pair is None else [text, pair]):
-            for word, start, end in _find(part, self._items):
+    def encode(self, text: str, pair: str | None = None, *, special: bool = True) -> Encoding:
+        """Tokenize a text or a pair of texts into words."""
+        encoding = Encoding([], [], [], [])
+        for segment, string in enumerate([text] if pair is None else [text, pair]):
+            for word, start, end in _find_words(string, self._multiword):
                 number = self._ids.get(word, self.unknown)
-                encoded.ids.append(number)
-                encoded.tokens.append(self.words[number])
-                encoded.offsets.append((start, end))
-                encoded.segments.append(segment)
-        return encoded
+                encoding.ids.append(number)
+                encoding.tokens.append(self.vocabulary[number])
+                encoding.offsets.append((start, end))
+                encoding.segments.append(segment)
+        return encoding
 
-    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the word ids of each text."""
         number = self._ids.get
-        return [
-            [number(word, self.unknown) for word in _words_in(text, self._items)] for text in texts
-        ]
+        return [[number(word, self.unknown) for word in _iterate_words(text, self._multiword)] for text in texts]
 
-    def frame(self, *, pair: bool = False) -> Frame:
-        """Nothing: no special tokens are ever added."""
-        return Frame([], [], [])
+    def special_tokens(self, *, pair: bool = False) -> SpecialTokens:
+        """Return no special tokens: none are ever added."""
+        return SpecialTokens([], [], [])
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The words with a blank between them; padding is left out, unknown words stay visible."""
+        """Join the words of ids with blanks; padding is left out, unknown words stay visible."""
         return " ".join(self._word_of(number) for number in ids if number != self.pad)
 
-    def unknown_words(self, text: str) -> list[str]:
-        """The words of ``text`` that are not in the vocabulary, each once, in their order."""
-        words = (found.word for found in _find(text, self._items))
+    def find_unknown_words(self, text: str) -> list[str]:
+        """Return the words of a text that are not in the vocabulary, without repeats."""
+        words = (span.word for span in _find_words(text, self._multiword))
         return list(dict.fromkeys(word for word in words if word not in self._ids))
 
     def save(self, folder: Path) -> None:
-        content = {"kind": self.kind, "words": self.words}
-        write(folder, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+        """Write the vocabulary to ``tokenizer.json``."""
+        content = {"kind": self.kind, "words": self.vocabulary}
+        write_tokenizer_file(folder, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
     def _word_of(self, number: int) -> str:
+        """Return the word of an id; ValueError if the id is out of range."""
         if not 0 <= number < len(self):
             raise ValueError(f"no word has the id {number}; ids go from 0 to {len(self) - 1}")
-        return self.words[number]
+        return self.vocabulary[number]
 
 
-def fold(text: str) -> str:
-    """The spelling of the vocabulary: lower-cased, accents composed, straight apostrophes."""
-    if text.isascii():  # the same, at a third of the time
+def normalize_word(text: str) -> str:
+    """Normalize a word to the vocabulary's spelling.
+
+    Lower case, composed accents, straight apostrophes.
+    """
+    if text.isascii():  # the same result in a third of the time
         return text.lower()
     return unicodedata.normalize("NFC", text.lower()).replace("’", "'")
 
 
-def _find(text: str, items: Items) -> Iterator[Found]:
-    """The words of ``text`` and, where they stand as a whole, the items."""
-    # Folding each word apart from the text keeps the offsets: "İ" is longer in lower case.
-    words = [Found(fold(match[0]), *match.span()) for match in _WORD.finditer(text)]
-    place = reached = 0
-    while place < len(words):
-        found, count = words[place], 1
-        for shape in items.shapes.get(found.word, ()):
-            if shape.words > len(words) - place:
+def _find_words(text: str, multiword: MultiwordEntries) -> Iterator[WordSpan]:
+    """Yield the words and multi-word entries of a text, with their offsets."""
+    # Words are normalized one by one to keep the offsets: "İ" is longer in lower case.
+    words = [WordSpan(normalize_word(match[0]), *match.span()) for match in _WORD.finditer(text)]
+    index = reached = 0
+    while index < len(words):
+        span, count = words[index], 1
+        for shape in multiword.shapes.get(span.word, ()):
+            if shape.num_words > len(words) - index:
                 continue
-            whole = _stretch(text, words[place : place + shape.words], shape)
-            if whole.word in items.entries and whole.start >= reached:
-                found, count = whole, shape.words
+            candidate = _span_for_shape(text, words[index : index + shape.num_words], shape)
+            if candidate.word in multiword.entries and candidate.start >= reached:
+                span, count = candidate, shape.num_words
                 break
-        yield found
-        place, reached = place + count, found.end
+        yield span
+        index, reached = index + count, span.end
 
 
-def _words_in(text: str, items: Items) -> Iterator[str]:
-    """As ``_find``, without places: three times as fast where there are no items."""
-    if items.entries:
-        return (found.word for found in _find(text, items))
-    return map(fold, _WORD.findall(text))
+def _iterate_words(text: str, multiword: MultiwordEntries) -> Iterator[str]:
+    """Yield the same words as ``_find_words``, without offsets.
+
+    Three times as fast where there are no multi-word entries.
+    """
+    if multiword.entries:
+        return (span.word for span in _find_words(text, multiword))
+    return map(normalize_word, _WORD.findall(text))
 
 
-def _stretch(text: str, words: list[Found], shape: Shape) -> Found:
-    start, end = words[0].start - shape.before, words[-1].end + shape.after
-    return Found(fold(text[start:end]), start, end)
+def _span_for_shape(text: str, spans: list[WordSpan], shape: EntryShape) -> WordSpan:
+    """Build the span that these words cover, with the punctuation of a shape."""
+    start, end = spans[0].start - shape.before, spans[-1].end + shape.after
+    return WordSpan(normalize_word(text[start:end]), start, end)
 
 
-def _items_among(entries: Iterable[str]) -> Items:
-    items = Items(set(), {})
+def _collect_multiword_entries(entries: Iterable[str]) -> MultiwordEntries:
+    """Collect the entries that are more than one word, with their shapes."""
+    multiword = MultiwordEntries(set(), {})
     for entry in entries:
         words = list(_WORD.finditer(entry))
         if words and words[0][0] != entry:
-            items.entries.add(entry)
-            shape = Shape(len(words), words[0].start(), len(entry) - words[-1].end())
-            shapes = items.shapes.setdefault(words[0][0], [])
+            multiword.entries.add(entry)
+            shape = EntryShape(len(words), words[0].start(), len(entry) - words[-1].end())
+            shapes = multiword.shapes.setdefault(words[0][0], [])
             if shape not in shapes:
                 shapes.append(shape)
-    for shapes in items.shapes.values():
+    for shapes in multiword.shapes.values():
         shapes.sort(reverse=True)
-    return items
+    return multiword
 
 
-def _check(words: Sequence[str]) -> None:
-    if list(words[:2]) != [PAD, UNKNOWN]:
-        raise ValueError(f"the words begin with {list(words[:2])}; expected {[PAD, UNKNOWN]}")
-    if strange := [word for word in words if not isinstance(word, str) or not word.strip()]:
-        raise ValueError(f"{strange[0]!r} among the words; expected strings that are not blank")
-    if unfolded := [word for word in words if fold(word) != word]:
-        raise ValueError(f"{unfolded[0]!r} among the words; expected {fold(unfolded[0])!r}")
-    if len(set(words)) < len(words):
-        twice = Counter(words).most_common(1)[0][0]
+def _check_vocabulary(vocabulary: Sequence[str]) -> None:
+    """Check that a saved vocabulary begins right and has no invalid or repeated words."""
+    if list(vocabulary[:2]) != [PAD, UNKNOWN]:
+        raise ValueError(f"the words begin with {list(vocabulary[:2])}; expected {[PAD, UNKNOWN]}")
+    if invalid := [word for word in vocabulary if not isinstance(word, str) or not word.strip()]:
+        raise ValueError(f"{invalid[0]!r} among the words; expected strings that are not blank")
+    if unfolded := [word for word in vocabulary if normalize_word(word) != word]:
+        raise ValueError(f"{unfolded[0]!r} among the words; expected {normalize_word(unfolded[0])!r}")
+    if len(set(vocabulary)) < len(vocabulary):
+        twice = Counter(vocabulary).most_common(1)[0][0]
         raise ValueError(f"{twice!r} is among the words twice; each word has one id")

@@ -1,7 +1,7 @@
-"""Keep gradients in bounds. ``runs`` says that every tensor has a leading axis of runs.
+"""Gradient clipping. With ``runs`` every tensor has a leading axis of runs.
 
-Each clipper scales the gradients where they lie and returns their whole norm before that,
-one number a run. None of them waits for a GPU, so all of them may be captured in a graph.
+Each kind scales the gradients in place and returns their total norm before that, one number per
+run. None of them waits for the GPU, so all of them may be captured in a CUDA graph.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,29 +16,31 @@ from mnemic.recipe import ConfigError
 SQUARINGS = 8  # the spectral norm is then at most rank ** (1 / 2 ** 9) too large: 0.8 % at rank 50
 
 
-class Clip(Protocol):
+class GradientClip(Protocol):
+    """Clip gradients in place and return their total norm before clipping."""
+
     def __call__(self, gradients: Sequence[Tensor], *, runs: bool) -> Tensor: ...
 
 
 @dataclass(frozen=True)
 class NoClip:
-    """Only measure."""
+    """Measure the gradient norm without clipping."""
 
     def __call__(self, gradients: Sequence[Tensor], *, runs: bool) -> Tensor:
-        return whole_norm(gradients, runs=runs)
+        return total_norm(gradients, runs=runs)
 
 
 @dataclass(frozen=True)
 class ClipValue:
-    """Cut every single number to ± ``most``."""
+    """Clamp every element of the gradients to ± ``most``."""
 
     most: float = 1.0
 
     def __post_init__(self) -> None:
-        check(self.most)
+        check_bound(self.most)
 
     def __call__(self, gradients: Sequence[Tensor], *, runs: bool) -> Tensor:
-        norm = whole_norm(gradients, runs=runs)
+        norm = total_norm(gradients, runs=runs)
         for gradient in gradients:
             gradient.clamp_(-self.most, self.most)
         return norm
@@ -46,47 +48,49 @@ class ClipValue:
 
 @dataclass(frozen=True)
 class ClipNorm:
-    """Scale all gradients together to a norm of at most ``most``."""
+    """Scale all gradients together to a total norm of at most ``most``."""
 
     most: float = 1.0
 
     def __post_init__(self) -> None:
-        check(self.most)
+        check_bound(self.most)
 
     def __call__(self, gradients: Sequence[Tensor], *, runs: bool) -> Tensor:
         if not runs:
-            norm = whole_norm(gradients, runs=False)
-            torch._foreach_mul_(list(gradients), self.scale(norm))
+            norm = total_norm(gradients, runs=False)
+            torch._foreach_mul_(list(gradients), self.scale_of(norm))
             return norm
-        flat = in_a_row(gradients)  # so that a few kernels do for all of them
+        flat = flatten_runs(gradients)  # so that a few kernels handle all of them
         norm = torch.linalg.vector_norm(flat, dim=-1)
-        flat *= self.scale(norm).unsqueeze(-1)
-        parts = flat.split([gradient[0].numel() for gradient in gradients], -1)
-        scaled = [part.view_as(gradient) for part, gradient in zip(parts, gradients)]
+        flat *= self.scale_of(norm).unsqueeze(-1)
+        pieces = flat.split([gradient[0].numel() for gradient in gradients], -1)
+        scaled = [piece.view_as(gradient) for piece, gradient in zip(pieces, gradients)]
         torch._foreach_copy_(list(gradients), scaled)
         return norm
 
-    def scale(self, norm: Tensor) -> Tensor:
+    def scale_of(self, norm: Tensor) -> Tensor:
         return (self.most / (norm + 1e-6)).clamp(max=1.0)
 
 
 @dataclass(frozen=True)
 class ClipSpectral:
-    """Scale each matrix by itself to a spectral norm of at most ``most`` (MATLAB's ``norm``)."""
+    """Scale each matrix separately to a spectral norm of at most ``most`` (MATLAB's ``norm``)."""
 
     most: float = 40.0
 
     def __post_init__(self) -> None:
-        check(self.most)
+        check_bound(self.most)
 
     def __call__(self, gradients: Sequence[Tensor], *, runs: bool) -> Tensor:
-        norm = whole_norm(gradients, runs=runs)
+        norm = total_norm(gradients, runs=runs)
         # The spectral norm is never above the Frobenius norm, so most steps need no more than that.
         if norm.is_cuda or (norm > self.most).any():
-            vectors = [gradient.dim() == 1 + runs for gradient in gradients]
-            matrices = [g.unsqueeze(-1) if flat else g for g, flat in zip(gradients, vectors)]
-            for gradient, size in zip(gradients, spectral_norms(matrices)):
-                gradient.mul_(along((self.most / size).clamp(max=1.0), gradient))
+            are_vectors = [gradient.dim() == 1 + runs for gradient in gradients]
+            matrices = [
+                g.unsqueeze(-1) if is_vector else g for g, is_vector in zip(gradients, are_vectors)
+            ]
+            for gradient, spectral_norm in zip(gradients, compute_spectral_norms(matrices)):
+                gradient.mul_(expand_scale((self.most / spectral_norm).clamp(max=1.0), gradient))
         return norm
 
 
@@ -98,55 +102,54 @@ CLIPS: dict[str, Callable[..., Any]] = {
 }
 
 
-def check(most: float) -> None:
-    if not most > 0:
-        raise ConfigError(f"clip.most is a number above 0, not {most}")
+def check_bound(bound: float) -> None:
+    """Raise an error if the bound of a clip is not above 0."""
+    if not bound > 0:
+        raise ConfigError(f"clip.most is a number above 0, not {bound}")
 
 
-def whole_norm(gradients: Sequence[Tensor], *, runs: bool) -> Tensor:
-    """The norm of all gradients together, one number a run."""
+def total_norm(gradients: Sequence[Tensor], *, runs: bool) -> Tensor:
+    """Compute the norm of all gradients together, one number per run."""
     if runs:
-        return torch.linalg.vector_norm(in_a_row(gradients), dim=-1)
+        return torch.linalg.vector_norm(flatten_runs(gradients), dim=-1)
     return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(list(gradients))))
 
 
-def in_a_row(gradients: Sequence[Tensor]) -> Tensor:
-    """A copy of all gradients of a run, one behind the other: runs n."""
+def flatten_runs(gradients: Sequence[Tensor]) -> Tensor:
+    """Flatten and concatenate the gradients of each run: runs n."""
     return torch.cat([gradient.flatten(1) for gradient in gradients], -1)
 
 
-def along(scale: Tensor, gradient: Tensor) -> Tensor:
-    """One factor a run, shaped to multiply ``gradient``."""
+def expand_scale(scale: Tensor, gradient: Tensor) -> Tensor:
+    """Reshape one factor per run so that it multiplies ``gradient``."""
     return scale.view(*scale.shape, *[1] * (gradient.dim() - scale.dim()))
 
 
-def spectral_norms(matrices: Sequence[Tensor]) -> list[Tensor]:
-    """The largest singular value of each matrix (each … r c), by squaring its Gram matrix.
+def compute_spectral_norms(matrices: Sequence[Tensor]) -> list[Tensor]:
+    """Compute the largest singular value of each matrix (… r c) by squaring its Gram matrix.
 
-    It errs by less than a percent, always upwards, and needs neither an SVD nor a wait. Gram
-    matrices of one size are squared together, whatever they came from.
+    The result is at most one percent too large, and needs neither an SVD nor a wait for the GPU.
+    Gram matrices of one size are squared together.
     """
     grams = [m.mT @ m if m.shape[-1] <= m.shape[-2] else m @ m.mT for m in matrices]
-    found = dict[int, Tensor]()
+    norms = dict[int, Tensor]()
     for side in {gram.shape[-1] for gram in grams}:
-        places = [place for place, gram in enumerate(grams) if gram.shape[-1] == side]
-        own = [grams[place].reshape(-1, side, side) for place in places]
-        sizes = largest(torch.cat(own)).split([len(part) for part in own])
-        found |= {p: size.view(grams[p].shape[:-2]) for p, size in zip(places, sizes)}
-    return [found[place] for place in range(len(grams))]
+        indices = [index for index, gram in enumerate(grams) if gram.shape[-1] == side]
+        group = [grams[index].reshape(-1, side, side) for index in indices]
+        sizes = sqrt_max_eigenvalues(torch.cat(group)).split([len(stack) for stack in group])
+        norms |= {p: size.view(grams[p].shape[:-2]) for p, size in zip(indices, sizes)}
+    return [norms[index] for index in range(len(grams))]
 
 
-def largest(power: Tensor) -> Tensor:
-    """The square root of the largest eigenvalue of each Gram matrix (n c c → n)."""
-    sizes = []
+def sqrt_max_eigenvalues(grams: Tensor) -> Tensor:
+    """Compute the root of the largest eigenvalue of each Gram matrix: n c c → n."""
+    traces = []
     for squaring in range(SQUARINGS + 1):
         if squaring:
-            power = power @ power
+            grams = grams @ grams
         if squaring % 2 == 0:  # a trace of 1 is at least rank ** -3 two squarings later
-            size = power.diagonal(dim1=-2, dim2=-1).sum(-1).clamp(min=1e-30)  # n
-            power = power / size[:, None, None]
-            sizes.append(size)
-    shares = 0.5 ** (
-        2 * torch.arange(len(sizes), device=power.device) + 1
-    )  # each a size's exponent
-    return (torch.stack(sizes, -1).log() @ shares).exp()
+            trace = grams.diagonal(dim1=-2, dim2=-1).sum(-1).clamp(min=1e-30)  # n
+            grams = grams / trace[:, None, None]
+            traces.append(trace)
+    exponents = 0.5 ** (2 * torch.arange(len(traces), device=grams.device) + 1)  # of each trace
+    return (torch.stack(traces, -1).log() @ exponents).exp()

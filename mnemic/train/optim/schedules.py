@@ -1,6 +1,6 @@
-"""How the learning rate moves: ``schedule(step, epoch, total)`` is its factor at a step.
+"""Learning-rate schedules: ``schedule(step, steps_per_epoch, total_steps)`` is a factor.
 
-``step`` counts from 0, ``epoch`` is the number of steps an epoch has, ``total`` of the phase.
+``step`` counts from 0; ``total_steps`` are the steps of the phase.
 """
 
 from collections.abc import Callable
@@ -10,20 +10,22 @@ from typing import Any, Protocol
 
 
 class Schedule(Protocol):
-    def __call__(self, step: int, epoch: int, total: int) -> float: ...
+    """Return the factor of the learning rate at a step."""
+
+    def __call__(self, step: int, steps_per_epoch: int, total_steps: int) -> float: ...
 
 
 @dataclass(frozen=True)
-class Constant:
-    """The rate as it is."""
+class ConstantRate:
+    """Keep the learning rate constant."""
 
-    def __call__(self, step: int, epoch: int, total: int) -> float:
+    def __call__(self, step: int, steps_per_epoch: int, total_steps: int) -> float:
         return 1.0
 
 
 @dataclass(frozen=True)
-class Halving:
-    """Half the rate at the start of epochs ``every``, 2 · ``every`` …, counted from 1."""
+class HalvingDecay:
+    """Halve the rate at the start of epochs ``every``, 2 · ``every``, …, counted from 1."""
 
     every: int = 25
 
@@ -31,35 +33,37 @@ class Halving:
         if self.every < 1:
             raise ValueError(f"halving.every is at least 1 epoch, not {self.every}")
 
-    def __call__(self, step: int, epoch: int, total: int) -> float:
-        return 0.5 ** ((step // epoch + 1) // self.every)
+    def __call__(self, step: int, steps_per_epoch: int, total_steps: int) -> float:
+        return 0.5 ** ((step // steps_per_epoch + 1) // self.every)
 
 
 @dataclass(frozen=True)
-class Linear:
-    """Up from 0 over the first ``warmup`` share of all steps, then down to 0 in a straight line."""
+class LinearDecay:
+    """Linear warmup over the first ``warmup`` share of steps, then linear decay to 0."""
 
     warmup: float = 0.1
 
-    def __call__(self, step: int, epoch: int, total: int) -> float:
-        return ramp(step, total, self.warmup, lambda left: left)
+    def __call__(self, step: int, steps_per_epoch: int, total_steps: int) -> float:
+        return warm_up_and_decay(step, total_steps, self.warmup, lambda remaining: remaining)
 
 
 @dataclass(frozen=True)
-class Cosine:
-    """As ``Linear``, but down along half a cosine."""
+class CosineDecay:
+    """Linear warmup over the first ``warmup`` share of steps, then cosine decay to 0."""
 
     warmup: float = 0.1
 
-    def __call__(self, step: int, epoch: int, total: int) -> float:
-        return ramp(step, total, self.warmup, lambda left: (1 - cos(pi * left)) / 2)
+    def __call__(self, step: int, steps_per_epoch: int, total_steps: int) -> float:
+        return warm_up_and_decay(
+            step, total_steps, self.warmup, lambda remaining: (1 - cos(pi * remaining)) / 2
+        )
 
 
 @dataclass(frozen=True)
-class Triangle:
-    """Up from ``low`` to 1 and down again in straight lines, once in ``every`` epochs (Smith 2017).
+class TriangularRate:
+    """Triangular cyclical rate between ``low`` and 1, with a period of ``every`` epochs.
 
-    A high rate leaves a poor minimum, the low one after it settles in a better one.
+    Smith 2017. A high rate leaves a poor minimum; the low rate after it settles in a better one.
     """
 
     low: float = 0.02
@@ -67,27 +71,29 @@ class Triangle:
 
     def __post_init__(self) -> None:
         if self.every < 1 or not 0 < self.low <= 1:
-            came = f"every = {self.every}, low = {self.low}"
-            raise ValueError(f"triangle takes every ≥ 1 epoch and 0 < low ≤ 1, not {came}")
+            values = f"every = {self.every}, low = {self.low}"
+            raise ValueError(f"triangle takes every ≥ 1 epoch and 0 < low ≤ 1, not {values}")
 
-    def __call__(self, step: int, epoch: int, total: int) -> float:
-        cycle = self.every * epoch
-        share = 1 - abs(2 * (step % cycle) / cycle - 1)  # 0 at the ends, 1 in the middle
-        return self.low + (1 - self.low) * share
+    def __call__(self, step: int, steps_per_epoch: int, total_steps: int) -> float:
+        cycle = self.every * steps_per_epoch
+        height = 1 - abs(2 * (step % cycle) / cycle - 1)  # 0 at the ends, 1 in the middle
+        return self.low + (1 - self.low) * height
 
 
 SCHEDULES: dict[str, Callable[..., Any]] = {
-    "constant": Constant,
-    "halving": Halving,
-    "linear": Linear,
-    "cosine": Cosine,
-    "triangle": Triangle,
+    "constant": ConstantRate,
+    "halving": HalvingDecay,
+    "linear": LinearDecay,
+    "cosine": CosineDecay,
+    "triangle": TriangularRate,
 }
 
 
-def ramp(step: int, total: int, warmup: float, down: Callable[[float], float]) -> float:
-    """Rise for a share of the steps, then fall as ``down`` maps the share that is left."""
-    rising = round(warmup * total)
-    if step < rising:
-        return (step + 1) / (rising + 1)
-    return down((total - step) / max(total - rising, 1))
+def warm_up_and_decay(
+    step: int, total_steps: int, warmup: float, decay: Callable[[float], float]
+) -> float:
+    """Rise linearly for a share of the steps, then apply ``decay`` to the remaining share."""
+    warmup_steps = round(warmup * total_steps)
+    if step < warmup_steps:
+        return (step + 1) / (warmup_steps + 1)
+    return decay((total_steps - step) / max(total_steps - warmup_steps, 1))

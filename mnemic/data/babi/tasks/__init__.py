@@ -1,6 +1,6 @@
-"""Makers of stories: one function a bAbI task, from dice to a story with its questions.
+"""One function per bAbI task that generates a random story with its questions.
 
-The rules are those of Weston et al. 2015 as far as the paper tells them, and otherwise what the
-official files show when they are counted: which events are possible, how one of them is drawn,
-which questions may be asked and which of them is.
+The rules follow Weston et al. 2015 where the paper states them, and otherwise statistics of the
+official files: which events are possible, how an event is drawn, which questions may be asked and
+how one of them is chosen.
 """

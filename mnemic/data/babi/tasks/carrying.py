@@ -1,7 +1,7 @@
-"""Tasks 2, 3, 5, 6, 7 and 8: people move about and carry things.
+"""Tasks 2, 3, 5, 6, 7 and 8: people move around and carry objects.
 
-The tasks share one world and differ in what may happen and in what is asked. Each question is about
-a recent event: all that could be asked about each of the last five is listed, and one is drawn.
+The tasks share one world and differ in the possible events and questions. Each question is about a
+recent event: one is drawn from all questions that the last five events allow.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,178 +9,248 @@ from random import Random
 from typing import TypeAlias
 
 from mnemic.data.babi.format import Story
-from mnemic.data.babi.tasks.page import Inquiry, Page, one_of, rounds
+from mnemic.data.babi.tasks.page import CandidateQuestion, StoryBuilder, choose_question, fill_story
 from mnemic.data.babi.tasks.world import (
     FAMILY,
     FRIENDS,
-    RECENT,
-    THERE,
+    NUM_RECENT_EVENTS,
+    THERE_PROBABILITY,
     Cast,
-    Event,
     World,
-    describe,
+    WorldEvent,
+    describe_event,
     moves_of,
 )
 
-ALONE = ("move", "take", "drop")
-TOGETHER = (*ALONE, "give")
-NUMBERS = ("none", "one", "two", "three")
+KINDS_ALONE = ("move", "take", "drop")
+KINDS_TOGETHER = (*KINDS_ALONE, "give")
+NUMBER_WORDS = ("none", "one", "two", "three")
 
-Asker: TypeAlias = Callable[[Sequence[Event], Event], Inquiry | None]  # history, recent event
-
-
-def two_facts(dice: Random) -> Story:
-    """Task 2: "Where is the milk?"."""
-    return carry(dice, FAMILY, ALONE, where_is_thing)
+AskAbout: TypeAlias = Callable[
+    [Sequence[WorldEvent], WorldEvent], CandidateQuestion | None
+]  # history, recent event
 
 
-def three_facts(dice: Random) -> Story:
-    """Task 3: "Where was the milk before the kitchen?"."""
-    return carry(
-        dice,
+def make_two_facts_story(generator: Random) -> Story:
+    """Generate a story for task 2: "Where is the milk?"."""
+    return make_carrying_story(generator, FAMILY, KINDS_ALONE, ask_where_object_is)
+
+
+def make_three_facts_story(generator: Random) -> Story:
+    """Generate a story for task 3: "Where was the milk before the kitchen?"."""
+    return make_carrying_story(
+        generator,
         FAMILY,
-        ALONE,
-        lambda history, event: where_was_thing(history, event, dice),
-        take_there=THERE,
+        KINDS_ALONE,
+        lambda history, event: ask_where_object_was(history, event, generator),
+        there_probability=THERE_PROBABILITY,
     )
 
 
-def three_arguments(dice: Random) -> Story:
-    """Task 5: "Who gave the milk to Fred?" and four other forms."""
-    return carry(dice, FRIENDS, TOGETHER, lambda history, event: who_gave(history, event, dice))
+def make_three_arguments_story(generator: Random) -> Story:
+    """Generate a story for task 5: "Who gave the milk to Fred?" and four variants."""
+    return make_carrying_story(
+        generator,
+        FRIENDS,
+        KINDS_TOGETHER,
+        lambda history, event: ask_who_gave(history, event, generator),
+    )
 
 
-def yes_no(dice: Random) -> Story:
-    """Task 6: "Is Mary in the kitchen?"."""
-    return carry(dice, FAMILY, ALONE, lambda history, event: is_there(history, event, dice))
+def make_yes_no_story(generator: Random) -> Story:
+    """Generate a story for task 6: "Is Mary in the kitchen?"."""
+    return make_carrying_story(
+        generator,
+        FAMILY,
+        KINDS_ALONE,
+        lambda history, event: ask_is_person_there(history, event, generator),
+    )
 
 
-def counting(dice: Random) -> Story:
-    """Task 7: "How many objects is Mary carrying?"."""
-    return carry(dice, FAMILY, TOGETHER, how_many)
+def make_counting_story(generator: Random) -> Story:
+    """Generate a story for task 7: "How many objects is Mary carrying?"."""
+    return make_carrying_story(generator, FAMILY, KINDS_TOGETHER, ask_how_many)
 
 
-def lists(dice: Random) -> Story:
-    """Task 8: "What is Mary carrying?"."""
-    return carry(dice, FAMILY, ALONE, what_carried)
+def make_lists_story(generator: Random) -> Story:
+    """Generate a story for task 8: "What is Mary carrying?"."""
+    return make_carrying_story(generator, FAMILY, KINDS_ALONE, ask_what_is_carried)
 
 
-def carry(
-    dice: Random, cast: Cast, kinds: Sequence[str], asker: Asker, *, take_there: float = 1.0
+def make_carrying_story(
+    generator: Random,
+    cast: Cast,
+    kinds: Sequence[str],
+    ask_about: AskAbout,
+    *,
+    there_probability: float = 1.0,
 ) -> Story:
-    """Tell a story of events of these kinds and ask what ``asker`` finds in the recent ones."""
-    page, world = Page(), World(cast, dice)
-    history: list[Event] = []
+    """Generate a story of events of these kinds, with questions from ``ask_about``.
 
-    def tell() -> None:
-        event = world.happen(kinds)
-        line = page.tell(describe(event, dice, take_there=take_there))
+    ``there_probability`` is how often a sentence about taking an object ends in "there".
+    """
+    builder, world = StoryBuilder(), World(cast, generator)
+    history: list[WorldEvent] = []
+
+    def add_event() -> None:
+        event = world.draw_event(kinds)
+        line = builder.add_sentence(
+            describe_event(event, generator, there_probability=there_probability)
+        )
         history.append(event._replace(line=line))
 
-    def inquire() -> Inquiry | None:
-        found = (asker(history, event) for event in history[-RECENT:])
-        return one_of([inquiry for inquiry in found if inquiry is not None], dice)
+    def draw_question() -> CandidateQuestion | None:
+        candidates = (ask_about(history, event) for event in history[-NUM_RECENT_EVENTS:])
+        return choose_question(
+            [candidate for candidate in candidates if candidate is not None], generator
+        )
 
-    return rounds(page, tell, inquire)
-
-
-def where_is_thing(history: Sequence[Event], event: Event) -> Inquiry | None:
-    """A thing was dropped by someone whose place was told, or carried on since it was taken."""
-    if event.kind == "move":
-        return None
-    handled = handlings(history, event.what)[-1]
-    moves = moves_of(history, handled.actor)
-    if handled.kind == "drop":
-        moves = [move for move in moves if move.line < handled.line]
-    else:
-        moves = [move for move in moves if move.line > handled.line]
-    if not moves:
-        return None
-    facts = (handled.line, moves[-1].line)
-    return Inquiry(f"Where is the {event.what}? ", moves[-1].what, facts)
+    return fill_story(builder, add_event, draw_question)
 
 
-def where_was_thing(history: Sequence[Event], event: Event, dice: Random) -> Inquiry | None:
-    """A thing was carried to one place after another by whoever holds it or dropped it last.
+def ask_where_object_is(
+    history: Sequence[WorldEvent], event: WorldEvent
+) -> CandidateQuestion | None:
+    """Ask where an object is, if the story says where its last holder went.
 
-    Any place it was carried to may be named; of several arrivals there the last one is meant.
+    The object was dropped by someone whose location is known, or its holder moved after taking it.
     """
     if event.kind == "move":
         return None
-    *_, handled = handled_twice = handlings(history, event.what)[-2:]
-    taken = handled_twice[0] if handled.kind == "drop" else handled
-    end = handled.line if handled.kind == "drop" else history[-1].line + 1
-    moves = [move for move in moves_of(history, handled.actor) if taken.line < move.line < end]
-    arrival = {move.what: index for index, move in enumerate(moves)}
-    later = [arrival[move.what] for move in moves if arrival[move.what] > 0]
-    if not later:
+    last_event = list_object_events(history, event.target)[-1]
+    moves = moves_of(history, last_event.actor)
+    if last_event.kind == "drop":
+        moves = [move for move in moves if move.line < last_event.line]
+    else:
+        moves = [move for move in moves if move.line > last_event.line]
+    if not moves:
         return None
-    index = dice.choice(later)
-    last, before = moves[index], moves[index - 1]
-    text = f"Where was the {event.what} before the {last.what}? "
-    return Inquiry(text, before.what, (handled.line, last.line, before.line))
+    facts = (last_event.line, moves[-1].line)
+    return CandidateQuestion(f"Where is the {event.target}? ", moves[-1].target, facts)
 
 
-def who_gave(history: Sequence[Event], event: Event, dice: Random) -> Inquiry | None:
-    """The last time a thing that was given of late was given, in one of the forms."""
+def ask_where_object_was(
+    history: Sequence[WorldEvent], event: WorldEvent, generator: Random
+) -> CandidateQuestion | None:
+    """Ask where an object was before a location, if its last holder carried it there.
+
+    Any location it was carried to may be named; of several arrivals there the last one counts.
+    """
+    if event.kind == "move":
+        return None
+    *_, last_event = last_two = list_object_events(history, event.target)[-2:]
+    start_event = last_two[0] if last_event.kind == "drop" else last_event
+    end_line = last_event.line if last_event.kind == "drop" else history[-1].line + 1
+    moves = [
+        move
+        for move in moves_of(history, last_event.actor)
+        if start_event.line < move.line < end_line
+    ]
+    arrival = {move.target: index for index, move in enumerate(moves)}
+    later_arrivals = [arrival[move.target] for move in moves if arrival[move.target] > 0]
+    if not later_arrivals:
+        return None
+    index = generator.choice(later_arrivals)
+    last_move, previous_move = moves[index], moves[index - 1]
+    text = f"Where was the {event.target} before the {last_move.target}? "
+    return CandidateQuestion(
+        text, previous_move.target, (last_event.line, last_move.line, previous_move.line)
+    )
+
+
+def ask_who_gave(
+    history: Sequence[WorldEvent], event: WorldEvent, generator: Random
+) -> CandidateQuestion | None:
+    """Ask about the last gift of an object that was given recently."""
     if event.kind != "give":
         return None
-    gift = handlings(history, event.what, kinds=("give",))[-1]
-    giver, thing, receiver = gift.actor, gift.what, gift.to
+    gift = list_object_events(history, event.target, kinds=("give",))[-1]
+    giver, object_name, receiver = gift.actor, gift.target, gift.receiver
     forms = [
-        (f"Who gave the {thing}? ", giver),
-        (f"Who gave the {thing} to {receiver}? ", giver),
-        (f"Who received the {thing}? ", receiver),
-        (f"Who did {giver} give the {thing} to? ", receiver),
+        (f"Who gave the {object_name}? ", giver),
+        (f"Who gave the {object_name} to {receiver}? ", giver),
+        (f"Who received the {object_name}? ", receiver),
+        (f"Who did {giver} give the {object_name} to? ", receiver),
     ]
-    gifts = [e for e in history if (e.kind, e.actor, e.to) == ("give", giver, receiver)]
-    if gifts[-1] == gift:  # otherwise "what" has two answers, as happens in the official files
-        forms += [(f"What did {giver} give to {receiver}? ", thing)] * 2
-    return Inquiry(*dice.choice(forms), facts=(gift.line,))
+    gifts = [
+        past_event
+        for past_event in history
+        if (past_event.kind, past_event.actor, past_event.receiver) == ("give", giver, receiver)
+    ]
+    if gifts[-1] == gift:  # otherwise "what" has two answers, as in some official files
+        forms += [(f"What did {giver} give to {receiver}? ", object_name)] * 2
+    return CandidateQuestion(*generator.choice(forms), facts=(gift.line,))
 
 
-def is_there(history: Sequence[Event], event: Event, dice: Random) -> Inquiry | None:
-    """Is someone who moved of late in a place: as often yes as no."""
+def ask_is_person_there(
+    history: Sequence[WorldEvent], event: WorldEvent, generator: Random
+) -> CandidateQuestion | None:
+    """Ask whether a recently moved person is at a location; half the answers are "yes"."""
     if event.kind != "move":
         return None
     move = moves_of(history, event.actor)[-1]
-    elsewhere = [place for place in FAMILY.places if place != move.what]
-    truth = dice.random() < 0.5
-    place = move.what if truth else dice.choice(elsewhere)
-    answer = "yes" if truth else "no"
-    return Inquiry(f"Is {event.actor} in the {place}? ", answer, (move.line,))
+    elsewhere = [location for location in FAMILY.locations if location != move.target]
+    is_true = generator.random() < 0.5
+    location = move.target if is_true else generator.choice(elsewhere)
+    answer = "yes" if is_true else "no"
+    return CandidateQuestion(f"Is {event.actor} in the {location}? ", answer, (move.line,))
 
 
-def how_many(history: Sequence[Event], event: Event) -> Inquiry | None:
-    """How much someone carries who handled something of late; all they handled are the facts."""
+def ask_how_many(history: Sequence[WorldEvent], event: WorldEvent) -> CandidateQuestion | None:
+    """Ask how many objects a person carries who recently handled one.
+
+    The facts are all events in which the person took, dropped, gave or received an object.
+    """
     if event.kind == "move":
         return None
     person = event.actor
-    facts = [e for e in history if e.kind != "move" and person in {e.actor, e.to}]
-    number = sum(1 if receives(e, person) else -1 for e in facts)
+    facts = [
+        past_event
+        for past_event in history
+        if past_event.kind != "move" and person in {past_event.actor, past_event.receiver}
+    ]
+    number = sum(1 if is_received_by(past_event, person) else -1 for past_event in facts)
     text = f"How many objects is {person} carrying? "
-    return Inquiry(text, NUMBERS[number], tuple(e.line for e in facts))
+    return CandidateQuestion(
+        text, NUMBER_WORDS[number], tuple(past_event.line for past_event in facts)
+    )
 
 
-def what_carried(history: Sequence[Event], event: Event) -> Inquiry | None:
-    """What someone carries who handled something of late, in the order of first handling."""
+def ask_what_is_carried(
+    history: Sequence[WorldEvent], event: WorldEvent
+) -> CandidateQuestion | None:
+    """Ask which objects a person carries who recently handled one.
+
+    The answer lists them in the order in which the person first handled them.
+    """
     if event.kind == "move":
         return None
     person = event.actor
-    own = [e for e in history if e.actor == person and e.kind != "move"]
-    things = {thing: handlings(own, thing) for thing in dict.fromkeys(e.what for e in own)}
-    carried = [thing for thing, events in things.items() if receives(events[-1], person)]
-    facts = tuple(e.line for events in things.values() for e in events)
-    return Inquiry(f"What is {person} carrying? ", ",".join(carried) or "nothing", facts)
+    person_events = [
+        past_event
+        for past_event in history
+        if past_event.actor == person and past_event.kind != "move"
+    ]
+    events_by_object = {
+        object_name: list_object_events(person_events, object_name)
+        for object_name in dict.fromkeys(past_event.target for past_event in person_events)
+    }
+    objects = [
+        object_name
+        for object_name, events in events_by_object.items()
+        if is_received_by(events[-1], person)
+    ]
+    facts = tuple(past_event.line for events in events_by_object.values() for past_event in events)
+    return CandidateQuestion(f"What is {person} carrying? ", ",".join(objects) or "nothing", facts)
 
 
-def handlings(
-    history: Sequence[Event], thing: str, kinds: Sequence[str] = ("take", "drop", "give")
-) -> list[Event]:
-    """What happened to a thing, earliest first."""
-    return [event for event in history if event.what == thing and event.kind in kinds]
+def list_object_events(
+    history: Sequence[WorldEvent], object_name: str, kinds: Sequence[str] = ("take", "drop", "give")
+) -> list[WorldEvent]:
+    """List the events of an object, earliest first."""
+    return [event for event in history if event.target == object_name and event.kind in kinds]
 
 
-def receives(event: Event, person: str) -> bool:
-    """Whether an event puts a thing into a person's hands."""
-    return event.to == person or (event.kind == "take" and event.actor == person)
+def is_received_by(event: WorldEvent, person: str) -> bool:
+    """Report whether an event gives an object to a person."""
+    return event.receiver == person or (event.kind == "take" and event.actor == person)

@@ -9,47 +9,56 @@ from mnemic.data.babi.tasks.layout import (
     RIGHT,
     UP,
     Link,
-    back,
-    branch,
-    corridor,
-    order_told,
+    attach_names,
+    draw_link_order,
+    link_in_row,
+    opposite_of,
 )
-from mnemic.data.babi.tasks.page import Inquiry, Page
+from mnemic.data.babi.tasks.page import CandidateQuestion, StoryBuilder
 from mnemic.data.babi.tasks.world import HOUSE
 
 DIRECTIONS = {UP: "north", DOWN: "south", RIGHT: "east", LEFT: "west"}
 
 
-def two_arguments(dice: Random) -> Story:
-    """Task 4: "What is north of the kitchen?" or "What is the kitchen north of?"."""
-    rooms = dice.sample(HOUSE, 3)
-    page = Page()
-    lines = tell(page, order_told(corridor(rooms, dice, straight=True), dice))
-    link, line = dice.choice(list(lines.items()))
-    if dice.random() < 0.5:
-        text = f"What is {DIRECTIONS[back(link.step)]} of the {link.far}?"
+def make_two_arguments_story(generator: Random) -> Story:
+    """Generate a story for task 4: "What is north of the kitchen?" or its inverse."""
+    rooms = generator.sample(HOUSE, 3)
+    builder = StoryBuilder()
+    lines = add_link_sentences(
+        builder, draw_link_order(link_in_row(rooms, generator, straight=True), generator)
+    )
+    link, line = generator.choice(list(lines.items()))
+    if generator.random() < 0.5:
+        text = f"What is {DIRECTIONS[opposite_of(link.step)]} of the {link.target}?"
     else:
-        text = f"What is the {link.far} {DIRECTIONS[link.step]} of?"
-    page.ask(Inquiry(text, link.near, (line,)))
-    return page.story()
+        text = f"What is the {link.target} {DIRECTIONS[link.step]} of?"
+    builder.add_question(CandidateQuestion(text, link.origin, (line,)))
+    return builder.build()
 
 
-def path_finding(dice: Random) -> Story:
-    """Task 19: "How do you go from the kitchen to the garden?"; two steps, answered "s,e"."""
-    rooms = dice.sample(HOUSE, len(HOUSE))
-    page = Page()
-    path = corridor(rooms[:3], dice)
-    lines = tell(page, order_told([*path, *branch(path, rooms[3:], dice)], dice))
+def make_path_finding_story(generator: Random) -> Story:
+    """Generate a story for task 19, path finding between two rooms.
+
+    "How do you go from the kitchen to the garden?" has two steps, answered as "s,e".
+    """
+    rooms = generator.sample(HOUSE, len(HOUSE))
+    builder = StoryBuilder()
+    path = link_in_row(rooms[:3], generator)
+    lines = add_link_sentences(
+        builder, draw_link_order([*path, *attach_names(path, rooms[3:], generator)], generator)
+    )
     answer = ",".join(DIRECTIONS[link.step][0] for link in path)
-    facts = tuple(lines[link] if link in lines else lines[link.turned()] for link in path)
-    text = f"How do you go from the {path[0].near} to the {path[-1].far}?"
-    page.ask(Inquiry(text, answer, facts))
-    return page.story()
+    facts = tuple(lines[link] if link in lines else lines[link.reverse()] for link in path)
+    text = f"How do you go from the {path[0].origin} to the {path[-1].target}?"
+    builder.add_question(CandidateQuestion(text, answer, facts))
+    return builder.build()
 
 
-def tell(page: Page, links: list[Link]) -> dict[Link, int]:
-    """Tell where ``near`` lies as seen from ``far``; return the line of each link."""
+def add_link_sentences(builder: StoryBuilder, links: list[Link]) -> dict[Link, int]:
+    """Write one sentence per link that locates its origin; return the line of each link."""
     return {
-        link: page.tell(f"The {link.near} is {DIRECTIONS[back(link.step)]} of the {link.far}.")
+        link: builder.add_sentence(
+            f"The {link.origin} is {DIRECTIONS[opposite_of(link.step)]} of the {link.target}."
+        )
         for link in links
     }

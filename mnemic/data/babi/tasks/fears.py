@@ -3,31 +3,42 @@
 from random import Random
 
 from mnemic.data.babi.format import Story
-from mnemic.data.babi.tasks.page import Inquiry, Page
+from mnemic.data.babi.tasks.page import CandidateQuestion, StoryBuilder
 
-KINDS = {"mouse": "mice", "cat": "cats", "wolf": "wolves", "sheep": "sheep"}
+PLURALS = {"mouse": "mice", "cat": "cats", "wolf": "wolves", "sheep": "sheep"}
 NAMES = ("Gertrude", "Winona", "Jessica", "Emily")
-QUESTIONS = 4
+NUM_QUESTIONS = 4
 
 
-def deduction(dice: Random) -> Story:
-    """Task 15: "What is gertrude afraid of?"; one is named after its kind's fear was told."""
-    page = Page()
-    kinds = tuple(KINDS)
-    fear: dict[str, tuple[str, int]] = {}  # kind -> the kind it fears, and the line
-    kind_of: dict[str, tuple[str, int]] = {}  # name -> kind, and the line
-    while len(fear) + len(kind_of) < len(KINDS) + len(NAMES):
-        kind, name = dice.choice(kinds), dice.choice(NAMES)
-        if dice.random() < 0.5:
-            if kind not in fear:
-                feared = dice.choice([other for other in kinds if other != kind])
-                line = page.tell(f"{KINDS[kind].capitalize()} are afraid of {KINDS[feared]}.")
-                fear[kind] = feared, line
-        elif name not in kind_of and kind in fear:
-            kind_of[name] = kind, page.tell(f"{name} is a {kind}.")
-    for _ in range(QUESTIONS):
-        name = dice.choice(NAMES)
-        kind, named = kind_of[name]
-        feared, told = fear[kind]
-        page.ask(Inquiry(f"What is {name.lower()} afraid of?", feared, (named, told)))
-    return page.story()
+def make_deduction_story(generator: Random) -> Story:
+    """Generate a story for task 15: "What is gertrude afraid of?".
+
+    An animal is named only after a sentence about the fear of its kind.
+    """
+    builder = StoryBuilder()
+    kinds = tuple(PLURALS)
+    fears: dict[str, tuple[str, int]] = {}  # kind -> (the kind it fears, line)
+    kinds_by_name: dict[str, tuple[str, int]] = {}  # name -> (kind, line)
+    while len(fears) + len(kinds_by_name) < len(PLURALS) + len(NAMES):
+        kind, name = generator.choice(kinds), generator.choice(NAMES)
+        if generator.random() < 0.5:
+            if kind not in fears:
+                feared_kind = generator.choice(
+                    [other_kind for other_kind in kinds if other_kind != kind]
+                )
+                line = builder.add_sentence(
+                    f"{PLURALS[kind].capitalize()} are afraid of {PLURALS[feared_kind]}."
+                )
+                fears[kind] = feared_kind, line
+        elif name not in kinds_by_name and kind in fears:
+            kinds_by_name[name] = kind, builder.add_sentence(f"{name} is a {kind}.")
+    for _ in range(NUM_QUESTIONS):
+        name = generator.choice(NAMES)
+        kind, name_line = kinds_by_name[name]
+        feared_kind, fear_line = fears[kind]
+        builder.add_question(
+            CandidateQuestion(
+                f"What is {name.lower()} afraid of?", feared_kind, (name_line, fear_line)
+            )
+        )
+    return builder.build()

@@ -1,75 +1,91 @@
-"""Tasks 9 and 10: people move, but the reader is not always told so in plain words.
+"""Tasks 9 and 10: people move, and some sentences are negations or indefinite.
 
-Behind each sentence someone moves. Half of the sentences say so, a quarter say where the person is,
-and a quarter only where the person no longer is (task 9) or might be (task 10).
+Someone moves before each sentence. Half of the sentences state the move, a quarter state where the
+person is, and a quarter only where the person no longer is (task 9) or might be (task 10).
 """
 
 from random import Random
 from typing import NamedTuple
 
 from mnemic.data.babi.format import Story
-from mnemic.data.babi.tasks.page import Inquiry, Page, rounds
-from mnemic.data.babi.tasks.world import FAMILY, RECENT, TOWNSPEOPLE, Cast, World, describe
+from mnemic.data.babi.tasks.page import CandidateQuestion, StoryBuilder, fill_story
+from mnemic.data.babi.tasks.world import (
+    FAMILY,
+    NUM_RECENT_EVENTS,
+    TOWNSPEOPLE,
+    Cast,
+    World,
+    describe_event,
+)
 
 FORMS = ("move", "move", "is", "vague")
 
 
-class Report(NamedTuple):
-    """What the reader was last told of a person."""
+class LocationReport(NamedTuple):
+    """The last sentence about a person's location."""
 
     person: str
-    place: str  # where the person is; in a denial, where the person no longer is
-    perhaps: tuple[str, ...] = ()  # the two places of a doubt
-    denied: bool = False
+    location: str  # where the person is; in a negation, where the person no longer is
+    alternatives: tuple[str, ...] = ()  # the two locations of an indefinite sentence
+    is_denied: bool = False
     line: int = 0
 
 
-def negation(dice: Random) -> Story:
-    """Task 9: "Mary is no longer in the kitchen." "Is Mary in the kitchen?"."""
-    return report(dice, FAMILY, doubt=False)
+def make_negation_story(generator: Random) -> Story:
+    """Generate a story for task 9: "Mary is no longer in the kitchen."."""
+    return make_report_story(generator, FAMILY, indefinite=False)
 
 
-def doubt(dice: Random) -> Story:
-    """Task 10: "Mary is either in the school or the park." "Is Mary in the park?"."""
-    return report(dice, TOWNSPEOPLE, doubt=True)
+def make_indefinite_story(generator: Random) -> Story:
+    """Generate a story for task 10: "Mary is either in the school or the park."."""
+    return make_report_story(generator, TOWNSPEOPLE, indefinite=True)
 
 
-def report(dice: Random, cast: Cast, *, doubt: bool) -> Story:
-    """Tell and ask where people are; the vague sentences are doubts or denials."""
-    page, world = Page(), World(cast, dice)
-    latest: dict[str, Report] = {}
-    recent: list[str] = []  # the persons of all sentences
+def make_report_story(generator: Random, cast: Cast, *, indefinite: bool) -> Story:
+    """Generate a story about where people are, with indefinite sentences or negations."""
+    builder, world = StoryBuilder(), World(cast, generator)
+    latest_reports: dict[str, LocationReport] = {}
+    people: list[str] = []  # the person of each sentence
 
-    def tell() -> None:
-        places = dict(world.place)
-        event = world.happen(("move",))
-        person, place = event.actor, event.what
-        known = Report(person, place)
-        form = dice.choice(FORMS)
+    def add_report() -> None:
+        previous_locations = dict(world.locations)
+        event = world.draw_event(("move",))
+        person, location = event.actor, event.target
+        report = LocationReport(person, location)
+        form = generator.choice(FORMS)
         if form == "move":
-            text = describe(event, dice)
+            text = describe_event(event, generator)
         elif form == "is":
-            text = f"{person} is in the {place}."
-        elif doubt:
+            text = f"{person} is in the {location}."
+        elif indefinite:
             # as in the official files, the second place may be the first one again
-            pair = dice.sample([place, dice.choice(cast.places)], 2)
-            known = Report(person, place, perhaps=tuple(pair))
+            pair = generator.sample([location, generator.choice(cast.locations)], 2)
+            report = LocationReport(person, location, alternatives=tuple(pair))
             text = f"{person} is either in the {pair[0]} or the {pair[1]}."
         else:
-            known = Report(person, places[person], denied=True)
-            text = f"{person} is {dice.choice(('no longer', 'not'))} in the {known.place}."
-        latest[person] = known._replace(line=page.tell(text))
-        recent.append(person)
+            report = LocationReport(person, previous_locations[person], is_denied=True)
+            text = f"{person} is {generator.choice(('no longer', 'not'))} in the {report.location}."
+        latest_reports[person] = report._replace(line=builder.add_sentence(text))
+        people.append(person)
 
-    return rounds(page, tell, lambda: is_in(latest[dice.choice(recent[-RECENT:])], cast, dice))
+    return fill_story(
+        builder,
+        add_report,
+        lambda: ask_is_person_there(
+            latest_reports[generator.choice(people[-NUM_RECENT_EVENTS:])], cast, generator
+        ),
+    )
 
 
-def is_in(known: Report, cast: Cast, dice: Random) -> Inquiry:
-    """Ask for the true place or another one, each half the time; for a denied place always."""
-    elsewhere = [place for place in cast.places if place != known.place]
-    truth = known.denied or dice.random() < 0.5
-    place = known.place if truth else dice.choice(elsewhere)
-    answer = "yes" if truth and not known.denied else "no"
-    if place in known.perhaps:
+def ask_is_person_there(report: LocationReport, cast: Cast, generator: Random) -> CandidateQuestion:
+    """Ask whether a person is at the reported location or another, equally often.
+
+    After a negation always ask about the negated location.
+    """
+    elsewhere = [location for location in cast.locations if location != report.location]
+    is_true = report.is_denied or generator.random() < 0.5
+    location = report.location if is_true else generator.choice(elsewhere)
+    answer = "yes" if is_true and not report.is_denied else "no"
+    if location in report.alternatives:
         answer = "maybe"
-    return Inquiry(f"Is {known.person} in the {place}? ", answer, (known.line,))
+    return CandidateQuestion(f"Is {report.person} in the {location}? ", answer, (report.line,))

@@ -1,65 +1,72 @@
-"""A plan of neighbours on a grid, and the sentences that give it away.
+"""Neighbors on a grid and the order in which sentences describe them.
 
-Shared by tasks 4, 17 and 19. A sentence comes about by drawing an item and then one of its
-neighbours, until a pair comes up that has not been told: an item at the rim has fewer neighbours,
-so it is told earlier and more often as the one drawn first.
+Shared by tasks 4, 17 and 19. A sentence is drawn by choosing a name and then one of its neighbors,
+until the pair is new: a name at the edge has fewer neighbors, so its links are described earlier
+and more often with that name first.
 """
 
 from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple, TypeAlias
 
-Step: TypeAlias = tuple[int, int]  # to the right, upwards
+Step: TypeAlias = tuple[int, int]  # (right, up)
 
 UP, DOWN, RIGHT, LEFT = (0, 1), (0, -1), (1, 0), (-1, 0)
 STEPS: tuple[Step, ...] = (UP, DOWN, RIGHT, LEFT)
 
 
 class Link(NamedTuple):
-    """``far`` is one step away from ``near``."""
+    """A pair of neighbors: ``target`` is one ``step`` away from ``origin``."""
 
-    near: str
-    far: str
+    origin: str
+    target: str
     step: Step
 
-    def turned(self) -> "Link":
-        return Link(self.far, self.near, back(self.step))
+    def reverse(self) -> "Link":
+        """Return the same link seen from its target."""
+        return Link(self.target, self.origin, opposite_of(self.step))
 
 
-def back(step: Step) -> Step:
-    """The step that undoes a step."""
+def opposite_of(step: Step) -> Step:
+    """Return the step in the opposite direction."""
     return (-step[0], -step[1])
 
 
-def corridor(items: Sequence[str], dice: Random, *, straight: bool = False) -> list[Link]:
-    """Link three items in a row that may bend but does not turn back."""
-    first = dice.choice(STEPS)
-    second = first if straight else dice.choice([step for step in STEPS if step != back(first)])
-    return [Link(items[0], items[1], first), Link(items[1], items[2], second)]
+def link_in_row(names: Sequence[str], generator: Random, *, straight: bool = False) -> list[Link]:
+    """Link three names in a row that may bend but not turn back."""
+    first = generator.choice(STEPS)
+    second = (
+        first
+        if straight
+        else generator.choice([step for step in STEPS if step != opposite_of(first)])
+    )
+    return [Link(names[0], names[1], first), Link(names[1], names[2], second)]
 
 
-def branch(links: Sequence[Link], items: Sequence[str], dice: Random) -> list[Link]:
-    """Link more items to free sides of those that are linked already.
+def attach_names(links: Sequence[Link], names: Sequence[str], generator: Random) -> list[Link]:
+    """Link more names to free sides of those that are already linked.
 
-    As in the official files, two items may come to lie on the same spot of the grid; no sentence
-    and no answer depends on it.
+    As in the official files, two names may share a cell of the grid; no sentence and no answer
+    depends on it.
     """
-    both = [*links, *(link.turned() for link in links)]
-    taken = {(link.near, link.step) for link in both}
-    linked = dict.fromkeys(link.near for link in both)
-    free = [(item, step) for item in linked for step in STEPS if (item, step) not in taken]
-    sides = dice.sample(free, len(items))
-    return [Link(near, far, step) for (near, step), far in zip(sides, items, strict=True)]
+    both_ways = [*links, *(link.reverse() for link in links)]
+    used_sides = {(link.origin, link.step) for link in both_ways}
+    linked_names = dict.fromkeys(link.origin for link in both_ways)
+    free_sides = [
+        (name, step) for name in linked_names for step in STEPS if (name, step) not in used_sides
+    ]
+    sides = generator.sample(free_sides, len(names))
+    return [Link(origin, target, step) for (origin, step), target in zip(sides, names, strict=True)]
 
 
-def order_told(links: Sequence[Link], dice: Random) -> list[Link]:
-    """The links in the order of telling, each turned so that ``near`` was drawn first."""
-    both = [*links, *(link.turned() for link in links)]
-    items = list(dict.fromkeys(link.near for link in both))
-    told: list[Link] = []
-    while len(told) < len(links):
-        item = dice.choice(items)
-        link = dice.choice([link for link in both if link.near == item])
-        if link not in told and link.turned() not in told:
-            told.append(link)
-    return told
+def draw_link_order(links: Sequence[Link], generator: Random) -> list[Link]:
+    """Draw the order of links in the story, the first drawn name as origin."""
+    both_ways = [*links, *(link.reverse() for link in links)]
+    names = list(dict.fromkeys(link.origin for link in both_ways))
+    ordered: list[Link] = []
+    while len(ordered) < len(links):
+        name = generator.choice(names)
+        link = generator.choice([link for link in both_ways if link.origin == name])
+        if link not in ordered and link.reverse() not in ordered:
+            ordered.append(link)
+    return ordered

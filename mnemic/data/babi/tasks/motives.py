@@ -1,13 +1,13 @@
-"""Task 20: people go where their need is met, and fetch what meets it."""
+"""Task 20: people go where their need is met, and get an object for it."""
 
 from random import Random
 
 from mnemic.data.babi.format import Story
-from mnemic.data.babi.tasks.page import Inquiry, Page
-from mnemic.data.babi.tasks.world import Event, describe
+from mnemic.data.babi.tasks.page import CandidateQuestion, StoryBuilder
+from mnemic.data.babi.tasks.world import WorldEvent, describe_event
 
 PEOPLE = ("Antoine", "Jason", "Sumit", "Yann")
-NEEDS = {  # need -> where to go, what to get
+NEEDS = {  # need -> (location, object)
     "hungry": ("kitchen", "apple"),
     "thirsty": ("kitchen", "milk"),
     "tired": ("bedroom", "pajamas"),
@@ -15,33 +15,44 @@ NEEDS = {  # need -> where to go, what to get
 }
 
 
-def motivations(dice: Random) -> Story:
-    """Task 20: "Where will sumit go?", "Why did sumit get the milk?"; a question a sentence.
+def make_motivations_story(generator: Random) -> Story:
+    """Generate a story for task 20: "Why did sumit get the milk?".
 
-    There is one thing for each need, so of several who share it only the first gets the thing.
+    Each sentence has one question, such as "Where will sumit go?" after "Sumit is thirsty.". There
+    is one object per need, so of several people with the same need only the first gets it.
     """
-    page = Page()
-    need: dict[str, tuple[str, int]] = {}  # person -> need, and the line
-    gone: set[str] = set()
-    met: set[str] = set()  # needs
+    builder = StoryBuilder()
+    needs: dict[str, tuple[str, int]] = {}  # person -> (need, line)
+    people_on_site: set[str] = set()
+    met_needs: set[str] = set()
     while True:
-        busy = [person for person in PEOPLE if person not in gone or need[person][0] not in met]
-        if not busy:
-            return page.story()
-        person = dice.choice(busy)
+        active_people = [
+            person
+            for person in PEOPLE
+            if person not in people_on_site or needs[person][0] not in met_needs
+        ]
+        if not active_people:
+            return builder.build()
+        person = generator.choice(active_people)
         name = person.lower()
-        if person not in need:
-            wish = dice.choice(tuple(NEEDS))
-            need[person] = wish, page.tell(f"{person} is {wish}.")
-            page.ask(Inquiry(f"Where will {name} go?", NEEDS[wish][0], (need[person][1],)))
+        if person not in needs:
+            need = generator.choice(tuple(NEEDS))
+            needs[person] = need, builder.add_sentence(f"{person} is {need}.")
+            builder.add_question(
+                CandidateQuestion(f"Where will {name} go?", NEEDS[need][0], (needs[person][1],))
+            )
             continue
-        wish, line = need[person]
-        place, thing = NEEDS[wish]
-        if person not in gone:
-            gone.add(person)
-            page.tell(describe(Event("move", person, place), dice))
-            page.ask(Inquiry(f"Why did {name} go to the {place}?", wish, (line,)))
+        need, line = needs[person]
+        location, object_name = NEEDS[need]
+        if person not in people_on_site:
+            people_on_site.add(person)
+            builder.add_sentence(describe_event(WorldEvent("move", person, location), generator))
+            builder.add_question(
+                CandidateQuestion(f"Why did {name} go to the {location}?", need, (line,))
+            )
         else:
-            met.add(wish)
-            page.tell(describe(Event("take", person, thing), dice))
-            page.ask(Inquiry(f"Why did {name} get the {thing}?", wish, (line,)))
+            met_needs.add(need)
+            builder.add_sentence(describe_event(WorldEvent("take", person, object_name), generator))
+            builder.add_question(
+                CandidateQuestion(f"Why did {name} get the {object_name}?", need, (line,))
+            )

@@ -1,67 +1,90 @@
-"""Tasks 1, 11, 12 and 13: people move about, alone or in pairs, and one is looked for."""
+"""Tasks 1, 11, 12 and 13: people move alone or in pairs; "Where is Mary?"."""
 
 from collections.abc import Sequence
 from random import Random
 
 from mnemic.data.babi.format import Story
-from mnemic.data.babi.tasks.page import Inquiry, Page, rounds
-from mnemic.data.babi.tasks.world import FAMILY, MOVED, RECENT, Event, World, moves_of
+from mnemic.data.babi.tasks.page import CandidateQuestion, StoryBuilder, fill_story
+from mnemic.data.babi.tasks.world import (
+    FAMILY,
+    MOVE_VERBS,
+    NUM_RECENT_EVENTS,
+    World,
+    WorldEvent,
+    moves_of,
+)
 
-THEN = ("Then", "Afterwards", "After that", "Following that")
+CONNECTIVES = ("Then", "Afterwards", "After that", "Following that")
 PRONOUNS = {"John": "he", "Daniel": "he", "Mary": "she", "Sandra": "she"}
 
 
-def single_fact(dice: Random) -> Story:
-    """Task 1: one person moves; "Where is Mary?"."""
-    return where_is(dice, people=1, coreference=False)
+def make_single_fact_story(generator: Random) -> Story:
+    """Generate a story for task 1: one person moves; "Where is Mary?"."""
+    return make_moving_story(generator, group_size=1, coreference=False)
 
 
-def coreference(dice: Random) -> Story:
-    """Task 11: one person moves, then "she" moves on; "Where is Mary?"."""
-    return where_is(dice, people=1, coreference=True)
+def make_coreference_story(generator: Random) -> Story:
+    """Generate a story for task 11: one person moves, then "she" moves on."""
+    return make_moving_story(generator, group_size=1, coreference=True)
 
 
-def conjunction(dice: Random) -> Story:
-    """Task 12: two people move together; "Where is Mary?"."""
-    return where_is(dice, people=2, coreference=False)
+def make_conjunction_story(generator: Random) -> Story:
+    """Generate a story for task 12: two people move together; "Where is Mary?"."""
+    return make_moving_story(generator, group_size=2, coreference=False)
 
 
-def compound_coreference(dice: Random) -> Story:
-    """Task 13: two people move together, then "they" move on; "Where is Mary?"."""
-    return where_is(dice, people=2, coreference=True)
+def make_compound_coreference_story(generator: Random) -> Story:
+    """Generate a story for task 13: two people move together, then "they" move on."""
+    return make_moving_story(generator, group_size=2, coreference=True)
 
 
-def where_is(dice: Random, *, people: int, coreference: bool) -> Story:
-    """Let groups of ``people`` move; with ``coreference`` each second sentence has a pronoun."""
-    page, world = Page(), World(FAMILY, dice)
-    history: list[Event] = []
+def make_moving_story(generator: Random, *, group_size: int, coreference: bool) -> Story:
+    """Generate a story in which groups of ``group_size`` people move.
+
+    With ``coreference`` every second sentence has a pronoun.
+    """
+    builder, world = StoryBuilder(), World(FAMILY, generator)
+    history: list[WorldEvent] = []
     group: list[str] = []
 
-    def tell() -> None:
+    def add_move() -> None:
         nonlocal group
-        told = len(page.lines) - page.asked
-        if coreference and told % 2:
-            place = move_on(world, group)
-            who = f"{dice.choice(THEN)} {'they' if people > 1 else PRONOUNS[group[0]]}"
+        num_sentences = len(builder.lines) - builder.num_questions
+        if coreference and num_sentences % 2:
+            location = move_group(world, group)
+            subject = (
+                f"{generator.choice(CONNECTIVES)} "
+                f"{'they' if group_size > 1 else PRONOUNS[group[0]]}"
+            )
         else:
-            group, place = world.move_together(people)
-            who = " and ".join(group)
-        line = page.tell(f"{who} {dice.choice(MOVED)} to the {place}.")
-        history.extend(Event("move", person, place, line=line) for person in group)
+            group, location = world.move_together(group_size)
+            subject = " and ".join(group)
+        line = builder.add_sentence(f"{subject} {generator.choice(MOVE_VERBS)} to the {location}.")
+        history.extend(WorldEvent("move", person, location, line=line) for person in group)
 
-    return rounds(page, tell, lambda: look_for(history, dice, facts=1 + coreference))
-
-
-def move_on(world: World, group: Sequence[str]) -> str:
-    """Let a group that stands together go to another place."""
-    here = world.place[group[0]]
-    place = world.dice.choice([place for place in world.cast.places if place != here])
-    world.place.update(dict.fromkeys(group, place))
-    return place
+    return fill_story(
+        builder,
+        add_move,
+        lambda: ask_where_person_is(history, generator, num_facts=1 + coreference),
+    )
 
 
-def look_for(history: Sequence[Event], dice: Random, *, facts: int) -> Inquiry:
-    """Ask where a person is who moved of late; the last ``facts`` moves prove it."""
-    person = dice.choice(history[-RECENT:]).actor
-    moves = moves_of(history, person)[-facts:]
-    return Inquiry(f"Where is {person}? ", moves[-1].what, tuple(move.line for move in moves))
+def move_group(world: World, group: Sequence[str]) -> str:
+    """Move a group of people to another location."""
+    current_location = world.locations[group[0]]
+    location = world.generator.choice(
+        [location for location in world.cast.locations if location != current_location]
+    )
+    world.locations.update(dict.fromkeys(group, location))
+    return location
+
+
+def ask_where_person_is(
+    history: Sequence[WorldEvent], generator: Random, *, num_facts: int
+) -> CandidateQuestion:
+    """Ask where a recently moved person is; the last ``num_facts`` moves prove it."""
+    person = generator.choice(history[-NUM_RECENT_EVENTS:]).actor
+    moves = moves_of(history, person)[-num_facts:]
+    return CandidateQuestion(
+        f"Where is {person}? ", moves[-1].target, tuple(move.line for move in moves)
+    )

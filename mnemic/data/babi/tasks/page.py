@@ -1,54 +1,61 @@
-"""The page on which a maker writes its story, line by line."""
+"""Build a story line by line from sentences and questions."""
 
 from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
 
-from mnemic.data.babi.format import Question, Sentence, Story
+from mnemic.data.babi.format import Story, StoryQuestion, StorySentence
 
-QUESTIONS = 5  # a story of the simulated world asks as many
+NUM_QUESTIONS = 5  # per story of the simulated world
 
 
-class Inquiry(NamedTuple):
-    """A question that could be asked now; ``facts`` are line numbers of the page."""
+class CandidateQuestion(NamedTuple):
+    """A possible question; ``facts`` are line numbers of the story."""
 
     text: str
     answer: str
     facts: tuple[int, ...]
 
 
-class Page:
-    """A story in the making: ``tell`` and ``ask`` add a line each."""
+class StoryBuilder:
+    """A story under construction; ``add_sentence`` and ``add_question`` add one line each."""
 
     def __init__(self) -> None:
-        self.lines: list[Sentence | Question] = []
-        self.asked = 0
+        self.lines: list[StorySentence | StoryQuestion] = []
+        self.num_questions = 0
 
-    def tell(self, text: str) -> int:
-        """Write a sentence and return its line number."""
-        self.lines.append(Sentence(len(self.lines) + 1, text))
+    def add_sentence(self, text: str) -> int:
+        """Append a sentence and return its line number."""
+        self.lines.append(StorySentence(len(self.lines) + 1, text))
         return len(self.lines)
 
-    def ask(self, inquiry: Inquiry) -> None:
-        """Write a question with its answer and its facts."""
-        self.lines.append(Question(len(self.lines) + 1, *inquiry))
-        self.asked += 1
+    def add_question(self, question: CandidateQuestion) -> None:
+        """Append a question with its answer and facts."""
+        self.lines.append(StoryQuestion(len(self.lines) + 1, *question))
+        self.num_questions += 1
 
-    def story(self) -> Story:
+    def build(self) -> Story:
+        """Return the lines so far as a story."""
         return tuple(self.lines)
 
 
-def rounds(page: Page, tell: Callable[[], None], inquire: Callable[[], Inquiry | None]) -> Story:
-    """Tell two sentences, ask if there is something to ask, until five questions are asked."""
-    while page.asked < QUESTIONS:
-        tell()
-        tell()
-        inquiry = inquire()
-        if inquiry is not None:
-            page.ask(inquiry)
-    return page.story()
+def fill_story(
+    builder: StoryBuilder,
+    add_sentence: Callable[[], None],
+    draw_question: Callable[[], CandidateQuestion | None],
+) -> Story:
+    """Alternate two sentences and one possible question until there are five questions."""
+    while builder.num_questions < NUM_QUESTIONS:
+        add_sentence()
+        add_sentence()
+        question = draw_question()
+        if question is not None:
+            builder.add_question(question)
+    return builder.build()
 
 
-def one_of(inquiries: list[Inquiry], dice: Random) -> Inquiry | None:
-    """One of the questions that could be asked, each as likely; None if there are none."""
-    return dice.choice(inquiries) if inquiries else None
+def choose_question(
+    candidates: list[CandidateQuestion], generator: Random
+) -> CandidateQuestion | None:
+    """Choose a question uniformly at random; None if there are no candidates."""
+    return generator.choice(candidates) if candidates else None

@@ -1,4 +1,4 @@
-"""Task 18: what fits inside what."""
+"""Task 18: which object fits inside which."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -6,56 +6,60 @@ from random import Random
 from typing import NamedTuple
 
 from mnemic.data.babi.format import Story
-from mnemic.data.babi.tasks.page import QUESTIONS, Inquiry, Page
+from mnemic.data.babi.tasks.page import NUM_QUESTIONS, CandidateQuestion, StoryBuilder
 
 SMALL = ("chocolate", "box of chocolates")  # always the smallest two, in this order
-LARGE = ("box", "chest", "container", "suitcase")  # in a new order each story
-SENTENCES = 5  # told at a time, until something can be concluded
+LARGE = ("box", "chest", "container", "suitcase")  # in a new order per story
+NUM_SENTENCES = 5  # per round, until a question can be asked
 
 
 class Fit(NamedTuple):
-    """``small`` fits inside ``large``."""
+    """A sentence that says that ``small`` fits inside ``large``."""
 
     small: str
     large: str
     line: int
 
 
-def sizes(dice: Random) -> Story:
-    """Task 18: "Does the chest fit in the box?", concluded by way of a third thing."""
-    pairs = list(combinations((*SMALL, *dice.sample(LARGE, len(LARGE))), 2))
-    page = Page()
-    told: list[Fit] = []
-    while not (chains := list(chained(told))):
-        for _ in range(SENTENCES):
-            small, large = dice.choice(pairs)
-            text = f"The {small} fits inside the {large}."
-            if dice.random() < 0.5:
-                text = f"The {large} is bigger than the {small}."
-            told.append(Fit(small, large, page.tell(text)))
-    for _ in range(QUESTIONS):
-        page.ask(compare_ends(*dice.choice(chains), dice))
-    return page.story()
+def make_sizes_story(generator: Random) -> Story:
+    """Generate a story for task 18: "Does the chest fit in the box?".
 
-
-def chained(told: Sequence[Fit]) -> Iterator[tuple[Fit, Fit]]:
-    """Pair each sentence with the first other one about either of its things, if they chain up.
-
-    They chain up if the thing they share is the larger of one and the smaller of the other.
+    The answer follows from two sentences that share a third object.
     """
-    for start in told:
-        for shared in (start.small, start.large):
-            about = (fit for fit in told if fit is not start and shared in {fit.small, fit.large})
-            other = next(about, None)
-            if other is not None and (start.small == shared) != (other.small == shared):
-                yield start, other
+    pairs = list(combinations((*SMALL, *generator.sample(LARGE, len(LARGE))), 2))
+    builder = StoryBuilder()
+    fits: list[Fit] = []
+    while not (chains := list(find_chains(fits))):
+        for _ in range(NUM_SENTENCES):
+            small, large = generator.choice(pairs)
+            text = f"The {small} fits inside the {large}."
+            if generator.random() < 0.5:
+                text = f"The {large} is bigger than the {small}."
+            fits.append(Fit(small, large, builder.add_sentence(text)))
+    for _ in range(NUM_QUESTIONS):
+        builder.add_question(ask_chain_ends(*generator.choice(chains), generator))
+    return builder.build()
 
 
-def compare_ends(start: Fit, other: Fit, dice: Random) -> Inquiry:
-    """Ask whether the thing at the far end of ``other`` fits in the one of ``start``."""
-    truth = start.small == other.large
-    inner, outer = (other.small, start.large) if truth else (other.large, start.small)
+def find_chains(fits: Sequence[Fit]) -> Iterator[tuple[Fit, Fit]]:
+    """Pair each sentence with the first other one that continues its chain of sizes.
+
+    Two sentences form a chain if the object they share is the larger one in one sentence and the
+    smaller one in the other.
+    """
+    for first in fits:
+        for shared in (first.small, first.large):
+            related = (fit for fit in fits if fit is not first and shared in {fit.small, fit.large})
+            second = next(related, None)
+            if second is not None and (first.small == shared) != (second.small == shared):
+                yield first, second
+
+
+def ask_chain_ends(first: Fit, second: Fit, generator: Random) -> CandidateQuestion:
+    """Ask whether one end of a chain of two sentences fits inside the other end."""
+    is_true = first.small == second.large
+    inner, outer = (second.small, first.large) if is_true else (second.large, first.small)
     text = f"Does the {inner} fit in the {outer}?"
-    if dice.random() < 0.5:
+    if generator.random() < 0.5:
         text = f"Is the {outer} bigger than the {inner}?"
-    return Inquiry(text, "yes" if truth else "no", (start.line, other.line))
+    return CandidateQuestion(text, "yes" if is_true else "no", (first.line, second.line))

@@ -1,85 +1,108 @@
-"""Task 14: people move at times of the day that are not told in their order."""
+"""Task 14: people move at times of day that the story mentions out of order."""
 
 from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
 from mnemic.data.babi.format import Story
-from mnemic.data.babi.tasks.page import QUESTIONS, Inquiry, Page, one_of
-from mnemic.data.babi.tasks.world import MOVED, RECENT, TOWNSPEOPLE
+from mnemic.data.babi.tasks.page import (
+    NUM_QUESTIONS,
+    CandidateQuestion,
+    StoryBuilder,
+    choose_question,
+)
+from mnemic.data.babi.tasks.world import MOVE_VERBS, NUM_RECENT_EVENTS, TOWNSPEOPLE
 
 TIMES = ("yesterday", "this morning", "this afternoon", "this evening")
-PAIR = 2  # sentences between two questions
+NUM_SENTENCES_PER_ROUND = 2
 
 
 class Visit(NamedTuple):
-    """A person was at a place at a time."""
+    """A person's visit to a location at a time of day."""
 
     person: str
-    place: str
+    location: str
     time: int
 
 
-def time_order(dice: Random) -> Story:
-    """Task 14: "Where was Julie before the park?"."""
-    page = Page()
+def make_time_order_story(generator: Random) -> Story:
+    """Generate a story for task 14: "Where was Julie before the park?"."""
+    builder = StoryBuilder()
     visits: list[Visit] = []
     lines: dict[Visit, int] = {}
-    while page.asked < QUESTIONS:
-        fresh: list[Visit] = []
-        while not fresh or not possible(visits):  # the first question may need more than one pair
-            for _ in range(PAIR):
-                fresh.append(next_visit(visits, dice))
-                visits.append(fresh[-1])
-        for visit in mix(fresh, dice):
-            lines[visit] = page.tell(describe(visit, dice))
-        inquiry = one_of([where_before(visit, visits, lines) for visit in possible(visits)], dice)
-        assert inquiry is not None
-        page.ask(inquiry)
-    return page.story()
+    while builder.num_questions < NUM_QUESTIONS:
+        new_visits: list[Visit] = []
+        while not new_visits or not list_askable_visits(
+            visits
+        ):  # the first question may need more than one pair
+            for _ in range(NUM_SENTENCES_PER_ROUND):
+                new_visits.append(draw_visit(visits, generator))
+                visits.append(new_visits[-1])
+        for visit in derange_visits(new_visits, generator):
+            lines[visit] = builder.add_sentence(describe_visit(visit, generator))
+        question = choose_question(
+            [ask_where_before(visit, visits, lines) for visit in list_askable_visits(visits)],
+            generator,
+        )
+        assert question is not None
+        builder.add_question(question)
+    return builder.build()
 
 
-def next_visit(visits: Sequence[Visit], dice: Random) -> Visit:
-    """Someone goes elsewhere at the time after their last one; no one goes after the evening."""
-    last = {visit.person: visit for visit in visits}
-    awake = [person for person in TOWNSPEOPLE.people if not is_late(last.get(person))]
-    person = dice.choice(awake)
-    before = last.get(person)
-    here = before.place if before else ""
-    place = dice.choice([place for place in TOWNSPEOPLE.places if place != here])
-    return Visit(person, place, before.time + 1 if before else 0)
+def draw_visit(visits: Sequence[Visit], generator: Random) -> Visit:
+    """Draw the next visit of a random person to another location.
+
+    It takes place at the time after the person's last visit; nobody moves after the evening.
+    """
+    last_visits = {visit.person: visit for visit in visits}
+    available = [
+        person for person in TOWNSPEOPLE.people if not is_last_time(last_visits.get(person))
+    ]
+    person = generator.choice(available)
+    last_visit = last_visits.get(person)
+    current_location = last_visit.location if last_visit else ""
+    location = generator.choice(
+        [location for location in TOWNSPEOPLE.locations if location != current_location]
+    )
+    return Visit(person, location, last_visit.time + 1 if last_visit else 0)
 
 
-def is_late(last: Visit | None) -> bool:
-    """Whether someone's last visit was at the last of the times."""
-    return last is not None and last.time == len(TIMES) - 1
+def is_last_time(visit: Visit | None) -> bool:
+    """Report whether a visit was at the last time of day."""
+    return visit is not None and visit.time == len(TIMES) - 1
 
 
-def possible(visits: Sequence[Visit]) -> list[Visit]:
-    """The recent visits before which the person was told to be somewhere."""
-    return [visit for visit in visits[-RECENT:] if visit.time > 0]
+def list_askable_visits(visits: Sequence[Visit]) -> list[Visit]:
+    """List the recent visits with a known earlier location of the same person."""
+    return [visit for visit in visits[-NUM_RECENT_EVENTS:] if visit.time > 0]
 
 
-def mix(visits: Sequence[Visit], dice: Random) -> list[Visit]:
-    """Change the order so that no visit stays where it was (Sattolo 1986): two always swap."""
-    mixed = list(visits)
-    for last in range(len(mixed) - 1, 0, -1):
-        other = dice.randrange(last)
-        mixed[last], mixed[other] = mixed[other], mixed[last]
-    return mixed
+def derange_visits(visits: Sequence[Visit], generator: Random) -> list[Visit]:
+    """Shuffle visits so that none keeps its position (Sattolo 1986): two always swap."""
+    shuffled = list(visits)
+    for last in range(len(shuffled) - 1, 0, -1):
+        swap = generator.randrange(last)
+        shuffled[last], shuffled[swap] = shuffled[swap], shuffled[last]
+    return shuffled
 
 
-def describe(visit: Visit, dice: Random) -> str:
-    """Put a visit into words, with the time before or after."""
+def describe_visit(visit: Visit, generator: Random) -> str:
+    """Describe a visit in a sentence that starts or ends with the time."""
     time = TIMES[visit.time]
-    went = f"{visit.person} {dice.choice(MOVED)} to the {visit.place}"
-    return f"{time.capitalize()} {went}." if dice.random() < 0.5 else f"{went} {time}."
+    clause = f"{visit.person} {generator.choice(MOVE_VERBS)} to the {visit.location}"
+    return f"{time.capitalize()} {clause}." if generator.random() < 0.5 else f"{clause} {time}."
 
 
-def where_before(visit: Visit, visits: Sequence[Visit], lines: dict[Visit, int]) -> Inquiry:
-    """Ask where a person was before a place; of several visits to it the last one is meant."""
-    own = {other.time: other for other in visits if other.person == visit.person}
-    last = max(time for time, other in own.items() if other.place == visit.place)
-    facts = (lines[own[last]], lines[own[last - 1]])
-    text = f"Where was {visit.person} before the {visit.place}? "
-    return Inquiry(text, own[last - 1].place, facts)
+def ask_where_before(
+    visit: Visit, visits: Sequence[Visit], lines: dict[Visit, int]
+) -> CandidateQuestion:
+    """Ask where a person was before the last visit to a location."""
+    visits_by_time = {
+        past_visit.time: past_visit for past_visit in visits if past_visit.person == visit.person
+    }
+    last = max(
+        time for time, past_visit in visits_by_time.items() if past_visit.location == visit.location
+    )
+    facts = (lines[visits_by_time[last]], lines[visits_by_time[last - 1]])
+    text = f"Where was {visit.person} before the {visit.location}? "
+    return CandidateQuestion(text, visits_by_time[last - 1].location, facts)

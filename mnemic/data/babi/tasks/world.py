@@ -1,24 +1,24 @@
-"""The simulated world: people who move between places and take, drop and give things.
+"""The simulated world: people move between locations and take, drop and give objects.
 
-Everyone and everything has a place from the start, which the reader does not know. The next event
-is drawn blindly and drawn again while it is impossible, so the chance of each kind of event is what
-the state of the world leaves of it. Giving alone is never drawn blindly: the first thing in the
-cast's order that can change hands goes to the first person in the cast's order who can take it.
+All people and objects have a location from the start, which the story does not mention. The next
+event is drawn by rejection sampling: draw until it is possible, so the probability of each kind of
+event depends on the state of the world. Only gifts are not sampled: the first object in the cast's
+order that can change hands goes to the first person in the cast's order who can take it.
 """
 
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
-RECENT = 5  # a question is about someone or something in the last five events
+NUM_RECENT_EVENTS = 5  # a question is about one of the last five events
 
 
 class Cast(NamedTuple):
-    """Who and what takes part; the order of people and things is that of giving."""
+    """The people, locations and objects of a story; gifts follow their order."""
 
     people: tuple[str, ...]
-    places: tuple[str, ...]
-    things: tuple[str, ...] = ("apple", "football", "milk")
+    locations: tuple[str, ...]
+    objects: tuple[str, ...] = ("apple", "football", "milk")
 
 
 HOUSE = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")
@@ -28,99 +28,121 @@ FAMILY = Cast(("John", "Mary", "Sandra", "Daniel"), HOUSE)
 FRIENDS = Cast(("Mary", "Fred", "Bill", "Jeff"), HOUSE)
 TOWNSPEOPLE = Cast(("Bill", "Fred", "Julie", "Mary"), TOWN)
 
-MOVED = ("went", "went back", "moved", "journeyed", "travelled")
-TOOK = ("took", "got", "grabbed", "picked up")
-DROPPED = ("dropped", "left", "discarded", "put down")
-GAVE = ("gave", "handed", "passed")
-THERE = 0.2  # share of sentences that end in "there" where they need not
+MOVE_VERBS = ("went", "went back", "moved", "journeyed", "travelled")
+TAKE_VERBS = ("took", "got", "grabbed", "picked up")
+DROP_VERBS = ("dropped", "left", "discarded", "put down")
+GIVE_VERBS = ("gave", "handed", "passed")
+THERE_PROBABILITY = 0.2  # of an optional "there" at the end of a sentence
 
 
-class Event(NamedTuple):
-    """Something that happened to one person, and the line that tells it."""
+class WorldEvent(NamedTuple):
+    """An action of one person, and the line of the story that describes it."""
 
     kind: str  # "move", "take", "drop" or "give"
     actor: str
-    what: str  # the place moved to, otherwise the thing
-    to: str = ""  # who is given the thing
+    target: str  # the new location of a move, otherwise the object
+    receiver: str = ""  # of a gift
     line: int = 0
 
 
 class World:
-    """Where everyone and everything is, and what can happen next."""
+    """The locations of people and objects, from which the next event is drawn."""
 
-    def __init__(self, cast: Cast, dice: Random) -> None:
+    def __init__(self, cast: Cast, generator: Random) -> None:
         self.cast = cast
-        self.dice = dice
-        self.place = {name: dice.choice(cast.places) for name in cast.people + cast.things}
-        self.holder: dict[str, str] = {}
+        self.generator = generator
+        self.locations = {
+            name: generator.choice(cast.locations) for name in cast.people + cast.objects
+        }
+        self.holders: dict[str, str] = {}
 
-    def happen(self, kinds: Sequence[str]) -> Event:
-        """Let a possible event of one of these kinds happen, and return it."""
+    def draw_event(self, kinds: Sequence[str]) -> WorldEvent:
+        """Draw a possible event of one of these kinds, apply it and return it."""
         while True:
-            kind, actor = self.dice.choice(kinds), self.dice.choice(self.cast.people)
-            event = self.give() if kind == "give" else self.attempt(kind, actor)
+            kind, actor = self.generator.choice(kinds), self.generator.choice(self.cast.people)
+            event = self.find_gift() if kind == "give" else self.try_event(kind, actor)
             if event is not None:
-                self.apply(event)
+                self.apply_event(event)
                 return event
 
-    def move_together(self, people: int) -> tuple[list[str], str]:
-        """Let some people go to a place that is new to each of them."""
+    def move_together(self, group_size: int) -> tuple[list[str], str]:
+        """Move a random group to a location that is new to each of them."""
         while True:
-            group = self.dice.sample(self.cast.people, people)
-            place = self.dice.choice(self.cast.places)
-            if all(self.place[person] != place for person in group):
-                self.place.update(dict.fromkeys(group, place))
-                return group, place
+            group = self.generator.sample(self.cast.people, group_size)
+            location = self.generator.choice(self.cast.locations)
+            if all(self.locations[person] != location for person in group):
+                self.locations.update(dict.fromkeys(group, location))
+                return group, location
 
-    def attempt(self, kind: str, actor: str) -> Event | None:
-        """Draw what the actor moves to, takes or drops; None if that is impossible."""
+    def try_event(self, kind: str, actor: str) -> WorldEvent | None:
+        """Draw a move, take or drop of the actor; None if it is impossible."""
         if kind == "move":
-            place = self.dice.choice(self.cast.places)
-            return Event(kind, actor, place) if place != self.place[actor] else None
-        within = self.within_reach(actor) if kind == "take" else self.held_by(actor)
-        things = list(within)
-        return Event(kind, actor, self.dice.choice(things)) if things else None
+            location = self.generator.choice(self.cast.locations)
+            return WorldEvent(kind, actor, location) if location != self.locations[actor] else None
+        candidates = (
+            self.list_reachable_objects(actor) if kind == "take" else self.list_held_objects(actor)
+        )
+        objects = list(candidates)
+        return WorldEvent(kind, actor, self.generator.choice(objects)) if objects else None
 
-    def within_reach(self, actor: str) -> Iterator[str]:
-        for thing in self.cast.things:
-            if thing not in self.holder and self.place[thing] == self.place[actor]:
-                yield thing
+    def list_reachable_objects(self, actor: str) -> Iterator[str]:
+        """Yield the objects that lie where the actor is."""
+        for object_name in self.cast.objects:
+            if (
+                object_name not in self.holders
+                and self.locations[object_name] == self.locations[actor]
+            ):
+                yield object_name
 
-    def held_by(self, actor: str) -> Iterator[str]:
-        return (thing for thing in self.cast.things if self.holder.get(thing) == actor)
+    def list_held_objects(self, actor: str) -> Iterator[str]:
+        """Yield the objects that the actor holds."""
+        return (
+            object_name
+            for object_name in self.cast.objects
+            if self.holders.get(object_name) == actor
+        )
 
-    def give(self) -> Event | None:
-        """The first possible gift in the cast's order, or None."""
-        for thing in self.cast.things:
-            actor = self.holder.get(thing)
-            for person in self.cast.people:
-                if actor and person != actor and self.place[person] == self.place[actor]:
-                    return Event("give", actor, thing, person)
+    def find_gift(self) -> WorldEvent | None:
+        """Return the first possible gift in the cast's order, or None."""
+        for object_name in self.cast.objects:
+            actor = self.holders.get(object_name)
+            for receiver in self.cast.people:
+                if (
+                    actor
+                    and receiver != actor
+                    and self.locations[receiver] == self.locations[actor]
+                ):
+                    return WorldEvent("give", actor, object_name, receiver)
         return None
 
-    def apply(self, event: Event) -> None:
-        """Change the world by an event."""
+    def apply_event(self, event: WorldEvent) -> None:
+        """Update locations and holders after an event."""
         if event.kind == "move":
-            self.place[event.actor] = event.what
+            self.locations[event.actor] = event.target
         elif event.kind == "drop":
-            del self.holder[event.what]
-            self.place[event.what] = self.place[event.actor]
+            del self.holders[event.target]
+            self.locations[event.target] = self.locations[event.actor]
         else:
-            self.holder[event.what] = event.to or event.actor
+            self.holders[event.target] = event.receiver or event.actor
 
 
-def describe(event: Event, dice: Random, *, take_there: float = 1.0) -> str:
-    """Put an event into words; ``take_there`` is how often taking says "there"."""
+def describe_event(event: WorldEvent, generator: Random, *, there_probability: float = 1.0) -> str:
+    """Describe an event in a sentence.
+
+    ``there_probability`` is how often a sentence about taking an object ends in "there".
+    """
     if event.kind == "move":
-        return f"{event.actor} {dice.choice(MOVED)} to the {event.what}."
+        return f"{event.actor} {generator.choice(MOVE_VERBS)} to the {event.target}."
     if event.kind == "give":
-        return f"{event.actor} {dice.choice(GAVE)} the {event.what} to {event.to}."
-    verb = dice.choice(TOOK if event.kind == "take" else DROPPED)
-    share = take_there if event.kind == "take" else THERE
-    there = " there" if dice.random() < share else ""
-    return f"{event.actor} {verb} the {event.what}{there}."
+        return (
+            f"{event.actor} {generator.choice(GIVE_VERBS)} the {event.target} to {event.receiver}."
+        )
+    verb = generator.choice(TAKE_VERBS if event.kind == "take" else DROP_VERBS)
+    probability = there_probability if event.kind == "take" else THERE_PROBABILITY
+    suffix = " there" if generator.random() < probability else ""
+    return f"{event.actor} {verb} the {event.target}{suffix}."
 
 
-def moves_of(history: Sequence[Event], person: str) -> list[Event]:
-    """A person's moves, earliest first."""
+def moves_of(history: Sequence[WorldEvent], person: str) -> list[WorldEvent]:
+    """List a person's moves, earliest first."""
     return [event for event in history if event.kind == "move" and event.actor == person]

@@ -1,26 +1,39 @@
-"""Input formats of pre-training: which stretches of which documents make one sequence.
+"""Input formats of pre-training: which spans of which documents make one sequence.
 
-Contract: ``format(documents, most, dice) → plans``. A document is where its sentences end, in
-tokens; a format never sees the tokens themselves. A sequence has at most ``most`` tokens, with
-[CLS] before and [SEP] behind each stretch. Every token of every document stands in exactly one
-sequence, in order; beside that, the second segment of a false pair is a copy. A sentence that does
-not fit is cut into pieces that do, and never cut off. The four kinds are those that Liu et al.
-2019 (RoBERTa) compare in section 4.2.
+Contract: ``format(documents, max_tokens, generator) → plans``. A document is given as the token
+offsets of its sentence ends; a format never sees the tokens themselves. A sequence has at most
+``max_tokens`` tokens: [CLS], then each span followed by [SEP]. Every token of every document is in
+exactly one sequence, in order; only the second segment of a false pair is a copy. A sentence that
+does not fit is cut into pieces that do, and no token is dropped. The four kinds are those that Liu
+et al. 2019 (RoBERTa) compare in section 4.2.
 """
 
 from collections.abc import Callable
 
 from mnemic.data.corpora.formats.doc_sentences import DocSentences
 from mnemic.data.corpora.formats.full_sentences import FullSentences
-from mnemic.data.corpora.formats.plan import Ends, Format, Plan, Stretch, length_of
+from mnemic.data.corpora.formats.plan import (
+    DocumentSpan,
+    SentenceEnds,
+    SequenceFormat,
+    SequencePlan,
+    count_tokens,
+)
 from mnemic.data.corpora.formats.segment_pair import SegmentPair
 from mnemic.data.corpora.formats.sentence_pair import SentencePair
 
-FORMATS: dict[str, Callable[..., Format]] = {
+FORMATS: dict[str, Callable[..., SequenceFormat]] = {
     "segment-pair": SegmentPair,
     "sentence-pair": SentencePair,
     "full-sentences": FullSentences,
     "doc-sentences": DocSentences,
 }
 
-__all__ = ["FORMATS", "Ends", "Format", "Plan", "Stretch", "length_of"]
+__all__ = [
+    "FORMATS",
+    "DocumentSpan",
+    "SentenceEnds",
+    "SequenceFormat",
+    "SequencePlan",
+    "count_tokens",
+]

@@ -1,42 +1,55 @@
-"""Whole sentences, one after another, across the borders of documents."""
+"""Format ``full-sentences``: consecutive full sentences, across documents."""
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
 
-from mnemic.data.corpora.formats.plan import Ends, Plan, Stretch, check_room, pieces
+from mnemic.data.corpora.formats.plan import (
+    DocumentSpan,
+    SentenceEnds,
+    SequencePlan,
+    check_max_tokens,
+    cut_sentences,
+)
 from mnemic.models import IGNORE
 
 
 class FullSentences:
-    """FULL-SENTENCES of RoBERTa: filled up with whole sentences; a [SEP] between documents.
+    """FULL-SENTENCES of RoBERTa: packed with full sentences, with [SEP] between documents.
 
     No next-sentence prediction; all tokens have type 0.
     """
 
-    def __call__(self, documents: Sequence[Ends], most: int, dice: random.Random) -> list[Plan]:
-        check_room("full-sentences", most, 3)
-        return list(packed(enumerate(documents), most))
+    def __call__(
+        self, documents: Sequence[SentenceEnds], max_tokens: int, generator: random.Random
+    ) -> list[SequencePlan]:
+        """Plan the sequences of all documents together."""
+        check_max_tokens("full-sentences", max_tokens, 3)
+        return list(pack_sentences(enumerate(documents), max_tokens))
 
 
-def packed(documents: Iterable[tuple[int, Ends]], most: int) -> Iterator[Plan]:
-    """As few sequences as whole sentences, in their order, can fill."""
-    held: list[Stretch] = []
+def pack_sentences(
+    documents: Iterable[tuple[int, SentenceEnds]], max_tokens: int
+) -> Iterator[SequencePlan]:
+    """Pack full sentences, in order, into as few sequences as possible."""
+    spans: list[DocumentSpan] = []
     size = 1  # with [CLS]
-    for number, ends in documents:
-        for start, end in pieces(ends, most - 2):
-            joined = bool(held) and held[-1].document == number
-            more = end - start + (0 if joined else 1)  # a document's first needs a [SEP]
-            if size + more > most:
-                yield plan_of(held)
-                held, size, joined, more = [], 1, False, end - start + 1
-            if joined:
-                held[-1] = held[-1]._replace(end=end)
+    for document, sentence_ends in documents:
+        for start, end in cut_sentences(sentence_ends, max_tokens - 2):
+            is_same_document = bool(spans) and spans[-1].document == document
+            # The first sentence of a document also needs a [SEP].
+            num_new = end - start + (0 if is_same_document else 1)
+            if size + num_new > max_tokens:
+                yield make_plan(spans)
+                spans, size, is_same_document, num_new = [], 1, False, end - start + 1
+            if is_same_document:
+                spans[-1] = spans[-1]._replace(end=end)
             else:
-                held.append(Stretch(number, start, end))
-            size += more
-    if held:
-        yield plan_of(held)
+                spans.append(DocumentSpan(document, start, end))
+            size += num_new
+    if spans:
+        yield make_plan(spans)
 
 
-def plan_of(stretches: Sequence[Stretch]) -> Plan:
-    return Plan(tuple(stretches), (0,) * len(stretches), IGNORE)
+def make_plan(spans: Sequence[DocumentSpan]) -> SequencePlan:
+    """Plan a sequence of spans with token type 0 and no next-sentence target."""
+    return SequencePlan(tuple(spans), (0,) * len(spans), IGNORE)

@@ -1,88 +1,112 @@
-"""Two segments, of which the second follows the first in half of all pairs (Devlin et al. 2019).
+"""Pairs of segments for next-sentence prediction (Devlin et al. 2019).
 
-Shared by ``segment-pair`` and ``sentence-pair``, which differ in how much a segment holds.
+In half of all pairs the second segment follows the first. Shared by ``segment-pair`` and
+``sentence-pair``, which differ in the length of a segment.
 """
 
 import random
 from collections.abc import Callable, Sequence
 
-from mnemic.data.corpora.formats.plan import Ends, Plan, Stretch, pieces
+from mnemic.data.corpora.formats.plan import DocumentSpan, SentenceEnds, SequencePlan, cut_sentences
 from mnemic.models import IGNORE
 
-SPECIALS = 3  # [CLS] and two [SEP]
+NUM_SPECIAL_TOKENS = 3  # [CLS] and two [SEP]
 
 
-class Pairs:
-    """Walks through documents and pairs them up; a segment has at most ``sentences`` sentences.
+class PairBuilder:
+    """Pairs up segments of documents; a segment has at most ``max_sentences`` sentences.
 
-    After a false pair the walk goes on behind its first segment, so nothing is passed over. A last
-    sentence that is left alone can only be in a false pair; for each of these a later false pair
-    becomes a true one, so that half stay true. Where no other document has a token, pairs are true
-    and not asked about.
+    After a false pair the next pair starts at the end of its first segment, so nothing is skipped.
+    A single last sentence can only be in a false pair; for each of these a later false pair becomes
+    a true one, so that half are true. Where no other document has a token, pairs are true and have
+    no target (IGNORE).
     """
 
     def __init__(
-        self, documents: Sequence[Ends], most: int, dice: random.Random, *, sentences: int
+        self,
+        documents: Sequence[SentenceEnds],
+        max_tokens: int,
+        generator: random.Random,
+        *,
+        max_sentences: int,
     ) -> None:
-        room = most - SPECIALS
-        self.texts = [list(pieces(ends, room // 2)) for ends in documents]  # any two fit
-        self.full = [number for number, text in enumerate(self.texts) if text]
-        self.rank = {number: rank for rank, number in enumerate(self.full)}
-        self.dice, self.sentences = dice, sentences
-        self.owed = 0  # true pairs, for the false ones that had to be
+        num_text_tokens = max_tokens - NUM_SPECIAL_TOKENS
+        self.sentences = [  # of each document; any two fit into a sequence
+            list(cut_sentences(sentence_ends, num_text_tokens // 2)) for sentence_ends in documents
+        ]
+        self.nonempty = [document for document, sentences in enumerate(self.sentences) if sentences]
+        self.rank = {document: rank for rank, document in enumerate(self.nonempty)}
+        self.generator, self.max_sentences = generator, max_sentences
+        self.pending_true_pairs = 0  # to make up for pairs that had to be false
 
-    def plans(self, target: Callable[[], int]) -> list[Plan]:
-        """All pairs; ``target`` says how long the next one should be, both segments together."""
-        found = []
-        for number in self.full:
-            place = 0
-            while place < len(self.texts[number]):
-                plan, place = self.pair(number, place, target())
-                found.append(plan)
-        return found
+    def make_plans(self, draw_length: Callable[[], int]) -> list[SequencePlan]:
+        """Plan all pairs; ``draw_length`` returns the next pair's target length in tokens."""
+        plans = []
+        for document in self.nonempty:
+            sentence = 0
+            while sentence < len(self.sentences[document]):
+                plan, sentence = self.make_pair(document, sentence, draw_length())
+                plans.append(plan)
+        return plans
 
-    def pair(self, number: int, place: int, target: int) -> tuple[Plan, int]:
-        """The pair that begins at ``place``, and where the walk goes on."""
-        text = self.texts[number]
-        behind = reach(text, place, target, least=2, most=2 * self.sentences)
-        if behind - place == 1:
-            return self.last(Stretch(number, *text[place]), target), behind
-        middle = self.dice.randrange(place + 1, behind)
-        first = Stretch(number, text[place][0], text[middle - 1][1])
-        second = Stretch(number, first.end, text[behind - 1][1])
-        if len(self.full) == 1:
-            return Plan((first, second), (0, 1), IGNORE), behind
-        if self.dice.random() < 0.5:
-            return Plan((first, second), (0, 1), 1), behind
-        if self.owed:
-            self.owed -= 1
-            return Plan((first, second), (0, 1), 1), behind
-        room = max(target, second.end - first.start) - (first.end - first.start)
-        return Plan((first, self.stranger(number, room)), (0, 1), 0), middle
+    def make_pair(self, document: int, start: int, length: int) -> tuple[SequencePlan, int]:
+        """Plan the pair from sentence ``start`` on, and return the next pair's first sentence."""
+        sentences = self.sentences[document]
+        end = find_segment_end(
+            sentences, start, length, min_sentences=2, max_sentences=2 * self.max_sentences
+        )
+        if end - start == 1:
+            return self.pair_last_sentence(DocumentSpan(document, *sentences[start]), length), end
+        middle = self.generator.randrange(start + 1, end)
+        first = DocumentSpan(document, sentences[start][0], sentences[middle - 1][1])
+        second = DocumentSpan(document, first.end, sentences[end - 1][1])
+        if len(self.nonempty) == 1:
+            return SequencePlan((first, second), (0, 1), IGNORE), end
+        if self.generator.random() < 0.5:
+            return SequencePlan((first, second), (0, 1), 1), end
+        if self.pending_true_pairs:
+            self.pending_true_pairs -= 1
+            return SequencePlan((first, second), (0, 1), 1), end
+        max_tokens = max(length, second.end - first.start) - (first.end - first.start)
+        false_segment = self.draw_false_segment(document, max_tokens)
+        return SequencePlan((first, false_segment), (0, 1), 0), middle
 
-    def last(self, first: Stretch, target: int) -> Plan:
-        """The pair of a sentence that is left alone."""
-        if len(self.full) == 1:
-            return Plan((first,), (0,), IGNORE)
-        self.owed += self.dice.random() < 0.5  # the coin said true, which cannot be
+    def pair_last_sentence(self, first: DocumentSpan, length: int) -> SequencePlan:
+        """Plan the pair of a document's single last sentence, with a false segment."""
+        if len(self.nonempty) == 1:
+            return SequencePlan((first,), (0,), IGNORE)
+        # Half of these pairs should have been true, which is impossible.
+        self.pending_true_pairs += self.generator.random() < 0.5
         size = first.end - first.start
-        room = max(target, 2 * size) - size
-        return Plan((first, self.stranger(first.document, room)), (0, 1), 0)
+        max_tokens = max(length, 2 * size) - size
+        return SequencePlan((first, self.draw_false_segment(first.document, max_tokens)), (0, 1), 0)
 
-    def stranger(self, number: int, room: int) -> Stretch:
-        """A stretch of another document; cut at ``room`` where not even one sentence fits."""
-        step = self.dice.randrange(1, len(self.full))
-        other = self.full[(self.rank[number] + step) % len(self.full)]
-        text = self.texts[other]
-        place = self.dice.randrange(len(text))
-        start = text[place][0]
-        end = text[reach(text, place, room, least=1, most=self.sentences) - 1][1]
-        return Stretch(other, start, min(end, start + room))
+    def draw_false_segment(self, document: int, max_tokens: int) -> DocumentSpan:
+        """Draw a span of another document; cut it if not even one sentence fits."""
+        step = self.generator.randrange(1, len(self.nonempty))
+        other_document = self.nonempty[(self.rank[document] + step) % len(self.nonempty)]
+        sentences = self.sentences[other_document]
+        sentence = self.generator.randrange(len(sentences))
+        start = sentences[sentence][0]
+        segment_end = find_segment_end(
+            sentences, sentence, max_tokens, min_sentences=1, max_sentences=self.max_sentences
+        )
+        end = sentences[segment_end - 1][1]
+        return DocumentSpan(other_document, start, min(end, start + max_tokens))
 
 
-def reach(text: Sequence[tuple[int, int]], place: int, room: int, *, least: int, most: int) -> int:
-    """Behind the last sentence from ``place`` on that ``room`` has tokens for."""
-    start, behind = text[place][0], min(place + least, len(text))
-    while behind < min(place + most, len(text)) and text[behind][1] - start <= room:
-        behind += 1
-    return behind
+def find_segment_end(
+    sentences: Sequence[tuple[int, int]],
+    first: int,
+    max_tokens: int,
+    *,
+    min_sentences: int,
+    max_sentences: int,
+) -> int:
+    """Find how many sentences from ``first`` on fit; return the index after the last one."""
+    start, end = sentences[first][0], min(first + min_sentences, len(sentences))
+    while (
+        end < min(first + max_sentences, len(sentences)) and sentences[end][1] - start <= max_tokens
+    ):
+        end += 1
+    return end

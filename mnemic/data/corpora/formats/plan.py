@@ -1,4 +1,4 @@
-"""What a format decides on, and the pieces it builds from."""
+"""The plan of a sequence, the protocol of formats, and their helpers."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -7,49 +7,54 @@ from typing import NamedTuple, Protocol
 
 from mnemic.recipe import ConfigError
 
-Ends = Sequence[int]  # how many tokens a document has up to each sentence's end
+SentenceEnds = Sequence[int]  # number of tokens up to each sentence's end
 
 
-class Stretch(NamedTuple):
-    """Tokens ``start`` to ``end`` of one document, half open."""
+class DocumentSpan(NamedTuple):
+    """Tokens ``start`` to ``end`` (exclusive) of one document."""
 
     document: int
     start: int
     end: int
 
 
-class Plan(NamedTuple):
-    """One sequence: [CLS], then each stretch with a [SEP] behind it."""
+class SequencePlan(NamedTuple):
+    """The plan of one sequence: [CLS], then each span followed by [SEP]."""
 
-    stretches: tuple[Stretch, ...]
-    segments: tuple[int, ...]  # the token type of each stretch
-    follows: int  # 1: the second segment really follows; 0: it does not; IGNORE: not asked
-
-
-class Format(Protocol):
-    """One way to cut documents into sequences."""
-
-    def __call__(self, documents: Sequence[Ends], most: int, dice: random.Random) -> list[Plan]: ...
+    spans: tuple[DocumentSpan, ...]
+    segments: tuple[int, ...]  # the token type of each span
+    follows: int  # 1: the second segment follows the first; 0: it does not; IGNORE: no target
 
 
-def length_of(plan: Plan) -> int:
-    """Tokens of the sequence, special ones included."""
-    return 1 + sum(end - start + 1 for _, start, end in plan.stretches)
+class SequenceFormat(Protocol):
+    """A function that plans the sequences of documents."""
+
+    def __call__(
+        self, documents: Sequence[SentenceEnds], max_tokens: int, generator: random.Random
+    ) -> list[SequencePlan]: ...
 
 
-def pieces(ends: Ends, most: int) -> Iterator[tuple[int, int]]:
-    """The sentences, start and end; one of more than ``most`` tokens in as few pieces as it takes.
+def count_tokens(plan: SequencePlan) -> int:
+    """Count the tokens of a planned sequence, special tokens included."""
+    return 1 + sum(end - start + 1 for _, start, end in plan.spans)
 
-    The pieces of one sentence differ by at most one token in length.
+
+def cut_sentences(sentence_ends: SentenceEnds, max_tokens: int) -> Iterator[tuple[int, int]]:
+    """Yield the span of each sentence; cut those of more than ``max_tokens`` tokens.
+
+    They are cut into as few pieces as possible, whose lengths differ by at most one token.
     """
-    begin = 0
-    for end in ends:
-        count = -(-(end - begin) // most)
-        borders = [begin + (end - begin) * part // count for part in range(count + 1)]
+    start = 0
+    for end in sentence_ends:
+        count = -(-(end - start) // max_tokens)
+        borders = [start + (end - start) * piece // count for piece in range(count + 1)]
         yield from pairwise(borders)
-        begin = end
+        start = end
 
 
-def check_room(kind: str, most: int, least: int) -> None:
-    if most < least:
-        raise ConfigError(f"{kind} needs sequences of at least {least} tokens, not {most}")
+def check_max_tokens(kind: str, max_tokens: int, min_tokens: int) -> None:
+    """Raise a ConfigError if sequences of ``max_tokens`` are too short for a format."""
+    if max_tokens < min_tokens:
+        raise ConfigError(
+            f"{kind} needs sequences of at least {min_tokens} tokens, not {max_tokens}"
+        )

@@ -1,1 +1,1 @@
-"""Tables and records."""
+"""Readers of tables and records."""

@@ -1,58 +1,59 @@
-"""Tables (.csv, .tsv): each row, as it stands in the file, is a sentence."""
+"""Read tables (.csv, .tsv): each row, as written in the file, is a sentence."""
 
 import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from mnemic.text.documents.encoding import LINE, next_line, open_text
-from mnemic.text.documents.piece import PIECE, Anchor, DocumentError, Part, Piece
+from mnemic.text.documents.encoding import MAX_LINE_LENGTH, open_text, read_line
+from mnemic.text.documents.piece import MIN_PIECE_LENGTH, Anchor, DocumentError, DocumentPart, DocumentPiece
 
 
-class Rows:
-    """The lines of a file, for ``csv``, which takes as many as a row needs."""
+class CSVLines:
+    """The lines of a file for ``csv.reader``, recording the source text of each row."""
 
     def __init__(self, file: TextIO) -> None:
         self.file = file
-        self.held = ""
+        self.row_text = ""
         self.number = 1  # of the next line
 
-    def __iter__(self) -> "Rows":
+    def __iter__(self) -> "CSVLines":
         return self
 
     def __next__(self) -> str:
-        line = next_line(self.file, self.number)
+        line = read_line(self.file, self.number)
         if not line:
             raise StopIteration
         self.number += 1
-        self.held += line
-        if len(self.held) > LINE:
+        self.row_text += line
+        if len(self.row_text) > MAX_LINE_LENGTH:
             raise DocumentError(f"a row that ends at line {self.number - 1} has no end in sight")
         return line
 
 
-def read_table(path: Path) -> Iterator[Part]:
-    csv.field_size_limit(LINE)
+def read_table(path: Path) -> Iterator[DocumentPart]:
+    """Read a table in pieces of whole rows."""
+    csv.field_size_limit(MAX_LINE_LENGTH)
     with open_text(path) as file:
-        dialect = dialect_of(file.read(PIECE), path)
+        dialect = detect_dialect(file.read(MIN_PIECE_LENGTH), path)
         file.seek(0)
-        rows = Rows(file)
-        text, cuts, origin, first = "", [], 0, 1
+        rows = CSVLines(file)
+        text, cuts, origin, first_line = "", [], 0, 1
         try:
             for _ in csv.reader(rows, dialect):
-                text, rows.held = text + rows.held, ""
+                text, rows.row_text = text + rows.row_text, ""
                 cuts.append(len(text))
-                if len(text) >= PIECE:
-                    yield Piece(text, (Anchor(0, origin, first),), cuts=tuple(cuts))
-                    text, cuts, origin, first = "", [], origin + len(text), rows.number
+                if len(text) >= MIN_PIECE_LENGTH:
+                    yield DocumentPiece(text, (Anchor(0, origin, first_line),), cuts=tuple(cuts))
+                    text, cuts, origin, first_line = "", [], origin + len(text), rows.number
         except csv.Error as error:
             raise DocumentError(f"line {rows.number}: {error}") from None
     if text.strip():
-        yield Piece(text, (Anchor(0, origin, first),), cuts=tuple(cuts))
+        yield DocumentPiece(text, (Anchor(0, origin, first_line),), cuts=tuple(cuts))
 
 
-def dialect_of(sample: str, path: Path) -> type[csv.Dialect]:
-    """What separates columns: by the file's name, or as its beginning looks."""
+def detect_dialect(sample: str, path: Path) -> type[csv.Dialect]:
+    """Detect the column separator by the file's suffix or from a sample."""
     if path.suffix.lower() == ".tsv":
         return csv.excel_tab
     try:

@@ -1,1 +1,1 @@
-"""E-mails."""
+"""Readers of e-mails."""

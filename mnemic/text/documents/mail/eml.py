@@ -1,4 +1,7 @@
-"""E-mails: sender, date and subject, then the text. Offsets count characters of what is read."""
+"""Read e-mails: sender, date and subject, then the text.
+
+Offsets count characters of the text that is read.
+"""
 
 from collections.abc import Iterator
 from email import policy
@@ -7,46 +10,47 @@ from email.message import EmailMessage, MIMEPart
 from email.parser import BytesParser
 from pathlib import Path
 
-from mnemic.text.documents.markup.html import html_parts
-from mnemic.text.documents.markup.plain import pieces
-from mnemic.text.documents.piece import Anchor, DocumentError, Note, Part, Piece, Title
+from mnemic.text.documents.markup.html import parse_html
+from mnemic.text.documents.markup.plain import split_pieces
+from mnemic.text.documents.piece import Anchor, DocumentError, DocumentPart, DocumentPiece, Note, Title
 
-MOST = 100_000_000  # bytes of a file
-HEADS = ("From", "To", "Date", "Subject")
+MAX_BYTES = 100_000_000
+HEADERS = ("From", "To", "Date", "Subject")
 
 
-def read_mail(path: Path) -> Iterator[Part]:
-    if path.stat().st_size > MOST:
-        raise DocumentError(f"more than {MOST:,} bytes, too many to be read at once")
+def read_mail(path: Path) -> Iterator[DocumentPart]:
+    """Read an e-mail: its subject as title, its headers, its body, notes on attachments."""
+    if path.stat().st_size > MAX_BYTES:
+        raise DocumentError(f"more than {MAX_BYTES:,} bytes, too many to be read at once")
     with path.open("rb") as file:
         mail = BytesParser(policy=policy.default).parse(file)
     assert isinstance(mail, EmailMessage)
-    heads = [(name, str(mail[name])) for name in HEADS if mail[name]]
-    if not heads:
+    headers = [(name, str(mail[name])) for name in HEADERS if mail[name]]
+    if not headers:
         raise DocumentError("this is no e-mail: it has no sender, date or subject")
-    if subject := dict(heads).get("Subject"):
+    if subject := dict(headers).get("Subject"):
         yield Title(subject)
-    top = "".join(f"{name}: {value}\n" for name, value in heads) + "\n"
-    yield Piece(top, (Anchor(0, 0, 1),), cuts=ends(top))
+    header_text = "".join(f"{name}: {value}\n" for name, value in headers) + "\n"
+    yield DocumentPiece(header_text, (Anchor(0, 0, 1),), cuts=find_line_ends(header_text))
     body = mail.get_body(("plain", "html"))
     if body is not None:
-        text = content_of(body)
+        text = decode_body(body)
         if body.get_content_subtype() == "html":
-            yield from (part for part in html_parts(text) if not isinstance(part, Title))
+            yield from (document_part for document_part in parse_html(text) if not isinstance(document_part, Title))
         else:
-            yield from pieces(text, Anchor(0, len(top), len(heads) + 2))
-    for attached in mail.iter_attachments():
-        yield Note(f"attachment {attached.get_filename() or 'without a name'} was not read")
+            yield from split_pieces(text, Anchor(0, len(header_text), len(headers) + 2))
+    for attachment in mail.iter_attachments():
+        yield Note(f"attachment {attachment.get_filename() or 'without a name'} was not read")
 
 
-def content_of(body: MIMEPart) -> str:
-    """The text of a part; characters that its encoding does not have are replaced."""
+def decode_body(message_part: MIMEPart) -> str:
+    """Decode the text of a message part; ``DocumentError`` if that fails."""
     try:
-        return body.get_content()
+        return message_part.get_content()
     except (MessageError, LookupError, ValueError) as error:
         raise DocumentError(f"its text cannot be decoded: {error}") from None
 
 
-def ends(text: str) -> tuple[int, ...]:
-    """Where lines end."""
-    return tuple(place + 1 for place, letter in enumerate(text) if letter == "\n")
+def find_line_ends(text: str) -> tuple[int, ...]:
+    """Return the position after each line."""
+    return tuple(index + 1 for index, character in enumerate(text) if character == "\n")

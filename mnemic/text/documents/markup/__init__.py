@@ -1,1 +1,1 @@
-"""Plain text, Markdown, HTML and EPUB."""
+"""Readers of plain text, Markdown, HTML and EPUB."""

@@ -1,4 +1,4 @@
-"""EPUB books: the parts of their spine, in reading order, each read as HTML.
+"""Read EPUB books: the parts of their spine, in reading order, each as HTML.
 
 A part's number stands for the page; offsets count characters of that part's source.
 """
@@ -8,53 +8,56 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
-from mnemic.text.documents.markup.html import html_parts
-from mnemic.text.documents.office.archive import member, opened, parse
-from mnemic.text.documents.office.docx import title_of
-from mnemic.text.documents.piece import DocumentError, Note, Part, Title
+from mnemic.text.documents.markup.html import parse_html
+from mnemic.text.documents.office.archive import open_archive, parse_xml, read_member
+from mnemic.text.documents.office.docx import read_title
+from mnemic.text.documents.piece import DocumentError, DocumentPart, Note, Title
 
 CONTAINER = "META-INF/container.xml"
 
 
-def read_epub(path: Path) -> Iterator[Part]:
-    with opened(path, "EPUB book") as archive:
-        package = package_of(member(archive, CONTAINER))
-        content = member(archive, package)
-        yield from title_of(content)
-        inside = set(archive.namelist())
-        for number, name in enumerate(spine(content), start=1):
-            place = posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(name)))
-            if place not in inside:
-                yield Note(f"part {number} ({place}) is missing")
+def read_epub(path: Path) -> Iterator[DocumentPart]:
+    """Read a book: its title, then each part; a missing part becomes a note."""
+    with open_archive(path, "EPUB book") as archive:
+        package = find_package(read_member(archive, CONTAINER))
+        content = read_member(archive, package)
+        yield from read_title(content)
+        member_names = set(archive.namelist())
+        for number, name in enumerate(read_spine(content), start=1):
+            member_path = posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(name)))
+            if member_path not in member_names:
+                yield Note(f"part {number} ({member_path}) is missing")
                 continue
-            source = member(archive, place).decode("utf-8-sig", "replace")
-            yield from (part for part in html_parts(source, number) if not isinstance(part, Title))
+            source = read_member(archive, member_path).decode("utf-8-sig", "replace")
+            yield from (
+                document_part for document_part in parse_html(source, number) if not isinstance(document_part, Title)
+            )
 
 
-def package_of(content: bytes) -> str:
-    """Where the book says what it is made of."""
-    found: list[str] = []
+def find_package(content: bytes) -> str:
+    """Find the path of the book's package file in its container file."""
+    paths: list[str] = []
 
-    def start(name: str, values: dict[str, str]) -> None:
-        if name == "rootfile" and "full-path" in values:
-            found.append(values["full-path"])
+    def on_start(name: str, attributes: dict[str, str]) -> None:
+        if name == "rootfile" and "full-path" in attributes:
+            paths.append(attributes["full-path"])
 
-    parse(content, start)
-    if not found:
+    parse_xml(content, on_start)
+    if not paths:
         raise DocumentError(f"{CONTAINER} names no book")
-    return found[0]
+    return paths[0]
 
 
-def spine(content: bytes) -> list[str]:
-    """The names of the parts, in reading order."""
+def read_spine(content: bytes) -> list[str]:
+    """List the files of the book's parts, in reading order."""
     files: dict[str, str] = {}
     order: list[str] = []
 
-    def start(name: str, values: dict[str, str]) -> None:
+    def on_start(name: str, attributes: dict[str, str]) -> None:
         if name == "item":
-            files[values.get("id", "")] = values.get("href", "")
+            files[attributes.get("id", "")] = attributes.get("href", "")
         elif name == "itemref":
-            order.append(values.get("idref", ""))
+            order.append(attributes.get("idref", ""))
 
-    parse(content, start)
+    parse_xml(content, on_start)
     return [files[key] for key in order if key in files]

@@ -1,4 +1,4 @@
-"""HTML: what a person reads of it, each word with its place in the source."""
+"""Read HTML: the visible text, each word with its position in the source."""
 
 import re
 from bisect import bisect_right
@@ -8,33 +8,31 @@ from html.parser import HTMLParser
 from itertools import accumulate
 from pathlib import Path
 
-from mnemic.text.documents.encoding import encoding_of, whole_text
-from mnemic.text.documents.piece import PIECE, Anchor, Note, Part, Piece, Title
+from mnemic.text.documents.encoding import detect_encoding, read_text
+from mnemic.text.documents.piece import MIN_PIECE_LENGTH, Anchor, DocumentPart, DocumentPiece, Note, Title
 
-MOST = 50_000_000  # characters of a file
-HIDDEN = {"script", "style", "template", "noscript", "svg", "iframe", "button", "select", "nav"}
-PARAGRAPHS = {
+MAX_CHARACTERS = 50_000_000  # of a file
+HIDDEN_TAGS = {"script", "style", "template", "noscript", "svg", "iframe", "button", "select", "nav"}
+PARAGRAPH_TAGS = {
     "p", "div", "section", "article", "main", "header", "footer", "aside", "blockquote", "pre",
     "table", "ul", "ol", "dl", "figure", "form", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "body",
 }  # fmt: skip
-LINES = {"br", "li", "tr", "dt", "dd", "option", "caption", "figcaption"}
-CELLS = {"td", "th"}
-_META = re.compile(
-    rb"<meta[^>]+charset\s*=\s*[\"']?([\w-]+)|<\?xml[^>]+encoding=[\"']([\w-]+)", re.I
-)
+LINE_TAGS = {"br", "li", "tr", "dt", "dd", "option", "caption", "figcaption"}
+CELL_TAGS = {"td", "th"}
+_META = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?([\w-]+)|<\?xml[^>]+encoding=[\"']([\w-]+)", re.I)
 _WORDS = re.compile(r"\s+|\S+")
 
 
-class Words(HTMLParser):
-    """Collects the text; ``breaks`` says where paragraphs end, so that pieces can."""
+class HTMLTextExtractor(HTMLParser):
+    """Collect the visible text of HTML; ``breaks`` are the positions between paragraphs."""
 
     def __init__(self, source: str, hidden: set[str]) -> None:
         super().__init__(convert_charrefs=False)
-        self.starts = list(accumulate((len(line) + 1 for line in source.split("\n")), initial=0))
+        self.line_starts = list(accumulate((len(line) + 1 for line in source.split("\n")), initial=0))
         self.hidden = hidden
         self.title = ""
-        self.inside: list[str] = []  # hidden parts, the title, and preformatted text
-        self.gap = ""  # white space that is due before the next word
+        self.open_tags: list[str] = []  # of hidden parts, the title, and preformatted text
+        self.gap = ""  # white space before the next word
         self.text: list[str] = []
         self.size = 0
         self.anchors: list[Anchor] = []
@@ -43,30 +41,32 @@ class Words(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.around(tag)
+        """Record the tag's white space, and the tag if it affects the text inside."""
+        self.add_gap(tag)
         if tag in self.hidden or tag in ("title", "pre"):
-            self.inside.append(tag)
+            self.open_tags.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.around(tag)
+        self.add_gap(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        self.around(tag)
-        if tag in self.inside:
-            del self.inside[self.inside.index(tag) :]
+        """Record the tag's white space and close the tag."""
+        self.add_gap(tag)
+        if tag in self.open_tags:
+            del self.open_tags[self.open_tags.index(tag) :]
 
-    def around(self, tag: str) -> None:
-        """The white space that a tag stands for."""
-        if tag in PARAGRAPHS:
+    def add_gap(self, tag: str) -> None:
+        """Record the white space that a tag stands for."""
+        if tag in PARAGRAPH_TAGS:
             self.gap = "\n\n"
-        elif tag in LINES:
+        elif tag in LINE_TAGS:
             self.gap = self.gap if "\n" in self.gap else "\n"
-        elif tag in CELLS:
+        elif tag in CELL_TAGS:
             self.gap = self.gap if "\n" in self.gap else "\t"
 
     def handle_data(self, data: str) -> None:
         line, column = self.getpos()
-        self.add(data, self.starts[line - 1] + column, line)
+        self.add_text(data, self.line_starts[line - 1] + column, line)
 
     def handle_entityref(self, name: str) -> None:
         self.handle_data(unescape(f"&{name};"))
@@ -74,24 +74,25 @@ class Words(HTMLParser):
     def handle_charref(self, name: str) -> None:
         self.handle_data(unescape(f"&#{name};"))
 
-    def add(self, data: str, origin: int, line: int) -> None:
-        """Words of the source; white space between them counts once, but for preformatted text."""
-        if "title" in self.inside:
+    def add_text(self, data: str, origin: int, line: int) -> None:
+        """Add text of the source; white space collapses outside preformatted text."""
+        if "title" in self.open_tags:
             self.title += data
             return
-        if any(tag in self.hidden for tag in self.inside):
+        if any(tag in self.hidden for tag in self.open_tags):
             return
-        if "pre" in self.inside:
-            self.put(data, origin, line)
+        if "pre" in self.open_tags:
+            self.append_word(data, origin, line)
             return
-        for found in _WORDS.finditer(data):
-            if found.group().isspace():
+        for match in _WORDS.finditer(data):
+            if match.group().isspace():
                 self.gap = self.gap or " "
             else:
-                before = line + data.count("\n", 0, found.start())
-                self.put(found.group(), origin + found.start(), before)
+                word_line = line + data.count("\n", 0, match.start())
+                self.append_word(match.group(), origin + match.start(), word_line)
 
-    def put(self, word: str, origin: int, line: int) -> None:
+    def append_word(self, word: str, origin: int, line: int) -> None:
+        """Append a word after the pending white space, with an anchor where needed."""
         if self.size and self.gap:
             self.text.append(self.gap)
             self.size += len(self.gap)
@@ -99,53 +100,58 @@ class Words(HTMLParser):
                 self.breaks.append(self.size)
         self.gap = ""
         last = self.anchors[-1] if self.anchors else None
-        if last is None or last.origin - last.place != origin - self.size or last.line != line:
+        if last is None or last.origin - last.position != origin - self.size or last.line != line:
             self.anchors.append(Anchor(self.size, origin, line))
         self.text.append(word)
         self.size += len(word)
 
 
-def read_html(path: Path) -> Iterator[Part]:
+def read_html(path: Path) -> Iterator[DocumentPart]:
+    """Read an HTML file in the encoding that it declares or that is detected."""
     with path.open("rb") as file:
-        told = _META.search(file.read(4096))
-    encoding = encoding_of(path)
-    if told and encoding not in ("utf-8", "utf-8-sig", "utf-16", "utf-32"):
-        encoding = known_encoding((told[1] or told[2]).decode("ascii"), encoding)
-    source = whole_text(path, MOST, encoding)
-    yield from html_parts(source)
+        match = _META.search(file.read(4096))
+    encoding = detect_encoding(path)
+    if match and encoding not in ("utf-8", "utf-8-sig", "utf-16", "utf-32"):
+        encoding = check_encoding((match[1] or match[2]).decode("ascii"), encoding)
+    source = read_text(path, MAX_CHARACTERS, encoding)
+    yield from parse_html(source)
 
 
-def known_encoding(name: str, otherwise: str) -> str:
+def check_encoding(name: str, fallback: str) -> str:
+    """Return the encoding's name if Python knows it, else ``fallback``."""
     try:
         "".encode(name)
     except LookupError:
-        return otherwise
+        return fallback
     return name
 
 
-def html_parts(source: str, page: int | None = None) -> Iterator[Part]:
-    """The title and the text of a page; if all of it is in hidden parts, those are read, too."""
-    words = Words(source, HIDDEN)
-    if not words.size:
-        words = Words(source, {"script", "style"})
-    if title := " ".join(words.title.split()):
+def parse_html(source: str, page: int | None = None) -> Iterator[DocumentPart]:
+    """Yield the title and the text of HTML.
+
+    If all of the text is hidden, it is read anyway.
+    """
+    extractor = HTMLTextExtractor(source, HIDDEN_TAGS)
+    if not extractor.size:
+        extractor = HTMLTextExtractor(source, {"script", "style"})
+    if title := " ".join(extractor.title.split()):
         yield Title(title)
-    if not words.size:
+    if not extractor.size:
         yield Note("no text in it" if page is None else f"part {page} has no text")
         return
-    text = "".join(words.text)
+    text = "".join(extractor.text)
     start = 0
-    for end in [*words.breaks, len(text)]:
-        if end - start >= PIECE or end == len(text):
-            yield Piece(text[start:end], anchors_from(words.anchors, start, end), page)
+    for end in [*extractor.breaks, len(text)]:
+        if end - start >= MIN_PIECE_LENGTH or end == len(text):
+            yield DocumentPiece(text[start:end], slice_anchors(extractor.anchors, start, end), page)
             start = end
 
 
-def anchors_from(anchors: list[Anchor], start: int, end: int) -> tuple[Anchor, ...]:
-    """Those of a stretch, counted from its start, where one always is."""
+def slice_anchors(anchors: list[Anchor], start: int, end: int) -> tuple[Anchor, ...]:
+    """Return the anchors of ``text[start:end]``, relative to its start, the first at 0."""
     first = bisect_right(anchors, (start, float("inf"))) - 1
     last = bisect_right(anchors, (end, -1))
-    own = anchors[first:last]
-    shift = max(start - own[0].place, 0)
-    head = Anchor(0, own[0].origin + shift, own[0].line)
-    return (head, *(one._replace(place=one.place - start) for one in own[1:]))
+    inner = anchors[first:last]
+    shift = max(start - inner[0].position, 0)
+    head = Anchor(0, inner[0].origin + shift, inner[0].line)
+    return (head, *(anchor._replace(position=anchor.position - start) for anchor in inner[1:]))

@@ -1,41 +1,46 @@
-"""Plain text: pieces are stretches of the file as it is, cut between paragraphs."""
+"""Read plain text: pieces are spans of the file as it is, cut between paragraphs."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from mnemic.text.documents.encoding import next_line, open_text
-from mnemic.text.documents.piece import PIECE, Anchor, Part, Piece
+from mnemic.text.documents.encoding import open_text, read_line
+from mnemic.text.documents.piece import MIN_PIECE_LENGTH, Anchor, DocumentPart, DocumentPiece
 
-LONGEST = 4 * PIECE  # characters after which a piece ends at any line, or any blank
+# After so many characters a piece ends at any line, or any blank.
+MAX_PIECE_LENGTH = 4 * MIN_PIECE_LENGTH
 
 
-def read_plain(path: Path) -> Iterator[Part]:
-    """Pieces end at a blank line; far beyond that, at the end of any line."""
+def read_plain(path: Path) -> Iterator[DocumentPart]:
+    """Read a text file in pieces that end at blank lines.
+
+    A piece without a blank line ends, far beyond the usual length, at the end of any line.
+    """
     with open_text(path) as file:
-        held: list[str] = []
+        lines: list[str] = []
         size = origin = 0
-        first = number = 1
-        while line := next_line(file, number):
+        first_line = number = 1
+        while line := read_line(file, number):
             number += 1
-            held.append(line)
+            lines.append(line)
             size += len(line)
-            if (size >= PIECE and not line.strip()) or size >= LONGEST:
-                yield from pieces("".join(held), Anchor(0, origin, first))
-                held, size, origin, first = [], 0, origin + size, number
-        yield from pieces("".join(held), Anchor(0, origin, first))
+            if (size >= MIN_PIECE_LENGTH and not line.strip()) or size >= MAX_PIECE_LENGTH:
+                yield from split_pieces("".join(lines), Anchor(0, origin, first_line))
+                lines, size, origin, first_line = [], 0, origin + size, number
+        yield from split_pieces("".join(lines), Anchor(0, origin, first_line))
 
 
-def pieces(text: str, anchor: Anchor) -> Iterator[Piece]:
-    """A text as one piece; a very long line as several, cut at blanks."""
+def split_pieces(text: str, anchor: Anchor) -> Iterator[DocumentPiece]:
+    """Make a piece of a text; split a very long line into several, at blanks."""
     start = 0
-    while len(text) - start > 2 * LONGEST:
-        end = text.rfind(" ", start + PIECE, start + LONGEST) + 1 or start + LONGEST
-        yield stretch(text, start, end, anchor)
+    while len(text) - start > 2 * MAX_PIECE_LENGTH:
+        end = text.rfind(" ", start + MIN_PIECE_LENGTH, start + MAX_PIECE_LENGTH) + 1 or start + MAX_PIECE_LENGTH
+        yield make_piece(text, start, end, anchor)
         start = end
     if text[start:].strip():
-        yield stretch(text, start, len(text), anchor)
+        yield make_piece(text, start, len(text), anchor)
 
 
-def stretch(text: str, start: int, end: int, anchor: Anchor) -> Piece:
+def make_piece(text: str, start: int, end: int, anchor: Anchor) -> DocumentPiece:
+    """Make a piece of ``text[start:end]`` with its anchor in the original."""
     line = anchor.line + text.count("\n", 0, start)
-    return Piece(text[start:end], (Anchor(0, anchor.origin + start, line),))
+    return DocumentPiece(text[start:end], (Anchor(0, anchor.origin + start, line),))

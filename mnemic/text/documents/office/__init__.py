@@ -1,1 +1,1 @@
-"""Word processors' files and PDF."""
+"""Readers of Word documents and PDF."""

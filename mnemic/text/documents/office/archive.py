@@ -1,4 +1,4 @@
-"""Zip files with XML inside, from strangers: nothing is unpacked to the disk or beyond a limit."""
+"""Read zip files with XML from untrusted sources, in memory and within limits."""
 
 import zipfile
 import zlib
@@ -9,44 +9,44 @@ from xml.parsers import expat
 
 from mnemic.text.documents.piece import DocumentError
 
-MOST = 100_000_000  # bytes of one member, unpacked
-MANY = 10_000  # members
+MAX_MEMBER_BYTES = 100_000_000  # unpacked size of one member
+MAX_MEMBERS = 10_000
 
-Start = Callable[[str, dict[str, str]], None]
+StartHandler = Callable[[str, dict[str, str]], None]
 
 
 @contextmanager
-def opened(path: Path, kind: str) -> Iterator[zipfile.ZipFile]:
-    """The archive; what is wrong with it becomes a ``DocumentError``."""
+def open_archive(path: Path, kind: str) -> Iterator[zipfile.ZipFile]:
+    """Open a zip archive; errors become ``DocumentError``."""
     try:
         with zipfile.ZipFile(path) as archive:
-            if len(archive.infolist()) > MANY:
-                raise DocumentError(f"it has more than {MANY:,} files in it; this is no {kind}")
+            if len(archive.infolist()) > MAX_MEMBERS:
+                raise DocumentError(f"it has more than {MAX_MEMBERS:,} files in it; this is no {kind}")
             yield archive
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
         raise DocumentError(f"this is no {kind} that can be read: {error}") from None
-    except RuntimeError as error:  # zipfile's word for a password
+    except RuntimeError as error:  # zipfile raises it for a password
         raise DocumentError(f"it cannot be unpacked: {error}") from None
 
 
-def member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """A file of the archive; an error if it is missing or unpacks to too much.
+def read_member(archive: zipfile.ZipFile, name: str) -> bytes:
+    """Read a file of the archive; ``DocumentError`` if it is missing or too large.
 
-    What is really unpacked is counted, not what the archive says of itself.
+    The limit counts the bytes actually unpacked, not the size that the archive declares.
     """
     try:
         with archive.open(name) as file:
-            content = file.read(MOST + 1)
+            content = file.read(MAX_MEMBER_BYTES + 1)
     except KeyError:
         raise DocumentError(f"there is no {name} in it") from None
-    if len(content) > MOST:
-        raise DocumentError(f"{name} unpacks to more than {MOST:,} bytes; this may be a zip bomb")
+    if len(content) > MAX_MEMBER_BYTES:
+        raise DocumentError(f"{name} unpacks to more than {MAX_MEMBER_BYTES:,} bytes; this may be a zip bomb")
     return content
 
 
-def parse(content: bytes, start: Start, end: Callable[[str], None] | None = None,
-          text: Callable[[str], None] | None = None) -> None:  # fmt: skip
-    """Walk through XML. Names come without their namespace; entities of its own are refused."""
+def parse_xml(content: bytes, on_start: StartHandler, on_end: Callable[[str], None] | None = None,
+          on_text: Callable[[str], None] | None = None) -> None:  # fmt: skip
+    """Parse XML with callbacks; names lose their namespace, entity declarations are refused."""
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
 
@@ -54,20 +54,22 @@ def parse(content: bytes, start: Start, end: Callable[[str], None] | None = None
         raise DocumentError("its XML declares entities, which a document has no use for")
 
     parser.EntityDeclHandler = refuse
-    parser.StartElementHandler = lambda name, values: start(local(name), named(values))
-    if end is not None:
-        parser.EndElementHandler = lambda name: end(local(name))
-    if text is not None:
-        parser.CharacterDataHandler = text
+    parser.StartElementHandler = lambda name, values: on_start(local_name(name), strip_namespaces(values))
+    if on_end is not None:
+        parser.EndElementHandler = lambda name: on_end(local_name(name))
+    if on_text is not None:
+        parser.CharacterDataHandler = on_text
     try:
         parser.Parse(content, True)
     except expat.ExpatError as error:
         raise DocumentError(f"its XML is broken: {error}") from None
 
 
-def local(name: str) -> str:
+def local_name(name: str) -> str:
+    """Remove the namespace from a name."""
     return name.rpartition(" ")[2]
 
 
-def named(values: dict[str, str]) -> dict[str, str]:
-    return {local(key): value for key, value in values.items()}
+def strip_namespaces(attributes: dict[str, str]) -> dict[str, str]:
+    """Remove the namespaces from attribute names."""
+    return {local_name(key): value for key, value in attributes.items()}

@@ -1,98 +1,103 @@
-"""Word documents: their paragraphs, a line each. Offsets count characters of those lines.
+"""Read Word documents: one line per paragraph; offsets count characters of those lines.
 
-Pages are where Word last broke them, which it notes in the file; without such notes there are none.
+Pages are where Word last broke them, which it records in the file; without such records there are
+none.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from mnemic.text.documents.office.archive import member, opened, parse
-from mnemic.text.documents.piece import PIECE, Anchor, DocumentError, Part, Piece, Title
+from mnemic.text.documents.office.archive import open_archive, parse_xml, read_member
+from mnemic.text.documents.piece import MIN_PIECE_LENGTH, Anchor, DocumentError, DocumentPart, DocumentPiece, Title
 
 
-class Paragraphs:
-    """Collects text and page breaks while the XML is walked through."""
+class ParagraphCollector:
+    """Collect text and page breaks while the XML is parsed."""
 
     def __init__(self) -> None:
         self.pages: list[str] = []
-        self.held: list[str] = []
-        self.texts = 0  # how deep inside text that is shown
-        self.broken = False  # whether Word noted where pages end
+        self.buffer: list[str] = []
+        self.text_depth = 0  # nesting depth inside visible text
+        self.has_page_breaks = False  # whether Word recorded the ends of pages
 
-    def start(self, name: str, values: dict[str, str]) -> None:
+    def on_start(self, name: str, values: dict[str, str]) -> None:
+        """Handle the start of an element."""
         if name == "t":
-            self.texts += 1
+            self.text_depth += 1
         elif name == "tab":
-            self.held.append("\t")
+            self.buffer.append("\t")
         elif name == "lastRenderedPageBreak" or (name == "br" and values.get("type") == "page"):
-            self.turn()
-            self.broken = True
+            self.end_page()
+            self.has_page_breaks = True
         elif name in ("br", "cr"):
-            self.held.append("\n")
+            self.buffer.append("\n")
 
-    def end(self, name: str) -> None:
+    def on_end(self, name: str) -> None:
+        """Handle the end of an element."""
         if name == "t":
-            self.texts -= 1
+            self.text_depth -= 1
         elif name == "p":
-            self.held.append("\n")
+            self.buffer.append("\n")
 
-    def text(self, data: str) -> None:
-        if self.texts:
-            self.held.append(data)
+    def on_text(self, data: str) -> None:
+        """Collect text inside a text element."""
+        if self.text_depth:
+            self.buffer.append(data)
 
-    def turn(self) -> None:
-        self.pages.append("".join(self.held))
-        self.held = []
+    def end_page(self) -> None:
+        """End the current page."""
+        self.pages.append("".join(self.buffer))
+        self.buffer = []
 
 
-def read_docx(path: Path) -> Iterator[Part]:
-    """The body, then footnotes and endnotes."""
-    with opened(path, "Word document") as archive:
-        inside = set(archive.namelist())
-        if "docProps/core.xml" in inside:
-            yield from title_of(member(archive, "docProps/core.xml"))
-        body = Paragraphs()
-        parse(member(archive, "word/document.xml"), body.start, body.end, body.text)
-        body.turn()
-        notes = Paragraphs()
+def read_docx(path: Path) -> Iterator[DocumentPart]:
+    """Read a Word document: its title, its body, then footnotes and endnotes."""
+    with open_archive(path, "Word document") as archive:
+        member_names = set(archive.namelist())
+        if "docProps/core.xml" in member_names:
+            yield from read_title(read_member(archive, "docProps/core.xml"))
+        body = ParagraphCollector()
+        parse_xml(read_member(archive, "word/document.xml"), body.on_start, body.on_end, body.on_text)
+        body.end_page()
+        notes = ParagraphCollector()
         for name in ("word/footnotes.xml", "word/endnotes.xml"):
-            if name in inside:
-                parse(member(archive, name), notes.start, notes.end, notes.text)
-        notes.turn()
+            if name in member_names:
+                parse_xml(read_member(archive, name), notes.on_start, notes.on_end, notes.on_text)
+        notes.end_page()
     origin, line = 0, 1
     for number, text in enumerate([*body.pages, "".join(notes.pages)]):
-        page = number + 1 if body.broken and number < len(body.pages) else None
-        yield from lines(text, Anchor(0, origin, line), page)
+        page = number + 1 if body.has_page_breaks and number < len(body.pages) else None
+        yield from split_lines(text, Anchor(0, origin, line), page)
         origin, line = origin + len(text), line + text.count("\n")
 
 
-def lines(text: str, anchor: Anchor, page: int | None) -> Iterator[Piece]:
-    """Pieces of whole lines."""
+def split_lines(text: str, anchor: Anchor, page: int | None) -> Iterator[DocumentPiece]:
+    """Split a text into pieces of whole lines."""
     start = 0
     while start < len(text):
-        end = text.find("\n", start + PIECE) + 1 or len(text)
+        end = text.find("\n", start + MIN_PIECE_LENGTH) + 1 or len(text)
         if text[start:end].strip():
             line = anchor.line + text.count("\n", 0, start)
-            yield Piece(text[start:end], (Anchor(0, anchor.origin + start, line),), page)
+            yield DocumentPiece(text[start:end], (Anchor(0, anchor.origin + start, line),), page)
         start = end
 
 
-def title_of(content: bytes) -> Iterator[Part]:
-    """The title that Dublin Core gives, as Word and EPUB books have it."""
-    inside: list[str] = []
-    found: list[str] = []
+def read_title(content: bytes) -> Iterator[DocumentPart]:
+    """Yield the Dublin Core title, if any, of a Word document or EPUB book."""
+    open_tags: list[str] = []
+    texts: list[str] = []
 
-    def text(data: str) -> None:
-        if inside and inside[-1] == "title":
-            found.append(data)
+    def on_text(data: str) -> None:
+        if open_tags and open_tags[-1] == "title":
+            texts.append(data)
 
     try:
-        parse(content, lambda name, _: inside.append(name), lambda _: void(inside.pop()), text)
+        parse_xml(content, lambda name, _: open_tags.append(name), lambda _: discard(open_tags.pop()), on_text)
     except DocumentError:
         return  # the text can still be read
-    if title := "".join(found).strip():
+    if title := "".join(texts).strip():
         yield Title(title)
 
 
-def void(_: str) -> None:
-    """For a handler that must return nothing."""
+def discard(_: str) -> None:
+    """Return nothing, for a callback that must return None."""

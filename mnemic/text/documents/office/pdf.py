@@ -1,13 +1,13 @@
-"""PDF: the text layer of each page. Offsets count characters of that layer."""
+"""Read PDF: the text layer of each page; offsets count characters of that layer."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from mnemic.text.documents.piece import Anchor, DocumentError, Note, Part, Piece, Title
+from mnemic.text.documents.piece import Anchor, DocumentError, DocumentPart, DocumentPiece, Note, Title
 
 
-def read_pdf(path: Path) -> Iterator[Part]:
-    """A piece a page; a page without text, or one that cannot be read, is a note."""
+def read_pdf(path: Path) -> Iterator[DocumentPart]:
+    """Read one piece per page; a page without readable text becomes a note."""
     try:
         from pypdf import PdfReader
         from pypdf.errors import PyPdfError
@@ -23,7 +23,7 @@ def read_pdf(path: Path) -> Iterator[Part]:
         raise
     except MemoryError:
         raise
-    except Exception as error:  # what strangers' files do to a parser cannot be listed
+    except Exception as error:  # untrusted files can make the parser raise anything
         raise DocumentError(f"this is no PDF that can be read: {error}") from None
     if isinstance(title, str) and title.strip():
         yield Title(title.strip())
@@ -34,6 +34,6 @@ def read_pdf(path: Path) -> Iterator[Part]:
             yield Note(f"page {number + 1} cannot be read: {error}")
             continue
         if text.strip():
-            yield Piece(text, (Anchor(0, 0, 1),), number + 1)
+            yield DocumentPiece(text, (Anchor(0, 0, 1),), number + 1)
         else:
             yield Note(f"page {number + 1} has no text layer")

@@ -1,0 +1,100 @@
+"""The words of the code: the field's, one thing a word, and names that say what a thing is."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import mnemic
+
+ROOT = Path(mnemic.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+# Names that say what happened to a thing, or nothing at all, instead of what it is.
+PARTICIPLES = frozenset(
+    """told said asked held kept given chosen wanted drawn taken found made came learnt tested begun
+    spoken listed pointed looked numbered placed worded judged shown meant gone left lost owed due
+    offered sought thinned touched worded left_out""".split()
+)
+VAGUE = frozenset(
+    """own one other others part whole every each thing things strange beside behind theirs ours
+    wish lean leans odds chance chances dice rolls roll place places most least stretch stretches
+    how what why here there some few near""".split()
+)
+MAX_DOCSTRING_WORDS = 15
+# Names that a file, a recipe or a paper fixes: (file, name).
+FIXED: frozenset[tuple[str, str]] = frozenset()
+NAMES = {"memory/contract.py": {"found"}}  # Reading.found is the frame's
+
+
+class Binding(NamedTuple):
+    """A name that is bound: a variable, a parameter, a function, a class, an attribute."""
+
+    path: str
+    line: int
+    name: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line} {self.kind} {self.name}"
+
+
+def bindings(path: str, tree: ast.AST) -> Iterator[Binding]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield Binding(path, node.lineno, node.id, "variable")
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield Binding(path, node.lineno, node.attr, "attribute")
+        elif isinstance(node, ast.arg):
+            yield Binding(path, node.lineno, node.arg, "parameter")
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield Binding(path, node.lineno, node.name, "function")
+        elif isinstance(node, ast.ClassDef):
+            yield Binding(path, node.lineno, node.name, "class")
+
+
+def banned(binding: Binding) -> bool:
+    if (binding.path, binding.name) in FIXED:
+        return False
+    return binding.name in PARTICIPLES | VAGUE
+
+
+def documented(path: str, tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Where each docstring stands, and its first line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text:
+                line = getattr(node, "lineno", 1)
+                yield f"{path}:{line} {getattr(node, 'name', 'module')}", text.split("\n")[0]
+
+
+def tree_of(path: Path) -> tuple[str, ast.AST]:
+    return path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_names_say_what_a_thing_is(path: Path) -> None:
+    assert not [str(binding) for binding in bindings(*tree_of(path)) if banned(binding)]
+
+
+def test_a_class_name_occurs_once() -> None:
+    homes: dict[str, list[str]] = defaultdict(list)
+    for path in FILES:
+        name, tree = tree_of(path)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                homes[node.name].append(f"{name}:{node.lineno}")
+    assert not {name: places for name, places in homes.items() if len(places) > 1}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_first_docstring_lines_are_short(path: Path) -> None:
+    long = []
+    for where, line in documented(*tree_of(path)):
+        if len(re.findall(r"[^\s]*\w[^\s]*", line)) > MAX_DOCSTRING_WORDS:
+            long.append(f"{where}: {line}")
+    assert not long
