@@ -29,9 +29,7 @@ class NextTokenLoss:
         logits = network(batch.inputs).logits  # b n v
         total, num_targets = cross_entropy(logits, batch.targets)
         if self.smooth:
-            total = (1 - self.smooth) * total + self.smooth * uniform_cross_entropy(
-                logits, batch.targets
-            )
+            total = (1 - self.smooth) * total + self.smooth * uniform_cross_entropy(logits, batch.targets)
         return Loss(total, num_targets, carried)
 
 

@@ -16,7 +16,7 @@ from mnemic.objectives import OBJECTIVES
 from mnemic.objectives.bert_mass import (
     BertMassLoss,
     controller_loss,
-    number_unit_facts,
+    compute_unit_facts,
     read_loss,
     find_read_units,
     assign_hop_facts,
@@ -64,7 +64,7 @@ def drawn(sets: dict[str, Any], kind: str = "keys") -> LongBatch:
 def recalled(network: SegmentModel, batch: LongBatch) -> tuple[SegmentOutput, Tensor, Tensor]:
     """The output with its lessons, what is needed and what is real, b u."""
     output = network(batch.inputs, probes="read")
-    needed = number_unit_facts(output.write_probes, batch.facts, batch.inputs) >= 0
+    needed = compute_unit_facts(output.write_probes, batch.facts, batch.inputs) >= 0
     return output, needed, torch.cat([probe.mask for probe in output.write_probes], 1)
 
 
@@ -120,7 +120,7 @@ def units(network: SegmentModel, batch: LongBatch) -> tuple[Tensor, Tensor, Tens
     output = network(batch.inputs, probes="written")
     parts = [(probe.written.salience_logits, probe.mask) for probe in output.write_probes]
     odds, seen = (torch.cat(own, 1) for own in zip(*parts))
-    return number_unit_facts(output.write_probes, batch.facts, batch.inputs), odds, seen
+    return compute_unit_facts(output.write_probes, batch.facts, batch.inputs), odds, seen
 
 
 def test_the_controller_is_taught_the_supporting_facts(sets: dict[str, Any]) -> None:
@@ -234,7 +234,7 @@ def test_hop_after_hop_finds_fact_after_fact(
     wanted = here & (sentences >= 0) & (sentences < chain)
     batch = batch._replace(facts=torch.where(wanted, chain - 1 - sentences, -1), max_facts=chain)
     output, _, seen = recalled(network, batch)
-    facts = number_unit_facts(output.write_probes, batch.facts, batch.inputs)
+    facts = compute_unit_facts(output.write_probes, batch.facts, batch.inputs)
     loss = read_loss(output, facts, batch.has_facts, chain)
     sources, shares = output.state.origins
     total, count = torch.zeros(()), 0
@@ -269,7 +269,7 @@ def test_facts_of_sentences_are_those_of_their_tokens(sets: dict[str, Any]) -> N
     batch = drawn(sets, "several")
     for unit in ("tokens", "sentences"):
         output = make(sets, "keeps", unit)(batch.inputs, probes="written")
-        facts = number_unit_facts(output.write_probes, batch.facts, batch.inputs)
+        facts = compute_unit_facts(output.write_probes, batch.facts, batch.inputs)
         assert all(set(own.tolist()) == {OUTSIDE_STORY, NOT_A_FACT, 0} for own in facts)  # one key is asked
         seen = torch.cat([probe.mask for probe in output.write_probes], 1)
         assert (facts[~seen] == OUTSIDE_STORY).all()

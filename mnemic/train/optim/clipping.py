@@ -86,20 +86,13 @@ class ClipSpectral:
         # The spectral norm is never above the Frobenius norm, so most steps need no more than that.
         if norm.is_cuda or (norm > self.most).any():
             are_vectors = [gradient.dim() == 1 + runs for gradient in gradients]
-            matrices = [
-                g.unsqueeze(-1) if is_vector else g for g, is_vector in zip(gradients, are_vectors)
-            ]
+            matrices = [g.unsqueeze(-1) if is_vector else g for g, is_vector in zip(gradients, are_vectors)]
             for gradient, spectral_norm in zip(gradients, compute_spectral_norms(matrices)):
                 gradient.mul_(expand_scale((self.most / spectral_norm).clamp(max=1.0), gradient))
         return norm
 
 
-CLIPS: dict[str, Callable[..., Any]] = {
-    "none": NoClip,
-    "value": ClipValue,
-    "norm": ClipNorm,
-    "spectral": ClipSpectral,
-}
+CLIPS: dict[str, Callable[..., Any]] = {"none": NoClip, "value": ClipValue, "norm": ClipNorm, "spectral": ClipSpectral}
 
 
 def check_bound(bound: float) -> None:
