@@ -5,10 +5,12 @@ in its own words (full-text index, vectors, scrubbing) is in its folder.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from weakref import WeakSet
 
 from mnemic.store.contract import (
     Document,
@@ -42,7 +44,7 @@ Values: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 
 class Connection(Protocol):
-    """A connection to the tables of a memory."""
+    """A connection of one thread to the tables of a memory; any thread may close it."""
 
     in_ids: str  # the condition that a column is one of the ids of ``pack_ids``
     path_array: str  # the aggregate of ``path`` as a JSON array
@@ -83,12 +85,27 @@ class RelationalStore(Store, Generic[C]):
 
     unembedded: str  # the condition for active slots above an id that lack embeddings
 
-    def __init__(self, connection: C) -> None:
-        self.connection = connection
+    def __init__(self, open_connection: Callable[..., C], *, create: bool) -> None:
+        self.open_connection = open_connection
+        self.local = threading.local()
+        self.connections = WeakSet[C]()  # of all threads; a thread that ends drops its own
+        self.connect_thread(create=create)
+
+    def connect_thread(self, *, create: bool) -> C:
+        """Open the connection of this thread."""
+        connection = self.local.connection = self.open_connection(create=create)
+        self.connections.add(connection)
+        return connection
+
+    @property
+    def connection(self) -> C:
+        """The connection of this thread, opened on its first use."""
+        return self.local.__dict__.get("connection") or self.connect_thread(create=False)
 
     def close(self) -> None:
-        """Close the file or the connection."""
-        self.connection.close()
+        """Close the connections of all threads."""
+        for connection in list(self.connections):
+            connection.close()
 
     def insert_passages(self, document_id: int, first_number: int, passages: EmbeddedPassages) -> tuple[int, int]:
         """Insert passages with both indexes; return their number and their characters."""

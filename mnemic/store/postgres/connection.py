@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import finalize
 
 from mnemic.store.contract import RaceError, StoreError
 from mnemic.store.postgres.address import Address
@@ -68,6 +69,7 @@ class PostgresConnection(Connection):
         self.raw = None
         with self.translate_errors():
             self.raw = psycopg.connect(**(defaults | parameters), autocommit=True)
+        finalize(self, self.raw.close)  # at the latest when its thread ends
         try:
             self.prepare(create=create)
         except BaseException:

@@ -7,6 +7,7 @@ and its transaction is rolled back; rows on which a decision depends are locked.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from mnemic.store.contract import (
@@ -41,7 +42,7 @@ class PostgresStore(RelationalStore[PostgresConnection]):
 
     def __init__(self, address: str | Address, *, create: bool = True) -> None:
         self.address = address if isinstance(address, Address) else parse_address(address)
-        super().__init__(PostgresConnection(self.address, create=create))
+        super().__init__(partial(PostgresConnection, self.address), create=create)
         self.model_json: str | None = None  # the model at the first transaction
         # The snapshot of the database, and its numbers of slots and words.
         self.size_cache: tuple[object, tuple[int, int]] = (None, (0, 0))

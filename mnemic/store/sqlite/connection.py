@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 from mnemic.checkpoint.lock import acquire_lock
 from mnemic.store.contract import StoreError
@@ -61,7 +62,8 @@ class SQLiteConnection(Connection):
             if not path.exists():
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, OWNER_ONLY))
-            self.raw = sqlite3.connect(self.build_uri(), uri=True, isolation_level=None)
+            self.raw = sqlite3.connect(self.build_uri(), uri=True, isolation_level=None, check_same_thread=False)
+            finalize(self, self.raw.close)  # at the latest when its thread ends
             try:
                 self.prepare()
             except BaseException:

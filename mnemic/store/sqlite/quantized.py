@@ -24,6 +24,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_hex
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy
@@ -177,9 +178,10 @@ def renew_stamp(connection: SQLiteConnection) -> str:
 
 
 class QuantizedIndex:
-    """Quantized vectors of a memory: the cached segment, and one of newer slots."""
+    """Quantized vectors of a memory for all threads: a cached segment, and one of newer slots."""
 
     def __init__(self, memory: Path) -> None:
+        self.lock = Lock()
         self.path = memory.with_name(f"{memory.name}-codes")
         self.reset()
 
@@ -202,21 +204,24 @@ class QuantizedIndex:
 
     def delete(self) -> None:
         """Delete the quantized vectors in memory, the cache, and what a killed writer left."""
-        self.reset()
-        for path in self.list_files():
-            path.unlink(missing_ok=True)
+        with self.lock:
+            self.reset()
+            for path in self.list_files():
+                path.unlink(missing_ok=True)
 
     def search(self, connection: SQLiteConnection, vector: Vectors, limit: int) -> NearestSlots:
         """Find the slots with the largest exact products; estimate mean and deviation."""
-        if self.state != read_slots_state(connection):
-            self.refresh(connection, len(vector))
-        scores = numpy.concatenate([score_quantized(segment, vector) for segment in self.segments])
+        with self.lock:
+            if self.state != read_slots_state(connection):
+                self.refresh(connection, len(vector))
+            segments = self.segments
+        scores = numpy.concatenate([score_quantized(segment, vector) for segment in segments])
         if not len(scores):
             return NearestSlots([], 0.0, 0.0)
         num_candidates = OVERSAMPLING * limit
         while True:
             positions = select_top_k_of_many(scores, num_candidates)
-            blobs = read_blobs(connection, "vectors", self.slot_ids_at(positions))
+            blobs = read_blobs(connection, "vectors", slot_ids_at(segments, positions))
             exact_scores = dict(zip(blobs, (unpack_vectors(blobs.values(), len(vector)) @ vector).tolist()))
             if len(exact_scores) >= limit or num_candidates >= len(scores):
                 break
@@ -226,15 +231,6 @@ class QuantizedIndex:
         mean = float(scores.mean())
         scores -= mean
         return NearestSlots(scored_slots, mean, float(scores @ scores / len(scores)) ** 0.5)
-
-    def slot_ids_at(self, positions: NDArray[numpy.int64]) -> list[int]:
-        """Return the slot ids at positions in the concatenated segments."""
-        slot_ids, start = list[int](), 0
-        for segment in self.segments:
-            inside = positions[(positions >= start) & (positions < start + len(segment.slot_ids))]
-            slot_ids += segment.slot_ids[inside - start].tolist()
-            start += len(segment.slot_ids)
-        return slot_ids
 
     def refresh(self, connection: SQLiteConnection, width: int) -> None:
         """Bring the segments up to date with the memory; load or rebuild the cache."""
@@ -277,6 +273,16 @@ class QuantizedIndex:
         except (StoreError, OSError):  # another process writes, or the disk is full
             with suppress(OSError):
                 temporary_path(self.path).unlink(missing_ok=True)
+
+
+def slot_ids_at(segments: Sequence[QuantizedVectors], positions: NDArray[numpy.int64]) -> list[int]:
+    """Return the slot ids at positions in the concatenated segments."""
+    slot_ids, start = list[int](), 0
+    for segment in segments:
+        inside = positions[(positions >= start) & (positions < start + len(segment.slot_ids))]
+        slot_ids += segment.slot_ids[inside - start].tolist()
+        start += len(segment.slot_ids)
+    return slot_ids
 
 
 def find_quantized(connection: SQLiteConnection, traces: Sequence[bytes]) -> set[bytes]:

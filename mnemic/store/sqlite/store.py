@@ -5,7 +5,9 @@ The journal is a write-ahead log, so readers never wait and see complete transac
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from mnemic.store.contract import (
@@ -36,7 +38,8 @@ class SQLiteStore(RelationalStore[SQLiteConnection]):
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.path = Path(path).expanduser()
-        super().__init__(SQLiteConnection(self.path, create=create))
+        super().__init__(partial(SQLiteConnection, self.path), create=create)
+        self.write_lock = Lock()  # one thread writes at a time, and no other process
         self.vector_cache = vectors.VectorCache()
         self.quantized_index = QuantizedIndex(self.path)
 
@@ -54,7 +57,7 @@ class SQLiteStore(RelationalStore[SQLiteConnection]):
             return
         if not connection.writable:
             raise StoreError(f"{self.path} is read-only; reading it still works")
-        with lock_writer(self.path):
+        with self.write_lock, lock_writer(self.path):
             connection.is_writing = True
             try:
                 yield

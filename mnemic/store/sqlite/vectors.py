@@ -4,6 +4,7 @@ Shapes: n slots, d embedding width.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from threading import Lock
 from typing import NamedTuple
 
 import numpy
@@ -119,9 +120,10 @@ def select_top_k(scores: Vectors, top_k: int) -> NDArray[numpy.int64]:
 
 
 class VectorCache:
-    """A cache of all vectors, valid while the table does not change."""
+    """A cache of all vectors for all threads, valid while the table does not change."""
 
     def __init__(self) -> None:
+        self.lock = Lock()
         self.state: object = None  # of the table when it was read
         self.block: VectorBlock | None = None
 
@@ -130,14 +132,17 @@ class VectorCache:
 
         ``state`` is None within a transaction, which may be rolled back.
         """
-        if self.block is not None and state is not None and state == self.state:
-            return [self.block]
-        self.state = self.block = None  # free the old vectors before the new ones are read
-        count, blocks = count_vectors(connection), read_vector_blocks(connection, width)
-        if count * width * numpy.dtype(numpy.float32).itemsize > MAX_CACHE_BYTES:
+        blocks = read_vector_blocks(connection, width)
+        if state is None:
             return blocks
-        self.state, self.block = state, join_blocks(blocks, count, width)
-        return [self.block]
+        with self.lock:
+            if self.block is None or state != self.state:
+                self.block = None  # free the old vectors before the new ones are read
+                count = count_vectors(connection)
+                if count * width * numpy.dtype(numpy.float32).itemsize > MAX_CACHE_BYTES:
+                    return blocks
+                self.state, self.block = state, join_blocks(blocks, count, width)
+            return [self.block]
 
 
 def join_blocks(blocks: Iterable[VectorBlock], count: int, width: int) -> VectorBlock:
