@@ -35,7 +35,7 @@ from mnemic.store import AskOptions, Embedder, SQLiteStore
 from mnemic.store.answer.ask import answer_question
 from mnemic.store.answer.reader import resolve_reader
 from mnemic.store.contract import Draft, EmbeddingModel, PassageEmbedding, Vectors
-from mnemic.store.retrieve.embedders import load_embedder
+from mnemic.store.retrieve.embedders import resolve_embedder
 from mnemic.store.retrieve.hybrid import NUM_CANDIDATES, read_hop
 from mnemic.store.retrieve.sentence_keys import without_sentence_vectors
 from mnemic.store.sqlite.vectors import read_vector_blocks
@@ -226,7 +226,7 @@ def measure_store(
     report["hybrid"], _ = time_queries(
         lambda query: read_hop(store, FixedEmbedder(model, query.vector), query.text), queries
     )
-    network, reader = load_embedder("reader"), resolve_reader("reader")
+    network, reader = resolve_embedder("reader"), resolve_reader("reader")
     assert network is not None
 
     def answer(query: Query) -> Any:

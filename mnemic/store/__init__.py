@@ -9,60 +9,36 @@ from typing import TYPE_CHECKING
 from mnemic._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from mnemic.store.answer.ask import AskOptions as AskOptions
-    from mnemic.store.answer.confidence import AnswerSpan as AnswerSpan
-    from mnemic.store.answer.confidence import Reader as Reader
-    from mnemic.store.answers import Answer as Answer
-    from mnemic.store.answers import Evidence as Evidence
-    from mnemic.store.answers import RankedAnswer as RankedAnswer
-    from mnemic.store.contract import CheckReport as CheckReport
-    from mnemic.store.contract import Document as Document
-    from mnemic.store.contract import Store as Store
-    from mnemic.store.contract import StoreError as StoreError
-    from mnemic.store.ingest.forget import ForgetResult as ForgetResult
-    from mnemic.store.ingest.remember import RememberStep as RememberStep
-    from mnemic.store.memory import ENGINES as ENGINES
-    from mnemic.store.memory import Hit as Hit
-    from mnemic.store.memory import Memory as Memory
-    from mnemic.store.postgres.store import PostgresStore as PostgresStore
-    from mnemic.store.retrieve.embedders import Embedder as Embedder
-    from mnemic.store.retrieve.embedders import HashedNgrams as HashedNgrams
-    from mnemic.store.sqlite.store import SQLiteStore as SQLiteStore
+    from mnemic.store.answer.ask import AskOptions
+    from mnemic.store.answer.confidence import AnswerSpan, Reader
+    from mnemic.store.answers import Answer, Evidence, RankedAnswer
+    from mnemic.store.contract import CheckReport, Document, StoreError
+    from mnemic.store.ingest.forget import ForgetResult
+    from mnemic.store.ingest.remember import RememberStep
+    from mnemic.store.memory import ENGINES, Hit, Memory
+    from mnemic.store.postgres.store import PostgresStore
+    from mnemic.store.relational import Store
+    from mnemic.store.retrieve.embedders import Embedder, HashedNgrams
+    from mnemic.store.sqlite.store import SQLiteStore
 
 _HOMES = {
     "mnemic.store.answer.ask": ["AskOptions"],
     "mnemic.store.answer.confidence": ["Reader", "AnswerSpan"],
     "mnemic.store.answers": ["Answer", "Evidence", "RankedAnswer"],
-    "mnemic.store.contract": ["CheckReport", "Document", "Store", "StoreError"],
+    "mnemic.store.contract": ["CheckReport", "Document", "StoreError"],
     "mnemic.store.ingest.forget": ["ForgetResult"],
     "mnemic.store.ingest.remember": ["RememberStep"],
     "mnemic.store.memory": ["ENGINES", "Hit", "Memory"],
     "mnemic.store.postgres.store": ["PostgresStore"],
+    "mnemic.store.relational": ["Store"],
     "mnemic.store.retrieve.embedders": ["Embedder", "HashedNgrams"],
     "mnemic.store.sqlite.store": ["SQLiteStore"],
 }
-
 if not TYPE_CHECKING:  # a type checker would accept any name
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)
 
 __all__ = [
-    "ENGINES",
-    "Answer",
-    "AnswerSpan",
-    "AskOptions",
-    "CheckReport",
-    "Document",
-    "Embedder",
-    "Evidence",
-    "ForgetResult",
-    "HashedNgrams",
-    "Hit",
-    "Memory",
-    "PostgresStore",
-    "RankedAnswer",
-    "Reader",
-    "RememberStep",
-    "SQLiteStore",
-    "Store",
-    "StoreError",
-]
+    "ENGINES", "Answer", "AnswerSpan", "AskOptions", "CheckReport", "Document", "Embedder", "Evidence",
+    "ForgetResult", "HashedNgrams", "Hit", "Memory", "PostgresStore", "RankedAnswer", "Reader",
+    "RememberStep", "SQLiteStore", "Store", "StoreError",
+]  # fmt: skip

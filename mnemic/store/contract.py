@@ -1,4 +1,4 @@
-"""The ``Store`` protocol that every storage engine implements, and the values it exchanges.
+"""Values that storage engines exchange, and what each engine does in its own way.
 
 A *document* is one content, stored once, no matter how many files (*places*) hold it. It is stored
 as *passages* of complete sentences, the slots of the memory: the vectors of a passage and of its
@@ -9,7 +9,7 @@ it or when its last file is gone: its text stays for the history, but searches n
 Shapes: n passages, k sentences of all passages, s sentences of one passage, d embedding width.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
@@ -156,15 +156,15 @@ class CheckReport(NamedTuple):
     why: str = ""  # the reason why nobody can write now
 
 
-class Store(Protocol):
-    """A storage engine. All changes happen within ``write_session`` and ``transaction``."""
+class Engine(Protocol):
+    """What an engine does in its own way; ``relational.Store`` adds what all do alike.
+
+    All changes happen within ``write_session`` and ``transaction``.
+    """
 
     @property
     def location(self) -> str:
         """The location of the memory, as text for the user."""
-
-    def close(self) -> None:
-        """Close the file or the connection."""
 
     def write_session(self) -> AbstractContextManager[None]:
         """Open a session for writing; raise ``StoreError`` if the memory is read-only.
@@ -175,56 +175,11 @@ class Store(Protocol):
     def transaction(self) -> AbstractContextManager[None]:
         """Run the block as one transaction: committed durably after it, or rolled back."""
 
-    def get_model(self) -> EmbeddingModel | None:
-        """Return the embedding model of the vectors; None: the memory is searched by words only."""
-
-    def is_initialized(self) -> bool:
-        """Return whether ``set_model`` was called; creating a memory takes these two steps.
-
-        Within a transaction, no other process can call it before the transaction ends.
-        """
-
-    def set_model(self, model: EmbeddingModel | None) -> None:
-        """Set the embedding model of the vectors that follow; drop the existing ones."""
-
-    def add_document(self, draft: Draft, passages: EmbeddedPassages = ()) -> int:
-        """Store a document and return its id; no active document may have the same digest.
-
-        The document that it supersedes is retired, unless a file still holds it.
-        """
-
-    def add_passages(self, document_id: int, passages: EmbeddedPassages) -> None:
-        """Append passages to a document."""
-
-    def update_metadata(self, document_id: int, draft: Draft) -> None:
-        """Replace the title and the notes of a document by those of the draft."""
-
-    def restore_document(
-        self,
-        document: Document,
-        passages: EmbeddedPassages,
-        file_records: Sequence[FileRecord],
-        events: Sequence[HistoryEvent],
-    ) -> int:
-        """Store a document of another memory with its history; return its id here."""
-
-    def put_file_record(self, record: FileRecord, action: str) -> None:
-        """Record that a file holds a document, instead of what it held before.
-
-        ``action`` goes into the history; empty: nothing does.
-        """
-
-    def remove_file_record(self, path: str) -> None:
-        """Remove the record of a file; retire its document if no other file holds it."""
-
     def erase_documents(self, document_ids: Sequence[int]) -> None:
         """Delete documents with their passages, vectors and history."""
 
     def scrub(self) -> bool:
         """Clear indexes and journals of erased documents; return False if readers prevent it."""
-
-    def has_pending_scrub(self) -> bool:
-        """Return whether a process ended after it erased and before it scrubbed."""
 
     def find_traces(self, traces: Sequence[bytes]) -> list[bytes]:
         """Return the traces that occur in the raw files and belong to no stored document.
@@ -235,53 +190,11 @@ class Store(Protocol):
     def describe_unreachable_traces(self) -> str:
         """Describe where traces may remain that ``scrub`` cannot reach; empty: nowhere."""
 
-    def get_document(self, document_id: int) -> Document | None:
-        """Return a document by its id, active or retired."""
-
-    def list_versions(self, document_id: int) -> list[Document]:
-        """Return all versions of a document, older and newer ones, the oldest first."""
-
-    def list_documents(self, *, retired: bool = False) -> Iterator[Document]:
-        """Yield the active documents, or also the retired ones, in the order of their ids."""
-
-    def find_by_digest(self, digest: str) -> int | None:
-        """Return the id of the active document with this digest."""
-
-    def list_file_records(self) -> Iterator[FileRecord]:
-        """Yield the records of all files, in the order of their paths."""
-
-    def get_file_record(self, path: str) -> FileRecord | None:
-        """Return the record of a file."""
-
-    def find_by_path(self, path: str) -> list[int]:
-        """Return the ids of the documents that a file holds or held."""
-
-    def list_events(self, document_ids: Sequence[int]) -> list[HistoryEvent]:
-        """Return the history of documents, the oldest event first."""
-
-    def get_slots(self, slot_ids: Sequence[int]) -> list[MemorySlot]:
-        """Return slots by their ids, in the same order."""
-
-    def list_slots(self, document_id: int) -> Iterator[MemorySlot]:
-        """Yield the slots of a document, in the order of its text."""
-
-    def list_unembedded_slots(self) -> Iterator[list[MemorySlot]]:
-        """Yield batches of active slots that have no vector or no sentence vectors."""
-
-    def set_embeddings(self, slot_ids: Sequence[int], embeddings: Sequence[PassageEmbedding]) -> None:
-        """Store the embeddings of slots, replacing existing ones."""
-
     def search_bm25(self, text: str, limit: int, *, require_all: bool = False) -> list[ScoredSlot]:
         """Rank the slots that contain any word of ``text``, or all of them, by BM25."""
 
     def search_vectors(self, vector: Vectors, limit: int) -> NearestSlots:
         """Find the slots whose vectors have the largest dot product with ``vector`` (d)."""
-
-    def get_vectors(self, slot_ids: Sequence[int]) -> Vectors:
-        """Return the vectors (n d) of slots; zeros for a slot without one."""
-
-    def get_sentence_vectors(self, slot_ids: Sequence[int]) -> SentenceVectors:
-        """Return the sentence vectors of slots, as quantized; no rows for a slot without them."""
 
     def count_slots(self) -> int:
         """Return the number of active slots."""

@@ -7,25 +7,23 @@ import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from threading import RLock
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from mnemic.store.answer.ask import DEFAULT_HOPS, DEFAULT_PASSAGES, AskOptions, answer_question, check_question
 from mnemic.store.answer.confidence import MIN_CONFIDENCE, Reader
 from mnemic.store.answer.reader import resolve_reader
 from mnemic.store.answers import Answer
-from mnemic.store.contract import CheckReport, Document, EmbeddingModel, HistoryEvent, MemoryStats, Store, StoreError
+from mnemic.store.contract import CheckReport, Document, EmbeddingModel, HistoryEvent, MemoryStats, StoreError
 from mnemic.store.ingest.check import check_store
 from mnemic.store.ingest.export import ExportProgress, check_export, import_export, write_export
-from mnemic.store.ingest.file_stat import get_file_size
 from mnemic.store.ingest.forget import ForgetResult, finish_scrub, forget_documents
-from mnemic.store.ingest.reindex import reindex_store
-from mnemic.store.ingest.remember import NOTE_KIND, RememberRun, RememberStep, remember_note
+from mnemic.store.ingest.remember import NOTE_KIND, RememberRun, RememberStep, get_file_size, remember_note
 from mnemic.store.ingest.retry import retry_call
 from mnemic.store.locate import locate_memory
 from mnemic.store.postgres.address import Address
 from mnemic.store.postgres.store import PostgresStore
-from mnemic.store.retrieve.embedders import NO_EMBEDDER, Embedder, load_embedder
+from mnemic.store.relational import Store
+from mnemic.store.retrieve.embedders import NO_EMBEDDER, Embedder, resolve_embedder
 from mnemic.store.retrieve.hybrid import read_hop
 from mnemic.store.retrieve.models import SHIPPED_MODEL
 from mnemic.store.sqlite.store import SQLiteStore
@@ -101,9 +99,7 @@ class Memory:
     def __enter__(self) -> "Memory":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -133,9 +129,7 @@ class Memory:
 
     def load_embedder(self) -> Embedder | None:
         """Load the embedder of the memory; raise ``StoreError`` if another one was requested."""
-        stored_model = self.store.get_model()
-        name = stored_model.name if stored_model else NO_EMBEDDER
-        embedder = resolve_embedder(name if self.requested_embedder is None else self.requested_embedder)
+        stored_model, embedder = self.store.get_model(), self.resolve_embedder(self.requested_embedder)
         model = embedder.model if embedder else None
         if model != stored_model:
             raise StoreError(
@@ -144,6 +138,12 @@ class Memory:
                 "changed; `mnemic reindex --embedder NAME` computes them again"
             )
         return embedder
+
+    def resolve_embedder(self, embedder: str | Embedder | None) -> Embedder | None:
+        """Load an embedder, by default that of the stored vectors."""
+        stored_model = self.store.get_model()
+        stored_name = stored_model.name if stored_model else NO_EMBEDDER
+        return resolve_embedder(stored_name if embedder is None else embedder)
 
     def create_if_missing(self) -> None:
         """Create the memory, unless it exists."""
@@ -183,13 +183,13 @@ class Memory:
 
         After an interrupt, the same call resumes.
         """
-        selection = find_files(paths, include=include, exclude=exclude)
+        listing = find_files(paths, include=include, exclude=exclude)
         folders = [os.path.abspath(path) for path in paths if os.path.isdir(path)]
         self.create_if_missing()
         with self.store.write_session(), DocumentParser(limits) as parser:
             finish_scrub(self.store)
             run = RememberRun(self.store, lambda: self.embedder, parser)
-            yield from run.remember_files(selection.files, selection.unreadable)
+            yield from run.remember_files(listing)
             yield from run.remove_missing_files(folders)
 
     def note(self, text: str, title: str = "") -> int:
@@ -241,11 +241,9 @@ class Memory:
         check_question(query)
         hop = read_hop(self.store, self.embedder, query, bm25_weight=lexical)
         hits = []
-        for slot in self.store.get_slots(hop.top_slots(limit)):
-            name, weight = self.document(slot.document).name, hop.weights[slot.id]
-            page, text = slot.passage.page, slot.passage.text
-            fields = (page, text, slot.passage.sentences, weight, hop.scores[slot.id])
-            hits.append(Hit(slot.document, name, *fields))
+        for slot_id, document_id, _, (text, page, sentences) in self.store.get_slots(hop.top_slots(limit)):
+            name, weight = self.document(document_id).name, hop.weights[slot_id]
+            hits.append(Hit(document_id, name, page, text, sentences, weight, hop.scores[slot_id]))
         return hits
 
     def forget(self, *targets: int | str | Path, verify: bool = False) -> ForgetResult:
@@ -262,15 +260,12 @@ class Memory:
             return [self.document(target).id]
         root = os.path.join(os.path.abspath(target), "")
         document_ids = {record.document for record in self.store.list_file_records() if record.path.startswith(root)}
-        if not document_ids:
-            raise StoreError(f"nothing of {target} is remembered; `mnemic memories` lists what is")
-        return sorted(document_ids)
+        return sorted(document_ids) or [self.document(target).id]  # which raises: nothing of it is remembered
 
     def about(self, query: str) -> list[Document]:
         """Return the documents that have a passage with every word of ``query``."""
-        slots = self.store.get_slots(
-            [match.slot_id for match in self.store.search_bm25(query, ABOUT_LIMIT, require_all=True)]
-        )
+        matches = self.store.search_bm25(query, ABOUT_LIMIT, require_all=True)
+        slots = self.store.get_slots([match.slot_id for match in matches])
         return [self.document(document_id) for document_id in sorted({slot.document for slot in slots})]
 
     def document(self, target: int | str | Path) -> Document:
@@ -312,12 +307,22 @@ class Memory:
 
         After an interrupt, a call with the same embedder resumes.
         """
-        stored_model = self.store.get_model()
-        name = stored_model.name if stored_model else NO_EMBEDDER
-        new_embedder = resolve_embedder(name if embedder is None else embedder)
-        with self.store.write_session():
+        store, new_embedder = self.store, self.resolve_embedder(embedder)
+        model = new_embedder.model if new_embedder else None
+        with store.write_session():
             self.requested_embedder, self.loaded["embedder"] = new_embedder or NO_EMBEDDER, new_embedder
-            yield from reindex_store(self.store, new_embedder)
+            if model != store.get_model():
+                with store.transaction():
+                    store.set_model(model)
+            total, done = store.count_slots(), store.collect_stats().keyed
+            if new_embedder is None:
+                return
+            for slots in store.list_unembedded_slots():
+                embeddings = new_embedder.embed_passages([slot.passage.text for slot in slots])
+                with store.transaction():
+                    store.set_embeddings([slot.id for slot in slots], embeddings)
+                done += len(slots)
+                yield done, total
 
     def export(self, path: str | Path) -> Iterator[ExportProgress]:
         """Export everything but vectors as JSON lines; yield the progress."""
@@ -336,11 +341,6 @@ def open_store(location: Path | Address, *, create: bool) -> Store:
     if isinstance(location, Address):
         return PostgresStore(location, create=create)
     return SQLiteStore(location, create=create)
-
-
-def resolve_embedder(embedder: str | Embedder) -> Embedder | None:
-    """Load an embedder by its name; return an embedder as it is."""
-    return load_embedder(embedder) if isinstance(embedder, str) else embedder
 
 
 def describe_model(model: EmbeddingModel | None) -> str:

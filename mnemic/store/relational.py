@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from weakref import WeakSet
 
@@ -17,11 +19,15 @@ from mnemic.store.contract import (
     Draft,
     EmbeddedPassages,
     EmbeddingModel,
+    Engine,
     FileRecord,
     HistoryEvent,
     MemorySlot,
+    PassageEmbedding,
     RaceError,
-    Store,
+    SentenceVectors,
+    StoreError,
+    Vectors,
 )
 
 BATCH_SIZE = 256  # slots per statement
@@ -44,7 +50,7 @@ Values: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 
 class Connection(Protocol):
-    """A connection of one thread to the tables of a memory; any thread may close it."""
+    """A connection of one thread to the tables; any thread may close it."""
 
     in_ids: str  # the condition that a column is one of the ids of ``pack_ids``
     path_array: str  # the aggregate of ``path`` as a JSON array
@@ -80,9 +86,11 @@ class Connection(Protocol):
 C = TypeVar("C", bound=Connection)
 
 
-class RelationalStore(Store, Generic[C]):
-    """The part of ``contract.Store`` that engines with tables share."""
+class Store(Engine, Generic[C]):
+    """A storage engine with tables; many threads may use it at the same time."""
 
+    rows: ModuleType  # functions that write and read passages, alike in all engines
+    vectors: ModuleType  # functions that write, read and search vectors
     unembedded: str  # the condition for active slots above an id that lack embeddings
 
     def __init__(self, open_connection: Callable[..., C], *, create: bool) -> None:
@@ -107,18 +115,6 @@ class RelationalStore(Store, Generic[C]):
         for connection in list(self.connections):
             connection.close()
 
-    def insert_passages(self, document_id: int, first_number: int, passages: EmbeddedPassages) -> tuple[int, int]:
-        """Insert passages with both indexes; return their number and their characters."""
-        raise NotImplementedError
-
-    def unindex_document(self, document_id: int) -> None:
-        """Remove the passages of a document from the full-text index, and their vectors."""
-        raise NotImplementedError
-
-    def read_slots(self, where: str, values: Sequence[Any]) -> list[MemorySlot]:
-        """Return the slots that a WHERE clause selects, with their sentences."""
-        raise NotImplementedError
-
     def put_fact(self, name: str, value: str) -> None:
         """Set a value of the table of facts."""
         upsert = "INSERT INTO facts VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
@@ -135,7 +131,10 @@ class RelationalStore(Store, Generic[C]):
         return model.width if model else 0
 
     def is_initialized(self) -> bool:
-        """Return whether ``set_model`` was called; creating a memory takes these two steps."""
+        """Return whether ``set_model`` was called; creating a memory takes these two steps.
+
+        Within a transaction, no other process can call it before the transaction ends.
+        """
         return self.connection.fetch_value(SELECT_MODEL) is not None
 
     def set_model(self, model: EmbeddingModel | None) -> None:
@@ -144,7 +143,10 @@ class RelationalStore(Store, Generic[C]):
         self.put_fact("model", json.dumps(None if model is None else model._asdict()))
 
     def add_document(self, draft: Draft, passages: EmbeddedPassages = ()) -> int:
-        """Store a document and return its id; no active document may have the same digest."""
+        """Store a document and return its id; no active document may have the same digest.
+
+        The document that it supersedes is retired, unless a file still holds it.
+        """
         document_id = self.insert_document(draft, get_utc_time())
         self.add_passages(document_id, passages)
         self.record_event(document_id, "remembered", draft.path)
@@ -161,8 +163,9 @@ class RelationalStore(Store, Generic[C]):
     def add_passages(self, document_id: int, passages: EmbeddedPassages) -> None:
         """Append passages to a document."""
         first_number = self.connection.fetch_value("SELECT passages FROM documents WHERE id = ?", (document_id,))
+        sizes = self.rows.insert_passages(self.connection, document_id, first_number, passages)
         update_sizes = "UPDATE documents SET passages = passages + ?, characters = characters + ? WHERE id = ?"
-        self.connection.execute(update_sizes, (*self.insert_passages(document_id, first_number, passages), document_id))
+        self.connection.execute(update_sizes, (*sizes, document_id))
 
     def update_metadata(self, document_id: int, draft: Draft) -> None:
         """Replace the title and the notes of a document by those of the draft."""
@@ -188,7 +191,10 @@ class RelationalStore(Store, Generic[C]):
         return document_id
 
     def put_file_record(self, record: FileRecord, action: str) -> None:
-        """Record that a file holds a document, instead of what it held before."""
+        """Record that a file holds a document, instead of what it held before.
+
+        ``action`` goes into the history; empty: nothing does.
+        """
         if not self.lock_active_document(record.document):
             raise RaceError(f"{self.location}: document {record.document} is no longer active; try again")
         previous_id = self.replace_file_record(record)
@@ -234,7 +240,7 @@ class RelationalStore(Store, Generic[C]):
 
     def retire_document(self, document_id: int, retired_at: str) -> None:
         """Take a document out of the indexes; its text stays."""
-        self.unindex_document(document_id)
+        self.rows.unindex_document(self.connection, document_id)
         self.connection.execute("UPDATE documents SET retired = ? WHERE id = ?", (retired_at, document_id))
 
     def record_event(self, document_id: int, action: str, path: str, at: str | None = None) -> None:
@@ -287,14 +293,17 @@ class RelationalStore(Store, Generic[C]):
 
     def list_events(self, document_ids: Sequence[int]) -> list[HistoryEvent]:
         """Return the history of documents, the oldest event first."""
-        where = f"WHERE document {self.connection.in_ids} ORDER BY at, id"
-        select = f"SELECT document, at, what, path FROM events {where}"
+        select = f"SELECT document, at, what, path FROM events WHERE document {self.connection.in_ids} ORDER BY at, id"
         rows = self.connection.fetch_all(select, (self.connection.pack_ids(document_ids),))
         return [HistoryEvent(*row) for row in rows]
 
+    def read_slots(self, where: str, *values: Any) -> list[MemorySlot]:
+        """Return the slots that a WHERE clause selects, with their sentences."""
+        return self.rows.read_slots(self.connection, where, values)
+
     def get_slots(self, slot_ids: Sequence[int]) -> list[MemorySlot]:
         """Return slots by their ids, in the same order."""
-        slots = self.read_slots(f"WHERE id {self.connection.in_ids}", (self.connection.pack_ids(slot_ids),))
+        slots = self.read_slots(f"WHERE id {self.connection.in_ids}", self.connection.pack_ids(slot_ids))
         slots_by_id = {slot.id: slot for slot in slots}
         return [slots_by_id[slot_id] for slot_id in slot_ids]
 
@@ -302,16 +311,28 @@ class RelationalStore(Store, Generic[C]):
         """Yield the slots of a document, in the order of its text."""
         where = f"WHERE document = ? AND number > ? ORDER BY number LIMIT {BATCH_SIZE}"
         last = -1
-        while slots := self.read_slots(where, (document_id, last)):
+        while slots := self.read_slots(where, document_id, last):
             yield from slots
             last = slots[-1].number
 
     def list_unembedded_slots(self) -> Iterator[list[MemorySlot]]:
         """Yield batches of active slots that have no vector or no sentence vectors."""
         last = 0
-        while slots := self.read_slots(f"WHERE {self.unembedded} ORDER BY id LIMIT {BATCH_SIZE}", (last,)):
+        while slots := self.read_slots(f"WHERE {self.unembedded} ORDER BY id LIMIT {BATCH_SIZE}", last):
             last = slots[-1].id
             yield slots
+
+    def set_embeddings(self, slot_ids: Sequence[int], embeddings: Sequence[PassageEmbedding]) -> None:
+        """Store the embeddings of slots, replacing existing ones."""
+        self.vectors.write_embeddings(self.connection, zip(slot_ids, embeddings))
+
+    def get_vectors(self, slot_ids: Sequence[int]) -> Vectors:
+        """Return the vectors (n d) of slots; zeros for a slot without one."""
+        return self.vectors.read_vectors(self.connection, slot_ids, self.get_width())
+
+    def get_sentence_vectors(self, slot_ids: Sequence[int]) -> SentenceVectors:
+        """Return the sentence vectors of slots, as quantized; no rows for a slot without them."""
+        return self.vectors.read_sentence_vectors(self.connection, slot_ids, self.get_width())
 
 
 def parse_document_row(row: tuple[Any, ...]) -> Document:
@@ -324,3 +345,20 @@ def parse_document_row(row: tuple[Any, ...]) -> Document:
 def get_utc_time() -> str:
     """Return the current time in UTC, in ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def read_schemas(folder: Path) -> tuple[str, ...]:
+    """Read the migration scripts of an engine, in the order of schema versions."""
+    scripts = tuple(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.sql")))
+    assert scripts, f"{folder} has no scripts: the installation of mnemic is not complete"
+    return scripts
+
+
+def check_version(version: int, known_version: int, location: str) -> int:
+    """Return the schema version of a memory, or raise ``StoreError`` if it is newer."""
+    if version > known_version:
+        raise StoreError(
+            f"{location} was written by a newer mnemic (its schema is {version}, this one knows "
+            f"{known_version}); it was left as it is: upgrade mnemic"
+        )
+    return version

@@ -10,7 +10,7 @@ import pytest
 
 from mnemic.store import AnswerSpan, Memory, StoreError
 from mnemic.store.contract import EmbeddingModel, PassageEmbedding
-from mnemic.store.retrieve.embedders import MINILM_PACKAGE, load_embedder
+from mnemic.store.retrieve.embedders import MINILM_PACKAGE, resolve_embedder
 from mnemic.store.retrieve.hybrid import compute_mean_std, read_hop
 from mnemic.store.retrieve.sentence_keys import without_sentence_vectors
 
@@ -137,7 +137,7 @@ def test_others_see_a_change_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(find_spec(MINILM_PACKAGE) is None, reason="MiniLM is not installed")
 def test_minilm_finds_meaning(tmp_path: Path) -> None:
-    minilm = load_embedder("minilm")
+    minilm = resolve_embedder("minilm")
     assert minilm is not None
     vectors = minilm.embed(["The automobile is red.", "A colour of a car.", "word " * 1200, ""])
     assert numpy.linalg.norm(vectors, axis=1) == pytest.approx([1, 1, 1, 1], abs=1e-5)

@@ -1,6 +1,8 @@
 """The contract of ``Store``, tested for every engine in ``ENGINES``."""
 
+import inspect
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 
@@ -252,3 +254,29 @@ def test_a_document_of_another_memory_is_as_it_was_there(
     assert len(copy.search_bm25("drawer", 9)) == 1
     assert check_store(copy) == CheckReport()
     copy.close()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "rows.insert_passages",
+        "rows.unindex_document",
+        "rows.read_slots",
+        "vectors.write_embeddings",
+        "vectors.read_vectors",
+        "vectors.read_sentence_vectors",
+    ],
+)
+def test_engines_have_the_functions_that_the_store_calls(function: str) -> None:
+    """In files of the same name, with the same arguments."""
+    module, _, name = function.partition(".")
+    engines = [import_module(f"mnemic.store.{engine}.{module}") for engine in ("sqlite", "postgres")]
+    first, second = (list(inspect.signature(getattr(engine, name)).parameters) for engine in engines)
+    assert first == second
+
+
+def test_engines_have_the_same_files() -> None:
+    """But for an address, and for the quantized vectors that a server does not need."""
+    folder = Path(inspect.getfile(Store)).parent
+    first, second = ({path.stem for path in (folder / engine).glob("*.py")} for engine in ("sqlite", "postgres"))
+    assert first ^ second == {"quantized", "address"}

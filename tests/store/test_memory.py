@@ -9,7 +9,7 @@ from store_runs import KEY, SECRET, folder, memory, outcomes, write
 from mnemic import Memory
 from mnemic.store import CheckReport, HashedNgrams, StoreError
 from mnemic.store.locate import locate_memory
-from mnemic.store.retrieve.embedders import load_embedder
+from mnemic.store.retrieve.embedders import resolve_embedder
 from mnemic.store.retrieve.query_words import extract_words
 from mnemic.text.documents import DocumentError
 
@@ -194,7 +194,7 @@ def test_the_hashed_embedder_is_the_same_everywhere() -> None:
     assert (similar @ similar, zeros @ zeros) == (pytest.approx(1), 0)
     assert similar.nonzero()[0][:4].tolist() == [79, 114, 163, 172]
     with pytest.raises(StoreError, match="no embedder 'bert'; there are reader, minilm, hashed-ngrams"):
-        load_embedder("bert")
+        resolve_embedder("bert")
 
 
 def test_the_example_of_the_class_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from mnemic import Memory
 from mnemic.store import ENGINES, HashedNgrams, Store
 from mnemic.store.contract import CheckReport, Draft, EmbeddingModel, PassageEmbedding, SentenceVectors, Vectors
 from mnemic.store.ingest.check import check_store
-from mnemic.store.retrieve.embedders import MINILM_PACKAGE, CheckpointEmbedder, HuggingFaceEmbedder, load_embedder
+from mnemic.store.retrieve.embedders import MINILM_PACKAGE, CheckpointEmbedder, HuggingFaceEmbedder, resolve_embedder
 from mnemic.store.retrieve.hybrid import retrieve_candidates
 from mnemic.store.retrieve.sentence_keys import (
     max_sentence_products,
@@ -244,7 +244,7 @@ def test_verify_looks_for_keys(location: object, engine: str) -> None:
 
 @pytest.mark.skipif(find_spec(MINILM_PACKAGE) is None, reason="MiniLM is not installed")
 def test_keys_of_a_folders_network_are_means_of_their_tokens() -> None:
-    minilm = load_embedder("minilm")
+    minilm = resolve_embedder("minilm")
     assert isinstance(minilm, HuggingFaceEmbedder)
     texts = [LONG, "One.", "", "He said that it was so. " * 120]
     embeddings = minilm.embed_passages(texts)
@@ -252,7 +252,7 @@ def test_keys_of_a_folders_network_are_means_of_their_tokens() -> None:
     coded = [minilm.tokenizer.encode(text, special=False) for text in texts]
     lengths = [count_sentence_tokens(text, encoding.offsets) for text, encoding in zip(texts, coded)]
     assert [len(embedding.sentence_vectors) for embedding in embeddings] == [4, 0, 0, len(lengths[3])]
-    states = minilm.encode_texts([coded[0].ids])[0].states
+    _, states = minilm.encode_texts([coded[0].ids])[0]
     assert len(states) == len(coded[0].ids)
     start = 0
     for key, length in zip(embeddings[0].sentence_vectors, lengths[0]):
@@ -263,7 +263,7 @@ def test_keys_of_a_folders_network_are_means_of_their_tokens() -> None:
 
 
 def test_the_shipped_reader_has_keys() -> None:
-    embedder = load_embedder("reader")
+    embedder = resolve_embedder("reader")
     assert isinstance(embedder, CheckpointEmbedder)
     embeddings = embedder.embed_passages(TEXTS)
     assert [len(embedding.sentence_vectors) for embedding in embeddings] == [4, 1, 1]

@@ -14,7 +14,7 @@ from store_runs import folder, memory, write
 from mnemic import Memory
 from mnemic.store import CheckReport, SQLiteStore
 from mnemic.store.contract import Draft, EmbeddingModel
-from mnemic.store.relational import RelationalStore
+from mnemic.store.relational import Store
 from mnemic.store.retrieve.sentence_keys import without_sentence_vectors
 from mnemic.store.sqlite import quantized
 from mnemic.store.sqlite.connection import LOCK_TIMEOUT_S
@@ -79,7 +79,7 @@ def test_the_reader_says_in_threads_what_it_says_alone(tmp_path: Path) -> None:
 def test_a_connection_ends_with_its_thread_or_with_the_memory(memory: Memory) -> None:
     memory.note("The key is under the mat.")
     store = memory.store
-    assert isinstance(store, RelationalStore)
+    assert isinstance(store, Store)
     run_at_once(lambda number: assert_found(memory))
     gc.collect()
     assert list(store.connections) == [store.connection]

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from mnemic.store.answer.confidence import FITTED, MIN_CONFIDENCE, AnswerSpan, Reader, SpanFeatures, compute_features
 from mnemic.store.answers import Answer, Evidence, RankedAnswer
-from mnemic.store.contract import MemorySlot, Store, StoreError
+from mnemic.store.contract import MemorySlot, StoreError
+from mnemic.store.relational import Store
 from mnemic.store.retrieve.embedders import Embedder
 from mnemic.store.retrieve.hybrid import Hop, choose_bm25_weight, compute_mean_std, read_hop, softmax
 from mnemic.store.retrieve.query_words import extract_words

@@ -2,8 +2,9 @@
 
 from contextlib import ExitStack
 
-from mnemic.store.contract import CheckReport, Store, StoreError
+from mnemic.store.contract import CheckReport, StoreError
 from mnemic.store.ingest.forget import finish_scrub
+from mnemic.store.relational import Store
 
 SCRUB_CHECK = "clearing the files of what was forgotten"
 

@@ -8,26 +8,20 @@ import json
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from mnemic.store.contract import Document, FileRecord, HistoryEvent, Store, StoreError
+from mnemic.store.contract import Document, EmbeddedPassages, FileRecord, HistoryEvent, StoreError
+from mnemic.store.ingest.remember import BATCH_SIZE, embed_passages
+from mnemic.store.relational import Store
 from mnemic.store.retrieve.embedders import Embedder
 from mnemic.text.documents import Passage, Sentence
 
 FORMAT_HEADER = {"format": "mnemic memory", "version": 1}
+DocumentRecord: TypeAlias = tuple[Document, list[FileRecord], list[HistoryEvent]]
 T = TypeVar("T")
-BATCH_SIZE = 64  # passages per call of the embedder
-
-
-class ExportedDocument(NamedTuple):
-    """A document of an export file, with a stream of its passages."""
-
-    document: Document
-    file_records: list[FileRecord]
-    events: list[HistoryEvent]
-    passages: Iterator[Passage]
 
 
 class ExportProgress(NamedTuple):
@@ -45,13 +39,11 @@ def write_export(store: Store, path: Path) -> Iterator[ExportProgress]:
         records_by_document.setdefault(record.document, []).append(record)
     temporary = path.with_name(f".{path.name}.new")
     try:
-        with open(temporary, "w", encoding="utf-8", opener=open_private) as file:
-            file.write(json.dumps(FORMAT_HEADER) + "\n")
+        with open(temporary, "w", encoding="utf-8", opener=partial(os.open, mode=0o600)) as file:
+            file.write(to_json_line(FORMAT_HEADER))
             for number, document in enumerate(documents):
-                fields = document._asdict() | {
-                    "places": [list(record) for record in records_by_document.get(document.id, [])],
-                    "events": [list(event) for event in store.list_events([document.id])],
-                }
+                records, events = records_by_document.get(document.id, []), store.list_events([document.id])
+                fields = document._asdict() | {"places": records, "events": events}
                 file.write(to_json_line({"document": fields}))
                 for slot in store.list_slots(document.id):
                     file.write(to_json_line({"passage": list(slot.passage)}))
@@ -66,11 +58,6 @@ def to_json_line(value: Any) -> str:
     return json.dumps(value, ensure_ascii=True) + "\n"
 
 
-def open_private(path: str, flags: int) -> int:
-    """Open a file that only its owner may read (an ``opener`` of ``open``)."""
-    return os.open(path, flags, 0o600)
-
-
 def import_export(store: Store, embedder: Embedder | None, path: Path) -> Iterator[ExportProgress]:
     """Import the documents of a file and yield the progress; skip those already stored.
 
@@ -81,7 +68,7 @@ def import_export(store: Store, embedder: Embedder | None, path: Path) -> Iterat
     }
     imported_ids: dict[int, int] = {}  # id in the file → id here
     total_bytes = path.stat().st_size
-    for bytes_read, (document, file_records, events, passages) in read_documents(path):
+    for bytes_read, passages, (document, file_records, events) in read_documents(path):
         if (document.digest, document.retired and document.remembered) in known_documents:
             deque(passages, maxlen=0)  # skip its lines
             yield ExportProgress(bytes_read, total_bytes)
@@ -89,29 +76,26 @@ def import_export(store: Store, embedder: Embedder | None, path: Path) -> Iterat
         previous = imported_ids.get(document.previous) if document.previous else None
         linked = document._replace(previous=previous)
         with store.transaction():
-            document_id = store.restore_document(linked, embed_passages(passages, embedder), file_records, events)
+            document_id = store.restore_document(linked, embed_in_batches(passages, embedder), file_records, events)
         imported_ids[document.id] = document_id
         yield ExportProgress(bytes_read, total_bytes)
 
 
 def check_export(path: Path) -> None:
     """Parse an export file to its end, to raise its errors before anything is written."""
-    for _, record in read_documents(path):
-        deque(record.passages, maxlen=0)
+    for _, passages, _ in read_documents(path):
+        deque(passages, maxlen=0)
 
 
-def embed_passages(passages: Iterable[Passage], embedder: Embedder | None) -> Iterator[Any]:
+def embed_in_batches(passages: Iterable[Passage], embedder: Embedder | None) -> EmbeddedPassages:
     """Yield each passage with its embedding; None without an embedder."""
     iterator = iter(passages)
     while batch := list(islice(iterator, BATCH_SIZE)):
-        if embedder is None:
-            yield from ((passage, None) for passage in batch)
-        else:
-            yield from zip(batch, embedder.embed_passages([passage.text for passage in batch]))
+        yield from embed_passages(batch, embedder)
 
 
-def read_documents(path: Path) -> Iterator[tuple[int, ExportedDocument]]:
-    """Yield the documents of an export file, each with the bytes read so far.
+def read_documents(path: Path) -> Iterator[tuple[int, Iterator[Passage], DocumentRecord]]:
+    """Yield the bytes read so far, the passages and the record of each document.
 
     Read the passages of a document, which are a stream, before the next document.
     """
@@ -120,8 +104,7 @@ def read_documents(path: Path) -> Iterator[tuple[int, ExportedDocument]]:
         if reader.next_row() != FORMAT_HEADER:
             raise StoreError(f"{path} is no memory that `mnemic export-memory` wrote")
         while (row := reader.next_row()) is not None:
-            document, file_records, events = reader.parse(parse_document, row)
-            yield (reader.num_bytes, ExportedDocument(document, file_records, events, reader.read_passages()))
+            yield reader.num_bytes, reader.read_passages(), reader.parse(parse_document, row)
 
 
 class ExportReader:
@@ -161,7 +144,7 @@ class ExportReader:
             ) from None
 
 
-def parse_document(row: dict[str, Any]) -> tuple[Document, list[FileRecord], list[HistoryEvent]]:
+def parse_document(row: dict[str, Any]) -> DocumentRecord:
     """Parse a document line into the document, its files and its history."""
     fields = dict(row["document"])
     file_records = [FileRecord(str(a), check_int(b), check_int(c), check_int(d)) for a, b, c, d in fields.pop("places")]

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from mnemic.store.contract import Document, MemorySlot, Store, Vectors
+from mnemic.store.contract import Document, MemorySlot, Vectors
+from mnemic.store.relational import Store
 from mnemic.store.retrieve.sentence_keys import pack_vector, quantize_vectors
 
 MAX_SAMPLED_PASSAGES = 200  # per document, about; traces of these are searched
@@ -22,36 +23,27 @@ class ForgetResult(NamedTuple):
 
 
 def forget_documents(store: Store, document_ids: Sequence[int], *, verify: bool) -> ForgetResult:
-    """Erase documents with their older versions, then scrub indexes and journals."""
+    """Erase documents with their retired older versions, then scrub indexes and journals."""
     if verify:
         store.find_traces([])  # raises here, before anything is erased, if files cannot be searched
-    documents = {
-        version.id: version for document_id in document_ids for version in list_versions_to_erase(store, document_id)
-    }
+    documents: dict[int, Document] = {}
+    for document_id in document_ids:
+        for version in store.list_versions(document_id):  # an older one that is active stays
+            if version.id == document_id or (version.id < document_id and version.retired):
+                documents[version.id] = version
     traces = [trace for document in documents.values() for trace in sample_traces(store, document)] if verify else []
     with store.write_session():
         with store.transaction():
             store.erase_documents(list(documents))
         scrubbed = store.scrub()
-    remaining_traces = store.find_traces(traces) if verify else None
-    trace_texts = (
-        None if remaining_traces is None else tuple(trace.decode("utf-8", "replace") for trace in remaining_traces)
-    )
-    return ForgetResult(tuple(documents.values()), scrubbed, trace_texts, store.describe_unreachable_traces())
+    remaining = tuple(trace.decode("utf-8", "replace") for trace in store.find_traces(traces)) if verify else None
+    return ForgetResult(tuple(documents.values()), scrubbed, remaining, store.describe_unreachable_traces())
 
 
 def finish_scrub(store: Store) -> None:
     """Scrub the memory if a process was killed between erasing and scrubbing."""
     if store.has_pending_scrub():
         store.scrub()
-
-
-def list_versions_to_erase(store: Store, document_id: int) -> list[Document]:
-    """Return a document and its retired older versions; an active older version stays."""
-    versions = store.list_versions(document_id)
-    return [
-        version for version in versions if version.id == document_id or (version.id < document_id and version.retired)
-    ]
 
 
 def sample_traces(store: Store, document: Document) -> list[bytes]:
@@ -80,10 +72,8 @@ def collect_traces(
     traces += [word[2:8].encode() for word in sample_evenly(sorted(long_words), MAX_WORD_TRACES)]
     sampled_vectors = sample_evenly(vectors, MAX_TEXT_TRACES)
     stored = [pack_vector(vector) for vector in sampled_vectors]
-    codes = [
-        quantize_vectors(vector[None])[1].tobytes()
-        for vector in [*sampled_vectors, *sample_evenly(sentence_vectors, MAX_TEXT_TRACES)]
-    ]
+    coded_vectors = [*sampled_vectors, *sample_evenly(sentence_vectors, MAX_TEXT_TRACES)]
+    codes = [quantize_vectors(vector[None])[1].tobytes() for vector in coded_vectors]
     return traces + [trace for row in stored + codes if (trace := sample_bytes(row))]
 
 

@@ -1,15 +1,18 @@
 """Remember files: read those that changed, embed their passages and store them."""
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from mnemic.store.contract import Document, Draft, EmbeddedPassages, FileRecord, RaceError, Store, StoreError
-from mnemic.store.ingest.file_stat import get_file_size, hash_file, make_file_record
+from mnemic.checkpoint.atomic_files import hash_file
+from mnemic.store.contract import Document, Draft, EmbeddedPassages, FileRecord, RaceError, StoreError
 from mnemic.store.ingest.retry import retry_call, retry_iterator
+from mnemic.store.relational import Store
 from mnemic.store.retrieve.embedders import Embedder, HashedNgrams
 from mnemic.store.retrieve.query_words import check_chinese
 from mnemic.text.documents import (
@@ -18,11 +21,10 @@ from mnemic.text.documents import (
     DocumentParser,
     DocumentPart,
     DocumentPiece,
+    FileListing,
     Note,
     Passage,
     Title,
-    TokenCounter,
-    UnreadableFolder,
     kind_of,
     may_be_file,
     replace_unstorable,
@@ -32,6 +34,7 @@ from mnemic.text.documents import (
 BATCH_SIZE = 64  # passages per call of the embedder
 NOTE_KIND = "note"  # the kind of a document that came without a file
 MAX_TITLE_LENGTH = 60  # characters of a note's first line that become its title
+SETTLED_NS = 2_000_000_000  # after this time, another change gives a file another timestamp
 
 Outcome = Literal["new", "changed", "moved", "copied", "unchanged", "gone", "broken", "reading"]
 
@@ -72,17 +75,15 @@ class RememberRun:
         """The embedder of the memory, loaded on first use."""
         return self.load_embedder()
 
-    def remember_files(
-        self, paths: Sequence[Path], unreadable: Sequence[UnreadableFolder] = ()
-    ) -> Iterator[RememberStep]:
+    def remember_files(self, listing: FileListing) -> Iterator[RememberStep]:
         """Remember files and yield their steps; small ones are committed in batches.
 
-        Folders that could not be listed (``unreadable``) are reported as broken.
+        Folders that could not be listed are reported as broken.
         """
-        for folder in unreadable:
+        for folder in listing.unreadable:
             yield self.make_step(folder.path, "broken", notes=(folder.reason,))
-        self.total = sum(map(get_file_size, paths))
-        for path in paths:
+        self.total = sum(map(get_file_size, listing.files))
+        for path in listing.files:
             done_before = self.done
             try:
                 size = path.stat().st_size
@@ -99,26 +100,17 @@ class RememberRun:
         if not str(path).isascii() and replace_unstorable(str(path)) != str(path):
             raise DocumentError("its name is no unicode text; give it another one")
         known_record = self.store.get_file_record(str(path))
-        if known_record is not None and (known_record.size, known_record.modified_ns) == (
-            stat.st_size,
-            stat.st_mtime_ns,
-        ):
+        if known_record and (known_record.size, known_record.modified_ns) == (stat.st_size, stat.st_mtime_ns):
             yield self.make_step(path, "unchanged", known_record.document)
             return
         digest = hash_file(path)
-        twin = self.store.find_by_digest(digest) or self.find_pending_twin(digest)
-        if isinstance(twin, PendingFile):
+        if any(file.draft.digest == digest for file in self.pending):
             yield from self.flush_pending()
-            twin = self.store.find_by_digest(digest)
+        twin = self.store.find_by_digest(digest)
         if twin is not None:
             yield self.record_known_content(path, stat, known_record, twin)
-            return
-        previous = known_record.document if known_record else None
-        yield from self.read_file(path, stat, digest, previous)
-
-    def find_pending_twin(self, digest: str) -> PendingFile | None:
-        """Return the pending file with the same content, if any."""
-        return next((file for file in self.pending if file.draft.digest == digest), None)
+        else:
+            yield from self.read_file(path, stat, digest, known_record.document if known_record else None)
 
     def record_known_content(
         self, path: Path, stat: os.stat_result, known_record: FileRecord | None, document_id: int
@@ -126,8 +118,7 @@ class RememberRun:
         """Record a file whose content is stored already: unchanged, moved or copied."""
         holder = self.store.get_document(document_id)
         assert holder is not None
-        other_paths = [other_path for other_path in holder.places if other_path != str(path)]
-        missing_paths = [other_path for other_path in other_paths if not may_be_file(other_path)]
+        missing_paths = [old_path for old_path in holder.places if old_path != str(path) and not may_be_file(old_path)]
         is_same = known_record is not None and known_record.document == document_id
         outcome: Outcome = "unchanged" if is_same else "moved" if missing_paths else "copied"
         with self.store.transaction():
@@ -139,50 +130,43 @@ class RememberRun:
     def read_file(self, path: Path, stat: os.stat_result, digest: str, previous: int | None) -> Iterator[RememberStep]:
         """Read a file; queue a small one, write a large one while it is read."""
         metadata: list[Note | Title] = []
-        count_tokens: TokenCounter = (self.embedder or HashedNgrams()).count_tokens
-        file_passages = split_passages(
-            split_off_metadata(self.parser.read(path, kind_of(path)), metadata), count_tokens
-        )
-        batch: list[Passage] = []
-        for passage in file_passages:
-            check_chinese(passage.text)
-            batch.append(passage)
-            if len(batch) == BATCH_SIZE:
-                break
+        pieces = split_off_metadata(self.parser.read(path, kind_of(path)), metadata)
+        file_passages = split_passages(pieces, (self.embedder or HashedNgrams()).count_tokens)
+        batch = list(islice(file_passages, BATCH_SIZE))
         if not batch:
             reasons = [entry.text for entry in metadata if isinstance(entry, Note)]
             raise DocumentError("; ".join(reasons[:5]) or "there is no text in it")
-        if len(batch) < BATCH_SIZE:
-            self.check_unchanged(path, stat)
-            self.pending.append(PendingFile(path, make_draft(path, digest, previous, metadata), stat, batch))
-            if sum(len(file.passages) for file in self.pending) >= BATCH_SIZE:
-                yield from self.flush_pending()
+        for passage in batch:
+            check_chinese(passage.text)
+        file = PendingFile(path, make_draft(path, digest, previous, metadata), stat, batch)
+        if len(batch) == BATCH_SIZE:
+            yield from self.flush_pending()
+            yield from self.write_large_file(file, file_passages, metadata)
             return
-        yield from self.flush_pending()
-        first = PendingFile(path, make_draft(path, digest, previous, metadata), stat, batch)
-        yield from self.write_large_file(first, file_passages, metadata)
+        check_unchanged(path, stat)
+        self.pending.append(file)
+        if sum(len(file.passages) for file in self.pending) >= BATCH_SIZE:
+            yield from self.flush_pending()
 
     def write_large_file(
-        self, first: PendingFile, rest: Iterator[Passage], metadata: list[Note | Title]
+        self, file: PendingFile, rest: Iterator[Passage], metadata: list[Note | Title]
     ) -> Iterator[RememberStep]:
         """Write a file batch by batch while it is read, in one transaction."""
         num_passages, done_before = 0, self.done
         with self.store.transaction():
-            document_id = self.store.add_document(first.draft)
-            batch = first.passages
+            document_id, batch = self.store.add_document(file.draft), file.passages
             while batch:
                 self.store.add_passages(document_id, embed_passages(batch, self.embedder))
                 num_passages += len(batch)
                 self.done += sum(len(passage.text) for passage in batch)
-                self.done = min(self.done, done_before + first.stat.st_size)
-                yield self.make_step(first.path, "reading", passages=num_passages)
-                batch = [passage for _, passage in zip(range(BATCH_SIZE), rest)]
-            self.check_unchanged(first.path, first.stat)
-            final = make_draft(first.path, first.draft.digest, first.draft.previous, metadata)
-            self.store.update_metadata(document_id, final)
-            self.store.put_file_record(make_file_record(first.path, document_id, first.stat), "")
-        outcome: Outcome = "new" if final.previous is None else "changed"
-        yield self.make_step(first.path, outcome, document_id, num_passages, final.notes)
+                self.done = min(self.done, done_before + file.stat.st_size)
+                yield self.make_step(file.path, "reading", passages=num_passages)
+                batch = list(islice(rest, BATCH_SIZE))
+            check_unchanged(file.path, file.stat)
+            draft = make_draft(file.path, file.draft.digest, file.draft.previous, metadata)
+            self.store.update_metadata(document_id, draft)
+            step = self.finish_file(file._replace(draft=draft), document_id, num_passages)
+        yield step
 
     def flush_pending(self) -> Iterator[RememberStep]:
         """Embed and write all pending files in one transaction."""
@@ -200,29 +184,25 @@ class RememberRun:
 
     def write_files(self, files: Sequence[tuple[PendingFile, EmbeddedPassages]]) -> list[RememberStep]:
         """Write files with their embedded passages in one transaction."""
-        steps = []
         with self.store.transaction():
-            for file, file_passages in files:
-                document_id = self.store.add_document(file.draft, file_passages)
-                self.store.put_file_record(make_file_record(file.path, document_id, file.stat), "")
-                outcome: Outcome = "new" if file.draft.previous is None else "changed"
-                num_passages, notes = len(file.passages), file.draft.notes
-                steps.append(self.make_step(file.path, outcome, document_id, num_passages, notes))
-        return steps
+            return [
+                self.finish_file(file, self.store.add_document(file.draft, file_passages), len(file.passages))
+                for file, file_passages in files
+            ]
+
+    def finish_file(self, file: PendingFile, document_id: int, num_passages: int) -> RememberStep:
+        """Record a file whose document is written, and make its step."""
+        self.store.put_file_record(make_file_record(file.path, document_id, file.stat), "")
+        outcome: Outcome = "new" if file.draft.previous is None else "changed"
+        return self.make_step(file.path, outcome, document_id, num_passages, file.draft.notes)
 
     def write_file(self, file: PendingFile, file_passages: EmbeddedPassages) -> RememberStep:
         """Write one file, unless another process has stored its content meanwhile."""
-        known_record, twin = (self.store.get_file_record(str(file.path)), self.store.find_by_digest(file.draft.digest))
+        known_record, twin = self.store.get_file_record(str(file.path)), self.store.find_by_digest(file.draft.digest)
         if twin is not None:
             return self.record_known_content(file.path, file.stat, known_record, twin)
         draft = file.draft._replace(previous=known_record.document if known_record else None)
         return self.write_files([(file._replace(draft=draft), file_passages)])[0]
-
-    def check_unchanged(self, path: Path, before: os.stat_result) -> None:
-        """Raise ``DocumentError`` if a file changed since ``before``."""
-        now = path.stat()
-        if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
-            raise DocumentError("it was changed while it was read; remember it again")
 
     def remove_missing_files(self, folders: Sequence[str]) -> Iterator[RememberStep]:
         """Remove the records of files of these folders that no longer exist."""
@@ -242,15 +222,11 @@ class RememberRun:
             self.store.remove_file_record(path)
 
     def make_step(
-        self,
-        path: Path,
-        outcome: Outcome,
-        document_id: int | None = None,
-        passages: int = 0,
-        notes: tuple[str, ...] = (),
+        self, path: Path, outcome: Outcome, document_id: int | None = None, passages: int = 0, notes: Sequence[str] = ()
     ) -> RememberStep:
         """Make a step with the current progress."""
-        return RememberStep(replace_unstorable(str(path)), outcome, document_id, passages, notes, self.done, self.total)
+        name, counts = replace_unstorable(str(path)), (self.done, self.total)
+        return RememberStep(name, outcome, document_id, passages, tuple(notes), *counts)
 
 
 def remember_note(store: Store, embedder: Embedder | None, text: str, title: str, previous: Document | None) -> int:
@@ -272,6 +248,31 @@ def remember_note(store: Store, embedder: Embedder | None, text: str, title: str
             store.remove_file_record(path)
         draft = Draft(digest, NOTE_KIND, name, (), previous.id if previous else None)
         return store.add_document(draft, embed_passages(note_passages, embedder))
+
+
+def check_unchanged(path: Path, before: os.stat_result) -> None:
+    """Raise ``DocumentError`` if a file changed since ``before``."""
+    now = path.stat()
+    if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+        raise DocumentError("it was changed while it was read; remember it again")
+
+
+def make_file_record(path: Path, document_id: int, stat: os.stat_result) -> FileRecord:
+    """Make the record of a file that holds a document.
+
+    The time of a file that changed just now is stored as 0, so that it is read again: within the
+    clock's resolution it may change once more.
+    """
+    is_recent = time.time_ns() - stat.st_mtime_ns < SETTLED_NS
+    return FileRecord(str(path), document_id, stat.st_size, 0 if is_recent else stat.st_mtime_ns)
+
+
+def get_file_size(path: Path) -> int:
+    """Return the size of a file in bytes; 0 if it cannot be read."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def embed_passages(batch: Sequence[Passage], embedder: Embedder | None) -> EmbeddedPassages:

@@ -52,7 +52,8 @@ SELECT_MISMATCHES = f"SELECT passage FROM {INPUTS} JOIN lexicon USING (passage) 
 def normalize_words(text: str) -> str:
     """Return the normalized words of a text, separated by blanks."""
     segmented = segment_chinese(text) or text
-    folded = segmented.lower() if segmented.isascii() else "".join(map(strip_accents, compose_lower(segmented)))
+    lower = normalize("NFC", segmented).lower()
+    folded = lower if lower.isascii() else "".join(map(strip_accents, lower))
     return " ".join(adapt_to_stemmer(word[:MAX_WORD_LENGTH]) for word in _WORD.findall(folded))
 
 
@@ -61,11 +62,6 @@ def adapt_to_stemmer(word: str) -> str:
     if word.endswith(tuple(LATER_SUFFIXES)) and (match := _LATER_SUFFIX.fullmatch(word)):
         return match[1] + LATER_SUFFIXES[match[2]]
     return word
-
-
-def compose_lower(text: str) -> str:
-    """Return the NFC form of a text in lower case."""
-    return normalize("NFC", text).lower()
 
 
 @cache

@@ -32,10 +32,7 @@ ERROR_HINTS = {
     "22P05": "a text has characters that the database cannot store",
     "57014": "the server ended it, because it took longer than its statement_timeout",
 }
-SELECT_WRITABLE = """
-    SELECT current_setting('transaction_read_only') = 'off',
-        has_table_privilege('documents', 'INSERT')
-"""
+SELECT_WRITABLE = "SELECT current_setting('transaction_read_only') = 'off', has_table_privilege('documents', 'INSERT')"
 
 
 class PostgresConnection(Connection):

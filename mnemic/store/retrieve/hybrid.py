@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from math import exp
 from typing import NamedTuple
 
-from mnemic.store.contract import Store
+from mnemic.store.relational import Store
 from mnemic.store.retrieve.embedders import Embedder
 from mnemic.store.retrieve.sentence_keys import max_sentence_products
 
@@ -81,10 +81,9 @@ def retrieve_candidates(store: Store, embedder: Embedder | None, query: str) -> 
     nearest = store.search_vectors(vector, NUM_CANDIDATES)
     slot_ids = sorted({*bm25_scores, *(neighbor.slot_id for neighbor in nearest.best)})
     passage_products = store.get_vectors(slot_ids) @ vector
-    products = dict(
-        zip(slot_ids, max_sentence_products(store.get_sentence_vectors(slot_ids), vector, passage_products).tolist())
-    )
-    return Candidates(query, bm25, ScoreScale(products, nearest.mean, nearest.std), slot_ids, num_slots)
+    products = max_sentence_products(store.get_sentence_vectors(slot_ids), vector, passage_products)
+    cosine = ScoreScale(dict(zip(slot_ids, products.tolist())), nearest.mean, nearest.std)
+    return Candidates(query, bm25, cosine, slot_ids, num_slots)
 
 
 def read_hop(

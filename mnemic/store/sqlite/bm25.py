@@ -8,7 +8,6 @@ lead, and this is plain BM25.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from mnemic.store.contract import ScoredSlot
 from mnemic.store.retrieve.query_words import build_fts5_query, extract_words
@@ -20,13 +19,6 @@ COUNT_MATCHES = "SELECT count(*) FROM lexicon WHERE lexicon MATCH ?"
 SELECT_RANKED = "SELECT rowid, -rank FROM lexicon WHERE lexicon MATCH ? ORDER BY rank LIMIT ?"
 
 
-class FTS5Query(NamedTuple):
-    """A query in FTS5's language, and how often it repeats each word."""
-
-    text: str
-    repeats: int = 1
-
-
 def search_bm25(
     connection: SQLiteConnection, text: str, limit: int, num_slots: int, *, require_all: bool
 ) -> list[ScoredSlot]:
@@ -35,14 +27,18 @@ def search_bm25(
     if not words:
         return []
     if require_all or len(words) * num_slots <= MAX_LEADING_SLOTS:
-        return rank_slots(connection, FTS5Query(build_fts5_query(words, require_all=require_all)), limit)
+        return rank_slots(connection, build_fts5_query(words, require_all=require_all), limit)
     counts = {word: connection.fetch_value(COUNT_MATCHES, (build_fts5_query([word]),)) for word in words}
     ordered = sorted((word for word in words if counts[word]), key=lambda word: counts[word])
     counted_words = take_words_within(ordered, counts, MAX_FOLLOWING_SLOTS)
     scores: dict[int, float] = {}
-    for leading_query, leading_words in widen_queries(take_words_within(ordered, counts, MAX_LEADING_SLOTS), ordered):
-        following_words = [word for word in counted_words if word not in leading_words]
-        scores |= dict(rank_slots(connection, build_query(leading_query, leading_words, following_words), limit))
+    for query, leading_words in widen_queries(take_words_within(ordered, counts, MAX_LEADING_SLOTS), ordered):
+        repeats, following_words = 1, [word for word in counted_words if word not in leading_words]
+        if following_words:
+            # FTS5 counts a word as often as the query has it: so have each of them twice.
+            repeats, words = 2, [*leading_words, *following_words, *following_words]
+            query = f"({query}) AND ({build_fts5_query(words)})"
+        scores |= dict(rank_slots(connection, query, limit, repeats))
         if len(scores) >= limit:
             break
     best = sorted(scores, key=lambda slot_id: (-scores[slot_id], slot_id))
@@ -60,19 +56,10 @@ def widen_queries(leading_words: list[str], words_by_rarity: list[str]) -> Itera
         yield build_fts5_query(rest[:1]), rest[:1]
 
 
-def build_query(leading_query: str, leading_words: list[str], following_words: list[str]) -> FTS5Query:
-    """Build a query for slots that match ``leading_query``, scored by all words."""
-    if not following_words:
-        return FTS5Query(leading_query)
-    # FTS5 counts a word as often as the query has it: so have each of them twice.
-    repeated = [*leading_words, *following_words, *following_words]
-    return FTS5Query(f"({leading_query}) AND ({build_fts5_query(repeated)})", 2)
-
-
-def rank_slots(connection: SQLiteConnection, query: FTS5Query, limit: int) -> list[ScoredSlot]:
-    """Run a query and return the best slots with their BM25 scores."""
-    rows = connection.fetch_all(SELECT_RANKED, (query.text, limit))
-    return [ScoredSlot(slot_id, score / query.repeats) for slot_id, score in rows]
+def rank_slots(connection: SQLiteConnection, query: str, limit: int, repeats: int = 1) -> list[ScoredSlot]:
+    """Return the best slots that match a query, which has each word ``repeats`` times."""
+    rows = connection.fetch_all(SELECT_RANKED, (query, limit))
+    return [ScoredSlot(slot_id, score / repeats) for slot_id, score in rows]
 
 
 def take_words_within(words: Sequence[str], counts: dict[str, int], max_slots: int) -> list[str]:

@@ -3,7 +3,7 @@
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from weakref import finalize
 from mnemic.checkpoint.lock import acquire_lock
 from mnemic.store.contract import StoreError
 from mnemic.store.relational import Connection, Values
-from mnemic.store.sqlite.migrations import create_compatibility_views, migrate, read_version
+from mnemic.store.sqlite.migrations import COMPATIBILITY_VIEWS, migrate, read_version
 
 BUSY_TIMEOUT_S = 5  # wait for another process that is committing
 LOCK_TIMEOUT_S = 1.0
@@ -75,10 +75,8 @@ class SQLiteConnection(Connection):
 
         Without a journal the file is opened as immutable: SQLite does not notice other writers.
         """
-        escaped = str(self.path.absolute()).replace("%", "%25").replace("?", "%3f")
-        escaped = escaped.replace("#", "%23")
-        mode = "rw" if self.writable else "ro"
-        return f"file:{escaped}?mode={mode}" + ("&immutable=1" if self.is_immutable else "")
+        escaped = str(self.path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+        return f"file:{escaped}?mode={'rw' if self.writable else 'ro'}{'&immutable=1' if self.is_immutable else ''}"
 
     def prepare(self) -> None:
         """Set the pragmas and migrate the file, if it may be written."""
@@ -87,7 +85,8 @@ class SQLiteConnection(Connection):
             version = read_version(self.raw, str(self.path))
             if version == 0:
                 raise StoreError(f"{self.path} is empty, not a memory")
-            create_compatibility_views(self.raw, version)
+            for view in COMPATIBILITY_VIEWS[version:]:
+                self.raw.execute(view)
             return
         read_version(self.raw, str(self.path))  # raises for a foreign file, before any change
         for pragma in (
@@ -106,11 +105,6 @@ class SQLiteConnection(Connection):
         with self.translate_errors():
             return self.raw.execute(sql, values)
 
-    def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Execute a statement for each row of values."""
-        with self.translate_errors():
-            self.raw.executemany(sql, rows)
-
     def fetch_all(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""
         with self.translate_errors():
@@ -120,12 +114,8 @@ class SQLiteConnection(Connection):
         """Yield the rows of a query in blocks of ``FETCH_SIZE``."""
         with self.translate_errors():
             cursor = self.raw.execute(sql, values)
-        while True:
-            with self.translate_errors():
-                block = cursor.fetchmany(FETCH_SIZE)
-            if not block:
-                return
-            yield block
+            while block := cursor.fetchmany(FETCH_SIZE):
+                yield block
 
     def stream_rows(self, sql: str, first: Any) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query whose first column, its order, is above ``first``."""

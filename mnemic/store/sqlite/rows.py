@@ -23,8 +23,8 @@ def insert_passages(
         words = segment_chinese(passage.text)
         values = (document_id, number, passage.page, passage.text, words)
         slot_id = connection.insert_row(INSERT_PASSAGE, values)
-        sentence_rows = [(slot_id, *sentence) for sentence in passage.sentences]
-        connection.execute_many("INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?)", sentence_rows)
+        for sentence in passage.sentences:
+            connection.execute("INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?)", (slot_id, *sentence))
         connection.execute("INSERT INTO lexicon (rowid, words) VALUES (?, ?)", (slot_id, words or passage.text))
         if embedding is not None:
             write_embeddings(connection, [(slot_id, embedding)])

@@ -8,22 +8,18 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 from mnemic.store.contract import (
     CheckReport,
-    EmbeddedPassages,
     EmbeddingModel,
-    MemorySlot,
     MemoryStats,
     NearestSlots,
     PassageEmbedding,
     ScoredSlot,
-    SentenceVectors,
     StoreError,
     Vectors,
 )
-from mnemic.store.relational import RelationalStore
+from mnemic.store.relational import Store
 from mnemic.store.sqlite import rows, scrub, vectors
 from mnemic.store.sqlite.bm25 import search_bm25
 from mnemic.store.sqlite.check import check_memory
@@ -31,9 +27,10 @@ from mnemic.store.sqlite.connection import SQLiteConnection, lock_writer
 from mnemic.store.sqlite.quantized import QuantizedIndex, renew_stamp
 
 
-class SQLiteStore(RelationalStore[SQLiteConnection]):
-    """A memory in a SQLite file; ``contract.Store`` documents its methods."""
+class SQLiteStore(Store[SQLiteConnection]):
+    """A memory in a SQLite file; ``contract.Engine`` documents its methods."""
 
+    rows, vectors = rows, vectors
     unembedded = f"document IN {rows.ACTIVE_DOCUMENTS} AND id NOT IN (SELECT passage FROM keys) AND id > ?"
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
@@ -76,22 +73,10 @@ class SQLiteStore(RelationalStore[SQLiteConnection]):
         renew_stamp(self.connection)
         super().set_model(model)
 
-    def insert_passages(self, document_id: int, first_number: int, passages: EmbeddedPassages) -> tuple[int, int]:
-        """Insert passages with both indexes; return their number and their characters."""
-        return rows.insert_passages(self.connection, document_id, first_number, passages)
-
-    def unindex_document(self, document_id: int) -> None:
-        """Remove the passages of a document from the full-text index, and their vectors."""
-        rows.unindex_document(self.connection, document_id)
-
-    def read_slots(self, where: str, values: Sequence[Any]) -> list[MemorySlot]:
-        """Return the slots that a WHERE clause selects, with their sentences."""
-        return rows.read_slots(self.connection, where, values)
-
     def erase_documents(self, document_ids: Sequence[int]) -> None:
         """Delete documents with their passages, vectors and history."""
         for document_id in document_ids:
-            self.unindex_document(document_id)
+            rows.unindex_document(self.connection, document_id)
             self.connection.execute("DELETE FROM documents WHERE id = ?", (document_id,))
         renew_stamp(self.connection)
         self.put_fact("remains", "")
@@ -112,7 +97,7 @@ class SQLiteStore(RelationalStore[SQLiteConnection]):
     def set_embeddings(self, slot_ids: Sequence[int], embeddings: Sequence[PassageEmbedding]) -> None:
         """Store the embeddings of slots, replacing existing ones."""
         renew_stamp(self.connection)
-        vectors.write_embeddings(self.connection, zip(slot_ids, embeddings))
+        super().set_embeddings(slot_ids, embeddings)
 
     def search_bm25(self, text: str, limit: int, *, require_all: bool = False) -> list[ScoredSlot]:
         """Rank the slots that contain any word of ``text``, or all of them, by BM25."""
@@ -128,14 +113,6 @@ class SQLiteStore(RelationalStore[SQLiteConnection]):
             state = None if in_transaction else vectors.read_slots_state(connection)
             blocks = self.vector_cache.load_blocks(connection, state, len(vector))
             return vectors.search_blocks(blocks, vector, limit)
-
-    def get_vectors(self, slot_ids: Sequence[int]) -> Vectors:
-        """Return the vectors (n d) of slots; zeros for a slot without one."""
-        return vectors.read_vectors(self.connection, slot_ids, self.get_width())
-
-    def get_sentence_vectors(self, slot_ids: Sequence[int]) -> SentenceVectors:
-        """Return the sentence vectors of slots, as quantized; no rows for a slot without them."""
-        return vectors.read_sentence_vectors(self.connection, slot_ids, self.get_width())
 
     def count_slots(self) -> int:
         """Return the number of active slots."""
