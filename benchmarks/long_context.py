@@ -186,7 +186,7 @@ def answer_by_retrieval(network: nn.Module, dataset: LongDataset, rows: list[int
     ):
         inputs = dataset.assemble_batch(documents, segments_by_document, [0] * len(rows)).inputs
         encoded = model.encode_segments(inputs)  # items b s p d
-        kwargs = {"segments": torch.ones_like(inputs.question)} if model.tells_apart else {}
+        kwargs = {"segments": torch.ones_like(inputs.question)} if model.has_segment_embeddings else {}
         states = model.encode(inputs.question, inputs.question_mask, **kwargs)
         query = nn.functional.normalize(masked_mean(states, inputs.question_mask).float(), dim=-1)  # b d
         units = nn.functional.normalize(encoded.items.float(), dim=-1)

@@ -61,13 +61,13 @@ class BertMassLoss:
         beta: float = 0.01,
         gamma: float = 0.01,
         spare: bool = False,
-        ranks: bool = False,
+        rank: bool = False,
         masking: Mapping[str, Any] = TOKEN_MASKING,
     ) -> None:
         self.weights = {"pred": pred, "seq": seq, "ctrl": ctrl, "write": write, "read": read}
         self.weights |= {"mlm": mlm, "nsp": nsp}
         check_weights(self.weights)
-        self.beta, self.gamma, self.spare, self.ranks = beta, gamma, spare, ranks
+        self.beta, self.gamma, self.spare, self.ranks = beta, gamma, spare, rank
         self.masking = build(MASKINGS, masking)
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:

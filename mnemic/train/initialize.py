@@ -241,7 +241,7 @@ def check_phases(phases: Sequence[Phase], recipe: Recipe, sizes: Sizes) -> None:
     network = build_network(recipe["model"], sizes, 0)
     check_parts_fit(network, sizes)
     for phase in phases:
-        find_modules(network, phase.settings.fixed)
+        find_modules(network, phase.settings.frozen)
         if phase.settings.segments and recipe["data"].get("kind") not in SEGMENT_KINDS:
             raise ConfigError(f"train.segments is for data of kind {join_words(SEGMENT_KINDS)}; leave it out")
         if phase.recipe["model"] == recipe["model"]:

@@ -141,7 +141,7 @@ class Run:
         """Train one phase from its current step to its end."""
         network = rebuild_network(phase.recipe["model"], self.data.sizes, self.network)
         self.network = network = network.to(self.device)
-        freeze(network, phase.settings.fixed)
+        freeze(network, phase.settings.frozen)
         dataset = self.select_dataset(phase)
         pools = [torch.arange(len(dataset))]
         wrapped: nn.Module = DistributedDataParallel(network) if dist.is_initialized() else network

@@ -31,7 +31,7 @@ def network(**respond: Any) -> TextModel:
 
 
 def dates(count: int = 6) -> Seq2SeqDataset:
-    return GeneratedDates(count=count, held=1, tested=1, tokenizer={"kind": "byte-bpe", "vocab": 300}).load().train
+    return GeneratedDates(count=count, validation_size=1, test_size=1, tokenizer={"kind": "byte-bpe", "vocab": 300}).load().train
 
 
 @torch.no_grad()
@@ -114,7 +114,7 @@ def quick_one(quick: Path) -> Model:
 
 def test_a_tiny_network_learns_dates(quick_one: Model) -> None:
     """On days it has never seen; a beam is about as good as greed, or better."""
-    dataset = GeneratedDates(tested=200).dataset("test", quick_one.tokenizer)
+    dataset = GeneratedDates(test_size=200).dataset("test", quick_one.tokenizer)
     error, metrics = evaluate_network(quick_one.network, dataset)
     assert metrics["exact"] >= 85
     assert error == 100 - metrics["exact"]
@@ -140,7 +140,7 @@ def test_asking_from_python(quick_one: Model) -> None:
 
 def test_greedy_speech_is_what_the_whole_pass_would_say(quick_one: Model) -> None:
     """The slow twin: read everything anew for each word."""
-    dataset = GeneratedDates(tested=5).dataset("test", quick_one.tokenizer)
+    dataset = GeneratedDates(test_size=5).dataset("test", quick_one.tokenizer)
     reader, inputs = quick_one.network, dataset.source_inputs(torch.arange(5))
     tokens = torch.full((5, 1), dataset.tokenizer.cls)
     with torch.no_grad():
