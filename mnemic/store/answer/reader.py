@@ -28,7 +28,7 @@ class SpanReader:
     @cached_property
     def checkpoint(self) -> "Checkpoint":
         """The checkpoint, loaded on first use; an error if it cannot answer questions."""
-        from mnemic.predict.text_tasks import check_method
+        from mnemic.predict.methods import check_method
 
         checkpoint, _ = load_with_digest(self.folder or find_shipped_folder())
         check_method(checkpoint, "answer")
