@@ -129,7 +129,7 @@ class Model:
         overlap: int | None = None,
         truncation: Truncation | None = None,
     ) -> results.SpanAnswer | list[results.SpanAnswer]:
-        """Find the span of a text that answers a question; or of each text its question.
+        """Find the span of a text that answers a question; lists are answered in pairs.
 
         >>> text = "The lease ends on 30 June."
         >>> load("reader").answer("When does the lease end?", text).quote(text)
@@ -151,7 +151,7 @@ class Model:
         truncation: Truncation | None = None,
         sentences: bool = False,
     ) -> results.TextEmbeddings:
-        """Embed each text as a vector of length 1, and with ``sentences`` its sentences.
+        """Embed each text, and with ``sentences`` its sentences, as vectors of length 1.
 
         >>> load("reader").embed(["a cat", "a kitten", "a tax form"]).vectors.shape
         torch.Size([3, 384])
