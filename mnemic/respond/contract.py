@@ -19,6 +19,11 @@ class Response(nn.Module):
     generates_words = True
     methods: tuple[str, ...] = ()  # of ``predict.Model``
 
+    @property
+    def can_copy(self) -> bool:
+        """Whether words may be copied from memory."""
+        return False
+
     def dummy_inputs(self, tokens: Tensor) -> dict[str, Any]:
         """Return the inputs beside ``tokens`` (b n) that a check of shapes needs."""
         return {}

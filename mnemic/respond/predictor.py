@@ -58,6 +58,11 @@ class Predictor(Response):
         if self.copies is not None:
             nn.init.constant_(self.copies.bias, INITIAL_COPY_LOGIT)
 
+    @property
+    def can_copy(self) -> bool:
+        """Whether words may be copied from memory."""
+        return self.copies is not None
+
     def forward(self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor) -> Tensor:
         """Score the first word of the answer, b m v.
 
