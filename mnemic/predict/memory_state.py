@@ -198,7 +198,7 @@ def load_state_file(path: str | Path) -> State:
         )
     header = read_metadata(path)
     kind = KINDS["memory"].get(header["kind"], header["kind"])
-    memories = select_kinds(MEMORIES, carries_segments=True)
+    memories: dict[str, Any] = select_kinds(MEMORIES, carries_segments=True)
     if kind not in memories:
         raise StateError(f"{path} holds no memory of a kind known here: {header['kind']!r}")
     with safe_open(path, "pt") as file:
