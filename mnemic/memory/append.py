@@ -69,9 +69,7 @@ def append_inputs(
             if salience is None
             else keep_most_salient(slots, max_slots, salience(slots.states))
         )
-    is_stored = (  # b n s
-        input_numbers.unsqueeze(2) == slots.sources.unsqueeze(1)
-    ) & mask.unsqueeze(2)
+    is_stored = (input_numbers.unsqueeze(2) == slots.sources.unsqueeze(1)) & mask.unsqueeze(2)  # b n s
     return Written(slots, is_stored.to(states.dtype))
 
 

@@ -194,9 +194,7 @@ class BlendedMemory(nn.Module):
     def address_slots(self, state: BlendedState, plan: WritePlan) -> Tensor:
         """Distribute each selected input over its best slots: weights b c s, softmaxed."""
         values = plan.values
-        scores = (  # b c s
-            plan.address_logits + values @ state.slots.mT
-        ).float() * values.shape[-1] ** -0.5
+        scores = (plan.address_logits + values @ state.slots.mT).float() * values.shape[-1] ** -0.5  # b c s
         scores = scores + self.empty_bonus * (~state.mask).unsqueeze(1).to(scores.dtype)
         cutoff = scores.topk(self.slots_per_write, dim=-1).values[..., -1:]
         return scores.masked_fill(scores < cutoff, MASKED_SCORE).softmax(-1).to(plan.write_strength.dtype)

@@ -136,9 +136,7 @@ class SelectiveMemory(nn.Module):
             tensors, select_kept_slots(tensors[1], tensors[2], self.num_slots)
         )
         new_state = SelectiveState(slots, slot_mask, slot_salience, sources, hidden, state.told + mask.sum(1))
-        is_stored = (  # b n s
-            input_numbers.unsqueeze(2) == new_state.sources.unsqueeze(1)
-        ) & is_writable.unsqueeze(2)
+        is_stored = (input_numbers.unsqueeze(2) == new_state.sources.unsqueeze(1)) & is_writable.unsqueeze(2)  # b n s
         return Written(new_state, is_stored.to(inputs.dtype), salience_logits=salience_logits)
 
     def read(

@@ -58,9 +58,10 @@ def build_text_model(model: Mapping[str, Any], context: dict[str, Any]) -> TextM
 
 def build_memory_network(model: Mapping[str, Any], context: dict[str, Any]) -> MemoryNetwork:
     """Build a network with a memory; parts that share weights are tied here."""
-    # Only the data knows the ids of the words that a memory's keys are tied to.
-    tied_words = {"tied": context["tied_words"]} if "tied_words" in context else {}
-    memory = build(MEMORIES, {**model["memory"], **tied_words}, **context)
+    memory_spec = model["memory"]
+    if "tied_words" in context:  # the ids of the words that the memory's keys are tied to
+        memory_spec = {**memory_spec, "tied": context["tied_words"]}
+    memory = build(MEMORIES, memory_spec, **context)
     encoders = select_kinds(ENCODERS, reads_texts=True)
     encode = build(encoders, model["encode"], tables=memory.num_tables, **context)
     if context.get("unseen") and "unseen" not in parameters_of(type(encode)):
@@ -68,7 +69,7 @@ def build_memory_network(model: Mapping[str, Any], context: dict[str, Any]) -> M
             "data.unseen gives ids to words that training never met; model.encode.kind is then "
             "'context' or 'exact', which can read them, or set data.unseen=0"
         )
-    if model["memory"].get("tied"):
+    if memory_spec.get("tied"):
         memory.words = encode.words  # word vectors that are keys
     respond = build(select_kinds(RESPONSES, source="memory"), model["respond"], **context)
     if respond.tied:

@@ -46,7 +46,5 @@ class RelationHead(Response):
         """
         layer: nn.Linear = self.layers[0]  # type: ignore[assignment]
         first_weight, second_weight, question_weight = layer.weight.chunk(3, 1)  # h d each
-        question_part = nn.functional.linear(  # b m 1 1 h
-            question, question_weight, layer.bias
-        )[:, :, None, None]
+        question_part = nn.functional.linear(question, question_weight, layer.bias)[:, :, None, None]  # b m 1 1 h
         return (items @ first_weight.mT).unsqueeze(3) + (items @ second_weight.mT).unsqueeze(2) + question_part
