@@ -106,9 +106,9 @@ def test_what_is_kept_is_what_was_made(kind: str, tmp_path: Path) -> None:
         for name, expected in (("starts", sequence.word_starts), ("unmaskable", sequence.is_special)):
             assert getattr(batch, name)[row, :size].tolist() == expected.tolist()
             assert getattr(batch, name)[row, size:].all()
-        assert batch.follows[row] == sequence.follows
-    assert not set(batch.ordinary.tolist()) & TOKENIZER.special_ids
-    assert len(batch.ordinary) == len(TOKENIZER) - len(TOKENIZER.special_ids)
+        assert batch.next_sentence_labels[row] == sequence.follows
+    assert not set(batch.ordinary_ids.tolist()) & TOKENIZER.special_ids
+    assert len(batch.ordinary_ids) == len(TOKENIZER) - len(TOKENIZER.special_ids)
 
 
 def test_a_large_vocabulary_has_wider_tokens() -> None:
@@ -117,7 +117,7 @@ def test_a_large_vocabulary_has_wider_tokens() -> None:
     size = np.array([1], dtype="<i4")
     sequences = load_like(tokens, size)
     batch = make_corpus_dataset(sequences, TOKENIZER).batch(torch.tensor([0]))
-    assert (batch.tokens.item(), batch.starts.item()) == (2**15 - 1, True)
+    assert (batch.tokens.item(), batch.word_starts.item()) == (2**15 - 1, True)
 
 
 def load_like(tokens: np.ndarray, lengths: np.ndarray):  # type: ignore[no-untyped-def]

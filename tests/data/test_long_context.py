@@ -313,7 +313,7 @@ def test_parts_have_other_examples(stories: LongData) -> None:
 def test_documents_go_on_or_not() -> None:
     found = data("documents", count=400)
     batch = found.train.batch(torch.arange(400), torch.rand(400, 1))
-    share = (batch.follows == 1).float().mean()
+    share = (batch.next_sentence_labels == 1).float().mean()
     assert 0.4 < share < 0.6
     assert (batch.answers == IGNORE).all()
     part, texts = found.train, found.train.background

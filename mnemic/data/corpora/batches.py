@@ -28,12 +28,12 @@ class CorpusBatch(NamedTuple):
     tokens: Tensor  # b n, not yet masked
     mask: Tensor  # b n, True = no padding
     segments: Tensor  # b n, token types
-    starts: Tensor  # b n, True where a word starts
+    word_starts: Tensor  # b n, True where a word starts
     unmaskable: Tensor  # b n, True for special tokens and padding
-    follows: Tensor  # b, target of next-sentence prediction: 1, 0 or IGNORE
-    keys: Tensor  # b, the seed of each sequence's random masking
-    hidden: Tensor  # the id of [MASK]
-    ordinary: Tensor  # v, the ids of ordinary tokens, for random replacement
+    next_sentence_labels: Tensor  # b, target of next-sentence prediction: 1, 0 or IGNORE
+    mask_seeds: Tensor  # b, the seed of each sequence's random masking
+    mask_id: Tensor  # the id of [MASK]
+    ordinary_ids: Tensor  # v, the ids of ordinary tokens, for random replacement
     max_tokens: int = 0  # bound on tokens that are not padding; 0: unknown
 
 
@@ -52,7 +52,7 @@ class CorpusDataset:
     tokens: Tensor  # t, unsigned numbers stored as int16 or int32; see ``sequence_folder``
     offsets: Tensor  # r+1, where each sequence starts in tokens
     second_starts: Tensor  # r, where the second segment starts
-    follows: Tensor  # r
+    next_sentence_labels: Tensor  # r
     special_ids: Tensor
     mask_id: Tensor
     ordinary_ids: Tensor
@@ -60,7 +60,7 @@ class CorpusDataset:
     copies: int = 0
 
     def __len__(self) -> int:
-        return len(self.follows)
+        return len(self.next_sentence_labels)
 
     @cached_property
     def lengths(self) -> Tensor:
@@ -126,12 +126,12 @@ class CorpusDataset:
             tokens=tokens,
             mask=mask,
             segments=((column >= self.second_starts[rows].unsqueeze(1)) & mask).long(),
-            starts=(packed & 1).bool() | ~mask,
+            word_starts=(packed & 1).bool() | ~mask,
             unmaskable=torch.isin(tokens, self.special_ids) | ~mask,
-            follows=self.follows[rows].long(),
-            keys=self.mask_keys(rows, uniforms),
-            hidden=self.mask_id,
-            ordinary=self.ordinary_ids,
+            next_sentence_labels=self.next_sentence_labels[rows].long(),
+            mask_seeds=self.draw_mask_seeds(rows, uniforms),
+            mask_id=self.mask_id,
+            ordinary_ids=self.ordinary_ids,
             max_tokens=0 if compact or max_length else self.max_batch_tokens(len(rows)),
         )
 
@@ -140,7 +140,7 @@ class CorpusDataset:
         packed = self.tokens[positions.to(self.tokens.device)].to(positions.device, non_blocking=True)
         return packed.long() & (2 ** (8 * packed.element_size()) - 1)
 
-    def mask_keys(self, rows: Tensor, uniforms: Tensor | None) -> Tensor:
+    def draw_mask_seeds(self, rows: Tensor, uniforms: Tensor | None) -> Tensor:
         """Return the seed of each sequence's random masking, b."""
         if uniforms is None:
             return rows
@@ -161,7 +161,7 @@ def make_corpus_dataset(sequences: SequenceArrays, tokenizer: SubwordTokenizer, 
         tokens=torch.from_numpy(sequences.tokens.view(signed_dtype)),
         offsets=torch.from_numpy(offsets),
         second_starts=torch.from_numpy(sequences.seconds),
-        follows=torch.from_numpy(sequences.follows),
+        next_sentence_labels=torch.from_numpy(sequences.follows),
         special_ids=torch.tensor(sorted(special_ids)),
         mask_id=torch.tensor(tokenizer.mask),
         ordinary_ids=torch.tensor([i for i in range(len(tokenizer)) if i not in special_ids]),

@@ -43,11 +43,11 @@ class LongBatch(NamedTuple):
     has_facts: Tensor  # b, whether supporting sentences are annotated
     all_have_facts: bool  # whether they are for all documents
     max_facts: int  # the largest number of supporting sentences
-    follows: Tensor  # b, 1 = the question continues the document, 0 = not; IGNORE = no such label
-    starts: Tensor  # b s n, True = first token of a word
-    keys: Tensor  # b, seeds of the random masking
-    hidden: Tensor  # the id of the mask token
-    ordinary: Tensor  # ids of ordinary tokens, for random replacement
+    next_sentence_labels: Tensor  # b, 1 = the question continues the document; IGNORE = none
+    word_starts: Tensor  # b s n, True = first token of a word
+    mask_seeds: Tensor  # b, seeds of the random masking
+    mask_id: Tensor  # the id of the mask token
+    ordinary_ids: Tensor  # ids of ordinary tokens, for random replacement
 
     @property
     def fact_mask(self) -> Tensor:
@@ -238,11 +238,11 @@ class LongDataset:
             has_facts=torch.tensor([bool(document.example.facts) for document in documents]),
             all_have_facts=all(document.example.facts for document in documents),
             max_facts=max(len(document.example.facts) for document in documents),
-            follows=torch.tensor([document.follows for document in documents]),
-            starts=word_start_mask(self.tokenizer)[tokens],
-            keys=torch.tensor(keys),
-            hidden=torch.tensor(self.tokenizer.mask),
-            ordinary=ordinary_ids_of(self.tokenizer),
+            next_sentence_labels=torch.tensor([document.follows for document in documents]),
+            word_starts=word_start_mask(self.tokenizer)[tokens],
+            mask_seeds=torch.tensor(keys),
+            mask_id=torch.tensor(self.tokenizer.mask),
+            ordinary_ids=ordinary_ids_of(self.tokenizer),
         )
         return move_batch(batch, self.batch_device)
 
