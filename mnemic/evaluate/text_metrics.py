@@ -42,7 +42,7 @@ def compute_metrics(network: nn.Module, dataset: TextDataset | CorpusDataset | S
         raise ConfigError("there are no texts to evaluate on")
     if isinstance(dataset, CorpusDataset):
         return compute_masked_token_metrics(network, dataset)
-    values = METRICS_BY_KIND[dataset.kind](network, dataset)
+    values = METRICS_BY_KIND[dataset.metrics](network, dataset)
     main_metric = {dataset.metric: values[dataset.metric]}
     return {name: 100 * value for name, value in (main_metric | values).items()}
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from mnemic.data.corpora import CorpusBatch
+from mnemic.data.corpora.batches import CorpusBatch
 from mnemic.encode import TransformerEncoder
 from mnemic.models import IGNORE, TextModel
 from mnemic.objectives.masking import TokenMasking, WordMasking

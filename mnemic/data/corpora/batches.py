@@ -6,17 +6,17 @@ Shapes: r sequences of the dataset, t tokens of all of them, b batch, n tokens, 
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, sqrt
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from mnemic.data.batches import locate_tokens
 from mnemic.data.corpora.sequence_folder import SequenceArrays
 from mnemic.text import SubwordTokenizer
 
 MAX_RESIDENT_BYTES = 4 * 2**30  # larger token arrays stay on the disk, whatever the device
-NUM_UNIFORMS = 2  # per sequence, from which its masking key is made
 UNIFORM_BITS = 24  # of a uniform number: the precision of float32
 NUM_DEVIATIONS = 8  # of a batch's tokens above the mean: 1 batch in 10^15 has more
 TOKEN_MULTIPLE = 64  # of ``max_batch_tokens``, for fast kernels
@@ -47,7 +47,9 @@ class CorpusDataset:
     RoBERTa).
     """
 
-    kind = "masked"
+    metrics: ClassVar[str] = "masked"
+    num_unknown: ClassVar[int] = 0
+    num_uniforms: ClassVar[int] = 2  # from which the masking seed of a sequence is made
     device: torch.device
     tokens: Tensor  # t, unsigned numbers stored as int16 or int32; see ``sequence_folder``
     offsets: Tensor  # r+1, where each sequence starts in tokens
@@ -69,14 +71,6 @@ class CorpusDataset:
     @cached_property
     def max_length(self) -> int:
         return int(self.lengths.max()) if len(self) else 0
-
-    @property
-    def num_unknown(self) -> int:
-        return 0
-
-    @property
-    def num_uniforms(self) -> int:
-        return NUM_UNIFORMS
 
     @property
     def token_counts(self) -> Tensor:
@@ -116,11 +110,10 @@ class CorpusDataset:
         synchronized to learn lengths, and ``max_tokens`` bounds its tokens.
         """
         starts = self.offsets[rows]
-        lengths = self.offsets[rows + 1] - starts
-        width = int(lengths.max()) if compact else max_length or self.max_length
-        column = torch.arange(width, device=rows.device)
-        mask = column < lengths.unsqueeze(1)  # b n
-        packed = self.read_tokens((starts.unsqueeze(1) + column).masked_fill(~mask, 0))
+        width = 0 if compact else max_length or self.max_length
+        positions, mask = locate_tokens(starts, self.offsets[rows + 1] - starts, width)  # b n
+        column = torch.arange(mask.shape[1], device=rows.device)
+        packed = self.read_tokens(positions)
         tokens = (packed >> 1).masked_fill(~mask, self.pad_id)
         return CorpusBatch(
             tokens=tokens,
