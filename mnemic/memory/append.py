@@ -70,7 +70,7 @@ def append_inputs(
 
 
 def find_kept_slots(mask: Tensor, max_slots: int, salience: Tensor | None) -> Tensor:
-    """Return the indices (b max_slots) of the slots that a full memory keeps, in writing order.
+    """Find the slots that a full memory keeps: indices b max_slots, in order.
 
     These are the last filled slots of every row, after padding; with ``salience`` (b s) the filled
     slots where it is highest.
@@ -83,7 +83,7 @@ def find_kept_slots(mask: Tensor, max_slots: int, salience: Tensor | None) -> Te
 
 
 def gather_slots(tensors: Iterable[Tensor], order: Tensor) -> list[Tensor]:
-    """Gather some slots of every row by index (``order`` b max_slots), in all tensors (b s …)."""
+    """Gather slots by index (``order`` b max_slots) in all tensors (b s …)."""
     return [
         tensor.gather(1, order.view(*order.shape, *[1] * (tensor.dim() - 2)).expand(-1, -1, *tensor.shape[2:]))
         for tensor in tensors

@@ -58,26 +58,28 @@ EMBEDDINGS = {
     "embeddings.segments": "embeddings.token_type_embeddings.weight",
     "embeddings.norm": "embeddings.LayerNorm",
 }
-LAYER_PARTS = (
+LAYER_WEIGHTS = (
     "attention.project.query", "attention.project.key", "attention.project.value", "attention.project.out",
     "around_attention.norm", "feed.widen", "feed.narrow", "around_feed.norm",
 )  # fmt: skip
 
 
-def name_layer_parts(prefix: str, *names: str) -> dict[str, str]:
-    """Pair mnemic's names of a layer's parts with a family's, in the order of LAYER_PARTS."""
-    return {f"stack.blocks.{{}}.{part}": f"{prefix}.{name}" for part, name in zip(LAYER_PARTS, names, strict=True)}
+def map_layer_names(prefix: str, *names: str) -> dict[str, str]:
+    """Map mnemic's names of a layer's weights to a family's, in order."""
+    return {
+        f"stack.blocks.{{}}.{weight}": f"{prefix}.{name}" for weight, name in zip(LAYER_WEIGHTS, names, strict=True)
+    }
 
 
-LAYER = name_layer_parts(
+LAYER = map_layer_names(
     "encoder.layer.{}", "attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
     "attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm",
 )  # fmt: skip
-DISTIL_LAYER = name_layer_parts(
+DISTIL_LAYER = map_layer_names(
     "transformer.layer.{}", "attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin",
     "sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm",
 )  # fmt: skip
-ALBERT_LAYER = name_layer_parts(
+ALBERT_LAYER = map_layer_names(
     "encoder.albert_layer_groups.{}.albert_layers.0", "attention.query", "attention.key", "attention.value",
     "attention.dense", "attention.LayerNorm", "ffn", "ffn_output", "full_layer_layer_norm",
 )  # fmt: skip
