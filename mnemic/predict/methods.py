@@ -10,12 +10,6 @@ if TYPE_CHECKING:
 
 METHODS = ("answer", "ask", "ask_story", "classify", "complete", "embed", "generate", "load_state",
            "perplexity", "rate", "remember", "tag")  # fmt: skip
-RESPONSE_METHODS = {
-    "classes": ("classify", "rate"), "tags": ("tag",), "spans": ("answer",), "masked": (),
-    "next-token": ("complete", "perplexity"), "seq2seq": ("generate",),
-    "predictor": ("remember", "ask", "load_state"), "quote": ("remember", "ask", "load_state"),
-}  # fmt: skip
-
 HINTS = {  # what a network answers questions about, by one of its methods
     "ask_story": ": it answers questions about stories (`mnemic story ask`)",
     "remember": ": it answers questions about what it has read (`mnemic text read`, then `mnemic text ask`)",
@@ -28,7 +22,7 @@ class MethodError(ConfigError, AttributeError):
 
 def methods_of(checkpoint: "Checkpoint") -> tuple[str, ...]:
     """List the methods that a trained network has, by its response and its data."""
-    methods = RESPONSE_METHODS.get(checkpoint.recipe["model"]["respond"]["kind"], ("ask_story",))
+    methods: tuple[str, ...] = checkpoint.network.respond.methods
     if methods == ("classify", "rate"):  # classes have names, numbers have none
         methods = ("classify",) if checkpoint.labels else ("rate",)
     if checkpoint.recipe["data"].get("kind") in WINDOW_KINDS:
