@@ -1,12 +1,11 @@
-"""Checks of a recipe's parts without memory, and evaluation mode for a while."""
+"""Checks of a recipe's parts without memory."""
 
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
-from mnemic.models import build_model, check_model_parts, evaluating
+from mnemic.models import build_model, check_model_parts
 from mnemic.recipe import ConfigError, load_recipe, recipe_names
 from mnemic.respond.pretraining import PretrainingHeads
 
@@ -57,19 +56,3 @@ def test_a_part_that_needs_values_is_checked_with_values(monkeypatch: pytest.Mon
     network = check_model_parts(model, SIZES)
     assert not any(weight.is_meta for weight in network.parameters())
     assert torch.equal(torch.get_rng_state(), generator)
-
-
-def test_modes_are_restored_even_after_an_error() -> None:
-    training, resting = nn.Dropout(), nn.Dropout().eval()
-    modes = []
-
-    def fail() -> None:
-        with evaluating(training, resting):
-            modes.extend([training.training, resting.training])
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        fail()
-    assert modes == [False, False]
-    assert training.training
-    assert not resting.training
