@@ -92,7 +92,7 @@ def find_answer_tokens(offsets: Sequence[tuple[int, int]], example: QuestionExam
 
 
 def find_answer_columns(window: Window, answer_tokens: tuple[int, int] | None) -> tuple[int, int]:
-    """Find the answer's first and last column in a window; 0, 0 if it is not inside."""
+    """Find the answer's first and last column in a window; 0, 0 without."""
     first, end = window.token_range
     if answer_tokens is None or answer_tokens[0] < first or answer_tokens[1] >= end:
         return 0, 0
