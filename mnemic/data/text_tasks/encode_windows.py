@@ -35,9 +35,8 @@ def encode_labeled(
             windowed = make_text_windows(tokenizer, first, options)
         else:
             windowed = make_pair_windows(tokenizer, first, second, options)
-        return EncodedExample(
-            windowed, parse_number(example) if kind == "numbers" else label_ids.get(example.label, IGNORE)
-        )
+        target = parse_number(example) if kind == "numbers" else label_ids.get(example.label, IGNORE)
+        return EncodedExample(windowed, target)
 
     first_encodings = encode_ids(tokenizer, (example.text for example in examples))
     second_encodings = encode_ids(tokenizer, (example.pair or "" for example in examples))
