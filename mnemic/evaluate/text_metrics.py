@@ -43,7 +43,7 @@ def compute_metrics(network: nn.Module, dataset: TextDataset | CorpusDataset | S
         raise ConfigError("there are no texts to evaluate on")
     if isinstance(dataset, CorpusDataset):
         return compute_masked_token_metrics(network, dataset)
-    values = METRICS_BY_KIND[dataset.kind](network, dataset)
+    values = METRICS_BY_KIND[dataset.metrics](network, dataset)
     main_metric = {dataset.metric: values[dataset.metric]}
     return {name: 100 * value for name, value in (main_metric | values).items()}
 
@@ -175,8 +175,8 @@ def compute_masked_token_metrics(network: nn.Module, corpus: CorpusDataset) -> M
             loss = masked_token_loss(output, masked)
             sums_of_batch = [loss.total, loss.num_targets, (output.masked_logits.argmax(-1) == masked.targets).sum()]
             if output.nsp_logits is not None:
-                is_pair = batch.follows != IGNORE
-                is_correct = (output.nsp_logits.argmax(-1) == 1 - batch.follows) & is_pair
+                is_pair = batch.next_sentence_labels != IGNORE
+                is_correct = (output.nsp_logits.argmax(-1) == 1 - batch.next_sentence_labels) & is_pair
                 sums_of_batch += [is_correct.sum(), is_pair.sum()]
             sums[: len(sums_of_batch)] += torch.stack(sums_of_batch).double()
     total_loss, num_targets, num_correct, num_followed, num_pairs = sums.tolist()

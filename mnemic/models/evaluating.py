@@ -1,20 +1,27 @@
-"""Put a network in evaluation mode for a while."""
+"""Switch networks to evaluation mode for a while."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
 
 from torch import nn
 
-Network = TypeVar("Network", bound=nn.Module)
-
 
 @contextmanager
-def evaluating(network: Network) -> Iterator[Network]:
-    """Set ``network`` to evaluation mode within the block, and back after it."""
-    was_training = network.training
-    network.eval()
+def evaluating(*networks: nn.Module) -> Iterator[None]:
+    """Switch networks to evaluation mode; restore their modes at the end, come what may.
+
+    >>> network = nn.Dropout()
+    >>> with evaluating(network):
+    ...     network.training
+    False
+    >>> network.training
+    True
+    """
+    modes = [network.training for network in networks]
     try:
-        yield network
+        for network in networks:
+            network.eval()
+        yield
     finally:
-        network.train(was_training)
+        for network, mode in zip(networks, modes):
+            network.train(mode)
