@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mnemic import Memory
-from mnemic.checkpoint.atomic_files import read_json
 from mnemic.checkpoint.shipped import WEIGHTS
 from mnemic.data import DATASETS
 from mnemic.data.contract import Split
 from mnemic.data.text_tasks.examples import QuestionExample
 from mnemic.data.text_tasks.retrieval import ArticleFiles
+from mnemic.files import read_json
 from mnemic.recipe import build
 
 SPLITS: dict[str, Split] = {"train": "train", "held": "validation", "dev": "test"}

@@ -5,9 +5,11 @@ one from a checkpoint, one override of the command line.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from mnemic.recipe.merge import Recipe
+
+T = TypeVar("T")
 
 # By the table that a key stands in: its old name and its name now.
 KEYS: dict[str, dict[str, str]] = {
@@ -59,6 +61,8 @@ for _name, _tasks in (("entnet", (3, 16)), ("entnet-retold", (2, 3, 16, 19)), ("
 for _name in ("ask", "encoder"):  # other tables that hold an encoder
     KEYS[_name], KINDS[_name] = KEYS["encode"], KINDS["encode"]
 SIZES = {"longest": "max_length"}  # facts of the data that a network was built from
+# Tensors of a stopped run: how their names begin.
+STATE = {"optimiser.": "optimizer.", "dice": "rng_state", "parts.": "loss_sums.", "best.waited": "best.bad_evals"}
 
 
 def migrate_recipe(recipe: Mapping[str, Any]) -> Recipe:
@@ -89,6 +93,19 @@ def migrate_override(key: str, value: Any) -> tuple[str, Any]:
 def migrate_sizes(sizes: Mapping[str, Any]) -> dict[str, Any]:
     """Translate the facts of the data that a checkpoint keeps beside its recipe."""
     return {SIZES.get(name, name): value for name, value in sizes.items()}
+
+
+def migrate_state(state: Mapping[str, T]) -> dict[str, T]:
+    """Translate the names of the tensors that a stopped run keeps beside its weights.
+
+    >>> migrate_state({"optimiser.0.exp_avg": 1, "sums": 2})
+    {'optimizer.0.exp_avg': 1, 'sums': 2}
+    """
+
+    def translate(name: str) -> str:
+        return next((new + name.removeprefix(old) for old, new in STATE.items() if name.startswith(old)), name)
+
+    return {translate(name): tensor for name, tensor in state.items()}
 
 
 def _migrate_table(table: Mapping[str, Any], parent: str) -> dict[str, Any]:

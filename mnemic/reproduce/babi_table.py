@@ -191,10 +191,9 @@ def train_group(
     with closing(steps):
         for step in steps:
             yield GroupStep(group, step)
-    errors = {
-        split: compute_run_errors(recipe, data, networks, split, device) for split in ("train", "validation", "test")
-    }
-    evidence = measure_evidence_per_run(recipe, data, networks, device)
+    splits = {"train": data.train, "validation": data.validation, "test": data.test}
+    errors = {split: compute_run_errors(networks, dataset, device) for split, dataset in splits.items()}
+    evidence = measure_evidence_per_run(networks, data.test, device)
     seconds = timer.lap() / len(seeds)
     rows = [
         {
@@ -226,13 +225,10 @@ def train_group(
         save_checkpoint(folder / "best" / (f"task{tasks[0]}" if len(tasks) == 1 else "tasks"), checkpoint)
 
 
-def compute_run_errors(
-    recipe: Recipe, data: Any, networks: Sequence[Any], split: str, device: torch.device
-) -> list[dict[int, float]]:
+def compute_run_errors(networks: Sequence[Any], dataset: Any, device: torch.device) -> list[dict[int, float]]:
     """Compute each run's error per task on a split of the data."""
-    dataset = getattr(data, split)
     rows: Tensor = torch.arange(len(dataset)).expand(len(networks), -1)
-    is_wrong = find_wrong_answers_per_run(recipe, data, networks, rows, split, device)
+    is_wrong = find_wrong_answers_per_run(networks, dataset, rows, device)
     return [percent_by_task(run_wrong, dataset.task) for run_wrong in is_wrong]
 
 

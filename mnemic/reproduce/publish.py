@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 
 from mnemic import __version__
-from mnemic.checkpoint.atomic_files import hash_file, read_json, replace_folder, write_json
+from mnemic.checkpoint.atomic_files import hash_file, replace_folder, write_json
 from mnemic.checkpoint.folder import MANIFEST, Checkpoint, TrainingProgress, load_checkpoint, save_checkpoint
 from mnemic.checkpoint.shipped import CARD, MAX_NETWORK_BYTES, MAX_TOTAL_BYTES, WEIGHTS, size_in_bytes
 from mnemic.data import DATASETS, WINDOW_KINDS
@@ -22,6 +22,7 @@ from mnemic.data.babi.batches import StoryDataset
 from mnemic.evaluate.by_task import mean_error
 from mnemic.evaluate.error_rate import compute_task_errors
 from mnemic.evaluate.text_metrics import compute_metrics
+from mnemic.files import read_json
 from mnemic.recipe import ConfigError, Recipe, build, override
 from mnemic.reproduce.faithfulness import measure_evidence
 from mnemic.train.distributed import init_distributed

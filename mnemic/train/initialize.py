@@ -1,8 +1,8 @@
 """Initialize a network at random or from trained weights; check recipes.
 
-``model.init_from`` names a folder whose encoder is copied into a new network; ``model.init_parts`` adds its
-memory or its response: training in stages, from weights alone. The folder is only read when a run
-starts: a checkpoint needs no other folder.
+``model.init_from`` names a folder whose encoder is copied into a new network;
+``model.init_parts`` adds its memory or its response: training in stages, from weights alone. The
+folder is only read when a run starts: a checkpoint needs no other folder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,11 @@ from mnemic.data import RESPONSE_OF, SEGMENT_KINDS, SEQUENTIAL_WINDOW_KINDS
 from mnemic.data.contract import Sizes
 from mnemic.data.knowledge.dataset import KnowledgeFolder
 from mnemic.encode import TEXT_KINDS
-from mnemic.encode.huggingface.read import CONFIG_FILE, load_encoder, read_json
+from mnemic.encode.huggingface.read import CONFIG_FILE, load_encoder
 from mnemic.encode.huggingface.shape import encoder_options, shape_from_config
+from mnemic.files import read_json
 from mnemic.memory.kv_memnn import KeyValueMemory
-from mnemic.models import build_model, check_parts_fit
+from mnemic.models import build_model
 from mnemic.objectives import OBJECTIVES
 from mnemic.recipe import ConfigError, Recipe, build, join_words, merge_recipes, override, parameters_of
 from mnemic.train.freeze import find_modules
@@ -30,6 +31,7 @@ from mnemic.train.sampler import make_generator
 
 COPYABLE_PARTS = ("encode", "mass", "memory", "respond")  # from ``model.init_from``
 LAYER_PREFIX = "encode.stack.blocks."  # of the weights of an encoder's layers
+MAX_WORDS = 12  # of the data, listed in an error
 
 
 def build_network(model: dict[str, Any], sizes: Sizes, seed: int) -> Any:
@@ -239,24 +241,51 @@ def rebuild_network(model: dict[str, Any], sizes: Sizes, network: nn.Module) -> 
 
 
 def check_phases(phases: Sequence[Phase], recipe: Recipe, sizes: Sizes) -> None:
-    """Raise an error if parts do not fit or a phase changes the weights' shapes."""
-    network = build_network(recipe["model"], sizes, 0)
-    check_parts_fit(network, sizes)
+    """Raise an error if a phase freezes unknown parts or changes the weights' shapes."""
+    network = build_on_meta(recipe["model"], sizes)
+    shapes = {name: weight.shape for name, weight in network.named_parameters()}
     for phase in phases:
         find_modules(network, phase.settings.frozen)
         if phase.settings.segments and recipe["data"].get("kind") not in SEGMENT_KINDS:
             raise ConfigError(f"train.segments is for data of kind {join_words(SEGMENT_KINDS)}; leave it out")
         if phase.recipe["model"] == recipe["model"]:
             continue
-        models = (recipe["model"], phase.recipe["model"])
-        recipe_weights, phase_weights = (weights_of(build_network(model, sizes, 0)) for model in models)
-        for name in sorted(recipe_weights.keys() | phase_weights.keys()):
-            if (
-                name not in recipe_weights
-                or name not in phase_weights
-                or recipe_weights[name].shape != phase_weights[name].shape
-            ):
+        weights = dict(build_on_meta(phase.recipe["model"], sizes).named_parameters())
+        for name in sorted(shapes.keys() | weights.keys()):
+            if name not in shapes or name not in weights or shapes[name] != weights[name].shape:
                 raise ConfigError(
                     f"phases.{phase.number} changes the weight {name!r}; a phase may change how "
                     "weights are used, not their sizes (width, slots, hops, tying ...)"
                 )
+
+
+def build_on_meta(model: dict[str, Any], sizes: Sizes) -> Any:
+    """Build a network whose tensors have shapes but no values, for checks."""
+    with torch.device("meta"):
+        return build_model(model, sizes)
+
+
+def resolve_tied_words(data: Any, recipe: Recipe) -> Any:
+    """Add the ids of the words in ``model.memory.tied`` to the sizes of the data.
+
+    A checkpoint stores the sizes, so that the network can be rebuilt without the data.
+    """
+    memory = recipe["model"].get("memory")
+    tied = memory.get("tied") if isinstance(memory, Mapping) else None
+    if not isinstance(tied, list) or not all(type(key) in (int, str) for key in tied):
+        return data  # building the memory reports the error
+    ids = [key if isinstance(key, int) else word_id_of(key, data.tokenizer) for key in tied]
+    if invalid := [key for key in ids if not 0 < key < len(data.tokenizer)]:
+        last = len(data.tokenizer) - 1
+        raise ConfigError(f"model.memory.tied has the id {invalid[0]}; ids go from 1 to {last}; or name the words")
+    return data if ids == tied else data._replace(sizes={**data.sizes, "tied_words": ids})
+
+
+def word_id_of(word: str, tokenizer: Any) -> int:
+    """The id of a word; an error if it is not in the vocabulary."""
+    if word not in tokenizer:
+        known_words = join_words(tokenizer.vocabulary[2 : 2 + MAX_WORDS])
+        raise ConfigError(
+            f"model.memory.tied names {word!r}, which is not in the training data; it has {known_words} …"
+        )
+    return tokenizer.id_of(word)

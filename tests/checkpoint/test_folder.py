@@ -40,9 +40,9 @@ def make_checkpoint(seed: int = 0, **changes: Any) -> Checkpoint:
         "network": build_model(recipe["model"], sizes),
         "progress": TrainingProgress(phase=1, step=3, history=[{"loss": 0.1, "validation": None}]),
         "state": {
-            "dice": torch.get_rng_state(),
-            "optimiser.0.exp_avg": torch.randn(3, 2).T,  # not contiguous
-            "optimiser.0.step": torch.tensor(3.0),
+            "rng_state": torch.get_rng_state(),
+            "optimizer.0.exp_avg": torch.randn(3, 2).T,  # not contiguous
+            "optimizer.0.step": torch.tensor(3.0),
         },
     }
     return Checkpoint(**{**fields, **changes})
@@ -158,7 +158,9 @@ def test_another_format_is_refused(finished: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(finished / "checkpoint", tmp_path / "checkpoint"))
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     (folder / "manifest.json").write_text(json.dumps({**manifest, "format": 99}), encoding="utf-8")
-    with pytest.raises(CheckpointError, match="has format 99; this version reads 1"):
+    with pytest.raises(
+        CheckpointError, match="has format 99; this version reads formats 1 to 2: use the mnemic that wrote it"
+    ):
         load_checkpoint(folder)
 
 

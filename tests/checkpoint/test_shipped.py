@@ -11,11 +11,12 @@ from app_runs import model, run
 from safetensors.torch import load_file
 
 from mnemic.checkpoint import shared_weights, shipped
-from mnemic.checkpoint.atomic_files import CheckpointError, read_json, write_json
+from mnemic.checkpoint.atomic_files import CheckpointError, write_json
 from mnemic.checkpoint.folder import weights_of
 from mnemic.cli.bare import main
 from mnemic.data import DATASETS
 from mnemic.evaluate.error_rate import compute_task_errors
+from mnemic.files import read_json
 from mnemic.predict import ask_story
 from mnemic.predict.model import load
 from mnemic.recipe import ConfigError, build, load_recipe

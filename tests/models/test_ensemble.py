@@ -107,11 +107,11 @@ def test_errors_of_many_are_the_errors_of_each() -> None:
     data = load_data(recipe)
     networks = create_networks(recipe, data, [0, 1, 2])
     rows = torch.stack([torch.randperm(len(data.test))[:40] for _ in networks])
-    found = find_wrong_answers_per_run(recipe, data, networks, rows, "test", CPU)
+    found = find_wrong_answers_per_run(networks, data.test, rows, CPU)
     assert found.shape == rows.shape
     for run, network in enumerate(networks):
         assert torch.equal(found[run], find_wrong_answers(network, data.test, rows[run]))
-    alone = find_wrong_answers_per_run(recipe, data, networks[:1], rows[:1], "test", CPU)
+    alone = find_wrong_answers_per_run(networks[:1], data.test, rows[:1], CPU)
     assert torch.equal(alone, found[:1])
 
 

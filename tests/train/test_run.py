@@ -13,9 +13,11 @@ from torch import nn
 from mnemic.checkpoint.atomic_files import CheckpointError
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data.babi.format import StoryError
+from mnemic.models import build_model
 from mnemic.objectives import OBJECTIVES, CarriedState, Loss
 from mnemic.objectives.answer import AnswerLoss
 from mnemic.recipe import ConfigError
+from mnemic.train import initialize
 from mnemic.train.optim.optimizers import Sgd
 from mnemic.train.run import fit
 
@@ -156,6 +158,23 @@ def test_a_finished_run_stays_finished(finished: Path, tmp_path: Path) -> None:
     assert weights_in(run) == weights_in(finished)
     assert load_checkpoint(run).progress.done
     assert log_of(run) == log_of(finished)
+
+
+def test_a_network_is_built_once_per_way_to_use_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shapes are checked without values; a phase builds anew only if its model differs."""
+    built: list[str] = []
+
+    def count(model: dict[str, Any], sizes: Any) -> Any:
+        network = build_model(model, sizes)
+        built.append(next(network.parameters()).device.type)
+        return network
+
+    monkeypatch.setattr(initialize, "build_model", count)
+    finish(small(), tmp_path / "two ways")  # a phase without the softmax, and one with it
+    assert (built.count("cpu"), built.count("meta")) == (2, 2)
+    built.clear()
+    finish(small("phases.0.model.memory.softmax=true"), tmp_path / "one way")
+    assert built.count("cpu") == 2 - ("softmax" not in small()["model"]["memory"])
 
 
 def test_the_last_checkpoint_holds_the_recipes_own_model(finished: Path) -> None:

@@ -73,8 +73,8 @@ def list_shipped(as_json: bool) -> None:
 
 def describe_checkpoint(folder: Path) -> dict[str, Any]:
     """Collect the facts of a checkpoint; raise if a file is missing or changed."""
-    from mnemic.checkpoint.atomic_files import read_json
     from mnemic.checkpoint.folder import find_checkpoint, load_checkpoint
+    from mnemic.files import read_json
 
     checkpoint_folder, checkpoint = find_checkpoint(folder), load_checkpoint(folder)
     progress = checkpoint.progress

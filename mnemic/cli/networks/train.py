@@ -88,8 +88,8 @@ def set_data_folder(recipe: dict[str, Any], folder: str | None) -> dict[str, Any
 
 def train_with_progress(recipe: dict[str, Any], folder: Path, *, seed: int, device: str, fresh: bool) -> dict[str, Any]:
     """Train with a progress bar and return a report; Ctrl-C saves between two steps."""
-    from mnemic.checkpoint.atomic_files import read_json
     from mnemic.checkpoint.folder import PROGRESS, find_checkpoint
+    from mnemic.files import read_json
     from mnemic.train.run import fit
 
     is_resumed = False
