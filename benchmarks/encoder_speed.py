@@ -39,7 +39,7 @@ MIN_RATIOS = {  # theirs, ours → how much faster ours should be
     ("transformers, by length", "mnemic bfloat16"): 1.8,
     ("transformers, training", "mnemic, training"): 1.8,
 }
-GPU_MIN_RATIOS = {own: bar for own, bar in MIN_RATIOS.items() if own[1] != "mnemic float32"}
+GPU_MIN_RATIOS = {pair: ratio for pair, ratio in MIN_RATIOS.items() if pair[1] != "mnemic float32"}
 GPU_MIN_RATIOS |= {
     ("transformers, file order", "mnemic bfloat16, compiled"): 3.5,
     ("transformers, by length", "mnemic bfloat16, compiled"): 1.8,
@@ -220,15 +220,15 @@ def main() -> None:
 
     expected = embed_with_transformers(model.eval(), in_order)
     precisions: tuple[Precision, ...] = ("bfloat16",) if on_gpu else ("float32", "bfloat16")
-    own = {name: prepare_for_inference(encoder, name) for name in precisions}
+    encoders = {name: prepare_for_inference(encoder, name) for name in precisions}
     peer_model = deepcopy(model).bfloat16() if on_gpu else model
-    for name, copy in own.items():
+    for name, copy in encoders.items():
         print_difference(f"mnemic {name}", embed_ragged(copy, texts), expected)
     inference_tasks: dict[str, TimedTask] = {
         "transformers, file order": lambda: embed_with_transformers(peer_model, in_order),
         "transformers, by length": lambda: embed_with_transformers(peer_model, by_length),
     }
-    for name, copy in own.items():
+    for name, copy in encoders.items():
         inference_tasks[f"mnemic {name}"] = partial(embed_ragged, copy, texts)
     if on_gpu:
         probe_kernels(device)
@@ -239,8 +239,8 @@ def main() -> None:
         print_difference(label, inference_tasks[label](), expected)
     spent = time_in_turns(inference_tasks, args.repeat, device)
     their_optimizer, our_optimizer = (
-        torch.optim.AdamW(own.train().parameters(), lr=1e-5, fused=on_gpu or None)
-        for own in (model, encoder)
+        torch.optim.AdamW(network.train().parameters(), lr=1e-5, fused=on_gpu or None)
+        for network in (model, encoder)
     )
     train_texts = texts[: args.train // BATCH_SIZE * BATCH_SIZE]
     training_tasks: dict[str, TimedTask] = {

@@ -25,7 +25,7 @@ class FineTuningTask(NamedTuple):
 
 
 RATES = tuple((f"train.rate={rate}",) for rate in ("5e-5", "1e-4", "2e-4"))
-LONGER_RATES = tuple((*own, "train.epochs=12") for own in RATES)
+LONGER_RATES = tuple((*settings, "train.epochs=12") for settings in RATES)
 FIRST_TOKEN_POOLING = 'model.respond.pool="first"'
 TASKS = {  # those that take longest first
     "imdb": FineTuningTask(

@@ -81,7 +81,7 @@ def main() -> None:
     exact_slots, ms_per_question = time_search(partial(search_all, queries, memory), args.questions)
     print(f"{args.slots:,} slots, {args.questions} questions")
     print(f"{'everything':16} recall 100.0 %  {ms_per_question:8.2f} ms a question")
-    limits = {"most": args.slots, "common": args.slots // 50}
+    limits = {"max_slots": args.slots, "max_frequency": args.slots // 50}
     builders: dict[str, Callable[[], KeyHash | ClusterHash]] = {
         "words": partial(KeyHash, texts, **limits)
     }

@@ -74,7 +74,9 @@ def main() -> None:
     ]
     report: dict[str, Any] = {"run": str(args.run), "articles": len(articles), "rows": rows}
     if reader_metrics is not None:
-        report["right paragraph"] = reader_metrics([(entry.question.text,) for a in articles for entry in a.questions])
+        report["right paragraph"] = reader_metrics(
+            [(entry.question.text,) for article in articles for entry in article.questions]
+        )
     print(json.dumps(report, indent=1))
 
 
@@ -94,35 +96,38 @@ def encode_article(
     tokenizer = dataset.tokenizer
     ids = tokenizer.encode_batch(list(article.sentences))
     paragraph_tokens = (
-        paragraph_tokens_of(article.paragraphs, [len(own) for own in ids]) if paragraphs else [0] * len(ids)
+        paragraph_tokens_of(article.paragraphs, [len(sentence_ids) for sentence_ids in ids])
+        if paragraphs
+        else [0] * len(ids)
     )
     sentences = [
-        SentenceTokens(np.array(own, dtype=np.int32), position, paragraph_tokens[position]) for position, own in enumerate(ids)
+        SentenceTokens(np.array(sentence_ids, dtype=np.int32), position, paragraph_tokens[position])
+        for position, sentence_ids in enumerate(ids)
     ]
     segments = list(cut_segments(sentences, dataset.max_text_tokens))
     document = LongDocument(iter(()), LongExample((), NO_TOKENS, NO_TOKENS, (), 0))
     inputs = dataset.assemble_batch([document], [segments], [0]).inputs
-    questions = tokenizer.encode_batch([own.question.question for own in article.questions])
+    questions = tokenizer.encode_batch([entry.question.question for entry in article.questions])
     question_documents = [
-        LongDocument(iter(()), LongExample((), np.array(own, dtype=np.int64), NO_TOKENS, (), 0))
-        for own in questions
+        LongDocument(iter(()), LongExample((), np.array(question, dtype=np.int64), NO_TOKENS, (), 0))
+        for question in questions
     ]
     question_inputs = dataset.assemble_batch(question_documents, [[] for _ in question_documents], [0] * len(question_documents)).inputs
-    sentence_of_unit = [sentence.fact for own in segments for sentence in own]
+    sentence_of_unit = [sentence.fact for segment in segments for sentence in segment]
     return EncodedArticle(network.encode_segments(inputs), sentence_of_unit, question_inputs)
 
 
 @torch.no_grad()
 def ask_memory(network: Any, encoded_article: EncodedArticle, article: Article, kind: str, article_number: int) -> RecallResult:
     """Write the memory of one kind, and ask all questions of it."""
-    own = encoded_article.encoded
+    segments = encoded_article.encoded
     if kind != "network":
         chosen_sentences = set(choose_sentences(kind, article, network.memory.num_slots, article_number))
-        writable = torch.zeros_like(own.mask)
+        writable = torch.zeros_like(segments.mask)
         is_chosen = torch.tensor([sentence in chosen_sentences for sentence in encoded_article.sentence_of_unit], device=writable.device)
-        writable[own.mask] = is_chosen
-        own = own._replace(writable=writable)
-    state, _, _ = network.write_segments(network.empty_memory(1, own.items[:, 0]), own)
+        writable[segments.mask] = is_chosen
+        segments = segments._replace(writable=writable)
+    state, _, _ = network.write_segments(network.empty_memory(1, segments.items[:, 0]), segments)
     num_questions = len(article.questions)
     expanded_state = type(state)(*(tensor.expand(num_questions, *tensor.shape[1:]) for tensor in state))
     _, reading, _ = network.read_question(expanded_state, encoded_article.question_inputs)
@@ -132,7 +137,10 @@ def ask_memory(network: Any, encoded_article: EncodedArticle, article: Article, 
     top_slots = weights.topk(top_k, dim=1).indices.tolist()
     ranked_sentences = [list(dict.fromkeys(slot_sentences[slot] for slot in slots if slot_sentences[slot] >= 0)) for slots in top_slots]
     stored_sentences = set(slot_sentences)
-    return RecallResult([bool(own.facts & stored_sentences) for own in article.questions], ranked_sentences)
+    return RecallResult(
+        [bool(question.facts & stored_sentences) for question in article.questions],
+        ranked_sentences,
+    )
 
 
 def sentence_of_slots(state: Any, sentence_of_unit: Sequence[int]) -> list[int]:
@@ -156,26 +164,30 @@ def measure_memory(
     encoded_articles: Sequence[EncodedArticle],
     kind: str,
     num_slots: int,
-    judge: "ReaderMetrics | None",
+    reader_metrics: "ReaderMetrics | None",
 ) -> dict[str, Any]:
     """All figures of one kind of memory of one size."""
     network.memory.num_slots = num_slots
     results = [
-        ask_memory(network, own, article, kind, number)
-        for number, (own, article) in enumerate(zip(encoded_articles, articles))
+        ask_memory(network, encoded_article, article, kind, number)
+        for number, (encoded_article, article) in enumerate(zip(encoded_articles, articles))
     ]
-    questions = [own for article in articles for own in article.questions]
-    ranked_sentences = [own for result in results for own in result.ranked_sentences]
+    questions = [question for article in articles for question in article.questions]
+    ranked_sentences = [ranked for result in results for ranked in result.ranked_sentences]
     row: dict[str, Any] = {"memory": kind, "slots": num_slots, "questions": len(questions)}
-    row["kept"] = compute_percent([own for result in results for own in result.is_stored])
-    row["found"] = compute_percent([bool(own.facts & set(ranked[:1])) for own, ranked in zip(questions, ranked_sentences)])
-    row["found in 5"] = compute_percent([bool(own.facts & set(ranked[:5])) for own, ranked in zip(questions, ranked_sentences)])
-    if judge is not None:
-        sentences = [article.sentences for article in articles for _ in article.questions]
-        row |= judge(
+    row["kept"] = compute_percent([flag for result in results for flag in result.is_stored])
+    row["found"] = compute_percent(
+        [bool(question.facts & set(ranked[:1])) for question, ranked in zip(questions, ranked_sentences)]
+    )
+    row["found in 5"] = compute_percent(
+        [bool(question.facts & set(ranked[:5])) for question, ranked in zip(questions, ranked_sentences)]
+    )
+    if reader_metrics is not None:
+        texts = [article.sentences for article in articles for _ in article.questions]
+        row |= reader_metrics(
             [
-                tuple(own[sentence] for sentence in sorted(ranked[: judge.num_sentences]))
-                for own, ranked in zip(sentences, ranked_sentences)
+                tuple(text[sentence] for sentence in sorted(ranked[: reader_metrics.num_sentences]))
+                for text, ranked in zip(texts, ranked_sentences)
             ]
         )
     print(row, file=sys.stderr, flush=True)
@@ -195,14 +207,17 @@ class ReaderMetrics:
         self.answers: dict[tuple[str, tuple[str, ...]], str] = {}
 
     def __call__(self, sentences_per_question: Sequence[tuple[str, ...]]) -> dict[str, float]:
-        pairs = [(own.question, stretches) for own, stretches in zip(self.questions, sentences_per_question)]
+        pairs = [
+            (question.question, sentences)
+            for question, sentences in zip(self.questions, sentences_per_question)
+        ]
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self.answers]
-        for pair, (words, _) in zip(new, extract_answers(self.reader, new)):
-            self.answers[pair] = words
-        figures = compute_answer_metrics(
-            [self.answers[pair] for pair in pairs], [own.answers for own in self.questions]
+        for pair, (answer, _) in zip(new, extract_answers(self.reader, new)):
+            self.answers[pair] = answer
+        metrics = compute_answer_metrics(
+            [self.answers[pair] for pair in pairs], [question.answers for question in self.questions]
         )
-        return {name: round(100 * own, 2) for name, own in figures.items()}
+        return {name: round(100 * metric, 2) for name, metric in metrics.items()}
 
 
 def compute_percent(flags: Sequence[bool]) -> float:

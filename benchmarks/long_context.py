@@ -76,8 +76,8 @@ def main() -> None:
         print(json.dumps(parts[0]))
         return
     for number, run in enumerate(args.runs):
-        rows_by_length = zip(*(own["rows"] for own in parts))  # of each length, by process
-        rows = [join_parts([own[number] for own in length_rows]) for length_rows in rows_by_length]
+        rows_by_length = zip(*(result["rows"] for result in parts))  # per length, by process
+        rows = [join_parts([runs[number] for runs in length_rows]) for length_rows in rows_by_length]
         report = {"run": str(run), "way": args.way, "weights": parts[0]["weights"], "rows": rows}
         print(json.dumps(report))
 
@@ -86,10 +86,10 @@ def run_processes(count: int) -> list[dict[str, Any]]:
     """Each part of the questions in a process of its own, all at once."""
     commands = [[sys.executable, *sys.argv, "--part", str(part_number)] for part_number in range(count)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
-    outputs = [own.communicate()[0] for own in processes]
-    if failed_codes := [own.returncode for own in processes if own.returncode]:
+    outputs = [process.communicate()[0] for process in processes]
+    if failed_codes := [process.returncode for process in processes if process.returncode]:
         raise SystemExit(f"{len(failed_codes)} of {count} processes failed")
-    return [json.loads(own.splitlines()[-1]) for own in outputs]
+    return [json.loads(output.splitlines()[-1]) for output in outputs]
 
 
 def measure_lengths(args: argparse.Namespace) -> dict[str, Any]:
@@ -97,14 +97,16 @@ def measure_lengths(args: argparse.Namespace) -> dict[str, Any]:
     checkpoints = [load_checkpoint(run) for run in args.runs]
     first = checkpoints[0]
     overrides = {"background": args.background, "folder": args.folder}
-    spec = dict(first.recipe["data"]) | {key: own for key, own in overrides.items() if own}
+    spec = dict(first.recipe["data"]) | {key: value for key, value in overrides.items() if value}
     source: Any = build(DATASETS, spec)
     if mismatched_runs := [
-        run for run, own in zip(args.runs, checkpoints) if own.tokenizer != first.tokenizer
+        run
+        for run, checkpoint in zip(args.runs, checkpoints)
+        if checkpoint.tokenizer != first.tokenizer
     ]:
         raise SystemExit(f"{mismatched_runs[0]} has other tokens than {args.runs[0]}; ask it by itself")
     dataset = source.dataset("test", first.tokenizer, args.tasks)
-    networks = [own.network.to(args.device).eval() for own in checkpoints]
+    networks = [checkpoint.network.to(args.device).eval() for checkpoint in checkpoints]
     find_wrong = FIND_WRONG[args.way]
     if args.once:
         find_wrong = partial(find_wrong_with_cache, num_workers=args.processes)
@@ -177,10 +179,14 @@ def answer_by_retrieval(network: nn.Module, dataset: LongDataset, rows: list[int
     documents = [dataset.draw_document(row) for row in rows]
     best: list[list[tuple[float, int, SentenceTokens]]] = [[] for _ in rows]
     num_read = 0
-    while any(segments_by_document := [list(islice(own.segments, segments_per_batch)) for own in documents]):
+    while any(
+        segments_by_document := [
+            list(islice(document.segments, segments_per_batch)) for document in documents
+        ]
+    ):
         inputs = dataset.assemble_batch(documents, segments_by_document, [0] * len(rows)).inputs
         encoded = model.encode_segments(inputs)  # items b s p d
-        kwargs = {"segments": torch.ones_like(inputs.question)} if model.tells_apart else {}
+        kwargs = {"segments": torch.ones_like(inputs.question)} if model.has_segment_embeddings else {}
         states = model.encode(inputs.question, inputs.question_mask, **kwargs)
         query = nn.functional.normalize(masked_mean(states, inputs.question_mask).float(), dim=-1)  # b d
         units = nn.functional.normalize(encoded.items.float(), dim=-1)
@@ -191,8 +197,11 @@ def answer_by_retrieval(network: nn.Module, dataset: LongDataset, rows: list[int
                 candidates = [(score, num_read + segment_number, sentence) for score, sentence in scored_sentences]
                 best[row] = keep_best_sentences(best[row] + candidates, dataset.max_text_tokens)
         num_read += segments_per_batch
-    ordered = [[sentence for *_, sentence in sorted(own, key=lambda candidate: candidate[1])] for own in best]
-    batch = dataset.assemble_batch(documents, [[own] for own in ordered], [0] * len(rows))
+    ordered = [
+        [sentence for *_, sentence in sorted(row_best, key=lambda candidate: candidate[1])]
+        for row_best in best
+    ]
+    batch = dataset.assemble_batch(documents, [[segment] for segment in ordered], [0] * len(rows))
     return ~find_correct_answers(model(batch.inputs), batch.answers).cpu()
 
 
@@ -212,10 +221,11 @@ def keep_best_sentences(
 
 
 def join_parts(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """One length of all processes: accuracies in percent, and tokens a second of them all."""
-    is_wrong = torch.tensor([flag for part in parts for flag in part["wrong"]])
-    errors = percent_by_task(is_wrong, torch.tensor([task for part in parts for task in part["tasks"]]))
-    seconds = max(part["seconds"] for part in parts)
+    """Join the results of all processes at one length: accuracies in percent, and speed."""
+    is_wrong = torch.tensor([flag for result in parts for flag in result["wrong"]])
+    tasks = torch.tensor([task for result in parts for task in result["tasks"]])
+    errors = percent_by_task(is_wrong, tasks)
+    seconds = max(result["seconds"] for result in parts)
     row: dict[str, Any] = {
         "tokens": parts[0]["tokens"],
         "questions": len(is_wrong),
@@ -224,9 +234,9 @@ def join_parts(parts: list[dict[str, Any]]) -> dict[str, Any]:
         "seconds": round(seconds, 1),
     }
     if not parts[0]["once"]:
-        row["tokens a second"] = round(sum(part["read"] for part in parts) / seconds)
+        row["tokens a second"] = round(sum(result["read"] for result in parts) / seconds)
     if parts[0]["peak"] is not None:
-        row["peak GiB"] = round(sum(part["peak"] for part in parts), 2)
+        row["peak GiB"] = round(sum(result["peak"] for result in parts), 2)
     return row
 
 

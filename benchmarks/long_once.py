@@ -62,7 +62,7 @@ class SegmentCache:
     """
 
     def __init__(self, models: Sequence[SegmentModel]) -> None:
-        self.readers = models
+        self.models = models
         self.joins_segments = all(model.memory is not None and not model.memory.is_cut_sensitive for model in models)
         self.units_of_segment: dict[bytes, tuple[int, int]] = {}  # of a segment: its first unit, how many
         self.units: list[Tensor] = []  # of each reader, u d, where it is; the first unit is none
@@ -73,43 +73,56 @@ class SegmentCache:
 
     def look_up(self, segments: SegmentDigests) -> list[EncodedSegments]:
         """As the documents were told, however they came here."""
-        new_segments = [own for own in segments.new_segments.items() if own[0] not in self.units_of_segment]
+        new_segments = [
+            (digest, row)
+            for digest, row in segments.new_segments.items()
+            if digest not in self.units_of_segment
+        ]
         for first in range(0, len(new_segments), MAX_SEGMENTS):
             digests, rows = zip(*new_segments[first : first + MAX_SEGMENTS])
             self.encode_new(digests, np.stack(rows))
         if not self.units:
             raise ValueError("all segments are empty, and nothing is known yet")
-        unit_ranges = [[self.units_of_segment[digest] for digest in own] for own in segments.digests]
+        unit_ranges = [
+            [self.units_of_segment[digest] for digest in document] for document in segments.digests
+        ]
         rows = [
-            [list_unit_rows(own)] if self.joins_segments else [list_unit_rows([one]) for one in own] for own in unit_ranges
+            [list_unit_rows(ranges)]
+            if self.joins_segments
+            else [list_unit_rows([unit_range]) for unit_range in ranges]
+            for ranges in unit_ranges
         ]
         max_segments = max(map(len, rows))
-        max_units = max((len(one) for own in rows for one in own), default=0)
+        max_units = max(
+            (len(segment_rows) for document_rows in rows for segment_rows in document_rows), default=0
+        )
         index = np.zeros((len(rows), max_segments, max(max_units, 1)), dtype=np.int64)  # b s p
-        for document, own in enumerate(rows):
-            for segment, one in enumerate(own):
-                index[document, segment, : len(one)] = one
+        for document_number, document_rows in enumerate(rows):
+            for segment, segment_rows in enumerate(document_rows):
+                index[document_number, segment, : len(segment_rows)] = segment_rows
         unit_rows = torch.from_numpy(index).to(self.units[0].device)
         return [EncodedSegments(units[unit_rows], unit_rows > 0, None, None, None) for units in self.units]
 
     def encode_new(self, digests: Sequence[bytes], rows: np.ndarray) -> None:
         """Encode segments that are new, r 3 n."""
-        device = next(self.readers[0].parameters()).device
+        device = next(self.models[0].parameters()).device
         tokens, sentences, mask = torch.from_numpy(rows).long().to(device).unsqueeze(2).unbind(1)
         no_tokens = tokens[:, 0, :0]  # r 0
         segment_rows = torch.arange(len(rows), device=device)
         sizes = BatchSizes(segment_rows, int(rows[:, 1].max()) + 1, int(rows[:, 2].sum()))
         inputs = SegmentBatch(tokens, mask > 0, sentences >= 0, no_tokens, no_tokens > 0, no_tokens)
         inputs = inputs._replace(sentence_ids=sentences, sizes=sizes)
-        encoded = [model.encode_segments(inputs) for model in self.readers]
+        encoded = [model.encode_segments(inputs) for model in self.models]
         unit_mask = encoded[0].mask[:, 0]  # r p, the same of all
         first_unit = self.num_units
         for digest, size in zip(digests, unit_mask.sum(1).tolist()):
             self.units_of_segment[digest] = self.num_units, size
             self.num_units += size
-        new_units = [own.items[:, 0][unit_mask] for own in encoded]
+        new_units = [segments.items[:, 0][unit_mask] for segments in encoded]
         buffers = self.units or [units.new_zeros(1, units.shape[-1]) for units in new_units]
-        self.units = [append_units(buffer, own, first_unit) for buffer, own in zip(buffers, new_units)]
+        self.units = [
+            append_units(buffer, units, first_unit) for buffer, units in zip(buffers, new_units)
+        ]
 
 
 def append_units(buffer: Tensor, units: Tensor, begin: int) -> Tensor:
@@ -177,7 +190,7 @@ def find_wrong_with_cache(
     num_workers: int = 1,
 ) -> list[Tensor]:
     """As ``find_wrong_answers_per_network``, of documents on the CPU; networks are asked as they are."""
-    models = [unwrap_segment_model(own) for own in networks]
+    models = [unwrap_segment_model(network) for network in networks]
     cache = SegmentCache(models)
     states: list[Any] = [None] * len(models)
     num_workers = min(num_workers, len(rows))
@@ -195,9 +208,9 @@ def find_wrong_with_cache(
             print(f"stretch {done} of about {num_rounds}", file=sys.stderr, flush=True)
         digests: list[Sequence[bytes]] = []
         new_segments: dict[bytes, Any] = {}
-        for count, own in zip(num_documents, worker_digests):
-            digests += [[]] * count if own is None else own.digests
-            new_segments |= {} if own is None else own.new_segments
+        for count, segments in zip(num_documents, worker_digests):
+            digests += [[]] * count if segments is None else segments.digests
+            new_segments |= {} if segments is None else segments.new_segments
         for number, encoded in enumerate(cache.look_up(SegmentDigests(digests, new_segments))):
             model = models[number]
             if states[number] is None:
@@ -208,5 +221,7 @@ def find_wrong_with_cache(
     batch = dataset.assemble_batch(documents, [[] for _ in documents], [0] * len(documents))
     batch = move_batch(batch, next(networks[0].parameters()).device)
     original_order = torch.tensor(order).argsort()
-    outputs = [model.answer_question(own, batch.inputs) for model, own in zip(models, states)]
-    return [~find_correct_answers(own, batch.answers).cpu()[original_order] for own in outputs]
+    outputs = [model.answer_question(state, batch.inputs) for model, state in zip(models, states)]
+    return [
+        ~find_correct_answers(output, batch.answers).cpu()[original_order] for output in outputs
+    ]

@@ -82,8 +82,8 @@ def main() -> None:
     if args.command == "unpack":
         print(unpack_weights(args.into / "start", args.into / "encoder"))
         return
-    for part in args.parts:
-        PACKERS[part](args.data, args.into, args)
+    for name in args.parts:
+        PACKERS[name](args.data, args.into, args)
     size = sum(path.stat().st_size for path in args.into.rglob("*") if path.is_file())
     print(f"{args.into}: {size / 2**20:.1f} MiB of {MAX_BYTES / 2**20:.0f}")
 

@@ -50,7 +50,8 @@ def main() -> None:
     source: Any = build(DATASETS, checkpoint.recipe["data"])
     dataset = source.dataset("test", checkpoint.tokenizer).to(args.device)
     if args.folder:
-        novels = [own for part in read_novels(args.folder).values() for own in part]
+        splits = read_novels(args.folder).values()
+        novels = [novel for split_novels in splits for novel in split_novels]
         dataset = replace(dataset, background=encode_novels(novels, checkpoint.tokenizer))
     networks = {"with memory": (checkpoint.network, True), "emptied": (checkpoint.network, False)}
     if args.beside:
@@ -61,23 +62,27 @@ def main() -> None:
             network.to(args.device).eval().carry_memory = carry_memory
             losses[name].append(compute_losses(network, batch))
         print(f"{sum(map(len, losses['emptied']))} documents", file=sys.stderr, flush=True)
-    print(json.dumps(summarize_losses({n: pad_segments(own, args.segments) for n, own in losses.items()}), indent=1))
+    padded = {
+        name: pad_segments(batch_losses, args.segments) for name, batch_losses in losses.items()
+    }
+    print(json.dumps(summarize_losses(padded), indent=1))
 
 
 def make_batches(dataset: LongDataset, args: argparse.Namespace) -> Iterator[LongBatch]:
     """Every document of more than one segment, the first ``--segments`` of it, some at a time."""
     documents = []
     for novel in range(len(dataset.background)):
-        pieces = (SentenceTokens(own) for own in dataset.background.iterate_novel(novel))
-        own = [part for part, _ in zip(cut_segments(pieces, dataset.max_text_tokens), range(args.segments))]
-        if len(own) > 1:
-            documents.append((novel, own))
+        sentences = (SentenceTokens(ids) for ids in dataset.background.iterate_novel(novel))
+        all_segments = cut_segments(sentences, dataset.max_text_tokens)
+        segments = [segment for segment, _ in zip(all_segments, range(args.segments))]
+        if len(segments) > 1:
+            documents.append((novel, segments))
     documents = documents[: args.documents or None]
     for first in range(0, len(documents), args.batch):
-        part = documents[first : first + args.batch]
-        asked = [LongDocument(iter(()), LongExample((), NO_TOKENS, NO_TOKENS, (), 0)) for _ in part]
-        keys = [hash_values("long words", number) for number, _ in part]
-        yield dataset.assemble_batch(asked, [own for _, own in part], keys)
+        chunk = documents[first : first + args.batch]
+        empty = [LongDocument(iter(()), LongExample((), NO_TOKENS, NO_TOKENS, (), 0)) for _ in chunk]
+        keys = [hash_values("long words", number) for number, _ in chunk]
+        yield dataset.assemble_batch(empty, [segments for _, segments in chunk], keys)
 
 
 @torch.no_grad()
@@ -99,17 +104,17 @@ def pad_segments(batch_losses: Sequence[Tensor], num_segments: int) -> Tensor:
 
 def summarize_losses(losses: dict[str, Tensor]) -> dict[str, Any]:
     """Means over all words, over the words of each segment, and over documents."""
-    document_losses = {name: own[:, 1:].sum(1) for name, own in losses.items()}  # b 2
-    total_losses = {name: own.sum(0) for name, own in document_losses.items()}
+    document_losses = {name: table[:, 1:].sum(1) for name, table in losses.items()}  # b 2
+    total_losses = {name: table.sum(0) for name, table in document_losses.items()}
     gain = document_losses["emptied"] - document_losses["with memory"]
     gain = gain[:, 0] / document_losses["emptied"][:, 1].clamp(min=1)
     return {
         "documents": len(gain),
-        "loss": {name: round(float(own[0] / own[1]), 4) for name, own in total_losses.items()},
+        "loss": {name: round(float(total[0] / total[1]), 4) for name, total in total_losses.items()},
         "difference": [round(float(value), 4) for value in (gain.mean(), gain.std() / len(gain) ** 0.5)],
         "by segment": {
-            name: [round(float(total / max(b, 1)), 4) for total, b in own.sum(0).tolist()]
-            for name, own in losses.items()
+            name: [round(float(total / max(count, 1)), 4) for total, count in table.sum(0).tolist()]
+            for name, table in losses.items()
         },
         "words by segment": [int(count) for count in losses["emptied"].sum(0)[:, 1].tolist()],
     }

@@ -60,7 +60,11 @@ def gather_cases(
 
 
 def gather_all_cases(path: Path, squad: Squad, num_questions: int) -> Iterator[Case]:
-    questions = [(article_number, question) for article_number, own in enumerate(squad.splits["held"]) for question in own]
+    questions = [
+        (article_number, question)
+        for article_number, article in enumerate(squad.splits["held"])
+        for question in article
+    ]
     sampled = random.Random(0).sample(questions, min(num_questions, len(questions)))
     with Memory(path) as memory:
         squad_memory.fill_memory(memory, squad)
@@ -73,8 +77,8 @@ def gather_all_cases(path: Path, squad: Squad, num_questions: int) -> Iterator[C
     with Memory(small, embedder=model.name if model else None) as memory:
         memory.remember(*files[::2])
         for parity in (0, 1):
-            own = [pair for pair in sampled if pair[0] % 2 == parity]
-            yield from gather_cases(memory, own, "small", parity == 0)
+            half = [pair for pair in sampled if pair[0] % 2 == parity]
+            yield from gather_cases(memory, half, "small", parity == 0)
 
 
 def make_tensors(cases: list[Case]) -> tuple[Tensor, Tensor, Tensor]:

@@ -217,8 +217,10 @@ def measure_store(
     )
     exact_slots = search_exactly(store, model.width, queries, NUM_CANDIDATES)
     for top_k in (10, NUM_CANDIDATES):
-        slot_sets = [{query.slot_id for query in got.best[:top_k]} for got in search_results]
-        num_shared = [len(got.intersection(own[:top_k])) for own, got in zip(exact_slots, slot_sets)]
+        slot_sets = [{slot.slot_id for slot in result.best[:top_k]} for result in search_results]
+        num_shared = [
+            len(slots.intersection(exact[:top_k])) for exact, slots in zip(exact_slots, slot_sets)
+        ]
         report["dense"][f"recall@{top_k}"] = round(sum(num_shared) / (len(queries) * top_k), 4)
     report["bm25"], _ = time_queries(lambda query: store.search_bm25(query.text, NUM_CANDIDATES), queries)
     report["hybrid"], _ = time_queries(

@@ -44,8 +44,8 @@ def main() -> None:
 def fill_tables(page: str) -> str:
     """The page with every table written anew."""
 
-    def replace_block(found: re.Match[str]) -> str:
-        head, kind, labels_by_name = found[1], found[2], parse_names(found[3])
+    def replace_block(match: re.Match[str]) -> str:
+        head, kind, labels_by_name = match[1], match[2], parse_names(match[3])
         if kind == "tuned":
             lines = format_tuned_table([read_runs(name) for name in labels_by_name], list(labels_by_name.values()))
             return "\n".join([head, "", *lines, "", "<!-- end -->"])

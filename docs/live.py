@@ -32,7 +32,7 @@ TABLES = {  # what a recipe calls it: where its kinds are listed
     "model.respond": "mnemic.respond:RESPONSES",
     "data": "mnemic.data:DATASETS",
     "objective": "mnemic.objectives:OBJECTIVES",
-    "train.optimiser": "mnemic.train.optim.optimizers:OPTIMISERS",
+    "train.optimiser": "mnemic.train.optim.optimizers:OPTIMIZERS",
     "train.schedule": "mnemic.train.optim.schedules:SCHEDULES",
     "train.clip": "mnemic.train.optim.clipping:CLIPS",
 }

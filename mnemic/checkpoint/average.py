@@ -39,39 +39,26 @@ def average_checkpoints(runs: Sequence[Path], out: Path) -> Checkpoint:
     for run, checkpoint in zip(runs, checkpoints):
         check_compatible(runs[0], checkpoints[0], run, checkpoint)
     weights_by_run = [weights_of(checkpoint.network) for checkpoint in checkpoints]
-    mean = {
-        name: average_tensors([weights[name] for weights in weights_by_run])
-        for name in weights_by_run[0]
-    }
+    mean = {name: average_tensors([weights[name] for weights in weights_by_run]) for name in weights_by_run[0]}
     load_weights(checkpoints[0].network, mean, out)
-    history = [
-        row | UNMEASURED for checkpoint in checkpoints for row in checkpoint.progress.history
-    ]
+    history = [row | UNMEASURED for checkpoint in checkpoints for row in checkpoint.progress.history]
     progress = TrainingProgress(phase=checkpoints[0].progress.phase, done=True, history=history)
     averaged = replace(checkpoints[0], progress=progress, state={})
     save_checkpoint(out, averaged)
     return averaged
 
 
-def check_compatible(
-    first_path: Path, first: Checkpoint, second_path: Path, second: Checkpoint
-) -> None:
+def check_compatible(first_path: Path, first: Checkpoint, second_path: Path, second: Checkpoint) -> None:
     """Raise an error if two runs have different models, sizes, labels or tokenizers."""
     if not second.progress.done:
         raise ConfigError(f"{second_path} is not trained to the end; finish it first")
     for aspect, first_value, second_value in (
-        (
-            "models",
-            *(checkpoint.recipe["model"] | {"start": None} for checkpoint in (first, second)),
-        ),
+        ("models", *(checkpoint.recipe["model"] | {"start": None} for checkpoint in (first, second))),
         ("sizes", first.sizes, second.sizes),
         ("labels", first.labels, second.labels),
     ):
         if first_value != second_value:
-            raise ConfigError(
-                f"{first_path} and {second_path} differ in their {aspect}: "
-                f"{first_value}, {second_value}"
-            )
+            raise ConfigError(f"{first_path} and {second_path} differ in their {aspect}: {first_value}, {second_value}")
     if first.tokenizer != second.tokenizer:
         raise ConfigError(f"{first_path} and {second_path} have different tokenizers")
 

@@ -68,9 +68,7 @@ class Checkpoint:
     origin: str = field(default="", compare=False)  # the path or name it was loaded from
 
 
-def save_checkpoint(
-    folder: Path, checkpoint: Checkpoint, *, quantize: bool = False, share_with: str = ""
-) -> None:
+def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, quantize: bool = False, share_with: str = "") -> None:
     """Save a checkpoint to ``folder``, which it replaces atomically.
 
     ``quantize`` stores weights in 8 bits. ``share_with`` names a shipped network: weights that are
@@ -129,22 +127,13 @@ def read_metadata(path: Path) -> dict[str, Any]:
     has_model = isinstance(recipe, dict) and isinstance(recipe.get("model"), dict)
     labels = metadata.get("labels", [])
     has_valid_labels = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
-    has_sizes = isinstance(sizes, dict) and all(
-        isinstance(size, int | list) for size in sizes.values()
-    )
-    if (
-        not has_model
-        or not has_sizes
-        or not has_valid_labels
-        or not isinstance(metadata.get("seed"), int)
-    ):
+    has_sizes = isinstance(sizes, dict) and all(isinstance(size, int | list) for size in sizes.values())
+    if not has_model or not has_sizes or not has_valid_labels or not isinstance(metadata.get("seed"), int):
         raise CheckpointError(f"{path} does not hold a recipe with its model, a seed and sizes")
     return metadata
 
 
-def read_weights(
-    folder: Path, metadata: Mapping[str, Any], names: Iterable[str]
-) -> dict[str, Tensor]:
+def read_weights(folder: Path, metadata: Mapping[str, Any], names: Iterable[str]) -> dict[str, Tensor]:
     """Read a checkpoint's weights; take shared ones from a shipped network."""
     weights = read_tensors(folder / WEIGHTS)
     if "shared" not in metadata:
@@ -178,10 +167,7 @@ def find_checkpoint(folder: Path) -> Path:
     reason = f"no {MANIFEST}" if folder.is_dir() else "there is no such folder"
     advice = f"train one with `mnemic train RECIPE --out {folder if folder.name else 'DIR'}`"
     if (folder / "config.json").is_file():
-        reason, advice = (
-            "a Hugging Face folder",
-            f"`mnemic train RECIPE --start {folder}` begins with it",
-        )
+        reason, advice = ("a Hugging Face folder", f"`mnemic train RECIPE --start {folder}` begins with it")
     raise CheckpointError(
         f"no checkpoint in {str(folder)!r} ({reason}); {advice}, or use one that came with mnemic: "
         f"{join_words(shipped.list_networks())}"
@@ -194,8 +180,7 @@ def check_replaceable(run: Path) -> None:
         is_checkpoint = (path / MANIFEST).is_file() or (path / RECIPE).is_file()
         if path.exists() and not is_checkpoint and (not path.is_dir() or any(path.iterdir())):
             raise CheckpointError(
-                f"{path} is no checkpoint of mnemic, and a run would replace it; move it away, or "
-                "give another --out"
+                f"{path} is no checkpoint of mnemic, and a run would replace it; move it away, or give another --out"
             )
 
 
@@ -253,7 +238,5 @@ def load_weights(network: nn.Module, weights: Mapping[str, Tensor], path: Path) 
             raise CheckpointError(f"{path} has a weight {name!r}, which its recipe does not know")
         if weights[name].shape != expected[name].shape:
             shape, expected_shape = tuple(weights[name].shape), tuple(expected[name].shape)
-            raise CheckpointError(
-                f"{path}: {name!r} has shape {shape}, its recipe wants {expected_shape}"
-            )
+            raise CheckpointError(f"{path}: {name!r} has shape {shape}, its recipe wants {expected_shape}")
     network.load_state_dict(dict(weights), strict=False)

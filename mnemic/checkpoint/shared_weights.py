@@ -20,9 +20,7 @@ from mnemic.recipe import ConfigError, join_words
 def find_shipped_file(name: str, filename: str) -> Path:
     """Find a file of a shipped network; an unknown name is an error."""
     if name not in shipped.list_networks():
-        raise ConfigError(
-            f"no network {name!r} came with mnemic; there are {join_words(shipped.list_networks())}"
-        )
+        raise ConfigError(f"no network {name!r} came with mnemic; there are {join_words(shipped.list_networks())}")
     return shipped.WEIGHTS / name / filename
 
 
@@ -31,19 +29,13 @@ def describe_shared(path: Path) -> dict[str, str]:
     return {"network": path.parent.name, "weights": hash_file(path)}
 
 
-def drop_shared_weights(
-    weights: Mapping[str, Tensor], shared: Mapping[str, Tensor]
-) -> dict[str, Tensor]:
+def drop_shared_weights(weights: Mapping[str, Tensor], shared: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Drop the weights that equal the ``shared`` weight of the same name bit for bit."""
     unshared = {
-        name: weight
-        for name, weight in weights.items()
-        if name not in shared or not is_equal(weight, shared[name])
+        name: weight for name, weight in weights.items() if name not in shared or not is_equal(weight, shared[name])
     }
     if len(unshared) == len(weights):
-        raise ConfigError(
-            "no weight equals the shipped network's: train with --start and train.fixed to share"
-        )
+        raise ConfigError("no weight equals the shipped network's: train with --start and train.fixed to share")
     return unshared
 
 

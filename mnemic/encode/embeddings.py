@@ -33,7 +33,7 @@ class Embeddings(nn.Module):
         *,
         segments: int = 0,
         positions: Mapping[str, Any] = DEFAULT_POSITIONS,
-        scaled: bool = False,
+        scale: bool = False,
         norm: bool = True,
         epsilon: float = 1e-5,
         dropout: float = 0.0,
@@ -45,7 +45,7 @@ class Embeddings(nn.Module):
                 f"segments, not {width}, {vocab} and {segments}"
             )
         self.width = width
-        self.scale = width**0.5 if scaled else 1.0
+        self.scale = width**0.5 if scale else 1.0
         self.tokens = nn.Parameter(torch.randn(vocab, width) * width**-0.5)
         self.segments = nn.Parameter(torch.randn(segments, width) * width**-0.5) if segments else None
         self.positions = build(POSITIONS, positions, width=width)
@@ -85,12 +85,12 @@ class FactorizedEmbeddings(nn.Module):
     """
 
     def __init__(
-        self, width: int, vocab: int, *, narrow: int = 128, embeddings: Mapping[str, Any] = DEFAULT_EMBEDDINGS
+        self, width: int, vocab: int, *, embedding_width: int = 128, embeddings: Mapping[str, Any] = DEFAULT_EMBEDDINGS
     ) -> None:
         super().__init__()
         self.width = width
-        self.narrow = build({"sum": Embeddings}, embeddings, width=narrow, vocab=vocab)
-        self.widen = nn.Linear(narrow, width)
+        self.narrow = build({"sum": Embeddings}, embeddings, width=embedding_width, vocab=vocab)
+        self.widen = nn.Linear(embedding_width, width)
 
     @property
     def tokens(self) -> Tensor:

@@ -53,9 +53,7 @@ def fit_platt_scaling(logits: Tensor, is_unanswerable: Tensor) -> Calibration:
     counts = is_unanswerable.sum(), (~is_unanswerable).sum()
     if not all(counts):
         return Calibration(1.0, 0.0)
-    targets = torch.where(
-        is_unanswerable, (counts[0] + 1) / (counts[0] + 2), 1 / (counts[1] + 2)
-    ).double()
+    targets = torch.where(is_unanswerable, (counts[0] + 1) / (counts[0] + 2), 1 / (counts[1] + 2)).double()
     weights = torch.where(is_unanswerable, 1 / counts[0], 1 / counts[1]).double()
     inputs = torch.stack([logits, torch.ones_like(logits)], 1)  # e 2
     theta = torch.tensor([1.0, 0.0], dtype=torch.float64)

@@ -33,10 +33,7 @@ def find_wrong_answers(network: nn.Module, dataset: QuestionDataset, rows: Tenso
 
 @torch.no_grad()
 def map_questions(
-    network: nn.Module,
-    dataset: QuestionDataset,
-    rows: Tensor,
-    map_logits: Callable[[Tensor, Tensor], Tensor],
+    network: nn.Module, dataset: QuestionDataset, rows: Tensor, map_logits: Callable[[Tensor, Tensor], Tensor]
 ) -> Tensor:
     """Apply ``map_logits(logits, rows)`` to all questions in ``rows``, batch by batch."""
     if not rows.numel():
@@ -45,10 +42,7 @@ def map_questions(
     network.eval()
     compact = dataset.device.type != "cuda"
     batch_results = [
-        map_logits(
-            network(dataset.batch(batch_rows, compact=compact).inputs).logits.squeeze(-2),
-            batch_rows,
-        )
+        map_logits(network(dataset.batch(batch_rows, compact=compact).inputs).logits.squeeze(-2), batch_rows)
         for batch_rows in rows.split(QUESTIONS_PER_BATCH, -1)
     ]
     network.train(was_training)
@@ -67,9 +61,7 @@ def evaluate_network(network: nn.Module, dataset: Dataset) -> tuple[float, dict[
     if isinstance(dataset, TextDataset | CorpusDataset | Seq2SeqDataset):
         metrics = compute_metrics(network, dataset)
         return 100 - next(iter(metrics.values())), metrics
-    return mean_error(
-        list(compute_task_errors(network, cast(QuestionDataset, dataset)).values())
-    ), {}
+    return mean_error(list(compute_task_errors(network, cast(QuestionDataset, dataset)).values())), {}
 
 
 def compute_task_errors(network: nn.Module, dataset: QuestionDataset) -> dict[int, float]:
@@ -85,10 +77,7 @@ def compute_task_errors(network: nn.Module, dataset: QuestionDataset) -> dict[in
 def percent_by_task(flags: Tensor, tasks: Tensor) -> dict[int, float]:
     """Compute the percentage of true ``flags`` (q) for each task."""
     flags_by_task = {task: flags[tasks == task] for task in tasks.unique().tolist()}
-    return {
-        task: 100 * int(task_flags.sum()) / len(task_flags)
-        for task, task_flags in flags_by_task.items()
-    }
+    return {task: 100 * int(task_flags.sum()) / len(task_flags) for task, task_flags in flags_by_task.items()}
 
 
 def mean_error(task_errors: Sequence[float]) -> float:

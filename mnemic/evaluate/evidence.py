@@ -58,9 +58,7 @@ def measure_supporting_facts(network: nn.Module, dataset: StoryDataset) -> dict[
     return percent_by_task(torch.cat(hits), dataset.task)
 
 
-def measure_faithfulness(
-    network: nn.Module, dataset: StoryDataset, generator: torch.Generator
-) -> Faithfulness:
+def measure_faithfulness(network: nn.Module, dataset: StoryDataset, generator: torch.Generator) -> Faithfulness:
     """Measure how often the answer changes without the most-read, or a random other, sentence.
 
     The sentence is removed from the story before it is written. Questions with a single sentence
@@ -76,16 +74,12 @@ def measure_faithfulness(
 
 
 @torch.no_grad()
-def run_ablations(
-    network: nn.Module, dataset: StoryDataset, generator: torch.Generator
-) -> AblationResult:
+def run_ablations(network: nn.Module, dataset: StoryDataset, generator: torch.Generator) -> AblationResult:
     """Ablate the sentences of all questions; with ``StackedNetworks`` per run: runs q."""
     was_training, batches = network.training, []
     network.eval()
     for rows in torch.arange(len(dataset), device=dataset.device).split(QUESTIONS_PER_BATCH):
-        run_rows = (
-            rows.expand(network.num_runs, -1) if isinstance(network, StackedNetworks) else rows
-        )
+        run_rows = rows.expand(network.num_runs, -1) if isinstance(network, StackedNetworks) else rows
         inputs = dataset.batch(run_rows, compact=dataset.device.type != "cuda").inputs
         uniforms = torch.rand(inputs.story.shape[-2:], generator=generator).to(dataset.device)
         arguments = (inputs, dataset.facts[run_rows], uniforms.expand(inputs.story.shape))
@@ -97,9 +91,7 @@ def run_ablations(
     return AblationResult(*(torch.cat(tensors, -1) for tensors in zip(*batches)))
 
 
-def ablate_batch(
-    network: Any, inputs: StoryInputs, facts: Tensor, uniforms: Tensor
-) -> AblationResult:
+def ablate_batch(network: Any, inputs: StoryInputs, facts: Tensor, uniforms: Tensor) -> AblationResult:
     """Compare a batch's answers with those without the most-read and a random other sentence.
 
     ``facts`` (b n) is a mask of supporting facts; ``uniforms`` (b n) select the random sentence.
@@ -112,9 +104,7 @@ def ablate_batch(
         predict_answer_ids(output) != predict_answer_ids(network(remove_sentence(inputs, sentence)))
         for sentence in (most_read_ids.squeeze(1), random_ids)
     )
-    return AblationResult(
-        facts.gather(1, most_read_ids).squeeze(1), is_changed, is_changed_by_random, is_other.any(1)
-    )
+    return AblationResult(facts.gather(1, most_read_ids).squeeze(1), is_changed, is_changed_by_random, is_other.any(1))
 
 
 def compute_read_weights(output: ModelOutput) -> Tensor:
@@ -128,11 +118,7 @@ def compute_read_weights(output: ModelOutput) -> Tensor:
 
 def find_most_read(output: ModelOutput, story: Tensor) -> Tensor:
     """Find the sentence in memory with the largest read weight (b m)."""
-    return (
-        compute_read_weights(output)
-        .masked_fill(~find_stored_mask(output, story).unsqueeze(1), MASKED)
-        .argmax(2)
-    )
+    return compute_read_weights(output).masked_fill(~find_stored_mask(output, story).unsqueeze(1), MASKED).argmax(2)
 
 
 def find_stored_mask(output: ModelOutput, story: Tensor) -> Tensor:

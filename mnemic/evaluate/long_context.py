@@ -17,12 +17,7 @@ from mnemic.data.long_context.batches import TOKEN_TARGETS, LongBatch, LongDatas
 from mnemic.evaluate.error_rate import percent_by_task
 from mnemic.models.inputs import IGNORE, SegmentBatch, SegmentOutput
 from mnemic.models.segment_model import SegmentModel
-from mnemic.objectives.bert_mass import (
-    BertMassLoss,
-    compute_fact_shares,
-    number_unit_facts,
-    select_next_tokens,
-)
+from mnemic.objectives.bert_mass import BertMassLoss, compute_fact_shares, compute_unit_facts, select_next_tokens
 
 TOKENS_PER_BATCH = 65_536  # changes memory use, not results
 
@@ -35,8 +30,7 @@ def compute_recall_errors(network: nn.Module, dataset: LongDataset) -> dict[int,
         return {0: compute_word_error(network, dataset, batch_size)}
     find_wrong = find_wrong_answers if dataset.asks == "question" else find_missed_facts
     wrong_batches = [
-        find_wrong(network, dataset, rows[first : first + batch_size])
-        for first in range(0, len(rows), batch_size)
+        find_wrong(network, dataset, rows[first : first + batch_size]) for first in range(0, len(rows), batch_size)
     ]
     return percent_by_task(torch.cat(wrong_batches), dataset.task)
 
@@ -50,10 +44,7 @@ def find_wrong_answers(
 
 @torch.no_grad()
 def find_wrong_answers_per_network(
-    networks: Sequence[nn.Module],
-    dataset: LongDataset,
-    rows: Sequence[int],
-    segments_per_batch: int = 64,
+    networks: Sequence[nn.Module], dataset: LongDataset, rows: Sequence[int], segments_per_batch: int = 64
 ) -> list[Tensor]:
     """Apply ``find_wrong_answers`` to several networks; documents are generated only once."""
     models, training_modes = (
@@ -82,7 +73,7 @@ def find_missed_facts(network: nn.Module, dataset: LongDataset, rows: Sequence[i
     network.eval()
     batch = dataset.batch(torch.tensor(rows))
     output = network(batch.inputs, probes="written")
-    facts = number_unit_facts(output.write_probes, batch.facts, batch.inputs)
+    facts = compute_unit_facts(output.write_probes, batch.facts, batch.inputs)
     mask = torch.cat([probe.mask for probe in output.write_probes], 1)
     gold = compute_fact_shares(output, facts, mask, batch.max_facts).sum(-1)  # b a
     best = output.reading.weights.mean((1, 2, 3)).argmax(-1, keepdim=True)  # b 1
@@ -105,21 +96,14 @@ def compute_word_error(network: nn.Module, dataset: LongDataset, batch_size: int
     for batch in iterate_batches(dataset, batch_size):
         inputs, targets = select_target_words(batch, dataset)
         predictions = network(inputs).masked_logits.argmax(-1)
-        num_wrong, num_words = (
-            num_wrong + int((predictions != targets).sum()),
-            num_words + len(targets),
-        )
+        num_wrong, num_words = (num_wrong + int((predictions != targets).sum()), num_words + len(targets))
     network.train(was_training)
     return 100 * num_wrong / max(num_words, 1)
 
 
 def select_target_words(batch: LongBatch, dataset: LongDataset) -> tuple[SegmentBatch, Tensor]:
     """Return a network's inputs and their target words: next words, or masked ones."""
-    return (
-        select_next_tokens(batch)
-        if dataset.asks == "next"
-        else BertMassLoss(mlm=1.0).mask_inputs(batch)
-    )
+    return select_next_tokens(batch) if dataset.asks == "next" else BertMassLoss(mlm=1.0).mask_inputs(batch)
 
 
 def iterate_batches(dataset: LongDataset, batch_size: int) -> Iterator[LongBatch]:

@@ -30,14 +30,10 @@ class PrecisionRecallF1(NamedTuple):
 
 def accuracy(predictions: Sequence[Hashable], targets: Sequence[Hashable]) -> float:
     """Compute the fraction of predictions that equal their targets."""
-    return sum(prediction == target for prediction, target in zip(predictions, targets)) / max(
-        len(targets), 1
-    )
+    return sum(prediction == target for prediction, target in zip(predictions, targets)) / max(len(targets), 1)
 
 
-def precision_recall_f1(
-    num_correct: int, num_predicted: int, num_targets: int
-) -> PrecisionRecallF1:
+def precision_recall_f1(num_correct: int, num_predicted: int, num_targets: int) -> PrecisionRecallF1:
     """Compute precision, recall and F1 from counts; 0 where a count is 0."""
     precision, recall = (
         num_correct / num_predicted if num_predicted else 0.0,
@@ -49,12 +45,8 @@ def precision_recall_f1(
 
 def f1(predictions: Sequence[int], targets: Sequence[int], positive: int = 1) -> float:
     """Compute the F1 of one class."""
-    num_correct = sum(
-        prediction == target == positive for prediction, target in zip(predictions, targets)
-    )
-    return precision_recall_f1(
-        num_correct, list(predictions).count(positive), list(targets).count(positive)
-    ).f1
+    num_correct = sum(prediction == target == positive for prediction, target in zip(predictions, targets))
+    return precision_recall_f1(num_correct, list(predictions).count(positive), list(targets).count(positive)).f1
 
 
 def macro_f1(predictions: Sequence[int], targets: Sequence[int]) -> float:
@@ -65,19 +57,11 @@ def macro_f1(predictions: Sequence[int], targets: Sequence[int]) -> float:
 
 def matthews_correlation(predictions: Sequence[int], targets: Sequence[int]) -> float:
     """Compute Matthews' correlation of two or more classes (Gorodkin 2004); 0 if constant."""
-    total, num_correct = (
-        len(targets),
-        sum(prediction == target for prediction, target in zip(predictions, targets)),
-    )
+    total, num_correct = (len(targets), sum(prediction == target for prediction, target in zip(predictions, targets)))
     prediction_counts, target_counts = Counter(predictions), Counter(targets)
     cross = sum(prediction_counts[label] * target_counts[label] for label in target_counts)
-    variances = [
-        total**2 - sum(count**2 for count in counts.values())
-        for counts in (prediction_counts, target_counts)
-    ]
-    return (
-        (num_correct * total - cross) / sqrt(variances[0] * variances[1]) if all(variances) else 0.0
-    )
+    variances = [total**2 - sum(count**2 for count in counts.values()) for counts in (prediction_counts, target_counts)]
+    return (num_correct * total - cross) / sqrt(variances[0] * variances[1]) if all(variances) else 0.0
 
 
 def balanced_accuracy(predictions: Sequence[bool], targets: Sequence[bool]) -> float:
@@ -86,20 +70,14 @@ def balanced_accuracy(predictions: Sequence[bool], targets: Sequence[bool]) -> f
     If all targets are equal, it is the accuracy.
     """
     hits_by_label = [
-        [
-            prediction == target
-            for prediction, target in zip(predictions, targets)
-            if target == label
-        ]
+        [prediction == target for prediction, target in zip(predictions, targets) if target == label]
         for label in (True, False)
     ]
     accuracies = [sum(hits) / len(hits) for hits in hits_by_label if hits]
     return sum(accuracies) / max(len(accuracies), 1)
 
 
-def expected_calibration_error(
-    probabilities: Sequence[float], targets: Sequence[bool], num_bins: int = 10
-) -> float:
+def expected_calibration_error(probabilities: Sequence[float], targets: Sequence[bool], num_bins: int = 10) -> float:
     """Compute the expected calibration error over ``num_bins`` bins of equal width.
 
     Guo et al. 2017, equation 3, but both classes have the same total weight, however many examples
@@ -115,11 +93,7 @@ def expected_calibration_error(
 
 def pearson_correlation(predictions: Sequence[Number], targets: Sequence[Number]) -> float:
     """Compute Pearson's linear correlation; 0 if one side is constant."""
-    centered = [
-        [value - sum(values) / len(values) for value in values]
-        for values in (predictions, targets)
-        if values
-    ]
+    centered = [[value - sum(values) / len(values) for value in values] for values in (predictions, targets) if values]
     if len(centered) < 2:
         return 0.0
     norm = sqrt(
@@ -162,31 +136,22 @@ def exact_match(prediction: str, answers: Sequence[str]) -> float:
 
     Without answers an empty prediction is correct.
     """
-    return float(
-        any(normalize_answer(prediction) == normalize_answer(answer) for answer in answers or [""])
-    )
+    return float(any(normalize_answer(prediction) == normalize_answer(answer) for answer in answers or [""]))
 
 
 def answer_f1(prediction: str, answers: Sequence[str]) -> float:
     """Compute the token F1 with the answer that fits best, like SQuAD."""
-    return max(
-        token_f1(normalize_answer(prediction), normalize_answer(answer))
-        for answer in answers or [""]
-    )
+    return max(token_f1(normalize_answer(prediction), normalize_answer(answer)) for answer in answers or [""])
 
 
 def token_f1(predicted: Sequence[str], target: Sequence[str]) -> float:
     """Compute the F1 of the words that two answers share."""
     if not predicted or not target:
         return float(predicted == target)
-    return precision_recall_f1(
-        (Counter(predicted) & Counter(target)).total(), len(predicted), len(target)
-    ).f1
+    return precision_recall_f1((Counter(predicted) & Counter(target)).total(), len(predicted), len(target)).f1
 
 
-def entity_f1(
-    predictions: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]
-) -> PrecisionRecallF1:
+def entity_f1(predictions: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]) -> PrecisionRecallF1:
     """Compute precision, recall and F1 of entities; kind and both ends must match."""
     entity_pairs = [
         (set(decode_bio_tags(predicted_tags)), set(decode_bio_tags(target_tags)))

@@ -36,9 +36,7 @@ QUESTIONS_PER_BATCH = 500  # compared with all texts at once; changes memory use
 NUM_BEAMS = 4  # of beam search, reported next to greedy search
 
 
-def compute_metrics(
-    network: nn.Module, dataset: TextDataset | CorpusDataset | Seq2SeqDataset
-) -> Metrics:
+def compute_metrics(network: nn.Module, dataset: TextDataset | CorpusDataset | Seq2SeqDataset) -> Metrics:
     """Compute all metrics of a network on a dataset, by the dataset's kind."""
     if not len(dataset):
         raise ConfigError("there are no texts to evaluate on")
@@ -51,26 +49,18 @@ def compute_metrics(
 
 def compute_classification_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
     """Compute accuracy, F1 (macro F1 of more than two classes) and Matthews' correlation."""
-    predictions, targets = (
-        compute_class_logits(network, dataset).argmax(1).tolist(),
-        dataset.targets.tolist(),
-    )
+    predictions, targets = (compute_class_logits(network, dataset).argmax(1).tolist(), dataset.targets.tolist())
     is_binary = len(dataset.labels) == 2
     return {
         "accuracy": metrics.accuracy(predictions, targets),
-        "f1": metrics.f1(predictions, targets)
-        if is_binary
-        else metrics.macro_f1(predictions, targets),
+        "f1": metrics.f1(predictions, targets) if is_binary else metrics.macro_f1(predictions, targets),
         "matthews": metrics.matthews_correlation(predictions, targets),
     }
 
 
 def compute_regression_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
     """Compute Pearson's and Spearman's correlation of predicted numbers and targets."""
-    predictions, targets = (
-        compute_class_logits(network, dataset).squeeze(1).tolist(),
-        dataset.targets.tolist(),
-    )
+    predictions, targets = (compute_class_logits(network, dataset).squeeze(1).tolist(), dataset.targets.tolist())
     return {
         "pearson": metrics.pearson_correlation(predictions, targets),
         "spearman": metrics.spearman_correlation(predictions, targets),
@@ -104,9 +94,7 @@ def compute_reading_metrics(network: nn.Module, dataset: TextDataset) -> Metrics
     is_unanswerable = [not example.answers for example in dataset.examples]
     answerable = [index for index, unanswerable in enumerate(is_unanswerable) if not unanswerable]
     answers = [quote_span(dataset, index, spans[index]) for index in answerable]
-    values = compute_answer_metrics(
-        answers, [dataset.examples[index].answers for index in answerable]
-    )
+    values = compute_answer_metrics(answers, [dataset.examples[index].answers for index in answerable])
     probabilities = [span.no_answer_probability for span in spans]
     values["no answer"] = metrics.balanced_accuracy(
         [probability >= NO_ANSWER_THRESHOLD for probability in probabilities], is_unanswerable
@@ -123,21 +111,12 @@ def compute_retrieval_recall(network: nn.Module, dataset: TextDataset) -> Metric
     if dataset.retrieval is None or not len(dataset.retrieval.questions):
         return {}
     question_vectors = compute_text_vectors(network, dataset.retrieval.questions)
-    text_vectors, sentence_vectors = compute_text_and_sentence_vectors(
-        network, dataset.retrieval.texts
-    )
+    text_vectors, sentence_vectors = compute_text_and_sentence_vectors(network, dataset.retrieval.texts)
     counts = torch.tensor([len(vectors) for vectors in sentence_vectors])
-    all_sentences, target_ids = (
-        torch.cat(sentence_vectors),
-        torch.tensor(dataset.retrieval.gold_texts),
-    )
+    all_sentences, target_ids = (torch.cat(sentence_vectors), torch.tensor(dataset.retrieval.gold_texts))
     ranks: dict[str, list[Tensor]] = {"": [], ", whole": []}
-    for batch, batch_targets in zip(
-        question_vectors.split(QUESTIONS_PER_BATCH), target_ids.split(QUESTIONS_PER_BATCH)
-    ):
-        sentence_scores = torch.segment_reduce(
-            all_sentences @ batch.mT, "max", lengths=counts, axis=0
-        ).mT
+    for batch, batch_targets in zip(question_vectors.split(QUESTIONS_PER_BATCH), target_ids.split(QUESTIONS_PER_BATCH)):
+        sentence_scores = torch.segment_reduce(all_sentences @ batch.mT, "max", lengths=counts, axis=0).mT
         for variant, scores in (("", sentence_scores), (", whole", batch @ text_vectors.mT)):
             ranks[variant].append((scores > scores.gather(1, batch_targets.unsqueeze(1))).sum(1))
     return {
@@ -170,8 +149,7 @@ def compute_answer_metrics(predictions: Sequence[str], answers: Sequence[Sequenc
 def compute_entity_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
     """Compute F1, precision and recall of named entities."""
     predictions = [
-        [dataset.labels[tag] for tag in logits.argmax(1).tolist()]
-        for logits in compute_tag_logits(network, dataset)
+        [dataset.labels[tag] for tag in logits.argmax(1).tolist()] for logits in compute_tag_logits(network, dataset)
     ]
     scores = metrics.entity_f1(predictions, [example.tags for example in dataset.examples])
     return {"entity f1": scores.f1, "precision": scores.precision, "recall": scores.recall}
@@ -194,11 +172,7 @@ def compute_masked_token_metrics(network: nn.Module, corpus: CorpusDataset) -> M
         with torch.autocast(corpus.device.type, torch.bfloat16, enabled=on_gpu):
             output = network(masked.inputs).logits
         loss = masked_token_loss(output, masked)
-        sums_of_batch = [
-            loss.total,
-            loss.num_targets,
-            (output.masked_logits.argmax(-1) == masked.targets).sum(),
-        ]
+        sums_of_batch = [loss.total, loss.num_targets, (output.masked_logits.argmax(-1) == masked.targets).sum()]
         if output.nsp_logits is not None:
             is_pair = batch.follows != IGNORE
             is_correct = (output.nsp_logits.argmax(-1) == 1 - batch.follows) & is_pair
@@ -206,24 +180,16 @@ def compute_masked_token_metrics(network: nn.Module, corpus: CorpusDataset) -> M
         sums[: len(sums_of_batch)] += torch.stack(sums_of_batch).double()
     network.train(was_training)
     total_loss, num_targets, num_correct, num_followed, num_pairs = sums.tolist()
-    values = {
-        "accuracy": 100 * num_correct / max(num_targets, 1),
-        "loss": total_loss / max(num_targets, 1),
-    }
+    values = {"accuracy": 100 * num_correct / max(num_targets, 1), "loss": total_loss / max(num_targets, 1)}
     return values | ({"follows": 100 * num_followed / num_pairs} if num_pairs else {})
 
 
 def compute_generation_metrics(network: nn.Module, dataset: Seq2SeqDataset) -> Metrics:
     """Compute the exact match of generated answers, by greedy and by beam search."""
     bounds = dataset.answer.offsets.tolist()
-    answers = [
-        dataset.tokenizer.decode(dataset.answer.ids[start:end].tolist())
-        for start, end in pairwise(bounds)
-    ]
+    answers = [dataset.tokenizer.decode(dataset.answer.ids[start:end].tolist()) for start, end in pairwise(bounds)]
     predictions = {
-        num_beams: [
-            candidates[0][0] for candidates in generate_candidates(network, dataset, num_beams)
-        ]
+        num_beams: [candidates[0][0] for candidates in generate_candidates(network, dataset, num_beams)]
         for num_beams in (1, NUM_BEAMS)
     }
     return {

@@ -88,25 +88,25 @@ class BlendedMemory(nn.Module):
         width: int,
         *,
         slots: int = 32,
-        most: int = 16,
-        least: float = 0.02,
-        spread: int = 2,
-        fresh: float = 1.0,
+        max_writes: int = 16,
+        threshold: float = 0.02,
+        slots_per_write: int = 2,
+        empty_bonus: float = 1.0,
         sources: int = 8,
         hops: int = 2,
         heads: int = 1,
         controller: Mapping[str, Any] = DEFAULT_CONTROLLER,
     ) -> None:
         super().__init__()
-        if min(slots, most, spread, sources) < 1 or not 0 <= least < 1:
+        if min(slots, max_writes, slots_per_write, sources) < 1 or not 0 <= threshold < 1:
             raise ConfigError(
                 "bert-mass takes slots, most, spread and sources ≥ 1 and 0 ≤ least < 1, not "
-                f"{slots = }, {most = }, {spread = }, {sources = }, {least = }"
+                f"{slots = }, {max_writes = }, {slots_per_write = }, {sources = }, {threshold = }"
             )
-        self.num_slots, self.max_writes, self.threshold = slots, most, least
+        self.num_slots, self.max_writes, self.threshold = slots, max_writes, threshold
         self.slots_per_write, self.empty_bonus, self.num_sources = (
-            min(spread, slots),
-            fresh,
+            min(slots_per_write, slots),
+            empty_bonus,
             sources,
         )
         self.controller = build(CONTROLLERS, controller, width=width)

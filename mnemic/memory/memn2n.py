@@ -52,16 +52,16 @@ class MemN2N(nn.Module):
         time: bool = True,
         noise: float = 0.1,
         softmax: bool = True,
-        spare: bool = True,
+        free_slots: bool = True,
         ramp: bool = True,
-        longest: int = 12,
+        max_length: int = 12,
     ) -> None:
         super().__init__()
         if hops < 1 or slots < 1 or not 0 <= noise <= 1:
             received = f"hops = {hops}, slots = {slots}, noise = {noise}"
             raise ValueError(f"memn2n takes hops and slots ≥ 1, noise from 0 to 1, not {received}")
         self.hops, self.num_slots, self.tying = hops, slots, tying
-        self.noise, self.softmax, self.spare = noise, softmax, spare
+        self.noise, self.softmax, self.spare = noise, softmax, free_slots
         self.ties_answers = tying == "adjacent"
         self.num_tables = hops + 1 if tying == "adjacent" else 3
         self.num_uniforms = slots + ceil(noise * slots) + 1 if time and noise else 0
@@ -69,8 +69,8 @@ class MemN2N(nn.Module):
         self.time = nn.ParameterList(
             torch.randn(slots, width) * 0.1 for _ in range(num_timed * time)
         )
-        distance = (longest - 1) / 2 if ramp else 0.0  # of the last word from the middle
-        last = 1 + distance * channel_weights(width, longest)
+        distance = (max_length - 1) / 2 if ramp else 0.0  # of the last word from the middle
+        last = 1 + distance * channel_weights(width, max_length)
         self.register_buffer("last", last, persistent=False)  # d
         self.last: Tensor
         self.update = build(UPDATES, update, width=width, hops=hops)

@@ -69,21 +69,21 @@ class SelectiveMemory(nn.Module):
         width: int,
         *,
         slots: int = 160,
-        least: float = 0.0,
+        threshold: float = 0.0,
         hops: int = 3,
         heads: int = 1,
         time: bool = True,
-        alike: bool = False,
+        similarity_first: bool = False,
         controller: Mapping[str, Any] = DEFAULT_CONTROLLER,
     ) -> None:
         super().__init__()
-        if slots < 1 or not 0 <= least < 1:
+        if slots < 1 or not 0 <= threshold < 1:
             raise ConfigError(
-                f"keeps takes slots ≥ 1 and 0 ≤ least < 1, not {slots = }, {least = }"
+                f"keeps takes slots ≥ 1 and 0 ≤ least < 1, not {slots = }, {threshold = }"
             )
-        self.num_slots, self.threshold = slots, least
+        self.num_slots, self.threshold = slots, threshold
         self.controller = build(CONTROLLERS, controller, width=width)
-        self.hops = MultiHopAttention(width, hops=hops, heads=heads, alike=alike)
+        self.hops = MultiHopAttention(width, hops=hops, heads=heads, alike=similarity_first)
         self.waves = SinusoidalPositions(width + width % 2) if time else None
         self.time = nn.Linear(width, width, bias=False) if time else None
 

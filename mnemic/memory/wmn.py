@@ -46,7 +46,7 @@ class WMN(nn.Module):
         heads: int = 8,
         slots: int = 30,
         time: bool = True,
-        spare: bool = True,
+        free_slots: bool = True,
         tanh: bool = True,
     ) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class WMN(nn.Module):
             init_glorot(nn.Linear(width, half)), init_glorot(nn.Linear(half, width))
         )
         self.time = AgeStep(width, slots) if time else None
-        self.blank = nn.Parameter(torch.randn(width) * 0.1) if spare else None
+        self.blank = nn.Parameter(torch.randn(width) * 0.1) if free_slots else None
 
     def empty(self, batch: int, like: Tensor) -> Slots:
         """Make a state with no slots."""

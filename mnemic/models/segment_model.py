@@ -71,22 +71,22 @@ class SegmentModel(nn.Module):
         mass: MaskedLayer | None = None,
         *,
         truncate: int = 0,
-        lasts: bool = True,
+        carry_memory: bool = True,
         unit: ItemUnit = "tokens",
         pool: SentencePooling = "mean",
         tokens: WritableTokens = "controller",
         query: Literal["first", "mean"] = "mean",
-        lessons: int = 4,
+        write_probes: int = 4,
     ) -> None:
         super().__init__()
         self.encode, self.memory, self.respond, self.mass = encode, memory, respond, mass
-        self.truncate, self.carry_memory, self.unit, self.tokens = truncate, lasts, unit, tokens
-        self.query, self.num_probes, self.pool = query, lessons, pool
+        self.truncate, self.carry_memory, self.unit, self.tokens = truncate, carry_memory, unit, tokens
+        self.query, self.num_probes, self.pool = query, write_probes, pool
         self.copies = getattr(respond, "copies", None) is not None
         if truncate < 0:
             raise ConfigError(f"carry.truncate is at least 0, which cuts nothing, not {truncate}")
-        if lessons < 0:
-            raise ConfigError(f"carry.lessons is at least 0, not {lessons}")
+        if write_probes < 0:
+            raise ConfigError(f"carry.lessons is at least 0, not {write_probes}")
         if self.copies and unit != "tokens":
             raise ConfigError("respond.copies takes words from slots: carry.unit is 'tokens'")
 

@@ -67,12 +67,12 @@ class SegmentTextModel(nn.Module):
         *,
         segments: bool = False,
         truncate: int = 0,
-        lasts: bool = True,
+        carry_memory: bool = True,
     ) -> None:
         super().__init__()
         self.encode, self.memory, self.respond = encode, memory, respond
         self.segments = segments  # whether the encoder takes segment ids
-        self.truncate, self.carry_memory = truncate, lasts
+        self.truncate, self.carry_memory = truncate, carry_memory
         self.join = nn.Linear(2 * encode.width, encode.width)
         self.out = nn.Linear(encode.width, encode.width)
         self.norm = nn.LayerNorm(encode.width)

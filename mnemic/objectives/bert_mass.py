@@ -61,19 +61,17 @@ class BertMassLoss:
         beta: float = 0.01,
         gamma: float = 0.01,
         spare: bool = False,
-        ranks: bool = False,
+        rank: bool = False,
         masking: Mapping[str, Any] = TOKEN_MASKING,
     ) -> None:
         self.weights = {"pred": pred, "seq": seq, "ctrl": ctrl, "write": write, "read": read}
         self.weights |= {"mlm": mlm, "nsp": nsp}
         check_weights(self.weights)
-        self.beta, self.gamma, self.spare, self.ranks = beta, gamma, spare, ranks
+        self.beta, self.gamma, self.spare, self.ranks = beta, gamma, spare, rank
         self.masking = build(MASKINGS, masking)
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
-        return sum_weighted(self.compute_losses(network, batch), self.weights)._replace(
-            carried=carried
-        )
+        return sum_weighted(self.compute_losses(network, batch), self.weights)._replace(carried=carried)
 
     def compute_losses(self, network: nn.Module, batch: Any) -> dict[str, Loss]:
         """Compute each loss by name; those of weight 0 are left out."""
@@ -93,7 +91,7 @@ class BertMassLoss:
             nsp_losses = next_sentence_losses(output.nsp_logits, batch.follows)
             losses["nsp"] = Loss(nsp_losses.sum(), (batch.follows != IGNORE).sum())
         if output.write_probes:
-            facts = number_unit_facts(output.write_probes, batch.facts, inputs)  # b u
+            facts = compute_unit_facts(output.write_probes, batch.facts, inputs)  # b u
             if "ctrl" in active:
                 losses["ctrl"] = self.compute_controller_loss(output, facts, batch.has_facts)
             if "write" in active:
@@ -102,9 +100,7 @@ class BertMassLoss:
                 losses["read"] = read_loss(output, facts, batch.has_facts, batch.max_facts)
         return losses
 
-    def compute_controller_loss(
-        self, output: SegmentOutput, facts: Tensor, has_facts: Tensor
-    ) -> Loss:
+    def compute_controller_loss(self, output: SegmentOutput, facts: Tensor, has_facts: Tensor) -> Loss:
         """Compute the loss ctrl; ``facts`` b u holds the fact number of each unit."""
         if self.ranks:
             return ranking_loss(output, facts != OUTSIDE_STORY, has_facts, self.beta)
@@ -129,9 +125,7 @@ class BertMassLoss:
         uniforms = make_uniforms(batch.keys, original.shape[1], NUM_UNIFORMS)
         unmaskable = ~(inputs.text_mask & ~batch.fact_mask).flatten(1)
         mask = self.masking(unmaskable, batch.starts.flatten(1), uniforms[0])
-        tokens, targets = mask_tokens(
-            original, mask, uniforms[1:], mask_id=batch.hidden, random_ids=batch.ordinary
-        )
+        tokens, targets = mask_tokens(original, mask, uniforms[1:], mask_id=batch.hidden, random_ids=batch.ordinary)
         masked_inputs = inputs._replace(tokens=tokens.view(shape), prediction_mask=mask.view(shape))
         return masked_inputs, targets[targets != IGNORE]
 
@@ -157,7 +151,7 @@ def select_next_tokens(batch: Any) -> tuple[SegmentBatch, Tensor]:
     return inputs._replace(prediction_mask=mask), inputs.tokens.roll(-1, 2)[mask]
 
 
-def number_unit_facts(probes: Sequence[WriteProbe], facts: Tensor, inputs: SegmentBatch) -> Tensor:
+def compute_unit_facts(probes: Sequence[WriteProbe], facts: Tensor, inputs: SegmentBatch) -> Tensor:
     """Compute the fact number of each unit of a document: b u.
 
     Units are in the order of segments. ``facts`` b s n holds the fact number of each token.
@@ -169,17 +163,11 @@ def number_unit_facts(probes: Sequence[WriteProbe], facts: Tensor, inputs: Segme
     # A token that is in no sentence has no fact either, so it may go to sentence 0.
     sentence_ids = inputs.sentence_ids.flatten(0, 1).clamp(min=0)  # (b s) n
     no_facts = facts.new_full((len(sentence_ids), num_units // num_segments), OUTSIDE_STORY)
-    return no_facts.scatter_reduce(1, sentence_ids, facts.flatten(0, 1), "amax").view(
-        batch, num_units
-    )
+    return no_facts.scatter_reduce(1, sentence_ids, facts.flatten(0, 1), "amax").view(batch, num_units)
 
 
 def controller_loss(
-    output: SegmentOutput,
-    needed: Tensor,
-    has_facts: Tensor,
-    beta: float,
-    graded: Tensor | None = None,
+    output: SegmentOutput, needed: Tensor, has_facts: Tensor, beta: float, graded: Tensor | None = None
 ) -> Loss:
     """Binary cross-entropy of the controller: −log p(u* | s) + β H(u), summed over units.
 
@@ -217,11 +205,7 @@ def collect_controller_targets(
     """
     logits = torch.cat([controller_logits_of(probe) for probe in output.write_probes], 1).float()
     valid = torch.cat([probe.mask for probe in output.write_probes], 1)
-    return (
-        logits,
-        valid,
-        torch.where(has_facts.unsqueeze(1), needed, find_read_units(output, valid)),
-    )
+    return (logits, valid, torch.where(has_facts.unsqueeze(1), needed, find_read_units(output, valid)))
 
 
 def controller_logits_of(probe: WriteProbe) -> Tensor:
@@ -279,9 +263,9 @@ def read_loss(output: SegmentOutput, facts: Tensor, has_facts: Tensor, max_facts
     hop_facts = assign_hop_facts(facts, weights.shape[1], max_facts).to(gold.dtype)  # b k f
     targets = hop_facts @ gold.mT  # b k a, how much of each slot a hop should find
     has_target = (targets.sum(-1) > 0) & has_facts.unsqueeze(1)  # b k
-    losses = -(((weights * targets).sum(-1) + MIN_PROBABILITY).log() * has_target).sum(
-        1
-    ) / has_target.sum(1).clamp(min=1)
+    losses = -(((weights * targets).sum(-1) + MIN_PROBABILITY).log() * has_target).sum(1) / has_target.sum(1).clamp(
+        min=1
+    )
     total, count = losses.sum(), has_target.any(1).sum()
     for probe in output.write_probes:
         if probe.reading is None or probe.slots is None:
@@ -304,9 +288,7 @@ def assign_hop_facts(facts: Tensor, num_hops: int, max_facts: int) -> Tensor:
 
 
 @torch.no_grad()
-def compute_fact_shares(
-    output: SegmentOutput, facts: Tensor, valid: Tensor, max_facts: int
-) -> Tensor:
+def compute_fact_shares(output: SegmentOutput, facts: Tensor, valid: Tensor, max_facts: int) -> Tensor:
     """Compute how much of each slot comes from each fact: b a f.
 
     ``facts`` b u holds the fact number of each unit.
@@ -317,9 +299,7 @@ def compute_fact_shares(
     index = torch.where(valid, number_of_unit, num_units)
     no_facts = facts.new_full((len(valid), num_units + 1), -1)
     fact_of_number = no_facts.scatter(1, index, facts)[:, :num_units]  # b u
-    fact_of_source = fact_of_number.gather(
-        1, sources.flatten(1).clamp(min=0, max=num_units - 1)
-    ).view_as(sources)
+    fact_of_source = fact_of_number.gather(1, sources.flatten(1).clamp(min=0, max=num_units - 1)).view_as(sources)
     fact_of_source = torch.where(sources >= 0, fact_of_source, -1)
     fact = torch.arange(max_facts, device=fact_of_source.device)
     return ((fact_of_source.unsqueeze(-1) == fact) * shares.float().unsqueeze(-1)).sum(2)

@@ -31,9 +31,7 @@ class AnswerAndFactsLoss:
         self.answer, self.facts = answer, facts
 
     def __call__(self, network: nn.Module, batch: Any, carried: Any = None) -> Loss:
-        total, num_targets = sum_answer_and_hop_losses(
-            network, batch, softmax_hop_loss, self.answer, self.facts
-        )
+        total, num_targets = sum_answer_and_hop_losses(network, batch, softmax_hop_loss, self.answer, self.facts)
         return Loss(total, num_targets, carried)
 
 
@@ -49,16 +47,14 @@ class AnswerAndGatesLoss:
         self.answer, self.facts = answer, facts
 
     def __call__(self, network: nn.Module, batch: Any, carried: Any = None) -> Loss:
-        total, num_targets = sum_answer_and_hop_losses(
-            network, batch, gate_hop_loss, self.answer, self.facts
-        )
+        total, num_targets = sum_answer_and_hop_losses(network, batch, gate_hop_loss, self.answer, self.facts)
         return Loss(total, num_targets, carried)
 
 
 def sum_answer_and_hop_losses(
     network: nn.Module, batch: Any, hop_loss: HopLoss, answer_weight: float, facts_weight: float
 ) -> tuple[Tensor, Tensor]:
-    """Sum the weighted losses of answers and hops; return it with the number of questions."""
+    """Sum the weighted losses of answers and hops; count the questions."""
     output = network(batch.inputs)
     total, num_targets = cross_entropy(output.logits, batch.answers)
     scores = output.reading.scores[:, :, 0, 0]  # b k s: one head, one question

@@ -32,17 +32,15 @@ class MaskedBatch(NamedTuple):
 
 
 class PretrainingLoss:
-    """``mlm`` · mean masked-token loss + ``nsp`` · mean next-sentence loss (Devlin et al. 2019).
+    """The weighted sum of the losses ``mlm`` and ``nsp`` (Devlin et al. 2019).
 
-    A loss of weight 0 is left out, and the network need not compute its logits. Each pair is
-    weighted by its expected number of masked tokens, so that the sums over parts of a batch, or
-    over processes, add up to the sum of the whole. Where we differ from BERT: long pairs count
-    more.
+    They are the mean losses of masked tokens and of next-sentence prediction. A loss of weight 0
+    is left out, and the network need not compute its logits. Each pair is weighted by its expected
+    number of masked tokens, so that the sums over parts of a batch, or over processes, add up to
+    the sum of the whole. Where we differ from BERT: long pairs count more.
     """
 
-    def __init__(
-        self, *, mlm: float = 1.0, nsp: float = 0.0, masking: Mapping[str, Any] = TOKEN_MASKING
-    ) -> None:
+    def __init__(self, *, mlm: float = 1.0, nsp: float = 0.0, masking: Mapping[str, Any] = TOKEN_MASKING) -> None:
         self.weights = {"mlm": mlm, "nsp": nsp}
         check_weights(self.weights)
         self.masking = build(MASKINGS, masking)
@@ -52,30 +50,20 @@ class PretrainingLoss:
         predictions = network(masked.inputs).logits
         mlm, nsp = self.weights["mlm"], self.weights["nsp"]
         if not nsp:
-            return Loss(
-                mlm * (mlm_loss := masked_token_loss(predictions, masked)).total,
-                mlm_loss.num_targets,
-                carried,
-            )
+            return Loss(mlm * (mlm_loss := masked_token_loss(predictions, masked)).total, mlm_loss.num_targets, carried)
         nsp_losses = next_sentence_losses(predictions.nsp_logits, batch.follows)  # b
         if not mlm:
             return Loss(nsp * nsp_losses.sum(), (batch.follows != IGNORE).sum(), carried)
         mlm_loss = masked_token_loss(predictions, masked)
         mean_masked = self.masking.rate * (~batch.unmaskable).sum(1)  # b
-        return Loss(
-            mlm * mlm_loss.total + nsp * (mean_masked * nsp_losses).sum(),
-            mlm_loss.num_targets,
-            carried,
-        )
+        return Loss(mlm * mlm_loss.total + nsp * (mean_masked * nsp_losses).sum(), mlm_loss.num_targets, carried)
 
 
 def mask_batch(batch: Any, masking: Masking) -> MaskedBatch:
     """Mask tokens of a batch, with random numbers that depend on its keys alone."""
     uniforms = make_uniforms(batch.keys, batch.tokens.shape[1], NUM_UNIFORMS)  # r b n
     mask = masking(batch.unmaskable, batch.starts, uniforms[0])
-    inputs, targets = mask_tokens(
-        batch.tokens, mask, uniforms[1:], mask_id=batch.hidden, random_ids=batch.ordinary
-    )
+    inputs, targets = mask_tokens(batch.tokens, mask, uniforms[1:], mask_id=batch.hidden, random_ids=batch.ordinary)
     if batch.max_tokens:
         mean_count = masking.rate * batch.max_tokens
         positions = find_true_positions(

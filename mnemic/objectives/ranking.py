@@ -26,13 +26,7 @@ class RankingLoss:
     the data, or in the order of the story.
     """
 
-    def __init__(
-        self,
-        *,
-        margin: float = 0.1,
-        facts: float = 1.0,
-        order: Literal["given", "time"] = "given",
-    ) -> None:
+    def __init__(self, *, margin: float = 0.1, facts: float = 1.0, order: Literal["given", "time"] = "given") -> None:
         self.margin, self.facts, self.order = margin, facts, order
 
     def __call__(self, network: nn.Module, batch: Any, carried: Any = None) -> Loss:
@@ -44,9 +38,7 @@ class RankingLoss:
         scores = reading.scores  # b k h m s
         fact_slots = find_slots(chain, output.written.weights)  # b 1 f
         hop_slots = fact_slots[..., : scores.shape[1]].transpose(1, 2)  # b k m
-        hop_slots = nn.functional.pad(
-            hop_slots, (0, 0, 0, scores.shape[1] - hop_slots.shape[1]), value=IGNORE
-        )
+        hop_slots = nn.functional.pad(hop_slots, (0, 0, 0, scores.shape[1] - hop_slots.shape[1]), value=IGNORE)
         has_target = hop_slots >= 0
         if reading.nothing is not None:
             scores = torch.cat([scores, reading.nothing.unsqueeze(-1)], -1)
@@ -55,15 +47,10 @@ class RankingLoss:
         else:
             hop_slots = repeat_last_slot(hop_slots)
             has_target = hop_slots >= 0
-        fact_losses = (
-            margin_loss(scores, hop_slots.clamp(min=0).unsqueeze(2), self.margin).sum(2)
-            * has_target
-        )
+        fact_losses = margin_loss(scores, hop_slots.clamp(min=0).unsqueeze(2), self.margin).sum(2) * has_target
         total = (answer_losses * valid).sum() + self.facts * fact_losses.sum()
         if reading.salience is not None:
-            total = (
-                total + self.facts * salience_loss(reading.salience, fact_slots, self.margin).sum()
-            )
+            total = total + self.facts * salience_loss(reading.salience, fact_slots, self.margin).sum()
         if output.segmentation_loss is not None:
             total = total + output.segmentation_loss.sum()
         return Loss(total, valid.sum(), carried)

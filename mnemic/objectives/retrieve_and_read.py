@@ -33,19 +33,17 @@ class RetrieveAndReadLoss:
         keys: float = 1.0,
         passages: float = 0.2,
         temperature: float = 0.05,
-        smooth: float = 0.0,
+        label_smoothing: float = 0.0,
     ) -> None:
         self.weights = {"spans": spans, "keys": keys, "passages": passages}
         check_weights(self.weights)
-        if not temperature > 0 or not 0 <= smooth < 1:
-            values = f"temperature = {temperature}, smooth = {smooth}"
+        if not temperature > 0 or not 0 <= label_smoothing < 1:
+            values = f"temperature = {temperature}, smooth = {label_smoothing}"
             raise ConfigError(f"reading takes a temperature > 0 and 0 ≤ smooth < 1, not {values}")
-        self.temperature, self.smooth = temperature, smooth
+        self.temperature, self.smooth = temperature, label_smoothing
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
-        return sum_weighted(self.compute_losses(network, batch), self.weights)._replace(
-            carried=carried
-        )
+        return sum_weighted(self.compute_losses(network, batch), self.weights)._replace(carried=carried)
 
     def compute_losses(self, network: nn.Module, batch: Any) -> dict[str, Loss]:
         """Compute the losses spans, keys and passages by name."""
@@ -56,14 +54,10 @@ class RetrieveAndReadLoss:
             order = batch.window_ranks[len(batch.targets) :]
             lengths = batch.inputs.mask.cu_seqlens.diff().long()
             vectors = pool_spans(states, batch.inputs, lengths).index_select(0, order)
-            question_vectors, text_vectors = vectors.split(
-                [len(batch.gold_texts), len(batch.text_ids)]
-            )
+            question_vectors, text_vectors = vectors.split([len(batch.gold_texts), len(batch.text_ids)])
             key_vectors = pool_spans(states, batch.inputs, keys.lengths)  # s d
             cosines = key_vectors[keys.text_spans] @ key_vectors[keys.question_spans].mT
-            best_cosines = torch.segment_reduce(
-                cosines, "max", lengths=keys.spans_per_text, axis=0, unsafe=True
-            )
+            best_cosines = torch.segment_reduce(cosines, "max", lengths=keys.spans_per_text, axis=0, unsafe=True)
             return {
                 "spans": spans,
                 "keys": self.retrieval_loss(best_cosines.mT, batch),
@@ -77,14 +71,8 @@ class RetrieveAndReadLoss:
         """
         logits = cosines / self.temperature
         is_same_text = batch.text_ids == batch.text_ids[batch.gold_texts].unsqueeze(1)
-        is_target = torch.arange(
-            logits.shape[1], device=logits.device
-        ) == batch.gold_texts.unsqueeze(1)
-        return Loss(
-            *cross_entropy(
-                logits.masked_fill(is_same_text & ~is_target, float("-inf")), batch.gold_texts
-            )
-        )
+        is_target = torch.arange(logits.shape[1], device=logits.device) == batch.gold_texts.unsqueeze(1)
+        return Loss(*cross_entropy(logits.masked_fill(is_same_text & ~is_target, float("-inf")), batch.gold_texts))
 
 
 def pool_spans(states: Tensor, batch: PackedBatch, lengths: Tensor) -> Tensor:

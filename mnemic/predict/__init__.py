@@ -1,13 +1,7 @@
 """Predict with trained networks: stories, texts, long texts, knowledge bases, generation."""
 
 from mnemic.predict.knowledge import ask_knowledge_base, has_knowledge_base
-from mnemic.predict.story import (
-    SentenceEvidence,
-    SlotActivity,
-    StoryAnswer,
-    ask_story,
-    compute_sentence_weights,
-)
+from mnemic.predict.story import SentenceEvidence, SlotActivity, StoryAnswer, ask_story, compute_sentence_weights
 
 __all__ = [
     "SentenceEvidence",

@@ -37,9 +37,7 @@ def extract_answer(question: str, passages: Sequence[tuple[int, str]]) -> tuple[
     return "" if no_answer > NO_ANSWER_THRESHOLD else answer, 1 - no_answer
 
 
-def extract_answers(
-    network: Any, questions: Sequence[tuple[str, Sequence[str]]]
-) -> list[tuple[str, float]]:
+def extract_answers(network: Any, questions: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[str, float]]:
     """Extract each question's answer from its passages, with the probability of no answer.
 
     The passages are read as one text, since they refer to each other, but an answer lies within one
@@ -53,9 +51,7 @@ def extract_answers(
         overlapping = find_overlapping(questions[index][1], span.start, span.end)
         retries += [(index, question, passage) for passage in overlapping[1:] and overlapping]
     best_scores = [0.0] * len(answers)
-    for (index, _, passage), span in zip(
-        retries, answer_questions(network, [retry[1:] for retry in retries])
-    ):
+    for (index, _, passage), span in zip(retries, answer_questions(network, [retry[1:] for retry in retries])):
         if span.score > best_scores[index]:
             best_scores[index] = span.score
             answers[index] = (passage[span.start : span.end], answers[index][1])
@@ -72,9 +68,7 @@ def find_overlapping(passages: Sequence[str], start: int, end: int) -> list[str]
     return overlapping
 
 
-def quote_evidence(
-    state: State, text: str, evidence: Sequence[SourceSpan]
-) -> list[tuple[int, str]]:
+def quote_evidence(state: State, text: str, evidence: Sequence[SourceSpan]) -> list[tuple[int, str]]:
     """Quote the evidence from ``text``, which must be the complete text that was read.
 
     Returns pairs of start offset and quoted text.
@@ -89,10 +83,7 @@ def quote_evidence(
     start = 0
     for record in state.texts:
         if TextRecord.from_text(text[start : start + record.characters], record.name) != record:
-            raise ValueError(
-                "text is not what was read: characters "
-                f"{start} to {start + record.characters} differ"
-            )
+            raise ValueError(f"text is not what was read: characters {start} to {start + record.characters} differ")
         start += record.characters
     return [(source.start, text[source.start : source.end]) for source in evidence]
 

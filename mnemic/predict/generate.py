@@ -29,20 +29,15 @@ if TYPE_CHECKING:
 TEXTS_PER_BATCH = 256  # changes memory use, not results
 
 
-def generate_answers(
-    checkpoint: "Checkpoint", texts: Sequence[str], *, num_beams: int = 1
-) -> list[GeneratedText]:
+def generate_answers(checkpoint: "Checkpoint", texts: Sequence[str], *, num_beams: int = 1) -> list[GeneratedText]:
     """Generate an answer to each text, greedily or by beam search with ``num_beams`` beams."""
     check_response_kind(checkpoint, "sequence", "say")
     examples = [LabeledExample(text, None, "") for text in check_texts(texts)]
-    dataset = make_seq2seq_dataset(
-        examples, require_subwords(checkpoint.tokenizer), checkpoint.sizes["longest"]
-    )
+    dataset = make_seq2seq_dataset(examples, require_subwords(checkpoint.tokenizer), checkpoint.sizes["longest"])
     device_dataset = dataset.to(device_of(checkpoint))
     results = []
     for candidates, (seen, total) in zip(
-        generate_candidates(checkpoint.network, device_dataset, num_beams),
-        dataset.token_counts.tolist(),
+        generate_candidates(checkpoint.network, device_dataset, num_beams), dataset.token_counts.tolist()
     ):
         ranked = tuple(candidates)
         results.append(GeneratedText(*ranked[0], ranked, seen, total))
@@ -80,18 +75,12 @@ def continue_texts(
         generator = torch.Generator(device=device_of(checkpoint)).manual_seed(seed)
         prompt = [end_id, *ids][-max_context:]
         sequences = sample_texts(
-            *start_decoding(checkpoint, prompt),
-            end_id=end_id,
-            max_tokens=max_words,
-            generator=generator,
-            **sampling,
+            *start_decoding(checkpoint, prompt), end_id=end_id, max_tokens=max_words, generator=generator, **sampling
         )
         token_ids = sequences.tokens[0, 0].tolist()
         text = checkpoint.tokenizer.decode(token_id for token_id in token_ids if token_id != end_id)
         score = float(sequences.log_probabilities[0, 0])
-        results.append(
-            GeneratedText(text, score, ((text, score),), min(len(prompt), len(ids)), len(ids))
-        )
+        results.append(GeneratedText(text, score, ((text, score),), min(len(prompt), len(ids)), len(ids)))
     return results
 
 
@@ -107,33 +96,23 @@ def measure_perplexity(checkpoint: "Checkpoint", texts: Sequence[str]) -> list[T
             results.append(TextPerplexity(None, None, 0, 0))
             continue
         document = join_documents([ids], end_id)
-        dataset = make_token_dataset(
-            document, tokenizer, max_tokens=data_source.length, context=data_source.context
-        )
+        dataset = make_token_dataset(document, tokenizer, max_tokens=data_source.length, context=data_source.context)
         loss, targets = compute_word_losses(checkpoint.network, dataset.to(device_of(checkpoint)))
         loss, unknown = loss[:-1].double(), targets[:-1] == dataset.unknown_id
         metrics = summarize_losses(loss, unknown)
         known_perplexity = metrics["known words"] if not unknown.all() else None
-        results.append(
-            TextPerplexity(metrics["perplexity"], known_perplexity, int(unknown.sum()), len(ids))
-        )
+        results.append(TextPerplexity(metrics["perplexity"], known_perplexity, int(unknown.sum()), len(ids)))
     return results
 
 
 @torch.no_grad()
-def generate_candidates(
-    network: nn.Module, dataset: Seq2SeqDataset, num_beams: int
-) -> list[list[tuple[str, float]]]:
+def generate_candidates(network: nn.Module, dataset: Seq2SeqDataset, num_beams: int) -> list[list[tuple[str, float]]]:
     """Generate texts for each source by beam search: (text, log-probability), best first."""
     was_training = network.training
     network.eval()
     candidates = []
     respond: Any = network.respond
-    for rows in (
-        torch.arange(len(dataset), device=dataset.device).split(TEXTS_PER_BATCH)
-        if len(dataset)
-        else ()
-    ):
+    for rows in torch.arange(len(dataset), device=dataset.device).split(TEXTS_PER_BATCH) if len(dataset) else ():
         inputs = dataset.source_inputs(rows)
         states = network.encode(inputs.tokens, inputs.mask)  # type: ignore[operator]
         start = torch.full_like(rows, dataset.tokenizer.cls)
@@ -145,14 +124,9 @@ def generate_candidates(
             max_tokens=respond.max_length,
             num_beams=num_beams,
         )
-        for beam_ids, beam_scores in zip(
-            sequences.tokens.tolist(), sequences.log_probabilities.tolist()
-        ):
+        for beam_ids, beam_scores in zip(sequences.tokens.tolist(), sequences.log_probabilities.tolist()):
             candidates.append(
-                [
-                    (dataset.tokenizer.decode(token_ids), score)
-                    for token_ids, score in zip(beam_ids, beam_scores)
-                ]
+                [(dataset.tokenizer.decode(token_ids), score) for token_ids, score in zip(beam_ids, beam_scores)]
             )
     network.train(was_training)
     return candidates
@@ -171,9 +145,7 @@ def start_decoding(checkpoint: "Checkpoint", prompt: list[int]) -> tuple[Any, An
 
     def encode_tokens(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
         """Encode tokens after ``state``; return hidden states and the new state."""
-        output = network.encode.encode_with_state(
-            tokens, torch.ones_like(tokens, dtype=torch.bool), state
-        )
+        output = network.encode.encode_with_state(tokens, torch.ones_like(tokens, dtype=torch.bool), state)
         return output.states, output.state if isinstance(output, RecurrentOutput) else output.cache
 
     def step(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
@@ -191,8 +163,7 @@ def check_response_kind(checkpoint: "Checkpoint", required_kind: str, action: st
     response_kind = checkpoint.recipe["model"]["respond"]["kind"]
     if response_kind != required_kind:
         raise ConfigError(
-            f"this network cannot {action}: its response is of kind {response_kind!r}, and "
-            f"{required_kind!r} is needed"
+            f"this network cannot {action}: its response is of kind {response_kind!r}, and {required_kind!r} is needed"
         )
 
 

@@ -46,13 +46,8 @@ def ask_knowledge_base(checkpoint: Checkpoint, question: str) -> StoryAnswer:
     tokenizer = checkpoint.tokenizer
     assert isinstance(tokenizer, WordTokenizer)
     data_source = build(DATASETS, checkpoint.recipe["data"])
-    encoder, item = (
-        KnowledgeEncoder(data_source, tokenizer),
-        ITEM_NAMES.get(data_source.keys, "window"),
-    )
-    dataset = encode_questions(
-        [KnowledgeQuestion(question, ())], encoder.base, tokenizer, encoder.select
-    )
+    encoder, item = (KnowledgeEncoder(data_source, tokenizer), ITEM_NAMES.get(data_source.keys, "window"))
+    dataset = encode_questions([KnowledgeQuestion(question, ())], encoder.base, tokenizer, encoder.select)
     slot_ids = dataset.slots[0].tolist()
     if not slot_ids:
         raise KnowledgeError(
@@ -68,23 +63,10 @@ def ask_knowledge_base(checkpoint: Checkpoint, question: str) -> StoryAnswer:
     logits = output.logits[0, 0].masked_fill(~dataset.entities, -torch.inf)
     ranked = rank_entities(logits, encoder.content.names, tokenizer)
     unknown = tokenizer.find_unknown_words(question)
-    notes = (
-        (f"the model does not know {quote_words(unknown)}, left out of the question",)
-        if unknown
-        else ()
-    )
+    notes = (f"the model does not know {quote_words(unknown)}, left out of the question",) if unknown else ()
     kind = checkpoint.recipe["model"]["memory"]["kind"]
     sizes = (len(evidence), len(slot_ids))
-    return StoryAnswer(
-        *ranked[0],
-        ranked,
-        evidence,
-        *sizes,
-        notes,
-        memory=kind,
-        taken=hop_gates_of(output),
-        item=item,
-    )
+    return StoryAnswer(*ranked[0], ranked, evidence, *sizes, notes, memory=kind, taken=hop_gates_of(output), item=item)
 
 
 def suggest_entities(question: str, encoder: KnowledgeEncoder) -> list[str]:
@@ -92,23 +74,13 @@ def suggest_entities(question: str, encoder: KnowledgeEncoder) -> list[str]:
     match = re.search(r"\[(.+?)\]", question)
     names = sorted(encoder.content.names)
     matches = get_close_matches(match[1], names, 3, 0.7) if match else []
-    return [
-        f"[{name}]"
-        for name in matches or [candidate for candidate in names if candidate[0].isalpha()][:2]
-    ]
+    return [f"[{name}]" for name in matches or [candidate for candidate in names if candidate[0].isalpha()][:2]]
 
 
-def rank_entities(
-    logits: Tensor, names: Iterable[str], tokenizer: WordTokenizer
-) -> tuple[tuple[str, float], ...]:
+def rank_entities(logits: Tensor, names: Iterable[str], tokenizer: WordTokenizer) -> tuple[tuple[str, float], ...]:
     """Rank the most probable entities: (name as in the base, probability), best first."""
-    names_by_id = {
-        tokenizer.id_of(bracket_entity(name)): name
-        for name in names
-        if bracket_entity(name) in tokenizer
-    }
+    names_by_id = {tokenizer.id_of(bracket_entity(name)): name for name in names if bracket_entity(name) in tokenizer}
     top = logits.softmax(-1).topk(min(MAX_ANSWERS, int(logits.isfinite().sum())))
     return tuple(
-        (names_by_id[token_id], probability)
-        for probability, token_id in zip(top.values.tolist(), top.indices.tolist())
+        (names_by_id[token_id], probability) for probability, token_id in zip(top.values.tolist(), top.indices.tolist())
     )

@@ -17,25 +17,13 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
-from mnemic.data.long_context.batches import (
-    LongDocument,
-    LongExample,
-    add_special_tokens,
-    fill_arrays,
-)
+from mnemic.data.long_context.batches import LongDocument, LongExample, add_special_tokens, fill_arrays
 from mnemic.data.long_context.hide import SentenceTokens, cut_segments
 from mnemic.encode.precision import Precision, bfloat16_autocast
 from mnemic.models.inputs import SegmentBatch
 from mnemic.models.segment_model import SegmentModel
 from mnemic.predict.extract_answer import extract_answer, quote_evidence
-from mnemic.predict.memory_state import (
-    State,
-    StateError,
-    TextRecord,
-    hash_weights,
-    load_state_file,
-    thin_snapshots,
-)
+from mnemic.predict.memory_state import State, StateError, TextRecord, hash_weights, load_state_file, thin_snapshots
 from mnemic.predict.results import MemoryAnswer
 from mnemic.predict.slot_evidence import merge_evidence, rank_slots
 from mnemic.respond.generate import greedy_search
@@ -65,24 +53,17 @@ def read_text(
     """
     if not isinstance(text, str):
         raise ValueError(
-            f"remember takes a text as a str, not {type(text).__name__}; of a file: "
-            "Path(…).read_text(encoding='utf-8')"
+            f"remember takes a text as a str, not {type(text).__name__}; of a file: Path(…).read_text(encoding='utf-8')"
         )
     if not isinstance(name, str | PathLike):
         raise ValueError(f"name is a str or a path, not {type(name).__name__}")
     network, max_tokens = require_memory_model(checkpoint), checkpoint.sizes["longest"] - 2
-    before = (
-        create_empty_state(checkpoint, network) if state is None else check_state(state, network)
-    )
+    before = create_empty_state(checkpoint, network) if state is None else check_state(state, network)
     paragraphs = bool(checkpoint.recipe["data"].get("paragraphs"))
-    pieces, spans = split_into_units(
-        text, checkpoint.tokenizer, network.unit, max_tokens, paragraphs=paragraphs
-    )
+    pieces, spans = split_into_units(text, checkpoint.tokenizer, network.unit, max_tokens, paragraphs=paragraphs)
     num_tokens = sum(len(piece.ids) for piece in pieces)
     after = before
-    for after in read_segments(
-        checkpoint, network, before, cut_segments(pieces, max_tokens), precision
-    ):
+    for after in read_segments(checkpoint, network, before, cut_segments(pieces, max_tokens), precision):
         on_progress(after.seen - before.seen, num_tokens)
     offsets = torch.tensor(spans, dtype=torch.long).view(-1, 2) + before.characters
     return replace(
@@ -141,15 +122,9 @@ def decode_answer(network: SegmentModel, tokenizer: Any, answer_state: Tensor) -
     start_ids = torch.tensor([tokenizer.cls], device=answer_state.device)
     decoder_state = network.respond.start_decoding(answer_state.squeeze(1))
     sequences = greedy_search(
-        network.respond.step,
-        decoder_state,
-        start_ids,
-        end_id=tokenizer.sep,
-        max_tokens=MAX_ANSWER_TOKENS,
+        network.respond.step, decoder_state, start_ids, end_id=tokenizer.sep, max_tokens=MAX_ANSWER_TOKENS
     )
-    token_ids = [
-        token_id for token_id in sequences.tokens[0, 0].tolist() if token_id != tokenizer.sep
-    ]
+    token_ids = [token_id for token_id in sequences.tokens[0, 0].tolist() if token_id != tokenizer.sep]
     return tokenizer.decode(token_ids), float(sequences.log_probabilities[0, 0].exp())
 
 
@@ -192,9 +167,7 @@ def read_segments(
         for number, step in enumerate(network.scan(memory, encoded)):
             memory, num_segments = step.state, num_segments + 1
             if step.written.salience_logits is not None:
-                salience.append(
-                    step.written.salience_logits[encoded.mask[:, number]].sigmoid().float().cpu()
-                )
+                salience.append(step.written.salience_logits[encoded.mask[:, number]].sigmoid().float().cpu())
             if num_segments % stride == 0:
                 snapshots.append(find_largest_units(memory, network.memory.num_slots))
         num_seen += int(inputs.text_mask.sum())
@@ -224,26 +197,14 @@ def split_into_units(
     encoded = tokenizer.encode(text, special=False)
     ids, offsets = np.array(encoded.ids, dtype=np.int32), encoded.offsets
     token_starts = np.array([start for start, _ in offsets], dtype=np.int64)
-    sentence_bounds = [
-        0,
-        *np.searchsorted(token_starts, find_sentence_ends(text)).tolist(),
-        len(ids),
-    ]
-    paragraph_bounds = [
-        0,
-        *np.searchsorted(token_starts, find_paragraph_starts(text)).tolist(),
-        len(ids),
-    ]
-    paragraph_lengths = (
-        {first: end - first for first, end in pairwise(paragraph_bounds)} if paragraphs else {}
-    )
+    sentence_bounds = [0, *np.searchsorted(token_starts, find_sentence_ends(text)).tolist(), len(ids)]
+    paragraph_bounds = [0, *np.searchsorted(token_starts, find_paragraph_starts(text)).tolist(), len(ids)]
+    paragraph_lengths = {first: end - first for first, end in pairwise(paragraph_bounds)} if paragraphs else {}
     pieces, spans = [], []
     for first, end in pairwise(sentence_bounds):
         for start in range(first, end, max_tokens):
             stop = min(start + max_tokens, end)
-            pieces.append(
-                SentenceTokens(ids[start:stop], paragraph_tokens=paragraph_lengths.get(start, 0))
-            )
+            pieces.append(SentenceTokens(ids[start:stop], paragraph_tokens=paragraph_lengths.get(start, 0)))
             spans.append((offsets[start][0], offsets[stop - 1][1]))
     return pieces, (list(offsets) if unit_kind == "tokens" else spans)
 

@@ -114,9 +114,7 @@ class State:
         units, changes nothing: the same state is returned. For exact forgetting read the text again
         without the span: other tokens were encoded with it in their context.
         """
-        are_integers = all(
-            isinstance(offset, Integral) and not isinstance(offset, bool) for offset in (start, end)
-        )
+        are_integers = all(isinstance(offset, Integral) and not isinstance(offset, bool) for offset in (start, end))
         if not (are_integers and 0 <= start <= end):
             raise ValueError(
                 f"forget takes a start and an end, 0 ≤ start ≤ end, not {start!r} and {end!r}: "
@@ -153,9 +151,7 @@ class State:
         header = {name: str(getattr(self, name)) for name in TEXT_FIELDS + COUNT_FIELDS}
         header["texts"] = json.dumps(self.texts)
         header["digest"] = compute_digest(tensors, header)
-        payload = save(
-            {name: tensor.contiguous() for name, tensor in tensors.items()}, metadata=header
-        )
+        payload = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata=header)
         temporary_path = path.with_name(f".{path.name}.{token_hex(4)}.new")  # unique to this writer
         try:
             temporary_path.touch()
@@ -172,9 +168,7 @@ class State:
 def check_save_path(path: Path) -> None:
     """Raise a StateError if no state can be saved at ``path``."""
     if path.is_dir():
-        raise StateError(
-            f"{path} is a folder; give a file for the memory, say {path / 'notes.mem'}"
-        )
+        raise StateError(f"{path} is a folder; give a file for the memory, say {path / 'notes.mem'}")
     if not path.absolute().parent.is_dir():
         raise StateError(f"there is no folder {str(path.parent)!r} for the memory; make it first")
 
@@ -200,8 +194,7 @@ def load_state_file(path: str | Path) -> State:
     path = Path(path)
     if not path.exists():
         raise StateError(
-            f"there is no memory {str(path)!r}; read a text into one: mnemic read --model DIR "
-            "--state FILE TEXT"
+            f"there is no memory {str(path)!r}; read a text into one: mnemic read --model DIR --state FILE TEXT"
         )
     header = read_metadata(path)
     if header["kind"] not in MEMORY_CLASSES:
@@ -210,24 +203,16 @@ def load_state_file(path: str | Path) -> State:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     memory_class = MEMORY_CLASSES[header["kind"]]
     memory_fields = {f"memory.{name}": name for name in memory_class._fields}
-    if (
-        tensors.keys() != {*memory_fields, *TENSOR_FIELDS}
-        or not {*TEXT_FIELDS, *COUNT_FIELDS} <= header.keys()
-    ):
+    if tensors.keys() != {*memory_fields, *TENSOR_FIELDS} or not {*TEXT_FIELDS, *COUNT_FIELDS} <= header.keys():
         raise StateError(f"{path} is not whole, or of another version; read the text again")
     state_kwargs: dict[str, Any] = {name: header[name] for name in TEXT_FIELDS}
     state_kwargs |= {name: tensors[name] for name in TENSOR_FIELDS}
     try:
         state_kwargs |= {name: int(header[name]) for name in COUNT_FIELDS}
-        state_kwargs["texts"] = tuple(
-            TextRecord(*entry) for entry in json.loads(header.get("texts", "[]"))
-        )
+        state_kwargs["texts"] = tuple(TextRecord(*entry) for entry in json.loads(header.get("texts", "[]")))
     except (ValueError, TypeError) as error:
         raise StateError(f"{path} is damaged ({error}); read the text again") from None
-    state = State(
-        memory=memory_class(**{name: tensors[key] for key, name in memory_fields.items()}),
-        **state_kwargs,
-    )
+    state = State(memory=memory_class(**{name: tensors[key] for key, name in memory_fields.items()}), **state_kwargs)
     reason = find_inconsistency(state)
     # files of old versions have no digest
     if not reason and header.pop("digest", "") not in ("", compute_digest(tensors, header)):

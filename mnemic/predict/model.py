@@ -78,9 +78,7 @@ class Model:
         truncation: Truncation | None = None,
     ) -> list[results.Classification]:
         """Classify each text, or pair of texts."""
-        return text_tasks.classify_texts(
-            self.checkpoint, texts, overlap=overlap, truncation=truncation
-        )
+        return text_tasks.classify_texts(self.checkpoint, texts, overlap=overlap, truncation=truncation)
 
     def rate(
         self,
@@ -90,34 +88,19 @@ class Model:
         truncation: Truncation | None = None,
     ) -> list[results.Rating]:
         """Predict a number for each text, or pair of texts."""
-        return text_tasks.predict_numbers(
-            self.checkpoint, texts, overlap=overlap, truncation=truncation
-        )
+        return text_tasks.predict_numbers(self.checkpoint, texts, overlap=overlap, truncation=truncation)
 
     def tag(
-        self,
-        texts: Sequence[str],
-        *,
-        overlap: int | None = None,
-        truncation: Truncation | None = None,
+        self, texts: Sequence[str], *, overlap: int | None = None, truncation: Truncation | None = None
     ) -> list[results.TaggedText]:
         """Find the named entities of each text."""
-        return text_tasks.tag_entities(
-            self.checkpoint, texts, overlap=overlap, truncation=truncation
-        )
+        return text_tasks.tag_entities(self.checkpoint, texts, overlap=overlap, truncation=truncation)
 
     def answer(
-        self,
-        question: str,
-        text: str,
-        *,
-        overlap: int | None = None,
-        truncation: Truncation | None = None,
+        self, question: str, text: str, *, overlap: int | None = None, truncation: Truncation | None = None
     ) -> results.SpanAnswer:
         """Find the span of ``text`` that answers best, and the probability of no answer."""
-        return text_tasks.answer_question(
-            self.checkpoint, question, text, overlap=overlap, truncation=truncation
-        )
+        return text_tasks.answer_question(self.checkpoint, question, text, overlap=overlap, truncation=truncation)
 
     def embed(
         self,
@@ -148,13 +131,7 @@ class Model:
     ) -> list[results.GeneratedText]:
         """Continue each text by sampling from a language model."""
         return generate.continue_texts(
-            self.checkpoint,
-            texts,
-            max_words=words,
-            seed=seed,
-            temperature=temperature,
-            top_k=top,
-            top_p=share,
+            self.checkpoint, texts, max_words=words, seed=seed, temperature=temperature, top_k=top, top_p=share
         )
 
     def measure(self, texts: Sequence[str]) -> list[results.TextPerplexity]:

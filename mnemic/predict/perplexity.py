@@ -57,16 +57,12 @@ def summarize_losses(losses: Tensor, is_unknown: Tensor) -> Metrics:
     """Summarize the losses of words (t) as perplexities; ``is_unknown`` is a mask (t)."""
     return {
         "perplexity": exp(float(losses.mean())),
-        "known words": exp(float(losses[~is_unknown].mean()))
-        if not is_unknown.all()
-        else float("nan"),
+        "known words": exp(float(losses[~is_unknown].mean())) if not is_unknown.all() else float("nan"),
         "unknown %": 100 * float(is_unknown.double().mean()),
     }
 
 
-def compute_unigram_perplexity(
-    train_dataset: TokenDataset, dataset: TokenDataset, vocab_size: int
-) -> Metrics:
+def compute_unigram_perplexity(train_dataset: TokenDataset, dataset: TokenDataset, vocab_size: int) -> Metrics:
     """Compute the metrics of ``compute_perplexity`` for a unigram model of the training words."""
     train_counts, target_counts = (
         count_targets(split.ids[1:].long(), vocab_size) for split in (train_dataset, dataset)

@@ -19,9 +19,7 @@ UnitSpans = Sequence[tuple[int, int]]  # character offsets of each unit
 OnRead = Callable[[Sequence[int], SlotReads], None]  # gets window ids and their reads
 
 
-def rank_slots(
-    weights: Tensor, sources: Tensor, shares: Tensor, spans: UnitSpans
-) -> tuple[SlotEvidence, ...]:
+def rank_slots(weights: Tensor, sources: Tensor, shares: Tensor, spans: UnitSpans) -> tuple[SlotEvidence, ...]:
     """Rank the slots by read weight: ``weights`` s, ``sources`` and ``shares`` s r.
 
     ``sources`` are unit ids (-1: none), ``shares`` their parts of the slot, ``spans`` the offsets
@@ -64,9 +62,7 @@ class SlotReadRecorder:
     def record(self, windows: Sequence[int], slot_reads: SlotReads) -> None:
         """Record what each of these windows read."""
         windows_read = zip(*(tensor.cpu() for tensor in slot_reads))
-        self.reads |= {
-            window: SlotReads(*tensors) for window, tensors in zip(windows, windows_read)
-        }
+        self.reads |= {window: SlotReads(*tensors) for window, tensors in zip(windows, windows_read)}
 
     def slots_of_text(self, text_id: int) -> tuple[SlotEvidence, ...]:
         """Rank the slots that the prediction for a text read, after its last window."""

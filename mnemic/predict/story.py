@@ -84,9 +84,7 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
     if model["respond"]["kind"] in FROM_MEMORY:
         raise StoryError("this network reads long texts: use its remember, and ask what it returns")
     if "memory" not in model or "carry" in model:
-        raise StoryError(
-            "this network reads texts: use `mnemic read`, or its classify, tag, answer or embed"
-        )
+        raise StoryError("this network reads texts: use `mnemic read`, or its classify, tag, answer or embed")
     assert isinstance(tokenizer, WordTokenizer)
     example = StoryExample(tuple(sentences), question, "", (), 0)
     num_unseen = checkpoint.sizes.get("unseen", 0)
@@ -99,9 +97,7 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
     )
     stored = [source.sentence for source in evidence]
     max_words = checkpoint.sizes["longest"] - 1
-    messages = collect_notes(
-        tokenizer, sentences, question, stored, max_words=max_words, num_unseen=num_unseen
-    )
+    messages = collect_notes(tokenizer, sentences, question, stored, max_words=max_words, num_unseen=num_unseen)
     messages += note_untrained_length(len(stored), checkpoint.recipe["data"])
     return StoryAnswer(
         *ranked[0],
@@ -132,10 +128,7 @@ def note_untrained_length(num_stored: int, data: Mapping[str, Any]) -> tuple[str
     max_trained = data.get("sentences", StoryFolder.sentences)
     if num_stored <= max_trained:
         return ()
-    return (
-        f"{num_stored} sentences are in memory, and training had at most {max_trained}; do not "
-        "trust it",
-    )
+    return (f"{num_stored} sentences are in memory, and training had at most {max_trained}; do not trust it",)
 
 
 def compute_sentence_weights(output: ModelOutput) -> dict[int, list[float]]:
@@ -175,9 +168,7 @@ def collect_slot_activity(output: ModelOutput, names: Sequence[str]) -> SlotActi
     slot_weights = output.reading.weights[0, :, :, 0].mean((0, 1))  # s
     sentence_gates = gates[0, find_stored_sentences(output)]  # n s
     slot_names = names or [str(number + 1) for number in range(len(slot_weights))]
-    return SlotActivity(
-        tuple(slot_names), tuple(map(tuple, sentence_gates.tolist())), tuple(slot_weights.tolist())
-    )
+    return SlotActivity(tuple(slot_names), tuple(map(tuple, sentence_gates.tolist())), tuple(slot_weights.tolist()))
 
 
 def decode_tied_keys(checkpoint: Checkpoint) -> list[str]:
@@ -211,12 +202,8 @@ def collect_notes(
             messages.append(f"the model knows no word of the {name}{word_list}; this is a guess")
         elif unknown:
             messages.append(f"the model does not know {quote_words(unknown)}, {fate} the {name}")
-    if num_long := sum(
-        len(tokenizer.encode(text).ids) > max_words for text in (*sentences, question)
-    ):
-        messages.append(
-            f"texts longer than any in training ({max_words} words): {num_long}; do not trust it"
-        )
+    if num_long := sum(len(tokenizer.encode(text).ids) > max_words for text in (*sentences, question)):
+        messages.append(f"texts longer than any in training ({max_words} words): {num_long}; do not trust it")
     if missing := describe_missing(stored, len(sentences)):
         messages.append(f"the memory holds {len(stored)} sentences; {missing}")
     return tuple(messages)

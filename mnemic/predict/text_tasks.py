@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mnemic.data import DATASETS, WINDOW_KINDS
 from mnemic.data.text_tasks.batches import TextDataset
-from mnemic.data.text_tasks.encode_windows import (
-    encode_labeled,
-    encode_questions,
-    encode_tagged,
-    find_first_tokens,
-)
+from mnemic.data.text_tasks.encode_windows import encode_labeled, encode_questions, encode_tagged, find_first_tokens
 from mnemic.data.text_tasks.examples import LabeledExample, QuestionExample, TaggedExample
 from mnemic.predict import results
 from mnemic.predict.slot_evidence import SlotReadRecorder
@@ -37,12 +32,7 @@ if TYPE_CHECKING:
 
 TextOrPair = str | tuple[str, str]
 # Methods of ``Model`` that each kind of response supports.
-TEXT_METHODS = {
-    "classes": ("classify", "rate"),
-    "tags": ("tag",),
-    "spans": ("answer",),
-    "masked": (),
-}
+TEXT_METHODS = {"classes": ("classify", "rate"), "tags": ("tag",), "spans": ("answer",), "masked": ()}
 GENERATION_METHODS = {"next": "go_on and measure", "sequence": "say"}  # see generate.py
 
 
@@ -60,13 +50,9 @@ def classify_texts(
     dataset = encode_texts(checkpoint, texts, build_window_options(checkpoint, overlap, truncation))
     classifications, recorder = [], SlotReadRecorder(dataset)
     probabilities = compute_class_logits(checkpoint.network, dataset, recorder.record).softmax(1)
-    for index, (class_probabilities, (seen, total)) in enumerate(
-        zip(probabilities, dataset.token_counts.tolist())
-    ):
+    for index, (class_probabilities, (seen, total)) in enumerate(zip(probabilities, dataset.token_counts.tolist())):
         order = class_probabilities.argsort(descending=True).tolist()
-        ranked = tuple(
-            (checkpoint.labels[label], float(class_probabilities[label])) for label in order
-        )
+        ranked = tuple((checkpoint.labels[label], float(class_probabilities[label])) for label in order)
         slots = recorder.slots_of_text(index)
         classifications.append(results.Classification(*ranked[0], ranked, seen, total, slots))
     return classifications
@@ -93,11 +79,7 @@ def predict_numbers(
 
 
 def tag_entities(
-    checkpoint: "Checkpoint",
-    texts: Sequence[str],
-    *,
-    overlap: int | None = None,
-    truncation: Truncation | None = None,
+    checkpoint: "Checkpoint", texts: Sequence[str], *, overlap: int | None = None, truncation: Truncation | None = None
 ) -> list[results.TaggedText]:
     """Find the named entities of each text."""
     check_method(checkpoint, "tag")
@@ -105,16 +87,11 @@ def tag_entities(
     examples = [TaggedExample(text, tuple(find_words(text)), ()) for text in check_texts(texts)]
     dataset = encode_tagged(examples, checkpoint.tokenizer, options, labels=checkpoint.labels)
     tagged_texts, recorder = [], SlotReadRecorder(dataset)
-    text_logits = compute_tag_logits(
-        checkpoint.network, move_dataset(dataset, checkpoint), recorder.record
-    )
+    text_logits = compute_tag_logits(checkpoint.network, move_dataset(dataset, checkpoint), recorder.record)
     for index, (example, logits) in enumerate(zip(examples, text_logits)):
         tokens = find_first_tokens(dataset.token_offsets(index), example.word_spans)
         probabilities, best = logits.softmax(1).max(1)
-        word_probabilities, tag_names = (
-            probabilities.tolist(),
-            [checkpoint.labels[label] for label in best.tolist()],
-        )
+        word_probabilities, tag_names = (probabilities.tolist(), [checkpoint.labels[label] for label in best.tolist()])
         named_entities = tuple(
             results.Entity(
                 entity.kind,
@@ -125,9 +102,7 @@ def tag_entities(
             )
             for entity in decode_bio_tags(tag_names)
         )
-        tagged_texts.append(
-            results.TaggedText(named_entities, *dataset.token_counts[index].tolist())
-        )
+        tagged_texts.append(results.TaggedText(named_entities, *dataset.token_counts[index].tolist()))
     return tagged_texts
 
 
@@ -140,9 +115,7 @@ def answer_question(
     truncation: Truncation | None = None,
 ) -> results.SpanAnswer:
     """Find the span of ``text`` that answers ``question``, and the probability of no answer."""
-    (span_answer,) = answer_questions(
-        checkpoint, [(question, text)], overlap=overlap, truncation=truncation
-    )
+    (span_answer,) = answer_questions(checkpoint, [(question, text)], overlap=overlap, truncation=truncation)
     return span_answer
 
 
@@ -176,15 +149,7 @@ def answer_questions(
         start, end = offsets[span.first_token][0], offsets[span.last_token][1]
         slots = recorder.slots_of_token(index, span.first_token)
         answers.append(
-            results.SpanAnswer(
-                start,
-                end,
-                exp(span.log_probability),
-                span.no_answer_probability,
-                seen,
-                total,
-                slots,
-            )
+            results.SpanAnswer(start, end, exp(span.log_probability), span.no_answer_probability, seen, total, slots)
         )
     return answers
 
@@ -209,12 +174,8 @@ def embed_texts(
     device_dataset = move_dataset(dataset, checkpoint)
     seen, total = (tuple(counts.tolist()) for counts in dataset.token_counts.unbind(1))
     if not with_sentences:
-        return results.TextEmbeddings(
-            compute_text_vectors(checkpoint.network, device_dataset), seen, total
-        )
-    text_vectors, sentence_vectors = compute_text_and_sentence_vectors(
-        checkpoint.network, device_dataset
-    )
+        return results.TextEmbeddings(compute_text_vectors(checkpoint.network, device_dataset), seen, total)
+    text_vectors, sentence_vectors = compute_text_and_sentence_vectors(checkpoint.network, device_dataset)
     return results.TextEmbeddings(text_vectors, seen, total, tuple(sentence_vectors))
 
 
@@ -226,31 +187,22 @@ def check_method(checkpoint: "Checkpoint", method: str) -> None:
     if checkpoint.recipe["data"].get("kind") not in WINDOW_KINDS:
         alternative = "stories: use `mnemic ask`, or mnemic.ask_story"
         if "carry" in checkpoint.recipe["model"]:
-            alternative = (
-                "what it has read: use `mnemic read --state`, or remember(text) and then ask"
-            )
+            alternative = "what it has read: use `mnemic read --state`, or remember(text) and then ask"
         raise ConfigError(f"this network cannot {method}; it answers questions about {alternative}")
     if method not in (*TEXT_METHODS[kind], "embed"):
         methods = TEXT_METHODS[kind][kind == "classes" and not checkpoint.labels :][:1]
-        raise ConfigError(
-            f"this network cannot {method}; it can {' and '.join((*methods, 'embed'))}"
-        )
+        raise ConfigError(f"this network cannot {method}; it can {' and '.join((*methods, 'embed'))}")
 
 
-def build_window_options(
-    checkpoint: "Checkpoint", overlap: int | None, truncation: Truncation | None
-) -> WindowOptions:
+def build_window_options(checkpoint: "Checkpoint", overlap: int | None, truncation: Truncation | None) -> WindowOptions:
     """Build the options for splitting texts into windows: as in training, unless given."""
     data_source = build(DATASETS, checkpoint.recipe["data"])
     if "carry" in checkpoint.recipe["model"] and (overlap, truncation) != (None, None):
         raise ConfigError(
-            "this network reads all of a text, with a memory across its segments: leave out "
-            "overlap and truncation"
+            "this network reads all of a text, with a memory across its segments: leave out overlap and truncation"
         )
     shared_tokens = data_source.overlap if overlap is None else overlap
-    return WindowOptions(
-        data_source.length, shared_tokens, truncation or data_source.truncation
-    ).check()
+    return WindowOptions(data_source.length, shared_tokens, truncation or data_source.truncation).check()
 
 
 def check_texts(texts: Iterable[Any]) -> list[str]:
@@ -265,9 +217,7 @@ def check_texts(texts: Iterable[Any]) -> list[str]:
     return text_list
 
 
-def encode_texts(
-    checkpoint: "Checkpoint", texts: Sequence[TextOrPair], options: WindowOptions
-) -> TextDataset:
+def encode_texts(checkpoint: "Checkpoint", texts: Sequence[TextOrPair], options: WindowOptions) -> TextDataset:
     """Encode texts, or pairs if the network compares two, as a dataset without labels."""
     if checkpoint.recipe["data"]["kind"] == "pairs":
         if invalid := [pair for pair in texts if isinstance(pair, str) or len(pair) != 2]:

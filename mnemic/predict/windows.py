@@ -42,19 +42,13 @@ def map_windows(
     for window_ids, inputs, output in read_windows(network, dataset):
         for window, extracted in zip(window_ids.tolist(), extract(output, inputs).float().cpu()):
             extracts[window] = extracted
-        if (
-            on_read is not None
-            and isinstance(output, SegmentTextOutput)
-            and output.slot_reads is not None
-        ):
+        if on_read is not None and isinstance(output, SegmentTextOutput) and output.slot_reads is not None:
             on_read(window_ids.tolist(), output.slot_reads)
     network.train(was_training)
     return [extracted for extracted in extracts if extracted is not None]
 
 
-def read_by_length(
-    network: nn.Module, dataset: TextDataset
-) -> Iterator[tuple[Tensor, WindowBatch, TextOutput]]:
+def read_by_length(network: nn.Module, dataset: TextDataset) -> Iterator[tuple[Tensor, WindowBatch, TextOutput]]:
     """Read windows in batches of similar length, longest first; yield ids, inputs and output."""
     lengths = dataset.window_starts[1:] - dataset.window_starts[:-1]
     order = lengths.argsort(descending=True, stable=True)
@@ -67,9 +61,7 @@ def read_by_length(
         start += num_windows
 
 
-def read_in_order(
-    network: nn.Module, dataset: TextDataset
-) -> Iterator[tuple[Tensor, WindowBatch, SegmentTextOutput]]:
+def read_in_order(network: nn.Module, dataset: TextDataset) -> Iterator[tuple[Tensor, WindowBatch, SegmentTextOutput]]:
     """Read each text's windows in order with a memory; batch texts by length."""
     first_windows, counts = dataset.first_window[:-1], dataset.first_window.diff()
     order = counts.argsort(descending=True, stable=True)
@@ -80,9 +72,7 @@ def read_in_order(
         text_ids = order[start : start + max(TOKENS_PER_BATCH // (width * max_windows), 1)]
         state = None
         for offset in range(0, max_windows, max(TOKENS_PER_BATCH // width, 1)):
-            num_windows = (counts[text_ids] - offset).clamp(
-                min=0, max=max(TOKENS_PER_BATCH // width, 1)
-            )
+            num_windows = (counts[text_ids] - offset).clamp(min=0, max=max(TOKENS_PER_BATCH // width, 1))
             document_windows = list_windows(num_windows)
             window_table = (first_windows[text_ids] + offset).unsqueeze(1) + torch.arange(
                 document_windows.shape[1], device=text_ids.device
@@ -95,9 +85,7 @@ def read_in_order(
         start += len(text_ids)
 
 
-def compute_class_logits(
-    network: nn.Module, dataset: TextDataset, on_read: OnRead | None = None
-) -> Tensor:
+def compute_class_logits(network: nn.Module, dataset: TextDataset, on_read: OnRead | None = None) -> Tensor:
     """Compute each text's class logits, or its predicted number (c = 1): e c."""
     if not len(dataset):
         return torch.zeros(0, 1)
@@ -119,31 +107,25 @@ def predict_spans(
 
     windows = map_windows(network, dataset, extract_best, on_read)
     token_starts, text_spans, first_windows = (
-        tensor.tolist()
-        for tensor in (dataset.text_start, dataset.token_range, dataset.first_window)
+        tensor.tolist() for tensor in (dataset.text_start, dataset.token_range, dataset.first_window)
     )
     spans_by_text = []
     for start, end in pairwise(first_windows):
         window_spans = torch.stack(windows[start:end])
         span = select_best_span(window_spans[:, :3], window_spans[:, 3])
         shift = text_spans[start + span.window][0] - token_starts[start + span.window]
-        spans_by_text.append(
-            span._replace(first_token=span.first_token + shift, last_token=span.last_token + shift)
-        )
+        spans_by_text.append(span._replace(first_token=span.first_token + shift, last_token=span.last_token + shift))
     return spans_by_text
 
 
-def compute_tag_logits(
-    network: nn.Module, dataset: TextDataset, on_read: OnRead | None = None
-) -> list[Tensor]:
+def compute_tag_logits(network: nn.Module, dataset: TextDataset, on_read: OnRead | None = None) -> list[Tensor]:
     """Compute the tag logits of each text's words (n c).
 
     A word without a token is ``O``.
     """
     windows = map_windows(network, dataset, lambda output, _: output.logits, on_read)  # n c each
     token_starts, text_spans, first_windows = (
-        tensor.tolist()
-        for tensor in (dataset.text_start, dataset.token_range, dataset.first_window)
+        tensor.tolist() for tensor in (dataset.text_start, dataset.token_range, dataset.first_window)
     )
     tag_logits = []
     for index, example in enumerate(dataset.examples):
@@ -155,12 +137,8 @@ def compute_tag_logits(
                 word_logits.append(outside_logits(len(dataset.labels)))
                 continue
             window = window_ids[window_of_token[token]]
-            word_logits.append(
-                windows[window][token_starts[window] + token - text_spans[window][0]]
-            )
-        tag_logits.append(
-            torch.stack(word_logits) if word_logits else torch.zeros(0, len(dataset.labels))
-        )
+            word_logits.append(windows[window][token_starts[window] + token - text_spans[window][0]])
+        tag_logits.append(torch.stack(word_logits) if word_logits else torch.zeros(0, len(dataset.labels)))
     return tag_logits
 
 
@@ -189,15 +167,10 @@ def compute_text_vectors(network: nn.Module, dataset: TextDataset) -> Tensor:
 
 def compute_sentence_vectors(network: nn.Module, dataset: TextDataset) -> list[Tensor]:
     """Compute a unit vector per sentence (s d): its normalized mean hidden state."""
-    return [
-        nn.functional.normalize(sentence_sums, dim=1)
-        for sentence_sums in sum_sentence_states(network, dataset)
-    ]
+    return [nn.functional.normalize(sentence_sums, dim=1) for sentence_sums in sum_sentence_states(network, dataset)]
 
 
-def compute_text_and_sentence_vectors(
-    network: nn.Module, dataset: TextDataset
-) -> tuple[Tensor, list[Tensor]]:
+def compute_text_and_sentence_vectors(network: nn.Module, dataset: TextDataset) -> tuple[Tensor, list[Tensor]]:
     """Compute the vectors of texts (e d) and sentences (s d) in one pass."""
     if not len(dataset):
         return compute_text_vectors(network, dataset), []
@@ -219,9 +192,7 @@ def sum_sentence_states(network: nn.Module, dataset: TextDataset) -> list[Tensor
         for index, example in enumerate(dataset.examples)
     ]
     sums = [torch.zeros(len(counts), width) for counts in lengths]
-    text_ids = (
-        torch.arange(len(dataset)).repeat_interleave(dataset.first_window.diff().cpu()).tolist()
-    )
+    text_ids = torch.arange(len(dataset)).repeat_interleave(dataset.first_window.diff().cpu()).tolist()
     token_starts, text_spans = dataset.text_start.tolist(), dataset.token_range.tolist()
     for window_ids, inputs, output in read_windows(network, dataset):
         sentence_of_token = torch.full(inputs.tokens.shape, -1)
@@ -229,13 +200,11 @@ def sum_sentence_states(network: nn.Module, dataset: TextDataset) -> list[Tensor
             counts = torch.tensor(lengths[text_ids[window]])
             sentence_ids = torch.arange(len(counts)).repeat_interleave(counts)
             window_sentences = sentence_ids[slice(*text_spans[window])]
-            sentence_of_token[
-                row, token_starts[window] : token_starts[window] + len(window_sentences)
-            ] = window_sentences
+            sentence_of_token[row, token_starts[window] : token_starts[window] + len(window_sentences)] = (
+                window_sentences
+            )
         sentence_range = torch.arange(int(sentence_of_token.max()) + 1).view(-1, 1, 1)
-        membership = (
-            (sentence_of_token == sentence_range).transpose(0, 1).to(output.states)
-        )  # w s n
+        membership = (sentence_of_token == sentence_range).transpose(0, 1).to(output.states)  # w s n
         pooled = (membership @ output.states).float().cpu()
         for window, window_sums in zip(window_ids.tolist(), pooled):
             # a text's further sentences are in other windows

@@ -28,12 +28,7 @@ from mnemic.reproduce.faithfulness import measure_evidence_per_run
 from mnemic.reproduce.statistics import SELECTION_RULES, summarize_joint_runs, summarize_task_runs
 from mnemic.reproduce.streams import interleave_trainings
 from mnemic.reproduce.timer import LapTimer
-from mnemic.reproduce.train_ensemble import (
-    EnsembleStep,
-    create_networks,
-    find_wrong_answers_per_run,
-    train_ensemble,
-)
+from mnemic.reproduce.train_ensemble import EnsembleStep, create_networks, find_wrong_answers_per_run, train_ensemble
 from mnemic.train.phases import read_phases
 from mnemic.train.run import load_data
 
@@ -78,12 +73,7 @@ class BabiTable:
     def build_recipe(self, tasks: list[int]) -> Recipe:
         """Build the recipe for these tasks, with the table's data and overrides."""
         recipe = load_recipe(self.recipe_name(tasks), self.sets)
-        data_options = {
-            "folder": self.data,
-            "size": self.size,
-            "missing": "generate",
-            "tasks": tasks,
-        }
+        data_options = {"folder": self.data, "size": self.size, "missing": "generate", "tasks": tasks}
         for key, value in data_options.items():
             recipe = override(recipe, f"data.{key}", value)
         return drop_other_tasks(recipe, tasks)
@@ -92,9 +82,7 @@ class BabiTable:
         """Load the paper's results for this setting; empty if no paper has it."""
         published = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
         network = self.recipe.removesuffix(AUGMENTED_SUFFIX)
-        entry = published.get(network, {}).get(
-            f"{self.size}-joint" if self.joint else self.size, {}
-        )
+        entry = published.get(network, {}).get(f"{self.size}-joint" if self.joint else self.size, {})
         if entry.pop("retold", False) and network != self.recipe:
             entry["source"] += ", no story told again"
         return entry
@@ -103,21 +91,14 @@ class BabiTable:
         """Return the split whose error selects the best run, as in the network's papers."""
         published = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
         entries = published.get(self.recipe.removesuffix(AUGMENTED_SUFFIX), {}).values()
-        splits = [
-            entry["selection"]
-            for entry in (self.load_published(), *entries)
-            if "selection" in entry
-        ]
+        splits = [entry["selection"] for entry in (self.load_published(), *entries) if "selection" in entry]
         return splits[0] if splits else "train"
 
     def hash_recipes(self) -> list[str]:
         """Hash each recipe and the data files: all that determines a run except its seed."""
         digest = hash_data_files(self)
         recipes = [override(recipe, "data.folder", digest) for recipe in self.build_recipes()]
-        return [
-            sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
-            for recipe in recipes
-        ]
+        return [sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16] for recipe in recipes]
 
 
 def drop_other_tasks(recipe: Recipe, tasks: Sequence[int]) -> Recipe:
@@ -154,8 +135,7 @@ def train_missing_runs(table: BabiTable, folder: Path) -> Generator[GroupStep, N
         check_folder(table, folder)
         selection_split = table.selection_split()
         trainings = (
-            train_group(folder, group, device, selection_split, timer)
-            for group in list_missing_groups(table, folder)
+            train_group(folder, group, device, selection_split, timer) for group in list_missing_groups(table, folder)
         )
         try:
             yield from interleave_trainings(trainings, lanes=lanes, device=device)
@@ -173,8 +153,7 @@ def check_folder(table: BabiTable, folder: Path) -> None:
     for (name, _), run in load_runs(folder).items():
         if name not in keys and run["tasks"] in groups:
             raise ConfigError(
-                f"{folder} has runs of another recipe or other settings for the same tasks; give "
-                "another --out"
+                f"{folder} has runs of another recipe or other settings for the same tasks; give another --out"
             )
 
 
@@ -203,20 +182,13 @@ def train_group(
     key = "-".join(map(str, [group.name, *seeds]))
     progress_path = folder / "going" / f"{sha256(key.encode()).hexdigest()[:16]}.safetensors"
     steps = train_ensemble(
-        recipe,
-        data,
-        networks,
-        seeds=seeds,
-        rows_per_run=rows_per_run,
-        device=device,
-        progress_path=progress_path,
+        recipe, data, networks, seeds=seeds, rows_per_run=rows_per_run, device=device, progress_path=progress_path
     )
     with closing(steps):
         for step in steps:
             yield GroupStep(group, step)
     errors = {
-        split: compute_run_errors(recipe, data, networks, split, device)
-        for split in ("train", "validation", "test")
+        split: compute_run_errors(recipe, data, networks, split, device) for split in ("train", "validation", "test")
     }
     evidence = measure_evidence_per_run(recipe, data, networks, device)
     seconds = timer.lap() / len(seeds)
@@ -235,9 +207,7 @@ def train_group(
     ]
     append_runs(folder, rows)
     finished_runs = [run for (name, _), run in load_runs(folder).items() if name == group.name]
-    best_seed = min(finished_runs, key=lambda run: mean_error(list(run[selection_split].values())))[
-        "seed"
-    ]
+    best_seed = min(finished_runs, key=lambda run: mean_error(list(run[selection_split].values())))["seed"]
     if best_seed in seeds:
         checkpoint = Checkpoint(
             recipe=recipe,
@@ -249,9 +219,7 @@ def train_group(
             state={},
         )
         tasks = recipe["data"]["tasks"]
-        save_checkpoint(
-            folder / "best" / (f"task{tasks[0]}" if len(tasks) == 1 else "tasks"), checkpoint
-        )
+        save_checkpoint(folder / "best" / (f"task{tasks[0]}" if len(tasks) == 1 else "tasks"), checkpoint)
 
 
 def compute_run_errors(
@@ -267,19 +235,11 @@ def compute_run_errors(
 def build_result(table: BabiTable, folder: Path) -> dict[str, Any]:
     """Build the table from the runs in ``folder``, next to the published one."""
     finished_runs = load_runs(folder)
-    runs = [
-        finished_runs[name, seed] for name in table.hash_recipes() for seed in range(table.seeds)
-    ]
+    runs = [finished_runs[name, seed] for name in table.hash_recipes() for seed in range(table.seeds)]
     paper, split = table.load_published(), table.selection_split()
-    results = (
-        summarize_joint_runs(runs, split)
-        if table.joint
-        else summarize_task_runs(runs, table.seeds, split)
-    )
+    results = summarize_joint_runs(runs, split) if table.joint else summarize_task_runs(runs, table.seeds, split)
     if paper:
-        paper["per_task"] = {
-            str(task): error for task, error in enumerate(paper["per_task"], start=1)
-        }
+        paper["per_task"] = {str(task): error for task, error in enumerate(paper["per_task"], start=1)}
     return {
         "table": "babi",
         "recipe": table.recipe,
@@ -293,11 +253,7 @@ def build_result(table: BabiTable, folder: Path) -> dict[str, Any]:
         "generated_training_tasks": sorted({task for run in runs for task in run["generated"]}),
         "data_sha256": hash_data_files(table),
         "hardware": ", ".join(sorted({run["hardware"] for run in runs})),
-        "versions": {
-            "mnemic": __version__,
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-        },
+        "versions": {"mnemic": __version__, "torch": torch.__version__, "python": platform.python_version()},
         "seconds": round(sum(run["seconds"] for run in runs), 1),
     }
 
@@ -332,9 +288,7 @@ def save_result(table: BabiTable, folder: Path) -> dict[str, Any]:
 def hash_data_files(table: BabiTable) -> str:
     """Compute one SHA-256 of the official data files that the table uses."""
     hasher = sha256()
-    for path in sorted(
-        find_story_folder(Path(table.data).expanduser(), table.size).glob("qa*.txt")
-    ):
+    for path in sorted(find_story_folder(Path(table.data).expanduser(), table.size).glob("qa*.txt")):
         hasher.update(path.name.encode() + path.read_bytes())
     return hasher.hexdigest()
 

@@ -40,9 +40,7 @@ def measure_evidence(network: MemoryNetwork, dataset: StoryDataset) -> dict[int,
     supported = select_supported_questions(dataset)
     if not len(supported):
         return {}
-    return compute_percentages(
-        run_ablations(network, supported, torch.Generator().manual_seed(0)), supported
-    )
+    return compute_percentages(run_ablations(network, supported, torch.Generator().manual_seed(0)), supported)
 
 
 def select_supported_questions(dataset: StoryDataset) -> StoryDataset:
@@ -51,22 +49,15 @@ def select_supported_questions(dataset: StoryDataset) -> StoryDataset:
     return dataset.select(torch.cat(rows))
 
 
-def compute_percentages(
-    ablations: AblationResult, dataset: StoryDataset
-) -> dict[int, dict[str, float]]:
+def compute_percentages(ablations: AblationResult, dataset: StoryDataset) -> dict[int, dict[str, float]]:
     """Compute one run's ablation results as percentages per task."""
     other_tasks = dataset.task[ablations.has_other]
     percentages = {
         "supporting": percent_by_task(ablations.is_supporting, dataset.task),
-        "most_read": percent_by_task(
-            ablations.changes_without_most_read[ablations.has_other], other_tasks
-        ),
-        "other": percent_by_task(
-            ablations.changes_without_random[ablations.has_other], other_tasks
-        ),
+        "most_read": percent_by_task(ablations.changes_without_most_read[ablations.has_other], other_tasks),
+        "other": percent_by_task(ablations.changes_without_random[ablations.has_other], other_tasks),
     }
     tasks = other_tasks.unique().tolist()
     return {
-        task: {name: percentage_by_task[task] for name, percentage_by_task in percentages.items()}
-        for task in tasks
+        task: {name: percentage_by_task[task] for name, percentage_by_task in percentages.items()} for task in tasks
     }

@@ -15,20 +15,8 @@ import torch
 
 from mnemic import __version__
 from mnemic.checkpoint.atomic_files import hash_file, read_json, replace_folder, write_json
-from mnemic.checkpoint.folder import (
-    MANIFEST,
-    Checkpoint,
-    TrainingProgress,
-    load_checkpoint,
-    save_checkpoint,
-)
-from mnemic.checkpoint.shipped import (
-    CARD,
-    MAX_NETWORK_BYTES,
-    MAX_TOTAL_BYTES,
-    WEIGHTS,
-    size_in_bytes,
-)
+from mnemic.checkpoint.folder import MANIFEST, Checkpoint, TrainingProgress, load_checkpoint, save_checkpoint
+from mnemic.checkpoint.shipped import CARD, MAX_NETWORK_BYTES, MAX_TOTAL_BYTES, WEIGHTS, size_in_bytes
 from mnemic.data import DATASETS, WINDOW_KINDS
 from mnemic.data.babi.batches import StoryDataset
 from mnemic.evaluate.error_rate import compute_task_errors, mean_error
@@ -66,27 +54,18 @@ def publish_checkpoint(
     with TemporaryDirectory() as temporary_folder:
         folder = Path(temporary_folder) / name
         save_checkpoint(
-            folder,
-            strip_checkpoint(checkpoint, precision),
-            quantize=precision == "int8",
-            share_with=shares,
+            folder, strip_checkpoint(checkpoint, precision), quantize=precision == "int8", share_with=shares
         )
-        card = {"name": name, "precision": precision} | build_card(
-            load_checkpoint(folder), checkpoint, command, device
-        )
+        card = {"name": name, "precision": precision} | build_card(load_checkpoint(folder), checkpoint, command, device)
         write_json(folder / CARD, card)
         manifest = read_json(folder / MANIFEST)
         manifest["files"][CARD] = hash_file(folder / CARD)
         write_json(folder / MANIFEST, manifest)
         if (num_bytes := size_in_bytes(folder)) > MAX_NETWORK_BYTES:
-            raise ConfigError(
-                f"{name} has {num_bytes} bytes, over {MAX_NETWORK_BYTES}; try precision int8"
-            )
+            raise ConfigError(f"{name} has {num_bytes} bytes, over {MAX_NETWORK_BYTES}; try precision int8")
         total_bytes = size_in_bytes(into) - size_in_bytes(into / name) + num_bytes
         if total_bytes > MAX_TOTAL_BYTES:
-            raise ConfigError(
-                f"with {name} the shipped networks have {total_bytes} bytes, over {MAX_TOTAL_BYTES}"
-            )
+            raise ConfigError(f"with {name} the shipped networks have {total_bytes} bytes, over {MAX_TOTAL_BYTES}")
         install_folder(folder, into / name)
     return card
 
@@ -129,9 +108,7 @@ def recipe_value_of(recipe: Recipe, key: str) -> Any:
     return value
 
 
-def build_card(
-    shipped: Checkpoint, trained: Checkpoint, command: str, device: str = "cpu"
-) -> dict[str, Any]:
+def build_card(shipped: Checkpoint, trained: Checkpoint, command: str, device: str = "cpu") -> dict[str, Any]:
     """Build a network's card: data, command, seed, size, training time and metrics."""
     source = build(DATASETS, trained.recipe["data"])
     torch_device = init_distributed(device)
@@ -157,9 +134,7 @@ def measure_stories(shipped: Checkpoint, data_source: Any, device: torch.device)
     """Compute the test errors of a network with a memory, and measure its evidence."""
     dataset = data_source.dataset("test", shipped.tokenizer).to(device)
     errors = compute_task_errors(shipped.network, dataset)
-    evidence = (
-        measure_evidence(shipped.network, dataset) if isinstance(dataset, StoryDataset) else {}
-    )
+    evidence = measure_evidence(shipped.network, dataset) if isinstance(dataset, StoryDataset) else {}
     return {
         "memory": shipped.recipe["model"]["memory"]["kind"],
         "questions": len(dataset),

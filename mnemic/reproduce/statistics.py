@@ -26,17 +26,10 @@ def summarize_joint_runs(runs: Sequence[Run], split: str) -> dict[str, Any]:
         "best_seed": runs[best]["seed"],
         "failed": count_failed_tasks(runs[best]["test"]),
         "per_task": runs[best]["test"],
-        "per_task_mean": {
-            task: mean_error([run["test"][task] for run in runs]) for task in runs[0]["test"]
-        },
+        "per_task_mean": {task: mean_error([run["test"][task] for run in runs]) for task in runs[0]["test"]},
         "evidence": merge_evidence([runs[best]]),
         "runs": [
-            {
-                "seed": run["seed"],
-                "error": error,
-                "failed": count_failed_tasks(run["test"]),
-                "seconds": run["seconds"],
-            }
+            {"seed": run["seed"], "error": error, "failed": count_failed_tasks(run["test"]), "seconds": run["seconds"]}
             for run, error in zip(runs, errors)
         ],
     }
@@ -46,13 +39,9 @@ def summarize_task_runs(runs: Sequence[Run], num_seeds: int, split: str) -> dict
     """Summarize runs per task; each task's best run has the lowest error on ``split``."""
     tasks = [runs[first : first + num_seeds] for first in range(0, len(runs), num_seeds)]
     names = [str(task_runs[0]["tasks"][0]) for task_runs in tasks]
-    best_runs = [
-        min(task_runs, key=lambda run: mean_error(list(run[split].values()))) for task_runs in tasks
-    ]
+    best_runs = [min(task_runs, key=lambda run: mean_error(list(run[split].values()))) for task_runs in tasks]
     best = {name: run["test"][name] for name, run in zip(names, best_runs)}
-    errors = [
-        [run["test"][name] for run in task_runs] for name, task_runs in zip(names, tasks)
-    ]  # task, seed
+    errors = [[run["test"][name] for run in task_runs] for name, task_runs in zip(names, tasks)]  # task, seed
     by_seed = [mean_error([row[seed] for row in errors]) for seed in range(num_seeds)]
     return {
         **summarize_errors(by_seed),
@@ -67,9 +56,7 @@ def summarize_task_runs(runs: Sequence[Run], num_seeds: int, split: str) -> dict
 
 def merge_evidence(runs: Sequence[Run]) -> dict[str, dict[str, float]]:
     """Merge the evidence of runs by task; runs without evidence add nothing."""
-    return {
-        task: percentages for run in runs for task, percentages in run.get("evidence", {}).items()
-    }
+    return {task: percentages for run in runs for task, percentages in run.get("evidence", {}).items()}
 
 
 def summarize_errors(errors: Sequence[float]) -> dict[str, float]:

@@ -60,17 +60,13 @@ def train_ensemble(
     """
     all_phases = read_phases(recipe)
     check_validation_data(all_phases, data)
-    saved = (
-        load_file(progress_path) if progress_path is not None and progress_path.is_file() else {}
-    )
+    saved = load_file(progress_path) if progress_path is not None and progress_path.is_file() else {}
     first, start = (int(saved.pop(name, 0)) for name in ("phase", "step"))
     stories, validation = data.train.to(device), data.validation.to(device)
     tasks = [data.train.task[rows].unique() for rows in rows_per_run]
     cuda_graph = device.type == "cuda"
     for phase in all_phases[first:]:
-        models = [
-            rebuild_network(phase.recipe["model"], data.sizes, network) for network in networks
-        ]
+        models = [rebuild_network(phase.recipe["model"], data.sizes, network) for network in networks]
         group = stack_networks(models).to(device)
         optimizer = build_optimizer(group, phase.settings, cuda_graph=cuda_graph)
         sampler = build_sampler(phase, group, stories, rows_per_run, seeds)
@@ -79,29 +75,18 @@ def train_ensemble(
         best_weights = BestWeights.from_state_dict(saved, device)
         torch.manual_seed(make_generator(seeds[0], "dropout").initial_seed())
         steps = train_phase(phase, group, stories, sampler, optimizer=optimizer, first_step=start)
-        save = (
-            partial(save_progress, progress_path, group, optimizer)
-            if progress_path is not None
-            else None
-        )
+        save = partial(save_progress, progress_path, group, optimizer) if progress_path is not None else None
         saved_at = time.monotonic()
         try:
             for step in () if best_weights.should_stop(settings.patience) else steps:
                 start = step.number
-                if settings.keep == "best" and settings.evaluates_at(
-                    step.number, sampler.steps_per_epoch
-                ):
+                if settings.keep == "best" and settings.evaluates_at(step.number, sampler.steps_per_epoch):
                     best_weights.update(group, compute_mean_errors(group, validation, tasks))
                 is_finished = best_weights.should_stop(settings.patience)
-                yield EnsembleStep(
-                    phase, len(all_phases), step, step.number if is_finished else total_steps
-                )
+                yield EnsembleStep(phase, len(all_phases), step, step.number if is_finished else total_steps)
                 if is_finished:
                     break
-                is_due = (
-                    start % sampler.steps_per_epoch == 0
-                    and time.monotonic() - saved_at > SAVE_INTERVAL_S
-                )
+                is_due = start % sampler.steps_per_epoch == 0 and time.monotonic() - saved_at > SAVE_INTERVAL_S
                 if save and is_due:
                     save(position_tensors(phase, start) | best_weights.state_dict())
                     saved_at = time.monotonic()
@@ -128,9 +113,7 @@ def save_progress(
     path: Path, group: nn.Module, optimizer: torch.optim.Optimizer, extra_tensors: dict[str, Tensor]
 ) -> None:
     """Save weights, optimizer state and ``extra_tensors`` in one file, atomically."""
-    weights = {
-        f"weights.{name}": weight.detach().cpu() for name, weight in group.named_parameters()
-    }
+    weights = {f"weights.{name}": weight.detach().cpu() for name, weight in group.named_parameters()}
     temporary_path = path.with_name(f".{path.name}.new")
     temporary_path.parent.mkdir(parents=True, exist_ok=True)
     tensors = weights | optimizer_tensors_of(optimizer) | extra_tensors
@@ -139,9 +122,7 @@ def save_progress(
 
 
 @torch.no_grad()
-def restore_progress(
-    group: nn.Module, optimizer: torch.optim.Optimizer, saved: Mapping[str, Tensor]
-) -> None:
+def restore_progress(group: nn.Module, optimizer: torch.optim.Optimizer, saved: Mapping[str, Tensor]) -> None:
     """Restore weights and optimizer state that ``save_progress`` wrote; do nothing without."""
     if not saved:
         return
@@ -151,25 +132,16 @@ def restore_progress(
 
 
 def find_wrong_answers_per_run(
-    recipe: Recipe,
-    data: Any,
-    networks: Sequence[MemoryNetwork],
-    rows: Tensor,
-    split: str,
-    device: torch.device,
+    recipe: Recipe, data: Any, networks: Sequence[MemoryNetwork], rows: Tensor, split: str, device: torch.device
 ) -> Tensor:
     """Return a mask of the questions in ``rows`` (runs q) answered wrongly."""
     models = [rebuild_network(recipe["model"], data.sizes, network) for network in networks]
     device_rows = (rows if len(models) > 1 else rows[0]).to(device)
-    is_wrong = find_wrong_answers(
-        stack_networks(models).to(device), getattr(data, split).to(device), device_rows
-    ).cpu()
+    is_wrong = find_wrong_answers(stack_networks(models).to(device), getattr(data, split).to(device), device_rows).cpu()
     return is_wrong.view(rows.shape)
 
 
-def compute_mean_errors(
-    group: nn.Module, validation: QuestionDataset, tasks: Sequence[Tensor]
-) -> Tensor:
+def compute_mean_errors(group: nn.Module, validation: QuestionDataset, tasks: Sequence[Tensor]) -> Tensor:
     """Compute each run's mean error over its tasks, in percent; a scalar for one run."""
     rows = torch.arange(len(validation), device=validation.device)
     rows = rows.expand(len(tasks), -1) if isinstance(group, StackedNetworks) else rows
@@ -178,11 +150,7 @@ def compute_mean_errors(
     errors = []
     for run, run_tasks in enumerate(tasks):
         is_in_tasks = torch.isin(task_ids, run_tasks)
-        errors.append(
-            mean_error(
-                list(percent_by_task(is_wrong[run, is_in_tasks], task_ids[is_in_tasks]).values())
-            )
-        )
+        errors.append(mean_error(list(percent_by_task(is_wrong[run, is_in_tasks], task_ids[is_in_tasks]).values())))
     return torch.tensor(errors) if isinstance(group, StackedNetworks) else torch.tensor(errors[0])
 
 

@@ -57,9 +57,7 @@ class WordsTable:
     def build_data_source(self, folder: str) -> LanguageModelFiles:
         """Build the data source that all recipes share; raise if their data differ."""
         sections = [self.build_recipe(name, folder)["data"] for name in self.recipes]
-        if mismatched := [
-            name for name, section in zip(self.recipes, sections) if section != sections[0]
-        ]:
+        if mismatched := [name for name, section in zip(self.recipes, sections) if section != sections[0]]:
             raise ConfigError(
                 f"{mismatched[0]} and {self.recipes[0]} learn from other words ([data] differs); "
                 "perplexities can be compared only on the same"
@@ -109,9 +107,7 @@ def evaluate_run(table: WordsTable, name: str, seed: int, run: Path) -> dict[str
     data = data_source.load()
     datasets = {"validation": data.validation, "test": data.test}
     metrics = {
-        split: compute_perplexity(network, dataset.to(table.device))
-        if len(dataset) or split == "test"
-        else {}
+        split: compute_perplexity(network, dataset.to(table.device)) if len(dataset) or split == "test" else {}
         for split, dataset in datasets.items()
     }
     return {
@@ -135,23 +131,10 @@ def build_result(table: WordsTable, folder: Path) -> dict[str, Any]:
         deviations = {key: over_seeds[key] for key in ("std", "median")}
         batch = read_phases(table.build_recipe(name, words_folder))[-1].settings.batch
         sizes = {key: runs[0][key] for key in ("weights", "steps")}
-        sizes["words_read"] = round(
-            sizes["steps"] * batch * data.train.num_targets / len(data.train)
-        )
-        mean_metrics = {
-            key: sum(run["test"][key] for run in runs) / len(runs) for key in runs[0]["test"]
-        }
+        sizes["words_read"] = round(sizes["steps"] * batch * data.train.num_targets / len(data.train))
+        mean_metrics = {key: sum(run["test"][key] for run in runs) / len(runs) for key in runs[0]["test"]}
         seconds = round(sum(run["seconds"] for run in runs), 1)
-        rows.append(
-            {
-                "recipe": name,
-                **mean_metrics,
-                **deviations,
-                **sizes,
-                "seconds": seconds,
-                "runs": runs,
-            }
-        )
+        rows.append({"recipe": name, **mean_metrics, **deviations, **sizes, "seconds": seconds, "runs": runs})
     about = json.loads((Path(words_folder) / METADATA_FILE).read_text(encoding="utf-8"))
     return {
         "table": "words",
@@ -166,11 +149,7 @@ def build_result(table: WordsTable, folder: Path) -> dict[str, Any]:
         "words": {"train": data.train.num_targets, "test": data.test.num_targets},
         "data_sha256": {name: hash_file(Path(words_folder) / name) for name in HASHED_FILES},
         "hardware": describe_hardware(torch.device(table.device)),
-        "versions": {
-            "mnemic": __version__,
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-        },
+        "versions": {"mnemic": __version__, "torch": torch.__version__, "python": platform.python_version()},
         "seconds": round(sum(row["seconds"] for row in rows), 1),
     }
 

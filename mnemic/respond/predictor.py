@@ -49,7 +49,7 @@ class Predictor(nn.Module):
         words: nn.Parameter | None = None,
         *,
         dropout: float = 0.0,
-        copies: bool = False,
+        copy: bool = False,
     ) -> None:
         super().__init__()
         self.vocabulary = VocabularyHead(width, vocab, words=words)
@@ -59,7 +59,7 @@ class Predictor(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.follows = NextSentenceHead(width)
         self.dropout = nn.Dropout(dropout)
-        self.copies = nn.Linear(width, 1) if copies else None
+        self.copies = nn.Linear(width, 1) if copy else None
         if self.copies is not None:
             nn.init.constant_(self.copies.bias, INITIAL_COPY_LOGIT)
 

@@ -35,7 +35,7 @@ class PretrainingHeads(nn.Module):
         vocab: int,
         words: nn.Parameter | None = None,
         *,
-        pairs: bool = False,
+        next_sentence: bool = False,
         activation: Activation = "gelu",
         epsilon: float = 1e-12,
     ) -> None:
@@ -43,7 +43,7 @@ class PretrainingHeads(nn.Module):
         self.vocabulary = VocabularyHead(
             width, vocab, words=words, activation=activation, epsilon=epsilon
         )
-        self.follows = NextSentenceHead(width) if pairs else None
+        self.follows = NextSentenceHead(width) if next_sentence else None
 
     def forward(
         self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor

@@ -33,7 +33,7 @@ class SequenceDecoder(nn.Module):
         self,
         width: int,
         vocab: int,
-        longest: int,
+        max_length: int,
         words: nn.Parameter | None = None,
         *,
         tied: bool = True,
@@ -41,7 +41,7 @@ class SequenceDecoder(nn.Module):
         decoder: Mapping[str, Any] = DEFAULT_DECODER,
     ) -> None:
         super().__init__()
-        self.max_length = longest  # tokens of an answer
+        self.max_length = max_length  # tokens of an answer
         check_tied_width(words, width, tied)
         self.embeddings: Any = build({"sum": Embeddings}, embeddings, width=width, vocab=vocab)
         if tied and words is not None:

@@ -23,11 +23,11 @@ class SpanHead(nn.Module):
 
     tied = False
 
-    def __init__(self, width: int, *, most: int = 30, dropout: float = 0.1) -> None:
+    def __init__(self, width: int, *, max_tokens: int = 30, dropout: float = 0.1) -> None:
         super().__init__()
-        if most < 1:
-            raise ConfigError(f"an answer has at least 1 token: model.respond.most is {most}")
-        self.max_tokens = most
+        if max_tokens < 1:
+            raise ConfigError(f"an answer has at least 1 token: model.respond.most is {max_tokens}")
+        self.max_tokens = max_tokens
         self.dropout = nn.Dropout(dropout)
         self.ends = init_glorot(nn.Linear(width, 2))
         self.none = init_glorot(nn.Linear(width, 2))

@@ -39,9 +39,9 @@ class VocabularyHead(nn.Module):
     def forward(self, states: Tensor, positions: Tensor | None = None) -> Tensor:
         """Score the vocabulary at all positions, b n v, or at some, m v.
 
-        ``states`` b n d; ``positions`` (m) are indices in the flattened batch; one beyond the batch is padding, whose logits
-        mean nothing. Scoring is the largest part of a small BERT's work: 15 % of the positions
-        cost 15 % of it.
+        ``states`` b n d; ``positions`` (m) are indices in the flattened batch; one beyond the batch
+        is padding, whose logits mean nothing. Scoring is the largest part of a small BERT's work:
+        15 % of the positions cost 15 % of it.
         """
         if positions is not None:
             flat = states.flatten(0, 1)

@@ -20,7 +20,8 @@ DEFAULT_MATCH: Mapping[str, Any] = {"kind": "tanh"}
 class MultiWordHead(nn.Module):
     """Score answers of several words, word by word.
 
-    AM of Weston et al. 2015b, for answers: ``w₁ = argmax s_R([x, m], w)``, ``w₂ = argmax s_R([x, m, w₁], w)`` … until the stop word wins.
+    AM of Weston et al. 2015b, for answers:
+    ``w₁ = argmax s_R([x, m], w)``, ``w₂ = argmax s_R([x, m, w₁], w)`` … until the stop word wins.
     ``spelled`` has a row for each entry of the vocabulary that is several words: the entry, then
     its words (ids from ``vocab`` on are words that are no entry). Each step is as in
     ``MatchWordHead``; earlier words of the answer have their own vectors, as facts have.

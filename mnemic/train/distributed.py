@@ -31,8 +31,5 @@ def init_distributed(device: str) -> torch.device:
 def limit_threads(network: nn.Module) -> None:
     """Use one CPU thread for a small network; more threads would only wait."""
     parameters = list(network.parameters())
-    if (
-        parameters[0].device.type == "cpu"
-        and sum(p.numel() for p in parameters) < MAX_SINGLE_THREAD_WEIGHTS
-    ):
+    if parameters[0].device.type == "cpu" and sum(p.numel() for p in parameters) < MAX_SINGLE_THREAD_WEIGHTS:
         torch.set_num_threads(1)

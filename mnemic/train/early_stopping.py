@@ -30,10 +30,7 @@ class BestWeights:
         """
         current = {name: weight.detach() for name, weight in network.named_parameters()}
         if self.error is None:
-            self.error, self.weights = (
-                error,
-                {name: weight.clone() for name, weight in current.items()},
-            )
+            self.error, self.weights = (error, {name: weight.clone() for name, weight in current.items()})
             return
         better = error <= self.error
         self.bad_evals = 0 if (error < self.error).any() else self.bad_evals + 1
@@ -68,9 +65,7 @@ class BestWeights:
         best.error = state.get("best.error")
         best.bad_evals = int(state.get("best.waited", 0))
         best.weights = {
-            name.removeprefix(prefix): weight.to(device)
-            for name, weight in state.items()
-            if name.startswith(prefix)
+            name.removeprefix(prefix): weight.to(device) for name, weight in state.items() if name.startswith(prefix)
         }
         return best
 
@@ -78,6 +73,4 @@ class BestWeights:
 def check_validation_data(phases: Sequence[Phase], data: Any) -> None:
     """Raise an error if a phase keeps the best weights but has no validation data."""
     if any(phase.settings.keep == "best" for phase in phases) and not len(data.validation):
-        raise ConfigError(
-            'train.keep = "best" needs validation questions: set data.validation above 0'
-        )
+        raise ConfigError('train.keep = "best" needs validation questions: set data.validation above 0')

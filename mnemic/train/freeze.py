@@ -26,7 +26,5 @@ def find_modules(network: nn.Module, names: Sequence[str]) -> list[nn.Module]:
     modules = dict(unwrapped.named_modules())
     if unknown := [name for name in names if not name or name not in modules]:
         top_level = join_words(name for name, _ in unwrapped.named_children())
-        raise ConfigError(
-            f"train.fixed names parts of {top_level}, or of these, not {join_words(unknown)}"
-        )
+        raise ConfigError(f"train.fixed names parts of {top_level}, or of these, not {join_words(unknown)}")
     return [modules[name] for name in names]

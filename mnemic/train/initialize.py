@@ -13,15 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.checkpoint.atomic_files import CheckpointError
-from mnemic.checkpoint.folder import (
-    RECIPE,
-    find_checkpoint,
-    load_weights,
-    read_metadata,
-    read_weights,
-    weights_of,
-)
-from mnemic.data import SEQUENTIAL_WINDOW_KINDS, SEGMENT_KINDS, RESPONSE_OF
+from mnemic.checkpoint.folder import RECIPE, find_checkpoint, load_weights, read_metadata, read_weights, weights_of
+from mnemic.data import RESPONSE_OF, SEGMENT_KINDS, SEQUENTIAL_WINDOW_KINDS
 from mnemic.data.contract import Sizes
 from mnemic.data.knowledge.dataset import KnowledgeFolder
 from mnemic.encode import TEXT_KINDS
@@ -30,15 +23,7 @@ from mnemic.encode.huggingface.shape import encoder_options, shape_from_config
 from mnemic.memory.kv_memnn import KeyValueMemory
 from mnemic.models import build_model, check_parts_fit
 from mnemic.objectives import OBJECTIVES
-from mnemic.recipe import (
-    ConfigError,
-    Recipe,
-    build,
-    join_words,
-    merge_recipes,
-    override,
-    parameters_of,
-)
+from mnemic.recipe import ConfigError, Recipe, build, join_words, merge_recipes, override, parameters_of
 from mnemic.train.freeze import find_modules
 from mnemic.train.phases import Phase
 from mnemic.train.sampler import make_generator
@@ -58,12 +43,10 @@ def initialize_network(model: dict[str, Any], sizes: Sizes, seed: int) -> Any:
     """Build a network and copy the parts of ``model.start``, if the recipe names one."""
     network, parts = build_network(model, sizes, seed), model.get("takes", ["encode"])
     if not isinstance(parts, list) or not parts or not {*parts} <= {*COPYABLE_PARTS}:
-        raise ConfigError(
-            f"model.takes is a list of some of {join_words(COPYABLE_PARTS)}, not {parts!r}"
-        )
+        raise ConfigError(f"model.takes is a list of some of {join_words(COPYABLE_PARTS)}, not {parts!r}")
     if "start" not in model:
         if "takes" in model:
-            raise ConfigError("model.takes is for a network that begins with another: --start DIR")
+            raise ConfigError("model.takes is for a network that starts from another: add --start DIR")
         return network
     if not isinstance(model["start"], str) or not model["start"]:
         raise ConfigError(f"model.start is a folder with weights, not {model['start']!r}")
@@ -142,9 +125,7 @@ def copy_parts(network: nn.Module, parts: Sequence[str], folder: Path) -> None:
         for name, weight in start_weights.items()
         if part_of(name) in parts and (name in network_weights or not name.startswith(LAYER_PREFIX))
     }
-    unchanged = {
-        name: weight for name, weight in network_weights.items() if part_of(name) not in parts
-    }
+    unchanged = {name: weight for name, weight in network_weights.items() if part_of(name) not in parts}
     load_weights(network, unchanged | copied, folder)
 
 
@@ -176,9 +157,7 @@ def check_kinds(recipe: Recipe) -> None:
     kind, has_memory = data.get("kind"), "memory" in model
     has_carry = "carry" in model
     if kind in SEGMENT_KINDS and not has_carry:
-        raise ConfigError(
-            f"data of kind {kind!r} is read in segments: add model.carry, as in recipe bert-mass"
-        )
+        raise ConfigError(f"data of kind {kind!r} is read in segments: add model.carry, as in recipe bert-mass")
     if has_carry and kind not in SEGMENT_KINDS + SEQUENTIAL_WINDOW_KINDS:
         known = join_words(SEGMENT_KINDS + SEQUENTIAL_WINDOW_KINDS)
         raise ConfigError(f"model.carry reads in segments: data.kind is {known}, not {kind!r}")
@@ -197,17 +176,14 @@ def check_kinds(recipe: Recipe) -> None:
     if kind not in RESPONSE_OF:
         return
     response_kind = RESPONSE_OF[kind]
-    objective_kind = {"reading": "reading"}.get(
-        kind, {"sequence": "next"}.get(response_kind, response_kind)
-    )
+    objective_kind = {"reading": "reading"}.get(kind, {"sequence": "next"}.get(response_kind, response_kind))
     if data.get("labels") == "numbers":
         objective_kind = "numbers"
     for key, expected_kind in (("model.respond", response_kind), ("objective", objective_kind)):
         section = model["respond"] if key == "model.respond" else recipe["objective"]
         if section.get("kind") != expected_kind:
             raise ConfigError(
-                f"{key}.kind is {section.get('kind')!r}, but data of kind {kind!r} needs "
-                f"{expected_kind!r}"
+                f"{key}.kind is {section.get('kind')!r}, but data of kind {kind!r} needs {expected_kind!r}"
             )
 
 
@@ -217,15 +193,13 @@ def check_quote_losses(model: Mapping[str, Any], objective: Mapping[str, Any]) -
         return
     if objective.get("kind") != "bert-mass":
         raise ConfigError(
-            "a response of kind 'quotes' says no words: objective.kind is 'bert-mass', not "
+            "a response of kind 'quotes' generates no words: objective.kind is 'bert-mass', not "
             f"{objective.get('kind')!r}"
         )
     weights = build(OBJECTIVES, objective).weights
-    if active := [
-        name for name, weight in weights.items() if weight and name not in ("ctrl", "read")
-    ]:
+    if active := [name for name, weight in weights.items() if weight and name not in ("ctrl", "read")]:
         raise ConfigError(
-            f"a response of kind 'quotes' says no words: set objective.{active[0]}=0, or "
+            f"a response of kind 'quotes' generates no words: set objective.{active[0]}=0, or "
             "model.respond.kind=predictor"
         )
 
@@ -267,17 +241,13 @@ def check_phases(phases: Sequence[Phase], recipe: Recipe, sizes: Sizes) -> None:
     network = build_network(recipe["model"], sizes, 0)
     check_parts_fit(network, sizes)
     for phase in phases:
-        find_modules(network, phase.settings.fixed)
+        find_modules(network, phase.settings.frozen)
         if phase.settings.segments and recipe["data"].get("kind") not in SEGMENT_KINDS:
-            raise ConfigError(
-                f"train.segments is for data of kind {join_words(SEGMENT_KINDS)}; leave it out"
-            )
+            raise ConfigError(f"train.segments is for data of kind {join_words(SEGMENT_KINDS)}; leave it out")
         if phase.recipe["model"] == recipe["model"]:
             continue
         models = (recipe["model"], phase.recipe["model"])
-        recipe_weights, phase_weights = (
-            weights_of(build_network(model, sizes, 0)) for model in models
-        )
+        recipe_weights, phase_weights = (weights_of(build_network(model, sizes, 0)) for model in models)
         for name in sorted(recipe_weights.keys() | phase_weights.keys()):
             if (
                 name not in recipe_weights

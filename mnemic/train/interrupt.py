@@ -23,9 +23,7 @@ def defer_interrupts() -> Iterator[Callable[[], bool]]:
             os.write(2, b"\nstopping after this step or validation; Ctrl-C stops at once\n")
         signals.append(number)
 
-    old_handlers = {
-        number: signal.signal(number, handle_signal) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    old_handlers = {number: signal.signal(number, handle_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield lambda: bool(signals)
     finally:

@@ -31,11 +31,7 @@ class RunLogger:
         """Append a row to the table and its numbers to the TensorBoard events."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(format_row(row) + "\n")
-        numbers = {
-            name: row[name]
-            for name in ("loss", "norm", "rate", "validation")
-            if row[name] is not None
-        }
+        numbers = {name: row[name] for name in ("loss", "norm", "rate", "validation") if row[name] is not None}
         scalars = {f"train/{name}": float(value) for name, value in numbers.items()}
         scalars |= {f"figures/{name}": value for name, value in row.get("figures", {}).items()}
         scalars |= {f"losses/{name}": value for name, value in row.get("losses", {}).items()}

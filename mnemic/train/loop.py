@@ -42,9 +42,9 @@ class TrainSettings:
     segments: int = 0  # of the longest documents of this phase; 0: as in the data
     buckets: int = 1  # groups of examples by length: more of them mean less padding
     rate: float = 1e-3
-    fixed: Sequence[str] = ()  # names of frozen modules: "encode.embeddings", …
+    frozen: Sequence[str] = ()  # names of frozen modules: "encode.embeddings", …
     reduce: Literal["mean", "sum"] = "mean"  # sum: the step grows with the batch
-    optimiser: Mapping[str, Any] = field(default_factory=lambda: {"kind": "adamw"})
+    optimizer: Mapping[str, Any] = field(default_factory=lambda: {"kind": "adamw"})
     schedule: Mapping[str, Any] = field(default_factory=lambda: {"kind": "constant"})
     clip: Mapping[str, Any] = field(default_factory=lambda: {"kind": "norm"})
     noise: float = 0.0  # standard deviation of noise added to the clipped gradient
@@ -71,13 +71,10 @@ class TrainSettings:
         if self.workers and self.accumulate > 1:
             raise ConfigError("train.workers make whole batches: leave out train.accumulate")
         if self.keep == "best" and not self.validate:
-            raise ConfigError(
-                'train.keep = "best" needs evaluations: set train.validate to 1 or more'
-            )
+            raise ConfigError('train.keep = "best" needs evaluations: set train.validate to 1 or more')
         if self.patience and self.keep != "best":
             raise ConfigError(
-                'train.patience waits for better evaluations: set train.keep = "best", or '
-                "train.patience = 0"
+                'train.patience waits for better evaluations: set train.keep = "best", or train.patience = 0'
             )
         if not 0 <= self.noise < inf:
             raise ConfigError(f"train.noise is a number from 0 on, not {self.noise}")
@@ -97,9 +94,9 @@ class TrainSettings:
         """Whether to evaluate on the validation set after this step of a phase."""
         if not self.validate:
             return False
-        return step % (
-            self.validate * self.steps_per_row(steps_per_epoch)
-        ) == 0 or step == self.total_steps(steps_per_epoch)
+        return step % (self.validate * self.steps_per_row(steps_per_epoch)) == 0 or step == self.total_steps(
+            steps_per_epoch
+        )
 
 
 class Step(NamedTuple):
@@ -146,15 +143,11 @@ def train(
     take_step: Any = OptimizerStep(network, compute_loss, optimizer, settings)
     if isinstance(optimizer.param_groups[0]["lr"], Tensor):
         take_step = GraphedStep(
-            take_step,
-            warmup_steps=EAGER_STEPS,
-            shape_of=lambda batch: getattr(batch, "max_length", None),
+            take_step, warmup_steps=EAGER_STEPS, shape_of=lambda batch: getattr(batch, "max_length", None)
         )
     network.train()
-    frozen_modules = find_modules(network, settings.fixed)
-    for number, batch in enumerate(
-        islice(batches, max(total_steps - first_step, 0)), start=first_step
-    ):
+    frozen_modules = find_modules(network, settings.frozen)
+    for number, batch in enumerate(islice(batches, max(total_steps - first_step, 0)), start=first_step):
         rate = settings.rate * schedule(number, steps_per_epoch, total_steps)
         set_learning_rate(optimizer, rate)
         for module in frozen_modules:
@@ -163,9 +156,7 @@ def train(
         yield Step(number + 1, loss, norm, rate, carried, means)
 
 
-def build_optimizer(
-    network: nn.Module, settings: TrainSettings, *, cuda_graph: bool = False
-) -> torch.optim.Optimizer:
+def build_optimizer(network: nn.Module, settings: TrainSettings, *, cuda_graph: bool = False) -> torch.optim.Optimizer:
     """Build the optimizer of a recipe for all weights that are not frozen.
 
     With ``cuda_graph`` its learning rate is a tensor that a CUDA graph can read.
@@ -173,18 +164,14 @@ def build_optimizer(
     rate: Any = torch.zeros((), device="cuda") if cuda_graph else settings.rate
     parameters = [p for p in network.parameters() if p.requires_grad]
     kwargs = {"parameters": parameters, "rate": rate, "runs": isinstance(network, StackedNetworks)}
-    return build(OPTIMIZERS, settings.optimiser, **kwargs)
+    return build(OPTIMIZERS, settings.optimizer, **kwargs)
 
 
 class OptimizerStep:
     """One step of training: loss, gradients, clipping, update."""
 
     def __init__(
-        self,
-        network: nn.Module,
-        compute_loss: LossFunction,
-        optimizer: torch.optim.Optimizer,
-        settings: TrainSettings,
+        self, network: nn.Module, compute_loss: LossFunction, optimizer: torch.optim.Optimizer, settings: TrainSettings
     ) -> None:
         self.network, self.compute_loss, self.optimizer = network, compute_loss, optimizer
         self.parameters = [p for p in network.parameters() if p.requires_grad]
@@ -202,9 +189,7 @@ class OptimizerStep:
             noise = [torch.randn_like(gradient) for gradient in gradients]
             torch._foreach_add_(gradients, noise, alpha=self.noise)
         self.optimizer.step()
-        return StepResult(
-            loss.total / loss.num_targets, norm, detach_state(loss.carried), loss.means
-        )
+        return StepResult(loss.total / loss.num_targets, norm, detach_state(loss.carried), loss.means)
 
     def backward_batch(self, batch: Any, carried: CarriedState | None) -> Loss:
         """Compute gradients and return the loss over all processes."""
@@ -258,9 +243,7 @@ class GraphedStep:
     There is one recording per ``shape_of(batch)``.
     """
 
-    def __init__(
-        self, step: OptimizerStep, *, warmup_steps: int, shape_of: Callable[[Any], Any]
-    ) -> None:
+    def __init__(self, step: OptimizerStep, *, warmup_steps: int, shape_of: Callable[[Any], Any]) -> None:
         self.step, self.warmup_steps, self.shape_of = step, warmup_steps, shape_of
         self.step_counts = Counter[Any]()
         self.recordings: dict[Any, RecordedStep] = {}
@@ -279,19 +262,13 @@ class GraphedStep:
         if shape not in self.recordings:
             self.recordings[shape] = self.record_step(batch)
         graph, static_batch, loss, norm = self.recordings[shape]
-        tree_map(
-            lambda new, old: old.copy_(new) if isinstance(new, Tensor) else None,
-            batch,
-            static_batch,
-        )
+        tree_map(lambda new, old: old.copy_(new) if isinstance(new, Tensor) else None, batch, static_batch)
         graph.replay()
         return StepResult(loss.clone(), norm.clone(), None)
 
     def record_step(self, batch: Any) -> "RecordedStep":
         """Capture one step on a copy of the batch."""
-        static_batch = tree_map(
-            lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf, batch
-        )
+        static_batch = tree_map(lambda leaf: leaf.clone() if isinstance(leaf, Tensor) else leaf, batch)
         self.step.optimizer.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self.pool):

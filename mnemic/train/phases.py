@@ -37,11 +37,7 @@ def read_phases(recipe: Recipe) -> list[Phase]:
     base = {key: value for key, value in recipe.items() if key != "phases"}
     recipes = [merge_recipes(base, overrides) for overrides in recipe.get("phases") or [{}]]
     plan = [
-        Phase(
-            number,
-            phase_recipe,
-            construct(TrainSettings, phase_recipe.get("train", {}), name="train"),
-        )
+        Phase(number, phase_recipe, construct(TrainSettings, phase_recipe.get("train", {}), name="train"))
         for number, phase_recipe in enumerate(recipes)
     ]
     for phase in plan:
@@ -60,11 +56,7 @@ def check_phase(phase: Phase) -> None:
 
 
 def build_sampler(
-    phase: Phase,
-    network: nn.Module,
-    dataset: Dataset,
-    pools: Sequence[Tensor],
-    seeds: Sequence[int],
+    phase: Phase, network: nn.Module, dataset: Dataset, pools: Sequence[Tensor], seeds: Sequence[int]
 ) -> BatchSampler:
     """Build the batch sampler of a phase.
 
@@ -115,9 +107,7 @@ def train_phase(
     use_bf16 = phase.settings.matmul == "bf16"  # for products; weights and sums stay float32
     compact = not on_gpu  # a GPU prefers equal shapes to fewer texts
 
-    def compute_loss(
-        network: nn.Module, indices_or_batch: Any, carried: CarriedState | None
-    ) -> Loss:
+    def compute_loss(network: nn.Module, indices_or_batch: Any, carried: CarriedState | None) -> Loss:
         batch = indices_or_batch
         if isinstance(indices_or_batch, BatchIndices):
             batch = dataset.batch(
@@ -154,11 +144,7 @@ def train_phase(
 def select_rank_shard(indices: BatchIndices) -> BatchIndices:
     """Select this process's shard of a batch that all processes have sampled alike."""
     num_shards = world_size()
-    return (
-        indices
-        if num_shards == 1
-        else indices.select_shard(torch.distributed.get_rank(), num_shards)
-    )
+    return indices if num_shards == 1 else indices.select_shard(torch.distributed.get_rank(), num_shards)
 
 
 def unwrap_network(network: nn.Module) -> Any:

@@ -44,9 +44,7 @@ class Prefetcher:
         try:
             for rows, uniforms, _ in batch_indices:
                 uniforms_array = None if uniforms is None else uniforms.numpy()
-                pending.append(
-                    pool.submit(make_batch, rows.numpy(), uniforms_array, documents.segments)
-                )
+                pending.append(pool.submit(make_batch, rows.numpy(), uniforms_array, documents.segments))
                 if len(pending) >= BATCHES_PER_WORKER * num_workers:
                     yield receive_batch(pending.popleft().result(), documents)
             while pending:
@@ -60,10 +58,7 @@ class Prefetcher:
         if self.pool is None or num_workers != self.num_workers:
             self.close()
             self.pool = ProcessPoolExecutor(
-                num_workers,
-                get_context("spawn"),
-                initializer=init_worker,
-                initargs=(self.documents,),
+                num_workers, get_context("spawn"), initializer=init_worker, initargs=(self.documents,)
             )
             self.num_workers = num_workers
         return self.pool

@@ -38,13 +38,7 @@ from mnemic.recipe import ConfigError, Recipe, build
 from mnemic.train.distributed import init_distributed
 from mnemic.train.early_stopping import BestWeights, check_validation_data
 from mnemic.train.freeze import freeze
-from mnemic.train.initialize import (
-    build_network,
-    check_kinds,
-    check_phases,
-    initialize_network,
-    rebuild_network,
-)
+from mnemic.train.initialize import build_network, check_kinds, check_phases, initialize_network, rebuild_network
 from mnemic.train.logger import RunLogger
 from mnemic.train.loop import Step, build_optimizer
 from mnemic.train.optim.optimizers import optimizer_tensors_of, restore_optimizer
@@ -107,9 +101,7 @@ def fit(
 class Run:
     """The state of a run: its network, its data and its progress."""
 
-    def __init__(
-        self, recipe: Recipe, folder: Path, seed: int, device: torch.device, fresh: bool
-    ) -> None:
+    def __init__(self, recipe: Recipe, folder: Path, seed: int, device: torch.device, fresh: bool) -> None:
         self.recipe, self.folder, self.seed, self.device = recipe, folder, seed, device
         self.phases = read_phases(recipe)
         self.carried: CarriedState | None = None
@@ -129,17 +121,11 @@ class Run:
         check_phases(self.phases, recipe, self.data.sizes)
         check_validation_data(self.phases, self.data)
         if previous is None:
-            self.network: nn.Module = initialize_network(
-                self.phases[0].recipe["model"], self.data.sizes, seed
-            )
+            self.network: nn.Module = initialize_network(self.phases[0].recipe["model"], self.data.sizes, seed)
             self.progress = TrainingProgress()
             self.state: Mapping[str, Tensor] = {}
         else:
-            self.network, self.progress, self.state = (
-                previous.network,
-                previous.progress,
-                previous.state,
-            )
+            self.network, self.progress, self.state = (previous.network, previous.progress, previous.state)
             if (dict(previous.sizes), previous.labels) != (self.data.sizes, self.data.labels):
                 raise CheckpointError(
                     f"the data is not what {folder} was trained on (sizes {self.data.sizes}, "
@@ -155,17 +141,14 @@ class Run:
         """Train one phase from its current step to its end."""
         network = rebuild_network(phase.recipe["model"], self.data.sizes, self.network)
         self.network = network = network.to(self.device)
-        freeze(network, phase.settings.fixed)
+        freeze(network, phase.settings.frozen)
         dataset = self.select_dataset(phase)
         pools = [torch.arange(len(dataset))]
         wrapped: nn.Module = DistributedDataParallel(network) if dist.is_initialized() else network
         optimizer = build_optimizer(wrapped, phase.settings)
         sampler = build_sampler(phase, wrapped, dataset, pools, [self.seed])
         self.restore_state(optimizer)
-        first_step, total_steps = (
-            self.progress.step,
-            phase.settings.total_steps(sampler.steps_per_epoch),
-        )
+        first_step, total_steps = (self.progress.step, phase.settings.total_steps(sampler.steps_per_epoch))
         steps = train_phase(
             phase, wrapped, dataset, sampler,
             optimizer=optimizer, first_step=first_step, carried=self.carried,
@@ -179,9 +162,7 @@ class Run:
                 self.progress = self.record_progress(phase, step.number, row)
                 if step.number % phase.settings.save == 0:
                     self.save_checkpoint(optimizer)
-                yield StepReport(
-                    phase.number, len(self.phases), step.number, total_steps, step.rate, row
-                )
+                yield StepReport(phase.number, len(self.phases), step.number, total_steps, step.rate, row)
         except GeneratorExit:
             self.save_checkpoint(optimizer)
             raise
@@ -196,9 +177,7 @@ class Run:
             dataset = dataset.with_segments(phase.settings.segments)
         return dataset.to(self.device)
 
-    def add_to_row(
-        self, phase: Phase, step: Step, steps_per_epoch: int, total_steps: int
-    ) -> dict[str, Any] | None:
+    def add_to_row(self, phase: Phase, step: Step, steps_per_epoch: int, total_steps: int) -> dict[str, Any] | None:
         """Add a step to the current log row; return the row once it is complete.
 
         The last step of a row may evaluate on the validation set.
@@ -217,9 +196,7 @@ class Run:
                 f"the loss is {loss} in epoch {epoch_number} of phase {phase.number + 1}: training "
                 "diverged; lower train.rate or train.clip (--fresh starts anew)"
             )
-        earlier_steps = [
-            row["steps"] for row in self.progress.history if row["phase"] <= phase.number
-        ]
+        earlier_steps = [row["steps"] for row in self.progress.history if row["phase"] <= phase.number]
         is_due = phase.settings.evaluates_at(step.number, steps_per_epoch)
         validation, metrics = self.validate() if is_due else (None, {})
         if validation is not None and phase.settings.keep == "best":
@@ -241,9 +218,7 @@ class Run:
         self.sums, self.row_start, self.loss_sums = torch.zeros_like(self.sums), now, {}
         return row
 
-    def record_progress(
-        self, phase: Phase, step: int, row: dict[str, Any] | None
-    ) -> TrainingProgress:
+    def record_progress(self, phase: Phase, step: int, row: dict[str, Any] | None) -> TrainingProgress:
         """Log a completed row, and return the progress after this step."""
         history = self.progress.history
         if row is not None:
@@ -280,13 +255,8 @@ class Run:
         if optimizer is not None:  # in the middle of a phase
             state = {"dice": torch.get_rng_state(), "sums": self.sums.cpu()}
             state |= optimizer_tensors_of(optimizer) | self.best.state_dict()
-            state |= {
-                f"{CARRIED_PREFIX}{name}": tensor.cpu()
-                for name, tensor in (self.carried or {}).items()
-            }
-            state |= {
-                f"{MEANS_PREFIX}{name}": tensor.cpu() for name, tensor in self.loss_sums.items()
-            }
+            state |= {f"{CARRIED_PREFIX}{name}": tensor.cpu() for name, tensor in (self.carried or {}).items()}
+            state |= {f"{MEANS_PREFIX}{name}": tensor.cpu() for name, tensor in self.loss_sums.items()}
         checkpoint = Checkpoint(
             recipe=self.recipe,
             seed=self.seed,
@@ -310,9 +280,7 @@ class Run:
         if self.recipe["data"]["kind"] == "reading" and len(self.data.validation):
             validation: Any = self.data.validation
             calibrate_no_answer(self.network.to(self.device), validation.to(self.device))
-        self.progress = TrainingProgress(
-            phase=len(self.phases), done=True, history=self.progress.history
-        )
+        self.progress = TrainingProgress(phase=len(self.phases), done=True, history=self.progress.history)
         self.save_checkpoint(None)
 
     def close(self) -> None:
@@ -323,9 +291,7 @@ class Run:
             self.logger.close()
 
 
-def select_by_prefix(
-    prefix: str, state: Mapping[str, Tensor], device: torch.device
-) -> CarriedState:
+def select_by_prefix(prefix: str, state: Mapping[str, Tensor], device: torch.device) -> CarriedState:
     """Select the tensors whose names start with ``prefix``, without the prefix."""
     matches = {name: tensor for name, tensor in state.items() if name.startswith(prefix)}
     return {name.removeprefix(prefix): tensor.to(device) for name, tensor in matches.items()}
@@ -340,7 +306,6 @@ def load_previous_run(folder: Path, recipe: Recipe, seed: int) -> Checkpoint | N
     previous = load_checkpoint(folder)
     if previous.recipe != recipe or previous.seed != seed:
         raise ConfigError(
-            f"{folder} holds a run of another recipe or seed; give another --out, or --fresh to "
-            "replace it"
+            f"{folder} holds a run of another recipe or seed; give another --out, or --fresh to replace it"
         )
     return previous

@@ -79,23 +79,14 @@ class BatchSampler:
                 rows[(lengths > min_length) & (lengths <= max_length)]
                 for rows, lengths in zip(self.pools, pool_lengths)
             ]
-            if (
-                num_steps := min(len(bucket_rows) for bucket_rows in bucket_pools)
-                // self.batch_size
-            ):
+            if num_steps := min(len(bucket_rows) for bucket_rows in bucket_pools) // self.batch_size:
                 buckets.append(Bucket(max_length, bucket_pools, num_steps))
                 max_length = min_length
         if max_length > -1:  # the shortest are too few
             bound = buckets.pop().max_length or max_length
-            bucket_pools = [
-                rows[lengths <= bound] for rows, lengths in zip(self.pools, pool_lengths)
-            ]
+            bucket_pools = [rows[lengths <= bound] for rows, lengths in zip(self.pools, pool_lengths)]
             buckets.append(
-                Bucket(
-                    bound,
-                    bucket_pools,
-                    min(len(bucket_rows) for bucket_rows in bucket_pools) // self.batch_size,
-                )
+                Bucket(bound, bucket_pools, min(len(bucket_rows) for bucket_rows in bucket_pools) // self.batch_size)
             )
         return buckets
 
@@ -118,18 +109,12 @@ class BatchSampler:
                 epoch += 1
                 future = executor.submit(self.draw_epoch, epoch)
                 for index in range(first, self.steps_per_epoch):
-                    yield BatchIndices(
-                        rows[index],
-                        uniforms[index] if self.num_uniforms else None,
-                        max_lengths[index],
-                    )
+                    yield BatchIndices(rows[index], uniforms[index] if self.num_uniforms else None, max_lengths[index])
                 first = 0
 
     def draw_epoch(self, epoch: int) -> tuple[Tensor, Tensor, list[int | None]]:
         """Sample one epoch: rows, uniforms, and the maximum length of each batch."""
-        order = [
-            index for index, bucket in enumerate(self.length_buckets) for _ in range(bucket.steps)
-        ]
+        order = [index for index, bucket in enumerate(self.length_buckets) for _ in range(bucket.steps)]
         if len(self.length_buckets) > 1:
             # The order of buckets is the same for every run.
             generator = make_generator(0, "buckets", self.phase, "epoch", epoch)
@@ -137,11 +122,7 @@ class BatchSampler:
         draws_by_run = [self.draw_run(run, epoch, order) for run in range(len(self.pools))]
         rows, uniforms = (torch.stack(tensors, 1) for tensors in zip(*draws_by_run))  # e runs b …
         max_lengths = [self.length_buckets[index].max_length for index in order]
-        return (
-            (rows, uniforms, max_lengths)
-            if self.stacked
-            else (rows.squeeze(1), uniforms.squeeze(1), max_lengths)
-        )
+        return (rows, uniforms, max_lengths) if self.stacked else (rows.squeeze(1), uniforms.squeeze(1), max_lengths)
 
     def draw_run(self, run: int, epoch: int, order: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Sample the rows and uniforms of one run in an epoch, with buckets in ``order``."""
@@ -150,17 +131,13 @@ class BatchSampler:
         rows = torch.stack([next(batches[index]) for index in order])
         return rows, torch.rand(*rows.shape, self.num_uniforms, generator=generator)
 
-    def draw_batches(
-        self, bucket: "Bucket", run: int, generator: torch.Generator
-    ) -> Iterator[Tensor]:
+    def draw_batches(self, bucket: "Bucket", run: int, generator: torch.Generator) -> Iterator[Tensor]:
         """Sample the batches of one bucket for an epoch."""
         pool, shape = bucket.pools[run], (bucket.steps, self.batch_size)
         if self.replace:
             indices = torch.randint(len(pool), shape, generator=generator)
         else:
-            indices = torch.randperm(len(pool), generator=generator)[: shape[0] * shape[1]].view(
-                shape
-            )
+            indices = torch.randperm(len(pool), generator=generator)[: shape[0] * shape[1]].view(shape)
         return iter(pool[indices])
 
 
@@ -186,9 +163,7 @@ def choose_bucket_bounds(lengths: Tensor, num_buckets: int) -> list[int]:
     cost, previous_bounds = sizes * num_shorter, []
     for _ in range(min(num_buckets, int((counts > 0).sum())) - 1):
         # One more bucket, from the previous bound j < k to the bound k.
-        total_cost = cost[None, :] + sizes[:, None] * (
-            num_shorter[:, None] - num_shorter[None, :]
-        )  # k j
+        total_cost = cost[None, :] + sizes[:, None] * (num_shorter[:, None] - num_shorter[None, :])  # k j
         total_cost = total_cost.masked_fill(sizes[None, :] >= sizes[:, None], total_cost.max() + 1)
         cost, last = total_cost.min(1)
         previous_bounds.append(last)

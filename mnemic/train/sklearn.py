@@ -59,7 +59,7 @@ class TextClassifier:
         self.classes_ = sorted(set(labels), key=str)
         names = {label: str(label) for label in self.classes_}
         if len(set(names.values())) < len(names):
-            raise ValueError(f"labels that look the same are not: {self.classes_}")
+            raise ValueError(f"different labels have the same text: {self.classes_}")
         with TemporaryDirectory() as temporary:
             folder = Path(temporary if self.folder is None else self.folder)
             folder.mkdir(parents=True, exist_ok=True)
@@ -92,18 +92,14 @@ class TextClassifier:
 
     def predict_proba(self, texts: Sequence[str]) -> torch.Tensor:
         """Predict the class probabilities of each text, in the order of ``classes_``."""
-        predictions = [
-            dict(prediction.ranked) for prediction in classify_texts(self.trained_checkpoint, texts)
-        ]
+        predictions = [dict(prediction.ranked) for prediction in classify_texts(self.trained_checkpoint, texts)]
         rows = [[prediction[str(label)] for label in self.classes_] for prediction in predictions]
         return torch.tensor(rows).view(-1, len(self.classes_))
 
     def score(self, texts: Sequence[str], labels: Sequence[object]) -> float:
         """Return the accuracy on texts and their labels."""
         check_labels(texts, labels)
-        return sum(
-            prediction == label for prediction, label in zip(self.predict(texts), labels)
-        ) / max(len(labels), 1)
+        return sum(prediction == label for prediction, label in zip(self.predict(texts), labels)) / max(len(labels), 1)
 
     @property
     def trained_checkpoint(self) -> Checkpoint:

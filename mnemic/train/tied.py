@@ -20,9 +20,7 @@ def resolve_tied_words(data: Any, recipe: Recipe) -> Any:
     ids = [key if isinstance(key, int) else word_id_of(key, data.tokenizer) for key in tied]
     if invalid := [key for key in ids if not 0 < key < len(data.tokenizer)]:
         last = len(data.tokenizer) - 1
-        raise ConfigError(
-            f"model.memory.tied has the id {invalid[0]}; ids go from 1 to {last}; or name the words"
-        )
+        raise ConfigError(f"model.memory.tied has the id {invalid[0]}; ids go from 1 to {last}; or name the words")
     return data if ids == tied else data._replace(sizes={**data.sizes, "tied_words": ids})
 
 
@@ -31,7 +29,6 @@ def word_id_of(word: str, tokenizer: Any) -> int:
     if word not in tokenizer:
         known_words = join_words(tokenizer.vocabulary[2 : 2 + MAX_WORDS])
         raise ConfigError(
-            f"model.memory.tied names {word!r}, which is not in the training data; "
-            f"it has {known_words} …"
+            f"model.memory.tied names {word!r}, which is not in the training data; it has {known_words} …"
         )
     return tokenizer.id_of(word)

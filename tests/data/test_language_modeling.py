@@ -11,21 +11,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic.data.language_modeling.batches import (
-    END,
-    TokenDataset,
-    join_documents,
-    make_token_dataset,
-)
+from mnemic.data.language_modeling.batches import END, TokenDataset, join_documents, make_token_dataset
 from mnemic.data.language_modeling.dataset import LanguageModelFiles
 from mnemic.data.language_modeling.token_folder import METADATA_FILE, load_token_folder
 from mnemic.data.text_tasks.examples import TextError
 from mnemic.models import IGNORE, build_model
-from mnemic.predict.perplexity import (
-    compute_perplexity,
-    compute_unigram_perplexity,
-    compute_word_losses,
-)
+from mnemic.predict.perplexity import compute_perplexity, compute_unigram_perplexity, compute_word_losses
 from mnemic.recipe import ConfigError
 from mnemic.text import WordTokenizer
 
@@ -42,18 +33,14 @@ KINDS = {
 def some_words(*lengths: int, length: int = 8, context: int = 3) -> TokenDataset:
     generator = np.random.default_rng(0)
     documents = [generator.integers(1, 5, size).tolist() for size in lengths]
-    return make_token_dataset(
-        join_documents(documents, MARK), WORDS, max_tokens=length, context=context
-    )
+    return make_token_dataset(join_documents(documents, MARK), WORDS, max_tokens=length, context=context)
 
 
 @given(
     st.lists(st.integers(0, 40), min_size=1, max_size=5),
     st.integers(2, 12).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1))),
 )
-def test_every_word_is_asked_for_once_within_its_document(
-    sizes: list[int], shape: tuple[int, int]
-) -> None:
+def test_every_word_is_asked_for_once_within_its_document(sizes: list[int], shape: tuple[int, int]) -> None:
     length, context = shape
     dataset = some_words(*sizes, length=length, context=context)
     if not any(sizes):
@@ -66,9 +53,7 @@ def test_every_word_is_asked_for_once_within_its_document(
     assert dataset.num_targets == int(is_target.sum())
     assert batch.targets[is_target].tolist() == dataset.ids[positions[is_target]].tolist()
     ends = (dataset.ids == MARK).nonzero().flatten().tolist()
-    for row, (first, count, before) in enumerate(
-        zip(*(column.tolist() for column in dataset.spans))
-    ):
+    for row, (first, count, before) in enumerate(zip(*(column.tolist() for column in dataset.spans))):
         begin = max(end for end in ends if end <= first)
         assert first + count <= min(end for end in ends if end > first)  # one document
         read = int(is_target[row].nonzero()[0])  # words read before the first that is asked for
@@ -144,16 +129,11 @@ def test_a_test_file_is_what_is_tested_on_and_validation_is_then_a_file(tmp_path
     assert len(list(alone.read_split("validation"))) == len(rows)
     train = (folder / "train.jsonl").read_text("utf-8").splitlines()
     assert len(list(alone.read_split("train"))) == len(train)
-    assert LanguageModelFiles(folder=str(folder), vocab=50, tested="valid").evaluation_files() == (
-        "",
-        "valid",
-    )
+    assert LanguageModelFiles(folder=str(folder), vocab=50, test_file="valid").evaluation_files() == ("", "valid")
 
 
 def test_kept_words_take_the_place_of_the_files(tmp_path: Path) -> None:
-    files = LanguageModelFiles(
-        folder=str(text_files.words(tmp_path / "files")), vocab=20, documents=30
-    )
+    files = LanguageModelFiles(folder=str(text_files.words(tmp_path / "files")), vocab=20, documents=30)
     metadata = files.save_encoded(tmp_path / "kept")
     encoded = LanguageModelFiles(folder=str(tmp_path / "kept"))
     for value, loaded in zip(files.load(), encoded.load()):
@@ -175,9 +155,7 @@ def test_kept_words_take_the_place_of_the_files(tmp_path: Path) -> None:
 
 
 def test_a_damaged_folder_is_named(tmp_path: Path) -> None:
-    LanguageModelFiles(folder=str(text_files.words(tmp_path / "files")), vocab=20).save_encoded(
-        tmp_path / "kept"
-    )
+    LanguageModelFiles(folder=str(text_files.words(tmp_path / "files")), vocab=20).save_encoded(tmp_path / "kept")
     test_file, metadata = tmp_path / "kept" / "test.xz", tmp_path / "kept" / METADATA_FILE
     content = test_file.read_bytes()
     test_file.write_bytes(content[:-9])
@@ -187,19 +165,13 @@ def test_a_damaged_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(TextError, match=r"test\.xz is not what"):
         load_token_folder(tmp_path / "kept")
     test_file.write_bytes(content)
-    metadata.write_text(
-        json.dumps(json.loads(metadata.read_text("utf-8")) | {"format": 9}), "utf-8"
-    )
+    metadata.write_text(json.dumps(json.loads(metadata.read_text("utf-8")) | {"format": 9}), "utf-8")
     with pytest.raises(TextError, match="has format 9; expected 1"):
         load_token_folder(tmp_path / "kept")
 
 
 @pytest.mark.parametrize(
-    "encode",
-    [
-        {"kind": "transformer"},
-        {"kind": "recurrent", "recurrent": {"kind": "gru", "directions": "sum"}},
-    ],
+    "encode", [{"kind": "transformer"}, {"kind": "recurrent", "recurrent": {"kind": "gru", "directions": "sum"}}]
 )
 def test_an_encoder_that_looks_ahead_cannot_say_the_next_word(encode: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match="asks for words that this encoder has already read"):

@@ -69,16 +69,12 @@ def test_what_is_not_in_memory_is_never_most_read() -> None:
 
 def test_every_question_of_a_story_has_its_own() -> None:
     read = torch.eye(3)[None, None, None]  # question m reads slot m
-    assert find_most_read(output_of(read, torch.eye(3)[None]), torch.arange(3)[None]).tolist() == [
-        [0, 1, 2]
-    ]
+    assert find_most_read(output_of(read, torch.eye(3)[None]), torch.arange(3)[None]).tolist() == [[0, 1, 2]]
 
 
 def test_a_removed_sentence_is_gone_and_the_rest_stays() -> None:
     story = torch.tensor([[4, 5, 6], [7, 8, -1]])
-    inputs = StoryInputs(
-        torch.zeros(9, 2).long(), torch.ones(9, 2).bool(), story, torch.zeros(2, 1)
-    )
+    inputs = StoryInputs(torch.zeros(9, 2).long(), torch.ones(9, 2).bool(), story, torch.zeros(2, 1))
     removed = remove_sentence(inputs, torch.tensor([1, 0]))
     assert removed.story.tolist() == [[4, -1, 6], [-1, 8, -1]]
     assert story.tolist() == [[4, 5, 6], [7, 8, -1]]
@@ -95,9 +91,7 @@ class FirstWord(nn.Module):
     def forward(self, inputs: StoryInputs) -> ModelOutput:
         first = inputs.texts[inputs.story.clamp(min=0), 0].where(inputs.story >= 0, 0)  # b n
         best = first.argmax(1, keepdim=True)  # b 1
-        read_ids = (
-            best if self.reads else first.masked_fill(inputs.story < 0, 99).argmin(1)[:, None]
-        )
+        read_ids = best if self.reads else first.masked_fill(inputs.story < 0, 99).argmin(1)[:, None]
         read_weights = nn.functional.one_hot(read_ids, first.shape[1]).float()  # b 1 n
         logits = nn.functional.one_hot(first.gather(1, best), 9).float()  # b 1 9
         write_weights = (inputs.story >= 0).unsqueeze(2) * torch.eye(first.shape[1])
@@ -123,9 +117,7 @@ def stories_of(rows: list[list[int]], facts: list[list[int]], tasks: list[int]) 
     )
 
 
-SET = stories_of(
-    [[3, 8, 5], [7, 2], [4, 6, 5], [4]], facts=[[1], [1], [0, 1], []], tasks=[1, 1, 2, 3]
-)
+SET = stories_of([[3, 8, 5], [7, 2], [4, 6, 5], [4]], facts=[[1], [1], [0, 1], []], tasks=[1, 1, 2, 3])
 
 
 def test_supporting_facts_are_counted_task_by_task() -> None:
@@ -178,9 +170,7 @@ def trained_network() -> tuple[MemoryNetwork, StoryData]:
     data = load_data(recipe)
     networks = create_networks(recipe, data, [0])
     rows_per_run = [torch.arange(len(data.train))]
-    for _ in train_ensemble(
-        recipe, data, networks, seeds=[0], rows_per_run=rows_per_run, device=torch.device("cpu")
-    ):
+    for _ in train_ensemble(recipe, data, networks, seeds=[0], rows_per_run=rows_per_run, device=torch.device("cpu")):
         pass
     return networks[0], data
 
@@ -193,16 +183,12 @@ def test_it_reads_the_proof_and_needs_it(trained_network: tuple[MemoryNetwork, S
     assert faithfulness.most_read[1] > 5 * faithfulness.random_other[1]
 
 
-def test_it_agrees_with_what_is_shown_to_an_asker(
-    trained_network: tuple[MemoryNetwork, StoryData],
-) -> None:
+def test_it_agrees_with_what_is_shown_to_an_asker(trained_network: tuple[MemoryNetwork, StoryData]) -> None:
     network, data = trained_network
     with torch.no_grad():
         inputs = data.test.batch(torch.tensor([17])).inputs
         output = network.eval()(inputs)
-    weights_by_sentence = {
-        sentence: max(weights) for sentence, weights in compute_sentence_weights(output).items()
-    }
+    weights_by_sentence = {sentence: max(weights) for sentence, weights in compute_sentence_weights(output).items()}
     assert find_most_read(output, inputs.story).item() == max(
         weights_by_sentence, key=lambda sentence: weights_by_sentence[sentence]
     )

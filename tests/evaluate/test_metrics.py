@@ -46,9 +46,7 @@ def test_matthews_of_three_classes() -> None:
     """The value scikit-learn's documentation of matthews_corrcoef gives for -1 and 1, and R_3."""
     assert matthews_correlation([1, -1, 1, 1], [1, 1, 1, -1]) == pytest.approx(-1 / 3)
     predictions, targets = [0, 1, 2, 2], [0, 1, 2, 1]
-    assert matthews_correlation(predictions, targets) == pytest.approx(
-        (3 * 4 - 5) / sqrt((16 - 6) * (16 - 6))
-    )
+    assert matthews_correlation(predictions, targets) == pytest.approx((3 * 4 - 5) / sqrt((16 - 6) * (16 - 6)))
 
 
 def test_correlations() -> None:

@@ -182,7 +182,7 @@ def test_parts_that_cannot_be_taken_over(parts: object, said: str, tmp_path: Pat
     with pytest.raises(ConfigError, match="names 'mass', which this network does not have"):
         list(fit(override(started, "model.takes", ["mass"]), tmp_path / "two", device="cpu"))
     alone = override(recipe, "model.takes", ["encode"])
-    with pytest.raises(ConfigError, match="a network that begins with another: --start DIR"):
+    with pytest.raises(ConfigError, match="a network that starts from another: add --start DIR"):
         list(fit(alone, tmp_path / "three", device="cpu"))
 
 

@@ -186,7 +186,7 @@ def test_a_query_equal_to_row_3_reads_row_3() -> None:
 
 def test_time_counts_back_from_the_question() -> None:
     """The newest slot has age 0 however many slots, real or not, lie before and behind it."""
-    memory = MemN2N(4, hops=1, slots=5, spare=False).eval()
+    memory = MemN2N(4, hops=1, slots=5, free_slots=False).eval()
     with torch.no_grad():
         memory.time[0].zero_()[0] = 50.0  # the keys of the newest slot alone
     states = torch.zeros(3, 4, 2, 4)

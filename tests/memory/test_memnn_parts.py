@@ -167,7 +167,7 @@ def test_an_unseen_word_is_its_neighbours() -> None:
 
 
 def test_words_are_hidden_in_training_as_often_as_said() -> None:
-    encode = ContextBag(1, 3, hidden=0.2).train()
+    encode = ContextBag(1, 3, hide_rate=0.2).train()
     with torch.no_grad():
         encode.tables[0][:] = torch.tensor([[0.0], [1.0], [0.0]] + [[0.0]] * 6)
     torch.manual_seed(0)

@@ -179,7 +179,7 @@ def test_a_relation_needs_a_buffer_and_says_so() -> None:
 
 
 def test_a_query_equal_to_slot_three_reads_slot_three() -> None:
-    memory = WMN(8, hops=2, heads=2, slots=8, time=False, spare=False)
+    memory = WMN(8, hops=2, heads=2, slots=8, time=False, free_slots=False)
     same = torch.eye(8)
     with torch.no_grad():
         for layer in memory.keys:

@@ -56,7 +56,7 @@ def test_only_words_of_the_same_document_that_came_before_are_copied() -> None:
 @pytest.mark.parametrize("kind", ["bert-mass", "keeps"])
 def test_chances_are_chances(kind: str) -> None:
     """Of a slot that knows not all it was blended from, what is lost stays with the scores."""
-    chances = copying(kind, bias=1.0)(documents(3, 2, 3)).words.exp()
+    chances = copying(kind, bias=1.0)(documents(3, 2, 3)).masked_logits.exp()
     torch.testing.assert_close(chances.sum(1), torch.ones(len(chances)))
 
 

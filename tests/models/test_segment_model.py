@@ -62,13 +62,13 @@ def test_documents_of_different_lengths_never_mix(kind: str, unit: str) -> None:
     hidden = inputs.prediction_mask
     assert hidden is not None
     per_row = hidden.sum((1, 2)).tolist()
-    for row, words in enumerate(together.words.split(per_row)):
+    for row, words in enumerate(together.masked_logits.split(per_row)):
         own = rows(inputs, row, row + 1)
         alone = network(own.slice_segments(0, (3, 1, 2)[row]))
         torch.testing.assert_close(together.logits[row], alone.logits[0])
         torch.testing.assert_close(together.rest_logits[row], alone.rest_logits[0])
         torch.testing.assert_close(together.nsp_logits[row], alone.nsp_logits[0])
-        torch.testing.assert_close(words, alone.words)
+        torch.testing.assert_close(words, alone.masked_logits)
         assert int(together.state.told[row]) == int(alone.state.told[0])
 
 
@@ -79,7 +79,7 @@ def test_a_document_that_has_ended_keeps_its_memory_bit_for_bit(kind: str) -> No
     longer = network(documents(1, 1)._replace(prediction_mask=None))
     assert torch.equal(longer.state.slots, state.slots)
     encoded = network.encode_segments(documents(2, 2, seed=5))
-    nothing = encoded._replace(seen=encoded.mask & False, asking=None)
+    nothing = encoded._replace(mask=encoded.mask & False, queries=None)
     after, _, _ = network.write_segments(state, nothing)
     assert torch.equal(after.slots[after.mask], state.slots[state.mask])
     assert torch.equal(after.hidden, state.hidden)
@@ -137,7 +137,7 @@ def gradients(network: SegmentModel, inputs: SegmentBatch) -> Tensor:
         # words of this segment are replaced by ids that stand nowhere else
         tokens = inputs.tokens.clone()
         tokens[:, number][inputs.text_mask[:, number]] = VOCAB - 1
-        changed = inputs._replace(tokens=tokens.clamp(max=VOCAB - 1), hidden=None)
+        changed = inputs._replace(tokens=tokens.clamp(max=VOCAB - 1), prediction_mask=None)
         changed = changed._replace(question=changed.question.clamp(max=VOCAB - 2))
         others = torch.ones_like(tokens, dtype=torch.bool)
         others[:, number] = False

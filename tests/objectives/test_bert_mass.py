@@ -15,23 +15,18 @@ from mnemic.models.segment_model import SegmentModel
 from mnemic.objectives import OBJECTIVES
 from mnemic.objectives.bert_mass import (
     BertMassLoss,
-    controller_loss,
-    number_unit_facts,
-    read_loss,
-    find_read_units,
     assign_hop_facts,
+    compute_unit_facts,
+    controller_loss,
+    find_read_units,
+    read_loss,
     write_loss,
 )
 from mnemic.recipe import ConfigError, build
 
 NAMES = ("pred", "seq", "ctrl", "write", "read", "mlm", "nsp")
 ALL = dict.fromkeys(NAMES, 1.0)
-LITTLE = {
-    "length": 24,
-    "segments": 3,
-    "count": 60,
-    "tokenizer": {"kind": "wordpiece", "vocab": 400},
-}
+LITTLE = {"length": 24, "segments": 3, "count": 60, "tokenizer": {"kind": "wordpiece", "vocab": 400}}
 
 
 @pytest.fixture(scope="module")
@@ -64,15 +59,13 @@ def drawn(sets: dict[str, Any], kind: str = "keys") -> LongBatch:
 def recalled(network: SegmentModel, batch: LongBatch) -> tuple[SegmentOutput, Tensor, Tensor]:
     """The output with its lessons, what is needed and what is real, b u."""
     output = network(batch.inputs, probes="read")
-    needed = number_unit_facts(output.write_probes, batch.facts, batch.inputs) >= 0
+    needed = compute_unit_facts(output.write_probes, batch.facts, batch.inputs) >= 0
     return output, needed, torch.cat([probe.mask for probe in output.write_probes], 1)
 
 
 @pytest.mark.parametrize("kind", ["bert-mass", "keeps"])
 @pytest.mark.parametrize("unit", ["tokens", "sentences"])
-def test_all_seven_have_names_and_every_weight_learns(
-    sets: dict[str, Any], kind: str, unit: str
-) -> None:
+def test_all_seven_have_names_and_every_weight_learns(sets: dict[str, Any], kind: str, unit: str) -> None:
     network = make(sets, kind, unit)
     stories, texts = drawn(sets, "copies"), drawn(sets, "documents")
     first = BertMassLoss(**ALL)(network, stories)
@@ -108,9 +101,7 @@ def test_first_word_and_rest(sets: dict[str, Any]) -> None:
     output = network(batch.inputs)
     assert batch.answers.shape == (4, 4)  # three words and the end
     first = torch.nn.functional.cross_entropy(output.logits[:, 0], batch.answers[:, 0])
-    rest = torch.nn.functional.cross_entropy(
-        output.rest_logits.flatten(0, 1), batch.answers[:, 1:].flatten()
-    )
+    rest = torch.nn.functional.cross_entropy(output.rest_logits.flatten(0, 1), batch.answers[:, 1:].flatten())
     torch.testing.assert_close(found["pred"].total / found["pred"].num_targets, first)
     torch.testing.assert_close(found["seq"].total / found["seq"].num_targets, rest)
 
@@ -120,7 +111,7 @@ def units(network: SegmentModel, batch: LongBatch) -> tuple[Tensor, Tensor, Tens
     output = network(batch.inputs, probes="written")
     parts = [(probe.written.salience_logits, probe.mask) for probe in output.write_probes]
     odds, seen = (torch.cat(own, 1) for own in zip(*parts))
-    return number_unit_facts(output.write_probes, batch.facts, batch.inputs), odds, seen
+    return compute_unit_facts(output.write_probes, batch.facts, batch.inputs), odds, seen
 
 
 def test_the_controller_is_taught_the_supporting_facts(sets: dict[str, Any]) -> None:
@@ -164,11 +155,11 @@ def test_needed_sentences_are_ranked_above_the_rest(sets: dict[str, Any]) -> Non
         about = facts[row][seen[row]] != OUTSIDE_STORY
         assert int(about.sum()) == 4  # the key that is asked for, and three others
         total = total - chances[about].log().mean() - 0.5 * (chances * chances.log()).sum()
-    loss = BertMassLoss(ctrl=1.0, ranks=True, beta=0.5).compute_losses(network, batch)["ctrl"]
+    loss = BertMassLoss(ctrl=1.0, rank=True, beta=0.5).compute_losses(network, batch)["ctrl"]
     torch.testing.assert_close(loss.total, total)
     assert int(loss.num_targets) == 4
     batch = batch._replace(facts=torch.full_like(batch.facts, OUTSIDE_STORY))
-    assert int(BertMassLoss(ctrl=1.0, ranks=True).compute_losses(network, batch)["ctrl"].num_targets) == 0
+    assert int(BertMassLoss(ctrl=1.0, rank=True).compute_losses(network, batch)["ctrl"].num_targets) == 0
 
 
 def test_without_marks_it_is_taught_what_was_read_above_average(sets: dict[str, Any]) -> None:
@@ -223,9 +214,7 @@ def test_the_words_of_a_written_token_come_from_memory_alone(sets: dict[str, Any
 
 @pytest.mark.parametrize(("kind", "unit"), [("bert-mass", "tokens"), ("keeps", "sentences")])
 @pytest.mark.parametrize("chain", [1, 2, 5])
-def test_hop_after_hop_finds_fact_after_fact(
-    sets: dict[str, Any], kind: str, unit: str, chain: int
-) -> None:
+def test_hop_after_hop_finds_fact_after_fact(sets: dict[str, Any], kind: str, unit: str, chain: int) -> None:
     """Of the first ``chain`` sentences, the last proves first; hops share what is to be found."""
     network, batch = make(sets, kind, unit), drawn(sets, "several")
     sentences = batch.inputs.sentence_ids
@@ -234,7 +223,7 @@ def test_hop_after_hop_finds_fact_after_fact(
     wanted = here & (sentences >= 0) & (sentences < chain)
     batch = batch._replace(facts=torch.where(wanted, chain - 1 - sentences, -1), max_facts=chain)
     output, _, seen = recalled(network, batch)
-    facts = number_unit_facts(output.write_probes, batch.facts, batch.inputs)
+    facts = compute_unit_facts(output.write_probes, batch.facts, batch.inputs)
     loss = read_loss(output, facts, batch.has_facts, chain)
     sources, shares = output.state.origins
     total, count = torch.zeros(()), 0
@@ -269,7 +258,7 @@ def test_facts_of_sentences_are_those_of_their_tokens(sets: dict[str, Any]) -> N
     batch = drawn(sets, "several")
     for unit in ("tokens", "sentences"):
         output = make(sets, "keeps", unit)(batch.inputs, probes="written")
-        facts = number_unit_facts(output.write_probes, batch.facts, batch.inputs)
+        facts = compute_unit_facts(output.write_probes, batch.facts, batch.inputs)
         assert all(set(own.tolist()) == {OUTSIDE_STORY, NOT_A_FACT, 0} for own in facts)  # one key is asked
         seen = torch.cat([probe.mask for probe in output.write_probes], 1)
         assert (facts[~seen] == OUTSIDE_STORY).all()

@@ -3,13 +3,7 @@
 import pytest
 
 import mnemic
-from mnemic.predict.extract_answer import (
-    MAX_PASSAGES,
-    extract_answer,
-    extract_answers,
-    find_overlapping,
-    load_reader,
-)
+from mnemic.predict.extract_answer import MAX_PASSAGES, extract_answer, extract_answers, find_overlapping, load_reader
 from mnemic.predict.long_text import can_generate
 from mnemic.predict.model import Model
 

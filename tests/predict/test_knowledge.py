@@ -22,9 +22,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def film() -> Fact:
-    return next(
-        fact for fact in GeneratedKnowledge().load_facts() if fact.relation == "directed_by"
-    )
+    return next(fact for fact in GeneratedKnowledge().load_facts() if fact.relation == "directed_by")
 
 
 def proof(answer: StoryAnswer) -> str:
@@ -44,9 +42,7 @@ def test_the_answer_is_read_from_the_fact_that_proves_it(run_folder: Path) -> No
 def test_a_fact_is_read_from_its_other_end(run_folder: Path) -> None:
     checkpoint, fact = load_checkpoint(run_folder), film()
     answer = ask_knowledge_base(checkpoint, f"what films did [{fact.object}] direct")
-    known = {
-        base_fact for base_fact in GeneratedKnowledge().load_facts() if base_fact[1:] == fact[1:]
-    }
+    known = {base_fact for base_fact in GeneratedKnowledge().load_facts() if base_fact[1:] == fact[1:]}
     assert answer.text in {base_fact.subject for base_fact in known}
     assert proof(answer) in {" | ".join(base_fact) for base_fact in known}
 
@@ -60,10 +56,7 @@ def test_every_slot_of_the_base_is_told_as_its_fact(run_folder: Path) -> None:
     base, slot_texts = encoder.base, encoder.slot_texts
     assert len(slot_texts) == len(base.key_rows)
     for slot in range(0, len(slot_texts), 17):
-        key, value = (
-            tokenizer.decode(base.texts[row[slot]].tolist())
-            for row in (base.key_rows, base.value_rows)
-        )
+        key, value = (tokenizer.decode(base.texts[row[slot]].tolist()) for row in (base.key_rows, base.value_rows))
         ends = {f"[{end.lower()}]" for end in slot_texts[slot].split(" | ")[::2]}
         assert value in ends
         assert any(key.startswith(end) for end in ends)

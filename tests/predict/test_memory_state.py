@@ -12,13 +12,7 @@ from long_runs import ASKED, BACK, FACT, run_of, told
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from mnemic.predict.memory_state import (
-    MAX_SNAPSHOTS,
-    State,
-    StateError,
-    load_state_file,
-    thin_snapshots,
-)
+from mnemic.predict.memory_state import MAX_SNAPSHOTS, State, StateError, load_state_file, thin_snapshots
 from mnemic.predict.model import load
 
 
@@ -128,9 +122,7 @@ def test_a_memory_that_cannot_be_written_leaves_nothing_behind(
         ({"texts": '[[5, 3, "a"]]'}, "is damaged .a text record is"),
     ],
 )
-def test_a_damaged_memory_is_named(
-    change: dict[str, str | None], message: str, tmp_path: Path
-) -> None:
+def test_a_damaged_memory_is_named(change: dict[str, str | None], message: str, tmp_path: Path) -> None:
     path, state = tmp_path / "notes.mem", load(run_of("keeps")).remember(told())
     state.save(path)
     with safe_open(path, "pt") as file:
@@ -173,11 +165,7 @@ def test_places_that_run_backwards_are_noticed_in_a_memory_without_a_digest(tmp_
         about = {name: value for name, value in file.metadata().items() if name != "digest"}
     save_file(load_file(path), path, metadata=about)
     assert load_state_file(path) == state  # as those were that older versions wrote
-    for spans in (
-        state.spans.flip(1),
-        state.spans - state.characters,
-        state.spans + state.characters,
-    ):
+    for spans in (state.spans.flip(1), state.spans - state.characters, state.spans + state.characters):
         save_file(load_file(path) | {"spans": spans.contiguous()}, path, metadata=about)
         with pytest.raises(StateError, match=r"is damaged .a unit is no span of the"):
             load_state_file(path)
@@ -235,7 +223,5 @@ def test_what_is_no_question_is_told_so(carrying: Path) -> None:
 def test_a_network_that_stores_masked_words_alone_reads_no_text() -> None:
     model = load(run_of("keeps"))
     model.network.tokens = "masked"
-    with pytest.raises(
-        ValueError, match=r"stores masked words alone .*carry.tokens = 'controller'"
-    ):
+    with pytest.raises(ValueError, match=r"stores masked words alone .*carry.tokens = 'controller'"):
         model.remember(told())

@@ -31,11 +31,7 @@ def network(**respond: Any) -> TextModel:
 
 
 def dates(count: int = 6) -> Seq2SeqDataset:
-    return (
-        GeneratedDates(count=count, held=1, tested=1, tokenizer={"kind": "byte-bpe", "vocab": 300})
-        .load()
-        .train
-    )
+    return GeneratedDates(count=count, validation_size=1, test_size=1, tokenizer={"kind": "byte-bpe", "vocab": 300}).load().train
 
 
 @torch.no_grad()
@@ -62,9 +58,7 @@ def test_the_source_is_looked_at_and_its_padding_is_not() -> None:
         torch.testing.assert_close(together[row : row + 1, : alone.shape[1]], alone)
     inputs = texts.batch(torch.arange(2)).inputs
     swapped = inputs._replace(
-        tokens=inputs.tokens.flip(0),
-        mask=inputs.mask.flip(0),
-        answer_mask=inputs.answer_mask.flip(0),
+        tokens=inputs.tokens.flip(0), mask=inputs.mask.flip(0), answer_mask=inputs.answer_mask.flip(0)
     )
     assert not torch.allclose(model(swapped).logits, model(inputs).logits)
 
@@ -120,7 +114,7 @@ def quick_one(quick: Path) -> Model:
 
 def test_a_tiny_network_learns_dates(quick_one: Model) -> None:
     """On days it has never seen; a beam is about as good as greed, or better."""
-    dataset = GeneratedDates(tested=200).dataset("test", quick_one.tokenizer)
+    dataset = GeneratedDates(test_size=200).dataset("test", quick_one.tokenizer)
     error, metrics = evaluate_network(quick_one.network, dataset)
     assert metrics["exact"] >= 85
     assert error == 100 - metrics["exact"]
@@ -128,10 +122,7 @@ def test_a_tiny_network_learns_dates(quick_one: Model) -> None:
 
 
 def test_asking_from_python(quick_one: Model) -> None:
-    texts = [
-        "the third of march nineteen eighty four",
-        "may the twenty first two thousand and seven",
-    ]
+    texts = ["the third of march nineteen eighty four", "may the twenty first two thousand and seven"]
     plain, beams = quick_one.say(texts), quick_one.say(texts, beams=3)
     for greedy, beam in zip(plain, beams):
         assert greedy.seen == greedy.total > 5
@@ -149,7 +140,7 @@ def test_asking_from_python(quick_one: Model) -> None:
 
 def test_greedy_speech_is_what_the_whole_pass_would_say(quick_one: Model) -> None:
     """The slow twin: read everything anew for each word."""
-    dataset = GeneratedDates(tested=5).dataset("test", quick_one.tokenizer)
+    dataset = GeneratedDates(test_size=5).dataset("test", quick_one.tokenizer)
     reader, inputs = quick_one.network, dataset.source_inputs(torch.arange(5))
     tokens = torch.full((5, 1), dataset.tokenizer.cls)
     with torch.no_grad():
@@ -158,9 +149,7 @@ def test_greedy_speech_is_what_the_whole_pass_would_say(quick_one: Model) -> Non
             tokens = torch.cat([tokens, logits.argmax(-1, keepdim=True)], 1)
         states = reader.encode(inputs.tokens, inputs.mask)
     state = reader.respond.start_decoding(states, inputs.mask)
-    fast = greedy_search(
-        reader.respond.step, state, tokens[:, 0], end_id=dataset.tokenizer.sep, max_tokens=12
-    )
+    fast = greedy_search(reader.respond.step, state, tokens[:, 0], end_id=dataset.tokenizer.sep, max_tokens=12)
     for row in range(5):
         length = int(fast.lengths[row, 0])
         assert fast.tokens[row, 0, :length].tolist() == tokens[row, 1 : length + 1].tolist()
@@ -174,10 +163,7 @@ def test_reading_and_testing_from_the_command_line(quick: Path) -> None:
     assert set(report["figures"]) == {"exact", "exact, 4 beams"}
     assert report["texts"] == 200
     assert report["seen"] == report["total"] > 2000
-    for words, message in (
-        ("--words 3", "is for language models"),
-        ("--overlap 3", "reads each text whole"),
-    ):
+    for words, message in (("--words 3", "is for language models"), ("--overlap 3", "reads each text whole")):
         wrong = run("read", "--model", quick, *words.split(), stdin="a\n")
         assert (wrong.code, message in wrong.err) == (2, True)
 
@@ -199,28 +185,15 @@ def test_answers_from_files(tmp_path: Path) -> None:
     for name in ("train", "test"):
         (tmp_path / f"{name}.tsv").write_text("\n".join(["from\tto", *rows]), "utf-8")
     columns = {"text": "from", "label": "to"}
-    data = Seq2SeqFiles(
-        folder=str(tmp_path), columns=columns, tokenizer={"kind": "byte-bpe", "vocab": 270}
-    ).load()
+    data = Seq2SeqFiles(folder=str(tmp_path), columns=columns, tokenizer={"kind": "byte-bpe", "vocab": 270}).load()
     assert (len(data.train), len(data.validation)) == (36, 4)
-    changes = [
-        *TINY,
-        f'data={{kind="sequences", folder="{tmp_path}", columns={{text="from", label="to"}}}}',
-    ]
-    recipe = load_recipe(
-        "dates", [*changes, "train.batch=12", "train.epochs=25", "train.rate=0.01"]
-    )
+    changes = [*TINY, f'data={{kind="sequences", folder="{tmp_path}", columns={{text="from", label="to"}}}}']
+    recipe = load_recipe("dates", [*changes, "train.batch=12", "train.epochs=25", "train.rate=0.01"])
     for _ in fit(recipe, tmp_path / "run", device="cpu"):
         pass
     assert [answer.text for answer in load(tmp_path / "run").say(["bcd", "dab"])] == ["dcb", "bad"]
     words = ('data.tokenizer={kind="words"}', "data.kind=sequences", f"data.folder={tmp_path}")
-    wrong = run(
-        "train",
-        "dates",
-        *sets(*words, "data.columns={text='from', label='to'}"),
-        "--out",
-        tmp_path / "x",
-    )
+    wrong = run("train", "dates", *sets(*words, "data.columns={text='from', label='to'}"), "--out", tmp_path / "x")
     assert wrong.code == 2
     assert "cannot be generated with a tokenizer of kind 'words'" in wrong.err
 

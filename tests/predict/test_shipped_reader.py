@@ -53,8 +53,7 @@ def test_it_declines_where_there_is_no_answer() -> None:
 
 def test_a_question_is_nearest_to_the_passage_that_answers_it() -> None:
     texts, questions = (
-        reader().embed(texts_to_embed).vectors
-        for texts_to_embed in (PASSAGES, [question for question, *_ in ASKED])
+        reader().embed(texts_to_embed).vectors for texts_to_embed in (PASSAGES, [question for question, *_ in ASKED])
     )
     assert (questions @ texts.mT).argmax(1).tolist() == [index for _, index, _ in ASKED]
 

@@ -42,11 +42,7 @@ def test_odd_texts_have_a_class_and_a_vector(name: str) -> None:
     (prediction,) = model.classify([ODD[name]])
     assert prediction.label in model.labels
     assert math.isfinite(prediction.probability)
-    assert (
-        prediction.seen
-        == prediction.total
-        == len(model.tokenizer.encode(ODD[name], special=False).ids)
-    )
+    assert prediction.seen == prediction.total == len(model.tokenizer.encode(ODD[name], special=False).ids)
     if "lovely" in ODD[name]:
         assert prediction.label == "good"
     vector = model.embed([ODD[name]]).vectors
@@ -86,9 +82,7 @@ def test_the_company_a_text_is_in_changes_nothing() -> None:
 
 def test_pairs_and_numbers() -> None:
     model = trained("pairs")
-    yes, no = model.classify(
-        [("the old train lovely", "is it lovely"), ("the old train lovely", "is it awful")]
-    )
+    yes, no = model.classify([("the old train lovely", "is it lovely"), ("the old train lovely", "is it awful")])
     assert (yes.label, no.label) == ("1", "0")
     with pytest.raises(ValueError, match="compares two texts: give pairs, not 'one'"):
         model.classify(["one"])
@@ -193,9 +187,7 @@ def test_a_hundred_thousand_tokens_are_all_seen(way: str) -> None:
         assert result.quote(text) == "Cairo"
     elif way == "tag":
         (result,) = model.tag([text], overlap=2)
-        assert [entity.quote(text) for entity in result.entities if entity.start > 466_000] == [
-            "Ann"
-        ]
+        assert [entity.quote(text) for entity in result.entities if entity.start > 466_000] == ["Ann"]
     elif way == "classify":
         (result,) = model.classify([text], overlap=2)
     else:
@@ -286,11 +278,7 @@ def test_fit_and_predict() -> None:
         classifier.predict(["a"])
     with pytest.raises(ValueError, match="a label for every text, not 2 texts and 1 labels"):
         classifier.fit(["a", "b"], [1])
-    for bad, message in [
-        ([], "no text"),
-        (["a", "\ud800"], "text 1 is no unicode"),
-        ([5], "text 0"),
-    ]:
+    for bad, message in [([], "no text"), (["a", "\ud800"], "text 1 is no unicode"), ([5], "text 0")]:
         with pytest.raises(ValueError, match=message):
             classifier.fit(bad, [1] * len(bad))
     with pytest.raises(ValueError, match="text 1 has no label"):
@@ -303,9 +291,7 @@ def test_fit_and_predict() -> None:
     assert probabilities.shape == (2, 2)
     torch.testing.assert_close(probabilities.sum(1), torch.ones(2))
     assert probabilities[0, 1] > 0.5 > probabilities[1, 1]
-    assert (
-        classifier.predict_proba([""]).isfinite().all()
-    )  # words have no special tokens: no token at all
+    assert classifier.predict_proba([""]).isfinite().all()  # words have no special tokens: no token at all
     assert classifier.predict_proba(["", "lovely"]).isfinite().all()
     assert classifier.predict_proba([]).shape == (0, 2)
     with pytest.raises(ValueError, match="a label for every text, not 2 texts and 1 labels"):

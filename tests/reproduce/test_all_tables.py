@@ -23,9 +23,7 @@ __all__ = ["stories"]  # a fixture
 # What was read ---------------------------------------------------------------------------------
 
 
-def test_every_run_says_what_it_read_on_the_tasks_that_have_proofs(
-    stories: Path, tmp_path: Path
-) -> None:
+def test_every_run_says_what_it_read_on_the_tasks_that_have_proofs(stories: Path, tmp_path: Path) -> None:
     """As the functions for a single network say; task 6 has proofs too, but is not asked."""
     table = table_of(stories, joint=True, at_once=2)
     trained(table, tmp_path)
@@ -66,9 +64,7 @@ def test_a_table_shows_what_its_best_runs_read(stories: Path, tmp_path: Path) ->
     assert format_evidence(read(40.0), "supporting") == "40"
 
 
-def test_rows_that_were_kept_before_there_was_evidence_are_read(
-    stories: Path, tmp_path: Path
-) -> None:
+def test_rows_that_were_kept_before_there_was_evidence_are_read(stories: Path, tmp_path: Path) -> None:
     table = table_of(stories, tasks=[1], seeds=1)
     by_hand(table, tmp_path, [(0, 0, {"1": 0.0}, {"1": 7.0})])
     result = build_result(table, tmp_path)
@@ -122,12 +118,8 @@ def test_a_slip_is_noticed_before_the_first_network_is_trained(
 
 def test_what_is_retold_of_other_tasks_is_left_out(stories: Path) -> None:
     settings = {"recipe": "wmn-retold", "data": str(stories), "size": "10k", "joint": True}
-    all_tasks, two_tasks, one_task = (
-        BabiTable(**settings, tasks=tasks) for tasks in ([1, 2, 3, 17, 19], [1, 3], [1])
-    )
-    (first,), (second,), (third,) = (
-        table.build_recipes() for table in (all_tasks, two_tasks, one_task)
-    )
+    all_tasks, two_tasks, one_task = (BabiTable(**settings, tasks=tasks) for tasks in ([1, 2, 3, 17, 19], [1, 3], [1]))
+    (first,), (second,), (third,) = (table.build_recipes() for table in (all_tasks, two_tasks, one_task))
     assert set(second["data"]["alike"]) == {"3"} < set(first["data"]["alike"])
     assert second["data"]["alike"]["3"] == first["data"]["alike"]["3"]
     assert (third["data"]["alike"], third["data"]["retold"]) == ({}, 0)
@@ -178,6 +170,4 @@ def test_a_summary_sets_the_paper_beside_a_table_that_is_the_papers(stories: Pat
     assert summarize_table(table)["published"] == 12.4
     assert summarize_table(table)["published_failed"] == 11
     assert summarize_table(table | {"overrides": ["train.rate=1"]})["published"] is None
-    assert (
-        summarize_table(table | {"ours": results | {"per_task": {"1": 9.0}}})["published"] is None
-    )
+    assert summarize_table(table | {"ours": results | {"per_task": {"1": 9.0}}})["published"] is None

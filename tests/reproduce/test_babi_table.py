@@ -92,9 +92,7 @@ def test_a_folder_without_stories_is_one_line_and_exit_code_2(
 # Which run counts ------------------------------------------------------------------------------
 
 
-def test_the_best_joint_run_is_the_one_that_fits_its_training_set(
-    stories: Path, tmp_path: Path
-) -> None:
+def test_the_best_joint_run_is_the_one_that_fits_its_training_set(stories: Path, tmp_path: Path) -> None:
     """Not the one that does best on the test set."""
     table = table_of(stories, joint=True, seeds=3)
     rows = [
@@ -130,9 +128,7 @@ def test_each_task_has_a_best_run_of_its_own(stories: Path, tmp_path: Path) -> N
     assert results["per_task_mean"] == {"1": 4.5, "6": 25.0}
 
 
-def test_the_published_table_says_by_what_the_best_run_is_chosen(
-    stories: Path, tmp_path: Path
-) -> None:
+def test_the_published_table_says_by_what_the_best_run_is_chosen(stories: Path, tmp_path: Path) -> None:
     """By validation error where its paper did so; by training error where nothing is said."""
     selections = {}
     for recipe in ("entnet", "memn2n"):

@@ -33,9 +33,7 @@ def test_a_run_of_a_table_is_the_run_that_fit_trains(stories: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("joint", [True, False])
-def test_runs_trained_at_once_are_runs_trained_one_by_one(
-    stories: Path, tmp_path: Path, joint: bool
-) -> None:
+def test_runs_trained_at_once_are_runs_trained_one_by_one(stories: Path, tmp_path: Path, joint: bool) -> None:
     single_folder, pair_folder = tmp_path / "one", tmp_path / "both"
     single, pair = (table_of(stories, joint=joint, at_once=count) for count in (1, 2))
     trained(single, single_folder)
@@ -127,9 +125,7 @@ def test_a_table_that_was_killed_goes_on_at_its_last_save(
         assert {**row, "seconds": 0} == {**load_runs(complete)[name], "seconds": 0}
 
 
-def test_the_time_of_a_stopped_table_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_time_of_a_stopped_table_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a run, a night, the other half: the night is no training."""
     now = [100.0]
     monkeypatch.setattr("mnemic.reproduce.timer.time.monotonic", lambda: now[0])

@@ -35,10 +35,7 @@ def test_lanes_take_turns() -> None:
         yield from [number] * (2 * STEPS_PER_TURN)
 
     steps = list(interleave_trainings(map(training, range(2)), lanes=2, device=CPU))
-    assert (
-        steps
-        == [0] * STEPS_PER_TURN + [1] * STEPS_PER_TURN + [0] * STEPS_PER_TURN + [1] * STEPS_PER_TURN
-    )
+    assert steps == [0] * STEPS_PER_TURN + [1] * STEPS_PER_TURN + [0] * STEPS_PER_TURN + [1] * STEPS_PER_TURN
 
 
 def test_a_stop_closes_every_training_that_has_begun() -> None:

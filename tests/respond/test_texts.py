@@ -52,7 +52,7 @@ def read_by(kind: str, padding: int = 0, count: int = 3) -> WindowBatch:
 
 def scores_of(own: TextModel, read: WindowBatch) -> Tensor:
     scores = own(read).logits
-    return scores if isinstance(scores, Tensor) else scores.words
+    return scores if isinstance(scores, Tensor) else scores.masked_logits
 
 
 @pytest.mark.parametrize("kind", WITHOUT_MEMORY)
@@ -83,7 +83,7 @@ def test_only_the_text_can_hold_an_answer() -> None:
 
 def test_segments_are_told_apart_where_the_encoder_can() -> None:
     own, other = windows(), windows()
-    other = other._replace(segments=torch.zeros_like(other.segment_ids))
+    other = other._replace(segment_ids=torch.zeros_like(other.segment_ids))
     told = network("classes")
     assert not torch.allclose(told(own).logits, told(other).logits)
     deaf = network("classes", embeddings={"kind": "sum"})

@@ -51,9 +51,7 @@ def command(out: Path, sets: Sequence[str]) -> list[str]:
 
 def kill_at(run: Path, sets: Sequence[str], phase: int, env: dict[str, str]) -> None:
     """Start training and kill -9 it once it has saved in the middle of ``phase``."""
-    process = subprocess.Popen(
-        [sys.executable, *command(run, sets)], env=env, stdout=subprocess.DEVNULL
-    )
+    process = subprocess.Popen([sys.executable, *command(run, sets)], env=env, stdout=subprocess.DEVNULL)
     try:
         until = time.monotonic() + 60
         while where(run) < (phase, 20):
@@ -90,8 +88,7 @@ def test_a_run_killed_for_real_ends_with_the_same_bits(
 def test_the_bare_machine_is_bare(bare_machine: dict[str, str]) -> None:
     """The proof above would be empty if the blocked packages could be imported."""
     tries = "\n".join(
-        f"try:\n    import {name}\n    raise SystemExit({name!r})\nexcept ImportError: pass"
-        for name in sorted(MISSING)
+        f"try:\n    import {name}\n    raise SystemExit({name!r})\nexcept ImportError: pass" for name in sorted(MISSING)
     )
     done = subprocess.run([sys.executable, "-c", tries], env=bare_machine, check=False)
     assert done.returncode == 0

@@ -86,12 +86,7 @@ def test_the_table_compares_on_the_same_words(table: Path) -> None:
     assert len({own.tokenizer.vocabulary for own in every}) == 1  # type: ignore[attr-defined]
     assert len({json.dumps(own.recipe["data"]) for own in every}) == 1
     kinds = [own.recipe["model"]["encode"] for own in every]
-    assert [own.get("recurrent", own)["kind"] for own in kinds] == [
-        "elman",
-        "gru",
-        "lstm",
-        "causal",
-    ]
+    assert [own.get("recurrent", own)["kind"] for own in kinds] == ["elman", "gru", "lstm", "causal"]
     for row, own in zip(found["rows"], every):
         assert row["weights"] == sum(weight.numel() for weight in own.network.parameters())
         data = WordsTable(data=str(table / "words"), sets=TINY).build_data_source(str(table / "words")).load()

@@ -159,9 +159,7 @@ def test_two_processes_learn_what_one_does(tmp_path: Path) -> None:
 
 
 def python(words: Sequence[str], **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, check=False, timeout=150, **more
-    )
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=150, **more)
 
 
 def test_a_pretrained_model_is_read_by_transformers(tmp_path: Path) -> None:
@@ -250,9 +248,7 @@ def test_parts_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
-    code = "\n".join(
-        b.text for b in blocks(ROOT / "docs" / "pre-training.md") if b.mark == "python"
-    )
+    code = "\n".join(b.text for b in blocks(ROOT / "docs" / "pre-training.md") if b.mark == "python")
     done = python(["-W", "error", "-c", code], cwd=tmp_path, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     *_, last = done.stdout.splitlines()

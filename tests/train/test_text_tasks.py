@@ -22,7 +22,7 @@ from mnemic.predict.windows import compute_class_logits, compute_tag_logits
 from mnemic.recipe import ConfigError, build, load_recipe
 from mnemic.text import WindowOptions, WordTokenizer
 from mnemic.train.initialize import start_recipe_from
-from mnemic.train.run import load_data, fit
+from mnemic.train.run import fit, load_data
 
 LEARNT = {
     "classes": ("accuracy", 95),
@@ -91,10 +91,7 @@ def test_labels_are_stored_and_other_data_is_refused(tmp_path: Path) -> None:
     [
         (["objective.kind=tags"], "objective.kind is 'tags', but data of kind 'classes' needs"),
         (['model.respond.kind="spans"'], r"model\.respond\.kind is 'spans', .* needs 'classes'"),
-        (
-            ["model.memory.kind=memn2n"],
-            r"is read in windows, without a memory: leave model\.memory",
-        ),
+        (["model.memory.kind=memn2n"], r"is read in windows, without a memory: leave model\.memory"),
         (["data.length=600"], "there are 512 learned positions"),
         (["data.labels=numbers", "data.metric=pearson"], "objective.kind .* needs 'numbers'"),
     ],
@@ -221,14 +218,8 @@ def test_a_network_can_begin_with_a_hugging_face_folder(tmp_path: Path) -> None:
 def test_a_start_that_does_not_fit(tmp_path: Path) -> None:
     folder = files("classes", tmp_path)
     for sets, said in (
-        (
-            [f"model.start={run_of('classes')}", "model.width=16"],
-            r"'.*' has shape \(\d+, 32\), its",
-        ),
-        (
-            [f"model.start={tmp_path / 'nowhere'}"],
-            "nowhere', which is no folder",
-        ),
+        ([f"model.start={run_of('classes')}", "model.width=16"], r"'.*' has shape \(\d+, 32\), its"),
+        ([f"model.start={tmp_path / 'nowhere'}"], "nowhere', which is no folder"),
         (["model.start=3"], "model.start is a folder with weights, not 3"),
     ):
         with pytest.raises(ValueError, match=said):

@@ -78,8 +78,8 @@ class StoryFolder:
     sentences: int = 50
     unseen: int = 0  # number of ids for words outside the vocabulary; 0: drop such words
     validation: float = 0.1
-    retold: int = 0  # augmented copies per training question, with swapped words
-    alike: WordGroups | TaskWordGroups = ()  # groups of interchangeable words, or such per task
+    augment: int = 0  # augmented copies per training question, with swapped words
+    interchangeable: WordGroups | TaskWordGroups = ()  # groups of interchangeable words, or such per task
     missing: Literal["error", "generate"] = "error"
     trained_on: Literal["official", "generated"] = "official"
     seed: int = 0
@@ -128,8 +128,8 @@ class GeneratedStories:
     sentences: int = 50
     unseen: int = 0  # number of ids for words outside the vocabulary; 0: drop such words
     validation: float = 0.1
-    retold: int = 0  # augmented copies per training question, with swapped words
-    alike: WordGroups | TaskWordGroups = ()  # groups of interchangeable words, or such per task
+    augment: int = 0  # augmented copies per training question, with swapped words
+    interchangeable: WordGroups | TaskWordGroups = ()  # groups of interchangeable words, or such per task
     seed: int = 0
 
     @property

@@ -102,8 +102,8 @@ class KnowledgeFolder:
 
     folder: str
     base: str = "kb.txt"
-    learnt: str = "dev.txt"
-    tested: str = "test.txt"
+    train_file: str = "dev.txt"
+    test_file: str = "test.txt"
     documents: str = "documents.jsonl"
     keys: KeyForm = "facts"
     reach: int = 3
@@ -139,7 +139,7 @@ class KnowledgeFolder:
 
     def read_split(self, split: Split) -> list[KnowledgeQuestion]:
         """Read the questions of a split."""
-        name = self.tested if split == "test" else self.learnt
+        name = self.test_file if split == "test" else self.train_file
         return select_split(read_questions(self.root / name), split, self.validation)
 
     def load(self) -> KnowledgeData:

@@ -55,8 +55,8 @@ class LongArticles:
     """
 
     folder: str = ""
-    learnt: str = "train"
-    tested: str = "dev"
+    train_file: str = "train"
+    test_file: str = "dev"
     validation: float = 0.03
     length: int = 128
     segments: int = 8
@@ -79,11 +79,11 @@ class LongArticles:
         if split == "test":
             return [
                 split_article(questions)
-                for questions in read_articles(find_file(self.folder, self.tested))
+                for questions in read_articles(find_file(self.folder, self.test_file))
             ]
         articles = [
             questions
-            for questions in read_articles(find_file(self.folder, self.learnt))
+            for questions in read_articles(find_file(self.folder, self.train_file))
             if questions
         ]
         return [

@@ -86,15 +86,15 @@ class LongStories:
     length: int = 128
     segments: int = 4
     validation: float = 0.02
-    misses: float = 0.0
+    distractors: float = 0.0
     tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL_WORDPIECE)
     seed: int = 0
-    asks: TargetKind = field(default="question", init=False)
+    target: TargetKind = field(default="question", init=False)
     where: StoryPosition = field(default="anywhere", init=False)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.misses <= 1:
-            raise ConfigError(f"data.misses is a share between 0 and 1, not {self.misses}")
+        if not 0 <= self.distractors <= 1:
+            raise ConfigError(f"data.misses is a share between 0 and 1, not {self.distractors}")
 
     @property
     def names(self) -> Mapping[int, str]:
@@ -117,7 +117,7 @@ class LongStories:
         generated_tasks = tuple(task for task in self.tasks if self.story_source.is_generated(task))
         data = load_long_data(self)
         return data._replace(
-            generated_tasks=generated_tasks, train=replace(data.train, distractor_rate=self.misses)
+            generated_tasks=generated_tasks, train=replace(data.train, distractor_rate=self.distractors)
         )
 
     def dataset(
@@ -142,7 +142,7 @@ class LongRecall:
     where: StoryPosition = "anywhere"
     tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL_WORDPIECE)
     seed: int = 0
-    asks: TargetKind = field(default="question", init=False)
+    target: TargetKind = field(default="question", init=False)
 
     @property
     def tasks(self) -> Sequence[int]:
@@ -181,7 +181,7 @@ class LongDocuments:
     segments: int = 4
     tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL_WORDPIECE)
     seed: int = 0
-    asks: TargetKind = "masked"
+    target: TargetKind = "masked"
     where: StoryPosition = field(default="anywhere", init=False)
 
     @property
@@ -195,13 +195,13 @@ class LongDocuments:
 
     @property
     def names(self) -> Mapping[int, str]:
-        return {0: f"{self.asks} word"}
+        return {0: f"{self.target} word"}
 
     def read_split(self, split: Split) -> list[StoryExample]:
         return [StoryExample((), "", "", (), 0)] * num_examples_of(self.count, split)
 
     def load(self) -> LongData:
-        if self.asks not in TOKEN_TARGETS:
+        if self.target not in TOKEN_TARGETS:
             raise ConfigError("documents are asked for words: data.asks is 'masked' or 'next'")
         return load_long_data(self)
 

@@ -28,10 +28,7 @@ def load_stored_tokenizer(texts: Iterable[str], *, folder: str) -> Tokenizer:
     )
 
 
-TOKENIZER_BUILDERS: dict[str, Callable[..., Tokenizer]] = {
-    **TOKENIZERS,
-    "stored": load_stored_tokenizer,
-}
+TOKENIZER_BUILDERS: dict[str, Callable[..., Tokenizer]] = {**TOKENIZERS, "stored": load_stored_tokenizer}
 
 
 class TextFiles(Protocol):
@@ -95,17 +92,10 @@ def make_window_options(files: TextFiles) -> WindowOptions:
 def load_text_data(files: TextFiles, task: TextTask) -> TextData:
     """Read both training splits; build tokenizer and labels from the training examples."""
     make_window_options(files)
-    train_examples, validation_examples = (
-        read_split(files, task, split) for split in TRAINING_SPLITS
-    )
+    train_examples, validation_examples = (read_split(files, task, split) for split in TRAINING_SPLITS)
     labels = task.list_labels(train_examples)
-    tokenizer = build(
-        TOKENIZER_BUILDERS, files.tokenizer, texts=list(task.list_texts(train_examples))
-    )
-    train, validation = (
-        task.encode(examples, tokenizer, labels)
-        for examples in (train_examples, validation_examples)
-    )
+    tokenizer = build(TOKENIZER_BUILDERS, files.tokenizer, texts=list(task.list_texts(train_examples)))
+    train, validation = (task.encode(examples, tokenizer, labels) for examples in (train_examples, validation_examples))
     sizes = {"vocab": len(tokenizer), "longest": files.length}
     if num_outputs := task.num_outputs or len(labels):
         sizes["classes"] = num_outputs

@@ -27,7 +27,7 @@ class Bag(nn.Module):
         vocab: int,
         *,
         tables: int = 1,
-        longest: int = 12,
+        max_length: int = 12,
         position: bool = True,
         deviation: float | Sequence[float] = 0.1,
     ) -> None:
@@ -38,8 +38,8 @@ class Bag(nn.Module):
         self.width = width
         self.position = position
         self.tables = nn.ParameterList(torch.randn(vocab, width) * spread for spread in deviations)
-        self.longest = longest
-        self.register_buffer("channel", channel_weights(width, longest), persistent=False)  # d
+        self.longest = max_length
+        self.register_buffer("channel", channel_weights(width, max_length), persistent=False)  # d
         self.channel: Tensor
 
     @property

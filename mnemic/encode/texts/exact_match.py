@@ -35,8 +35,8 @@ class ExactMatch(nn.Module):
         unseen: int = 0,
         *,
         tables: int = 1,
-        longest: int = 12,
-        of: Mapping[str, Any] = DEFAULT_ENCODER,
+        max_length: int = 12,
+        encoder: Mapping[str, Any] = DEFAULT_ENCODER,
         channels: int = 20,
         weight: float = 0.1,
     ) -> None:
@@ -45,8 +45,8 @@ class ExactMatch(nn.Module):
             values = f"{channels} of {width}, weight = {weight}"
             raise ValueError(f"exact takes from 1 to width - 1 channels and a weight > 0, not {values}")
         self.width, self.vocab, self.channels = width, vocab, channels
-        sizes = {"vocab": vocab, "unseen": unseen, "tables": tables, "longest": longest}
-        self.of = build(TEXT_ENCODERS, of, width=width - channels, **sizes)
+        sizes = {"vocab": vocab, "unseen": unseen, "tables": tables, "longest": max_length}
+        self.of = build(TEXT_ENCODERS, encoder, width=width - channels, **sizes)
         self.root = nn.Parameter(torch.tensor([weight**0.5]))  # √λ
         self.register_buffer("signs", make_word_signs(vocab + unseen, channels), persistent=False)  # v c
         self.signs: Tensor

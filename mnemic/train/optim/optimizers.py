@@ -22,9 +22,7 @@ class Sgd(torch.optim.Optimizer):
     ) -> None:
         if not 0 <= momentum < 1 or not decay >= 0:
             values = f"momentum = {momentum}, decay = {decay}"
-            raise ConfigError(
-                f"sgd takes a momentum from 0 to below 1 and a decay ≥ 0, not {values}"
-            )
+            raise ConfigError(f"sgd takes a momentum from 0 to below 1 and a decay ≥ 0, not {values}")
         super().__init__(parameters, {"lr": rate, "momentum": momentum, "weight_decay": decay})
 
     @torch.no_grad()
@@ -36,9 +34,7 @@ class Sgd(torch.optim.Optimizer):
             if group["weight_decay"]:
                 updates = torch._foreach_add(updates, parameters, alpha=group["weight_decay"])
             if group["momentum"]:
-                velocities = [
-                    self.state[p].setdefault("speed", torch.zeros_like(p)) for p in parameters
-                ]
+                velocities = [self.state[p].setdefault("speed", torch.zeros_like(p)) for p in parameters]
                 torch._foreach_mul_(velocities, group["momentum"])
                 torch._foreach_add_(velocities, updates)
                 updates = velocities
@@ -81,10 +77,7 @@ def adam(
 
 
 def make_adam_kwargs(
-    groups: list[dict[str, Any]],
-    rate: float | torch.Tensor,
-    betas: tuple[float, float],
-    epsilon: float,
+    groups: list[dict[str, Any]], rate: float | torch.Tensor, betas: tuple[float, float], epsilon: float
 ) -> dict[str, Any]:
     """Make the keyword arguments of Adam and AdamW.
 
@@ -96,9 +89,7 @@ def make_adam_kwargs(
     return {"lr": rate, "betas": (first, second), "eps": epsilon, **device_kwargs}
 
 
-def group_by_decay(
-    parameters: Iterable[nn.Parameter], decay: float, runs: bool
-) -> list[dict[str, Any]]:
+def group_by_decay(parameters: Iterable[nn.Parameter], decay: float, runs: bool) -> list[dict[str, Any]]:
     """Group parameters into matrices, which decay, and biases and gains, which do not."""
     all_parameters = list(parameters)
     return [
@@ -107,11 +98,7 @@ def group_by_decay(
     ]
 
 
-OPTIMIZERS: dict[str, Callable[..., Any]] = {
-    "sgd": Sgd,
-    "adam": adam,
-    "adamw": adamw,
-}
+OPTIMIZERS: dict[str, Callable[..., Any]] = {"sgd": Sgd, "adam": adam, "adamw": adamw}
 
 
 def optimizer_tensors_of(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -54,9 +54,7 @@ class CosineDecay:
     warmup: float = 0.1
 
     def __call__(self, step: int, steps_per_epoch: int, total_steps: int) -> float:
-        return warm_up_and_decay(
-            step, total_steps, self.warmup, lambda remaining: (1 - cos(pi * remaining)) / 2
-        )
+        return warm_up_and_decay(step, total_steps, self.warmup, lambda remaining: (1 - cos(pi * remaining)) / 2)
 
 
 @dataclass(frozen=True)
@@ -89,9 +87,7 @@ SCHEDULES: dict[str, Callable[..., Any]] = {
 }
 
 
-def warm_up_and_decay(
-    step: int, total_steps: int, warmup: float, decay: Callable[[float], float]
-) -> float:
+def warm_up_and_decay(step: int, total_steps: int, warmup: float, decay: Callable[[float], float]) -> float:
     """Rise linearly for a share of the steps, then apply ``decay`` to the remaining share."""
     warmup_steps = round(warmup * total_steps)
     if step < warmup_steps:
