@@ -8,6 +8,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
+from enum import Enum
 from importlib import import_module
 from typing import Any
 
@@ -133,21 +134,21 @@ def format_parameter(parameter: Any) -> str:
     """Format one argument or option as a row of a table."""
     is_option = any(name.startswith("-") for name in parameter.opts)
     is_flag = bool(getattr(parameter, "is_flag", False))
-    value = parameter.metavar or parameter.type.name.upper()
-    choices = getattr(parameter.type, "choices", None)
-    value = "|".join(str(choice) for choice in choices) if choices else value
+    default = parameter.default
+    choices = "|".join(str(member.value) for member in type(default)) if isinstance(default, Enum) else ""
+    value = parameter.metavar or choices or parameter.name.upper()
     name = ", ".join(parameter.opts) + ("" if is_flag else f" {value}") if is_option else value
-    notes = [to_cell(getattr(parameter, "help", None) or "")]
-    default = getattr(parameter, "show_default", None)
-    default = default if isinstance(default, str) else parameter.default
-    is_shown = isinstance(default, str | int | float) and not isinstance(default, bool) and default != ""
-    if is_shown:
+    notes = [to_cell(parameter.help or "")]
+    default = default.value if isinstance(default, Enum) else default
+    default = parameter.show_default if isinstance(parameter.show_default, str) else default
+    if isinstance(default, str | int | float) and not isinstance(default, bool) and default != "":
         notes.append(f"Default: {to_cell(str(default))}.")
     if parameter.required:
         notes.append("Required.")
-    if variable := getattr(parameter, "envvar", None):
-        notes.append(f"Environment: `{variable}`.")
-    return f"| `{name}` | {' '.join(notes)} |".replace("``", "`").replace("`|", "`\\|")
+    if parameter.envvar:
+        notes.append(f"Environment: `{parameter.envvar}`.")
+    name = name.replace("|", "\\|")
+    return f"| `{name}` | {' '.join(notes)} |"
 
 
 def fields(app: Sphinx, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
