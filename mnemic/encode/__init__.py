@@ -39,18 +39,18 @@ from mnemic.encode.transformer import TransformerEncoder
 ENCODERS: dict[str, Callable[..., Any]] = {
     "bag": Bag,
     "causal": CausalEncoder,
-    "context": ContextBag,
-    "exact": ExactMatch,
+    "context-bag": ContextBag,
+    "exact-match": ExactMatch,
     "masked-bag": MaskedBag,
     "ngrams": Ngrams,
     "recurrent": RecurrentEncoder,
-    "sentence": RecurrentSentence,
+    "recurrent-sentence": RecurrentSentence,
     "transformer": TransformerEncoder,
-    "words": WordVectors,
+    "word-vectors": WordVectors,
 }
 
 # Kinds that encode each text by itself, as a whole or word by word, for memories of texts.
-TEXT_KINDS = ("bag", "context", "exact", "masked-bag", "ngrams", "sentence", "words")
+TEXT_KINDS = ("bag", "context-bag", "exact-match", "masked-bag", "ngrams", "recurrent-sentence", "word-vectors")
 
 __all__ = [
     "ATTENTIONS",

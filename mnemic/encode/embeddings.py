@@ -20,7 +20,7 @@ class Embeddings(nn.Module):
     """Token + segment + position embeddings, layer norm, dropout (Devlin et al. 2019, figure 2).
 
     ``segments`` 0 means none, and ``norm`` false no layer norm; with 1 segment, all texts are in it
-    (RoBERTa). ``scaled`` multiplies the token vectors by √d (Vaswani et al. 2017, section 3.4), for
+    (RoBERTa). ``scale`` multiplies the token vectors by √d (Vaswani et al. 2017, section 3.4), for
     sinusoidal positions. Padding comes out as zeros.
 
     Where we differ: tables start with a standard deviation of 1/√d, BERT's with 0.02 at any width.
@@ -80,7 +80,7 @@ class Embeddings(nn.Module):
 class FactorizedEmbeddings(nn.Module):
     """Narrow embeddings with a linear map to the full width (ALBERT).
 
-    Lan et al. 2020, section 3.1. ``narrow`` is the narrow width, ``embeddings`` the spec of the
+    Lan et al. 2020, section 3.1. ``embedding_width`` is the narrow width, ``embeddings`` the spec of the
     narrow embeddings. ELECTRA's small models do the same.
     """
 

@@ -20,22 +20,19 @@ from mnemic.memory.selective import SelectiveMemory
 from mnemic.memory.wmn import WMN
 
 MEMORIES: dict[str, Callable[..., Any]] = {
-    "bert-mass": BlendedMemory,
+    "blended": BlendedMemory,
     "dmn": DMN,
     "dmn-layers": LayeredDMN,
     "dmn-plus": DMNPlus,
     "dmn-sum": SummedDMN,
     "entnet": EntNet,
-    "keeps": SelectiveMemory,
+    "selective": SelectiveMemory,
     "key-value": KeyValueMemory,
     "memn2n": MemN2N,
     "memnn": MemNN,
     "wmn": WMN,
 }
 
-SEGMENT_MEMORIES = ("bert-mass", "keeps")  # kinds that can be carried from segment to segment
+SEGMENT_MEMORIES = ("blended", "selective")  # kinds that can be carried from segment to segment
 
-SLOT_SELECTORS: dict[str, Callable[..., Any]] = {
-    "clusters": ClusterHash,
-    "words": KeyHash,
-}
+SLOT_SELECTORS: dict[str, Callable[..., Any]] = {"clusters": ClusterHash, "words": KeyHash}

@@ -32,12 +32,7 @@ def empty_slots(batch: int, like: Tensor) -> Slots:
 
 
 def append_inputs(
-    state: Slots,
-    states: Tensor,
-    mask: Tensor,
-    *,
-    max_slots: int,
-    salience: Callable[[Tensor], Tensor] | None = None,
+    state: Slots, states: Tensor, mask: Tensor, *, max_slots: int, salience: Callable[[Tensor], Tensor] | None = None
 ) -> Written:
     """Append every real input; keep the newest ``max_slots``, unchanged.
 
@@ -45,9 +40,7 @@ def append_inputs(
     newer. Shapes never depend on the data, so this runs under ``vmap`` and in a CUDA graph.
     """
     input_numbers = state.num_written.unsqueeze(1) + mask.long().cumsum(1) - 1  # b n
-    slots = Slots(
-        states, mask, torch.where(mask, input_numbers, -1), state.num_written + mask.sum(1)
-    )
+    slots = Slots(states, mask, torch.where(mask, input_numbers, -1), state.num_written + mask.sum(1))
     if state.mask.shape[1]:
         tensors = [torch.cat(pair, 1) for pair in zip(state[:3], slots[:3])]
         slots = Slots(tensors[0], tensors[1], tensors[2], slots.num_written)

@@ -64,12 +64,7 @@ class MemoryProtocol(Protocol):
         ...
 
     def read(
-        self,
-        state: Any,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
+        self, state: Any, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read a state with queries (b m t d)."""
         ...
@@ -84,9 +79,7 @@ class SegmentMemory(MemoryProtocol, Protocol):
 
     is_cut_sensitive: bool
 
-    def plan_writes(
-        self, state: Any, states: Tensor, mask: Tensor, writable: Tensor | None = None
-    ) -> Iterator[Any]:
+    def plan_writes(self, state: Any, states: Tensor, mask: Tensor, writable: Tensor | None = None) -> Iterator[Any]:
         """Plan the writes of many segments at once; yield one plan per segment.
 
         ``states`` b g n d, ``mask`` and ``writable`` b g n. Each plan is passed to the ``write``
@@ -95,12 +88,7 @@ class SegmentMemory(MemoryProtocol, Protocol):
         ...
 
     def write(
-        self,
-        state: Any,
-        states: Tensor,
-        mask: Tensor,
-        writable: Tensor | None = None,
-        plan: Any = None,
+        self, state: Any, states: Tensor, mask: Tensor, writable: Tensor | None = None, plan: Any = None
     ) -> Written:
         """Write the inputs of one segment (b n 1 d, with their mask b n)."""
         ...

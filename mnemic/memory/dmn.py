@@ -102,12 +102,7 @@ class DMN(nn.Module):
         return append_inputs(state, states, mask, max_slots=self.num_slots)
 
     def read(
-        self,
-        state: Slots,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
+        self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read with ``query`` (b m 1 d); ``teacher_slots`` is unused.
 
@@ -148,12 +143,7 @@ class LayeredDMN(nn.Module):
         return append_inputs(state, states, mask, max_slots=self.num_slots)
 
     def read(
-        self,
-        state: Slots,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
+        self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read with ``query`` (b m 1 d); ``teacher_slots`` is unused, as in ``DMN``."""
         facts, question = facts_of(state), query.squeeze(2)
@@ -191,12 +181,7 @@ class SummedDMN(nn.Module):
         return append_inputs(state, states, mask, max_slots=self.num_slots)
 
     def read(
-        self,
-        state: Slots,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
+        self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read with ``query`` (b m 1 d); ``teacher_slots`` is unused, as in ``DMN``."""
         facts, question, mask = facts_of(state), query.squeeze(2), state.mask.unsqueeze(1)

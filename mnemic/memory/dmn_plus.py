@@ -51,18 +51,14 @@ class UntiedPass(nn.Module):
         self.gru = AttentionGRU(width)
         self.update = init_glorot(nn.Linear(3 * width, width))
 
-    def forward(
-        self, facts: Tensor, memory: Tensor, query: Tensor, mask: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, facts: Tensor, memory: Tensor, query: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Read all facts once; return scores, gates and the new memory.
 
         ``facts`` b 1 s d, ``memory`` and ``query`` b m d, ``mask`` b 1 s. Scores and gates are
         b m s, the new memory b m d.
         """
         references = (query.unsqueeze(2), memory.unsqueeze(2))  # b m 1 d
-        features = [
-            feature for vector in references for feature in similarity_features(facts, vector)
-        ]
+        features = [feature for vector in references for feature in similarity_features(facts, vector)]
         scores = self.gate(torch.cat(features, -1)).masked_fill(~mask, MASKED_SCORE)
         gates = scores.softmax(-1) * mask  # an empty memory gives zeros
         episode = self.gru(facts, gates)
@@ -94,12 +90,7 @@ class DMNPlus(nn.Module):
         return append_inputs(state, states, mask, max_slots=self.num_slots)
 
     def read(
-        self,
-        state: Slots,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
+        self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read with ``query`` (b m 1 d); soft reads do not use ``teacher_slots``."""
         facts, question = facts_of(state), query.squeeze(2)

@@ -43,13 +43,7 @@ class EntNet(nn.Module):
     ties_answers = False
 
     def __init__(
-        self,
-        width: int,
-        *,
-        slots: int = 20,
-        tied: Sequence[int | str] = (),
-        bias: bool = True,
-        fused: bool = True,
+        self, width: int, *, slots: int = 20, tied: Sequence[int | str] = (), bias: bool = True, fused: bool = True
     ) -> None:
         super().__init__()
         slots = len(tied) or slots
@@ -90,26 +84,12 @@ class EntNet(nn.Module):
         if self.bias:
             gate_logits, key_drive = gate_logits + self.gate_bias, key_drive + self.old_bias
         sentence_drive = sentences @ self.new.mT  # b n d
-        inputs = EntNetWrite(
-            state.slots,
-            sentences,
-            sentence_drive,
-            gate_logits,
-            mask,
-            key_drive,
-            self.old,
-            self.slope,
-        )
+        inputs = EntNetWrite(state.slots, sentences, sentence_drive, gate_logits, mask, key_drive, self.old, self.slope)
         slots, gates = rewrite_slots(inputs, fused=self.fused)
         return Written(EntityState(slots), remaining_shares(gates.detach()), gates)
 
     def read(
-        self,
-        state: EntityState,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
+        self, state: EntityState, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read with ``query`` (b m t d); soft reads do not use ``teacher_slots``."""
         question = query[:, :, 1]  # b m d

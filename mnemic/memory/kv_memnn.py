@@ -39,12 +39,7 @@ class KeyValueMemory(nn.Module):
     ties_answers = True
 
     def __init__(
-        self,
-        width: int,
-        *,
-        hops: int = 2,
-        slots: int = 200,
-        update: Mapping[str, Any] = DEFAULT_UPDATE,
+        self, width: int, *, hops: int = 2, slots: int = 200, update: Mapping[str, Any] = DEFAULT_UPDATE
     ) -> None:
         super().__init__()
         if hops < 1 or slots < 1:
@@ -61,12 +56,7 @@ class KeyValueMemory(nn.Module):
         return append_inputs(state, states, mask, max_slots=self.num_slots)
 
     def read(
-        self,
-        state: Slots,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
+        self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read with ``query`` (b m t d); soft reads do not use ``teacher_slots``."""
         keys, values = state.states[:, :, KEY], state.states[:, :, VALUE]  # b s d

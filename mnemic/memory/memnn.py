@@ -14,13 +14,7 @@ from torch import Tensor, nn
 
 from mnemic.memory.append import Slots, empty_slots
 from mnemic.memory.contract import Reading, Written
-from mnemic.memory.parts.contest import (
-    PairwiseScores,
-    WriteTimeScorer,
-    find_winner,
-    margins_over,
-    pair_without_time,
-)
+from mnemic.memory.parts.contest import PairwiseScores, WriteTimeScorer, find_winner, margins_over, pair_without_time
 from mnemic.memory.parts.forget import FORGETS
 from mnemic.memory.parts.match import MATCHES
 from mnemic.recipe import build
@@ -82,12 +76,7 @@ class MemNN(nn.Module):
         return self.forget.write(state, states, mask, max_slots=self.num_slots)
 
     def read(
-        self,
-        state: Slots,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
+        self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read one slot per hop with ``query`` (b m 5 d), or read the ``teacher_slots``.
 
@@ -107,21 +96,13 @@ class MemNN(nn.Module):
             if self.needs_selection(teacher_slots, hop):
                 selected = self.select_candidate(pair_scores, mask)
             if teacher_slots is not None and hop < teacher_slots.shape[-1]:
-                selected = torch.where(
-                    teacher_slots[..., hop] >= 0, teacher_slots[..., hop], selected
-                )
+                selected = torch.where(teacher_slots[..., hop] >= 0, teacher_slots[..., hop], selected)
             if self.nothing is not None and hop:
-                selected = torch.where(
-                    last_slot == no_slot, no_slot, selected
-                )  # once stopped, always stopped
+                selected = torch.where(last_slot == no_slot, no_slot, selected)  # once stopped, always stopped
             weight = (selected.unsqueeze(-1) == slot_indices).to(read_query.dtype)  # b m s
             read_query = read_query + self.hop_gain(0, hop) * (weight @ state.states[:, :, FACT])
-            response_query = response_query + self.hop_gain(1, hop) * (
-                weight @ state.states[:, :, FACT_R]
-            )
-            scores.append(
-                margins_over(pair_scores, selected).masked_fill(~mask.unsqueeze(1), MASKED_SCORE)
-            )
+            response_query = response_query + self.hop_gain(1, hop) * (weight @ state.states[:, :, FACT_R])
+            scores.append(margins_over(pair_scores, selected).masked_fill(~mask.unsqueeze(1), MASKED_SCORE))
             weights.append(weight)
             last_slot = selected
         heads = 1 if self.times is None else 2
@@ -146,16 +127,10 @@ class MemNN(nn.Module):
         mask = torch.cat([state.mask, nothing_mask], 1).unsqueeze(1)  # b 1 c
         return self.match(vectors), mask.expand(*query.shape[:2], -1)
 
-    def score_candidates(
-        self, query: Tensor, candidates: Tensor, last_slot: Tensor
-    ) -> PairwiseScores:
+    def score_candidates(self, query: Tensor, candidates: Tensor, last_slot: Tensor) -> PairwiseScores:
         """Score all candidates against the query (b m d), with write times if used."""
         scores = query @ candidates.mT  # b m c
-        return (
-            pair_without_time(scores)
-            if self.times is None
-            else self.times(query, scores, last_slot)
-        )
+        return pair_without_time(scores) if self.times is None else self.times(query, scores, last_slot)
 
     def select_candidate(self, scores: PairwiseScores, mask: Tensor) -> Tensor:
         """Select the best candidate: its index (b m)."""

@@ -88,9 +88,7 @@ class MemoryNetwork(nn.Module):
         if shares is not None:
             written = written._replace(weights=shares @ written.weights)
         slots = None if teacher_slots is None else find_slots(teacher_slots, written.weights)
-        reading = self.memory.read(
-            written.state, query, teacher_slots=slots, uniforms=inputs.uniforms
-        )
+        reading = self.memory.read(written.state, query, teacher_slots=slots, uniforms=inputs.uniforms)
         response_kwargs = {} if inputs.candidates is None else {"candidates": inputs.candidates}
         logits = self.respond(query, reading, story, mask, **response_kwargs)
         return ModelOutput(logits, reading, written, segmentation_loss)
@@ -107,9 +105,7 @@ class MemoryNetwork(nn.Module):
             story = self.fuse(story, mask, gather_rows(inputs.mask, rows))
         if self.ask is None:
             return story, mask, gather_rows(states, inputs.question)
-        words, word_mask = (
-            gather_rows(tensor, inputs.question) for tensor in (inputs.texts, inputs.mask)
-        )
+        words, word_mask = (gather_rows(tensor, inputs.question) for tensor in (inputs.texts, inputs.mask))
         questions = self.ask(words.flatten(0, 1), word_mask.flatten(0, 1))  # (b m) …
         return story, mask, questions.unflatten(0, inputs.question.shape)
 

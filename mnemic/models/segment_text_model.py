@@ -54,7 +54,7 @@ class SegmentTextModel(nn.Module):
     The response sees ``h = norm(z + o + W₂ gelu(W₁ [z; o]))``. For tokens, z is the token's state
     and o its read of the memory before its window; for a whole text, z is the mean of its last
     window and o the read of the final memory with that mean plus a learned query. ``truncate`` and
-    ``lasts``: as for ``SegmentModel``.
+    ``carry_memory``: as for ``SegmentModel``.
     """
 
     num_uniforms = 0  # training draws no random numbers but dropout's
@@ -84,9 +84,7 @@ class SegmentTextModel(nn.Module):
         """Whether an answer is about the whole text, not about each token."""
         return isinstance(self.respond, ClassHead)
 
-    def forward(
-        self, inputs: WindowBatch, state: SegmentTextState | None = None
-    ) -> SegmentTextOutput:
+    def forward(self, inputs: WindowBatch, state: SegmentTextState | None = None) -> SegmentTextOutput:
         """Read the windows of texts; with ``state``, continue the same texts."""
         if inputs.document_windows is None:
             raise ValueError("a text model with a memory needs inputs with document_windows")
@@ -118,9 +116,7 @@ class SegmentTextModel(nn.Module):
             logits, slot_reads = self.label_tokens(steps, states, inputs.answer_mask, positions)
         return SegmentTextOutput(logits.float(), states, slot_reads, state)
 
-    def classify_texts(
-        self, state: SegmentTextState, text_of_window: Tensor
-    ) -> tuple[Tensor, SlotReads | None]:
+    def classify_texts(self, state: SegmentTextState, text_of_window: Tensor) -> tuple[Tensor, SlotReads | None]:
         """Score the classes of each text, repeated for all its windows (w c)."""
         query = (state.last_mean + self.query).unsqueeze(1)  # b 1 d
         reading = self.memory.read(state.memory, query.unsqueeze(2))
@@ -143,20 +139,12 @@ class SegmentTextModel(nn.Module):
         memory_output = torch.stack(  # (b s) n d
             [reading.found for reading in readings], 1
         ).flatten(0, 1)
-        logits = self.respond(
-            None, None, self.add_found(states, gather_rows(memory_output, positions)), answer_mask
-        )
+        logits = self.respond(None, None, self.add_found(states, gather_rows(memory_output, positions)), answer_mask)
         if self.training:
             return logits, None
-        step_reads = [
-            self.collect_slot_reads(step.state_before, reading)
-            for step, reading in zip(steps, readings)
-        ]
+        step_reads = [self.collect_slot_reads(step.state_before, reading) for step, reading in zip(steps, readings)]
         slot_reads = SlotReads(
-            *(
-                gather_rows(torch.stack(tensors, 1).flatten(0, 1), positions)
-                for tensors in zip(*step_reads)
-            )
+            *(gather_rows(torch.stack(tensors, 1).flatten(0, 1), positions) for tensors in zip(*step_reads))
         )
         return logits, slot_reads
 

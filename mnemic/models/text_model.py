@@ -62,20 +62,14 @@ class TextModel(nn.Module):
             if isinstance(self.encode, TransformerEncoder):
                 encode_kwargs["max_tokens"] = inputs.max_tokens
             states = self.encode(inputs.tokens, inputs.mask, **encode_kwargs)  # b n d
-            response_kwargs = (
-                {} if inputs.decoder_tokens is None else {"decoder_tokens": inputs.decoder_tokens}
-            )
+            response_kwargs = {} if inputs.decoder_tokens is None else {"decoder_tokens": inputs.decoder_tokens}
             logits = self.respond(None, None, states, inputs.answer_mask, **response_kwargs)
         else:
-            states = self.encode(
-                inputs.tokens, inputs.mask, positions=inputs.positions, **encode_kwargs
-            )
+            states = self.encode(inputs.tokens, inputs.mask, positions=inputs.positions, **encode_kwargs)
             answer_mask = (  # b n
                 gather_rows(inputs.answer_mask[0], inputs.token_indices) & inputs.token_mask
             )
-            logits = self.respond(
-                None, None, gather_rows(states[0], inputs.token_indices), answer_mask
-            )
+            logits = self.respond(None, None, gather_rows(states[0], inputs.token_indices), answer_mask)
         # Matmuls may run in 16 bits; losses do not.
         return TextOutput(logits.float() if isinstance(logits, Tensor) else logits, states)
 

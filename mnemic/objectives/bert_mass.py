@@ -1,6 +1,6 @@
 """The seven losses of BERT-MASS, each with a name and a weight.
 
-A unit is what is written to memory: a token or a sentence, as ``carry.unit`` says.
+A unit is what is written to memory: a token or a sentence, as ``model.segments.unit`` says.
 
 Shapes: b documents, s segments, n tokens, p units of a segment, u units of a document, l probed
 units, j tokens of a unit, f facts, a slots, r sources of a slot, k hops, h heads, v vocabulary.

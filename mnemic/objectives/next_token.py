@@ -22,7 +22,7 @@ class NextTokenLoss:
 
     def __init__(self, *, label_smoothing: float = 0.0) -> None:
         if not 0 <= label_smoothing < 1:
-            raise ConfigError(f"objective.smooth is a share from 0 to below 1, not {label_smoothing}")
+            raise ConfigError(f"objective.label_smoothing is a share from 0 to below 1, not {label_smoothing}")
         self.smooth = label_smoothing
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:

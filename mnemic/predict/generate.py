@@ -31,9 +31,9 @@ TEXTS_PER_BATCH = 256  # changes memory use, not results
 
 def generate_answers(checkpoint: "Checkpoint", texts: Sequence[str], *, num_beams: int = 1) -> list[GeneratedText]:
     """Generate an answer to each text, greedily or by beam search with ``num_beams`` beams."""
-    check_response_kind(checkpoint, "sequence", "say")
+    check_response_kind(checkpoint, "seq2seq", "say")
     examples = [LabeledExample(text, None, "") for text in check_texts(texts)]
-    dataset = make_seq2seq_dataset(examples, require_subwords(checkpoint.tokenizer), checkpoint.sizes["longest"])
+    dataset = make_seq2seq_dataset(examples, require_subwords(checkpoint.tokenizer), checkpoint.sizes["max_length"])
     device_dataset = dataset.to(device_of(checkpoint))
     results = []
     for candidates, (seen, total) in zip(
@@ -63,10 +63,10 @@ def continue_texts(
     are those of ``mnemic.respond.generate.sample_texts``. Each text has its own generator, seeded
     with ``seed``. The unknown word is never generated: the scores are over the other words.
     """
-    check_response_kind(checkpoint, "next", "go on")
-    max_context = checkpoint.sizes["longest"] - max_words
+    check_response_kind(checkpoint, "next-token", "go on")
+    max_context = checkpoint.sizes["max_length"] - max_words
     if max_context < 1 or max_words < 1:
-        limit = checkpoint.sizes["longest"] - 1
+        limit = checkpoint.sizes["max_length"] - 1
         raise ConfigError(f"words is from 1 to {limit}, for this network, not {max_words}")
     end_id = checkpoint.tokenizer.id_of(END)
     sampling: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
@@ -86,7 +86,7 @@ def continue_texts(
 
 def measure_perplexity(checkpoint: "Checkpoint", texts: Sequence[str]) -> list[TextPerplexity]:
     """Measure the perplexity per word of each text; ends of documents are not scored."""
-    check_response_kind(checkpoint, "next", "measure")
+    check_response_kind(checkpoint, "next-token", "measure")
     data_source, tokenizer = build(DATASETS, checkpoint.recipe["data"]), checkpoint.tokenizer
     assert isinstance(tokenizer, WordTokenizer)
     end_id = tokenizer.id_of(END)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 TextOrPair = str | tuple[str, str]
 # Methods of ``Model`` that each kind of response supports.
 TEXT_METHODS = {"classes": ("classify", "rate"), "tags": ("tag",), "spans": ("answer",), "masked": ()}
-GENERATION_METHODS = {"next": "go_on and measure", "sequence": "say"}  # see generate.py
+GENERATION_METHODS = {"next-token": "go_on and measure", "seq2seq": "say"}  # see generate.py
 
 
 def classify_texts(
@@ -186,7 +186,7 @@ def check_method(checkpoint: "Checkpoint", method: str) -> None:
         raise ConfigError(f"this network cannot {method}; it can {GENERATION_METHODS[kind]}")
     if checkpoint.recipe["data"].get("kind") not in WINDOW_KINDS:
         alternative = "stories: use `mnemic ask`, or mnemic.ask_story"
-        if "carry" in checkpoint.recipe["model"]:
+        if "segments" in checkpoint.recipe["model"]:
             alternative = "what it has read: use `mnemic read --state`, or remember(text) and then ask"
         raise ConfigError(f"this network cannot {method}; it answers questions about {alternative}")
     if method not in (*TEXT_METHODS[kind], "embed"):
@@ -197,7 +197,7 @@ def check_method(checkpoint: "Checkpoint", method: str) -> None:
 def build_window_options(checkpoint: "Checkpoint", overlap: int | None, truncation: Truncation | None) -> WindowOptions:
     """Build the options for splitting texts into windows: as in training, unless given."""
     data_source = build(DATASETS, checkpoint.recipe["data"])
-    if "carry" in checkpoint.recipe["model"] and (overlap, truncation) != (None, None):
+    if "segments" in checkpoint.recipe["model"] and (overlap, truncation) != (None, None):
         raise ConfigError(
             "this network reads all of a text, with a memory across its segments: leave out overlap and truncation"
         )

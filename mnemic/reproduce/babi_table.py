@@ -103,12 +103,12 @@ class BabiTable:
 
 def drop_other_tasks(recipe: Recipe, tasks: Sequence[int]) -> Recipe:
     """Remove the augmentation settings of other tasks from a recipe."""
-    alike = recipe["data"].get("alike", ())
+    alike = recipe["data"].get("interchangeable", ())
     if not isinstance(alike, Mapping):
         return recipe
     task_groups = {task: groups for task, groups in alike.items() if int(task) in tasks}
-    recipe = override(recipe, "data.alike", task_groups)
-    return recipe if task_groups else override(recipe, "data.retold", 0)
+    recipe = override(recipe, "data.interchangeable", task_groups)
+    return recipe if task_groups else override(recipe, "data.augment", 0)
 
 
 class RunGroup(NamedTuple):

@@ -28,7 +28,7 @@ from mnemic.train.distributed import init_distributed
 NAME_PATTERN = r"[a-z0-9]+(-[a-z0-9]+)*"
 Precision = Literal["float16", "float32", "int8"]
 # Keys of paths in a recipe: only the last part of a path is published.
-PATH_KEYS = ("data.folder", "data.tokenizer.folder", "model.start")
+PATH_KEYS = ("data.folder", "data.tokenizer.folder", "model.init_from")
 
 
 def publish_checkpoint(

@@ -20,22 +20,22 @@ from mnemic.respond.words import MultiWordHead
 
 RESPONSES: dict[str, Callable[..., Any]] = {
     "classes": ClassHead,
-    "decoded": GRUWordHead,
-    "joined": JointWordHead,
+    "word-decoder": GRUWordHead,
+    "word-joint": JointWordHead,
     "masked": PretrainingHeads,
-    "matched": MatchWordHead,
-    "next": NextTokenHead,
+    "word-match": MatchWordHead,
+    "next-token": NextTokenHead,
     "predictor": Predictor,
-    "quotes": QuoteResponse,
+    "quote": QuoteResponse,
     "relation": RelationHead,
-    "sequence": SequenceDecoder,
-    "several": MultiWordHead,
+    "seq2seq": SequenceDecoder,
+    "words": MultiWordHead,
     "spans": SpanHead,
     "tags": TagHead,
     "word": WordHead,
 }
 
 # Kinds that answer from the states of a text, in networks without a memory.
-WITHOUT_MEMORY = ("classes", "masked", "next", "sequence", "spans", "tags")
+WITHOUT_MEMORY = ("classes", "masked", "next-token", "seq2seq", "spans", "tags")
 # Kinds that answer from the memory of a text alone, without the text.
-FROM_MEMORY = ("predictor", "quotes")
+FROM_MEMORY = ("predictor", "quote")

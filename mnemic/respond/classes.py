@@ -21,12 +21,7 @@ class ClassHead(nn.Module):
     tied = False
 
     def __init__(
-        self,
-        width: int,
-        classes: int,
-        *,
-        pool: Literal["first", "mean"] = "mean",
-        dropout: float = 0.1,
+        self, width: int, classes: int, *, pool: Literal["first", "mean"] = "mean", dropout: float = 0.1
     ) -> None:
         super().__init__()
         self.pool = pool
@@ -34,9 +29,7 @@ class ClassHead(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.out = init_glorot(nn.Linear(width, classes))
 
-    def forward(
-        self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor
-    ) -> Tensor:
+    def forward(self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor) -> Tensor:
         """Score the classes of each window, b c."""
         pooled = states[:, 0] if self.pool == "first" else masked_mean(states, mask)  # b d
         return self.out(self.dropout(self.inner(pooled).tanh()))  # b c

@@ -27,13 +27,7 @@ class NextTokenHead(nn.Module):
     """
 
     def __init__(
-        self,
-        width: int,
-        vocab: int,
-        words: nn.Parameter | None = None,
-        *,
-        tied: bool = True,
-        dropout: float = 0.0,
+        self, width: int, vocab: int, words: nn.Parameter | None = None, *, tied: bool = True, dropout: float = 0.0
     ) -> None:
         super().__init__()
         check_tied_width(words, width, tied)

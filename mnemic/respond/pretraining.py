@@ -23,8 +23,8 @@ class PretrainingLogits(NamedTuple):
 class PretrainingHeads(nn.Module):
     """A vocabulary head and a next-sentence head (Devlin et al. 2019, section 3.1).
 
-    ``words`` are the encoder's word vectors, shared with the vocabulary head. Without ``pairs``
-    there is no next-sentence prediction.
+    ``words`` are the encoder's word vectors, shared with the vocabulary head. Without
+    ``next_sentence`` there is no next-sentence prediction.
     """
 
     tied = False
@@ -40,14 +40,10 @@ class PretrainingHeads(nn.Module):
         epsilon: float = 1e-12,
     ) -> None:
         super().__init__()
-        self.vocabulary = VocabularyHead(
-            width, vocab, words=words, activation=activation, epsilon=epsilon
-        )
+        self.vocabulary = VocabularyHead(width, vocab, words=words, activation=activation, epsilon=epsilon)
         self.follows = NextSentenceHead(width) if next_sentence else None
 
-    def forward(
-        self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor
-    ) -> PretrainingLogits:
+    def forward(self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor) -> PretrainingLogits:
         """Score the words at masked positions, and next-sentence prediction.
 
         ``mask`` b n is True at masked positions; or it holds their indices in the flattened batch,

@@ -18,8 +18,6 @@ class QuoteResponse(nn.Module):
     tied = False
     generates_words = False
 
-    def initial_state(
-        self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor
-    ) -> Tensor:
+    def initial_state(self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor) -> Tensor:
         """Return the query (b m d), since no word is generated from it."""
         return query

@@ -48,8 +48,4 @@ class RelationHead(nn.Module):
         question_part = nn.functional.linear(  # b m 1 1 h
             question, question_weight, layer.bias
         )[:, :, None, None]
-        return (
-            (items @ first_weight.mT).unsqueeze(3)
-            + (items @ second_weight.mT).unsqueeze(2)
-            + question_part
-        )
+        return (items @ first_weight.mT).unsqueeze(3) + (items @ second_weight.mT).unsqueeze(2) + question_part

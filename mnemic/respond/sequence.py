@@ -49,9 +49,7 @@ class SequenceDecoder(nn.Module):
         self.decoder: Any = build(DECODERS, decoder, width=width, cross=True)
         self.bias = nn.Parameter(torch.zeros(vocab))
 
-    def forward(
-        self, query: None, reading: None, states: Tensor, mask: Tensor, decoder_tokens: Tensor
-    ) -> Tensor:
+    def forward(self, query: None, reading: None, states: Tensor, mask: Tensor, decoder_tokens: Tensor) -> Tensor:
         """Score the token after each of ``decoder_tokens`` (b m): b m v.
 
         ``states`` b n d and ``mask`` b n are the source. ``decoder_tokens`` need no mask: no token

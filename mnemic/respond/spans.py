@@ -17,8 +17,8 @@ class SpanHead(nn.Module):
     """Score every token as first and last of the answer (Devlin et al. 2019, 4.2).
 
     "No answer" is one more choice of both, scored from the first token's state. Where we differ:
-    it has its own weights; in BERT it shares those of the tokens. ``most`` is the maximum number of
-    tokens of an answer.
+    it has its own weights; in BERT it shares those of the tokens. ``max_tokens`` is the maximum
+    number of tokens of an answer.
     """
 
     tied = False
@@ -26,15 +26,13 @@ class SpanHead(nn.Module):
     def __init__(self, width: int, *, max_tokens: int = 30, dropout: float = 0.1) -> None:
         super().__init__()
         if max_tokens < 1:
-            raise ConfigError(f"an answer has at least 1 token: model.respond.most is {max_tokens}")
+            raise ConfigError(f"an answer has at least 1 token: model.respond.max_tokens is {max_tokens}")
         self.max_tokens = max_tokens
         self.dropout = nn.Dropout(dropout)
         self.ends = init_glorot(nn.Linear(width, 2))
         self.none = init_glorot(nn.Linear(width, 2))
 
-    def forward(
-        self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor
-    ) -> Tensor:
+    def forward(self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor) -> Tensor:
         """Score the first and the last token of the answer, b 2 1+n.
 
         Column 0 is "no answer"; masked tokens get the lowest score.

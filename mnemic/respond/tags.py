@@ -22,8 +22,6 @@ class TagHead(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.out = init_glorot(nn.Linear(width, classes))
 
-    def forward(
-        self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor
-    ) -> Tensor:
+    def forward(self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor) -> Tensor:
         """Score the tags of each token, b n c."""
         return self.out(self.dropout(states))  # b n c

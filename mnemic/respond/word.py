@@ -22,12 +22,7 @@ class WordHead(nn.Module):
         self.table = nn.Parameter(torch.randn(vocab, width) * 0.1)
 
     def forward(
-        self,
-        query: Tensor,
-        reading: Reading,
-        states: Tensor,
-        mask: Tensor,
-        candidates: Tensor | None = None,
+        self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor, candidates: Tensor | None = None
     ) -> Tensor:
         """Score all words (b m v) or the candidates (b m c)."""
         table = self.table if candidates is None else self.table.index_select(0, candidates)

@@ -34,12 +34,7 @@ class MultiWordHead(nn.Module):
     tied = False
 
     def __init__(
-        self,
-        width: int,
-        vocab: int,
-        spelled: Sequence[Sequence[int]] = (),
-        *,
-        match: Mapping[str, Any] = DEFAULT_MATCH,
+        self, width: int, vocab: int, spelled: Sequence[Sequence[int]] = (), *, match: Mapping[str, Any] = DEFAULT_MATCH
     ) -> None:
         super().__init__()
         self.match = build(MATCHES, match, width=width)
@@ -49,9 +44,7 @@ class MultiWordHead(nn.Module):
         end_word = max(vocab, *(word + 1 for words in answers for word in words))
         if spelled:
             answers = [[*words, end_word] for words in answers]
-        prefixes = sorted(
-            {tuple(answer[:step]) for answer in answers for step in range(len(answer))}
-        )
+        prefixes = sorted({tuple(answer[:step]) for answer in answers for step in range(len(answer))})
         max_length, num_words = max(map(len, answers)), end_word + bool(spelled)
         prefix_counts = torch.zeros(len(prefixes), end_word)  # p w
         for row, prefix in enumerate(prefixes):

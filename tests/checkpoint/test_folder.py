@@ -31,7 +31,7 @@ def make_checkpoint(seed: int = 0, **changes: Any) -> Checkpoint:
     recipe = small()
     torch.manual_seed(seed)
     tokenizer = WordTokenizer.from_texts(["the milk is here", "where is the milk"], extra=["milk,football"])
-    sizes = {"vocab": len(tokenizer), "longest": 6}
+    sizes = {"vocab": len(tokenizer), "max_length": 6}
     fields: dict[str, Any] = {
         "recipe": recipe,
         "seed": seed,

@@ -72,7 +72,7 @@ def test_the_errors_on_a_card_are_those_on_new_stories(name: str) -> None:
     """Of the generator, since the files of the card are not here."""
     card, checkpoint = shipped.read_card(name), load(name)
     count = 300
-    spec = {"kind": "generated", "tasks": card["data"]["tasks"], "count": count}
+    spec = {"kind": "generated-babi", "tasks": card["data"]["tasks"], "count": count}
     dataset = build(DATASETS, spec).dataset("test", checkpoint.tokenizer)
     assert not dataset.num_unknown
     for task, error in compute_task_errors(checkpoint.network, dataset).items():

@@ -115,7 +115,7 @@ def test_what_means_nothing_to_a_network_is_refused_by_ask(desk: Path, monkeypat
 
 
 def test_a_memory_that_was_saved_from_python_knows_its_network(desk: Path) -> None:
-    load(run_of("keeps")).remember(told()).save("notes.mem")
+    load(run_of("selective")).remember(told()).save("notes.mem")
     assert "lantern" in run("ask", "--state", "notes.mem", ASKED).out
 
 
@@ -139,7 +139,7 @@ def read_most(*sentences: str, text: str = "") -> MemoryAnswer:
 
 def test_the_reader_points_at_the_words_of_a_network_that_says_none() -> None:
     built, designed, nest = (f"{sentence}." for sentence in STORY.removesuffix(".").split(". "))
-    quotes = QuoteFinder(load(run_of("keeps")).remember(STORY), STORY)
+    quotes = QuoteFinder(load(run_of("selective")).remember(STORY), STORY)
     question = "Who designed the lighthouse?"
     answer_text = choose_answer_text(read_most(nest, designed, built), question, quotes, is_generative=False)
     assert (answer_text.text, answer_text.notes) == ("Anna Olsen", ())
@@ -151,7 +151,7 @@ def test_the_reader_points_at_the_words_of_a_network_that_says_none() -> None:
     assert choose_answer_text(generated, question, quotes, is_generative=True) == AnswerText("his own", 0.5)
     silent = choose_answer_text(read_most(designed), question, quotes, is_generative=True)
     assert silent == AnswerText("", 0.5), "a generative network that said nothing stays silent"
-    away = QuoteFinder(load(run_of("keeps")).remember(STORY))
+    away = QuoteFinder(load(run_of("selective")).remember(STORY))
     unseen = choose_answer_text(read_most(designed), question, away, is_generative=False)
     assert unseen.text == ""
     assert "the text is not available" in unseen.notes[0]

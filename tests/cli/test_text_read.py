@@ -190,7 +190,7 @@ def test_only_a_memory_is_written_over(desk: Path, words: tuple[str, ...]) -> No
     for target, message in (
         ("b.txt", "b.txt is no memory"),
         ("a.txt", "a.txt is a text to read, and the memory would overwrite it"),
-        (run_of("keeps") / "checkpoint" / "weights.safetensors", "is no memory; expected"),
+        (run_of("selective") / "checkpoint" / "weights.safetensors", "is no memory; expected"),
         ("/dev/null", "is no memory, and no file"),
     ):
         assert message in refused(read("--state", target, *words, "a.txt"))
@@ -198,7 +198,7 @@ def test_only_a_memory_is_written_over(desk: Path, words: tuple[str, ...]) -> No
     assert "is a text to read" in refused(read("--state", "link.mem", *words, "b.txt", "a.txt"))
     Path("link.mem").unlink()
     assert {path: path.read_bytes() for path in desk.iterdir()} == files
-    assert load(run_of("keeps")).progress.done  # its weights are whole
+    assert load(run_of("selective")).progress.done  # its weights are whole
 
 
 def test_where_no_memory_can_be_written_nothing_is_read(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,12 +249,12 @@ def test_a_memory_that_is_full_says_so(desk: Path) -> None:
 def test_what_means_nothing_to_a_memory_is_refused_by_read(desk: Path, words: list[str], message: str) -> None:
     assert message in refused(read("a.txt", *words))
     assert "without --state there is none: leave out --fresh" in refused(
-        run("read", "--model", run_of("keeps"), "--fresh", "a.txt")
+        run("read", "--model", run_of("selective"), "--fresh", "a.txt")
     )
 
 
 def test_the_scale_of_a_picture_begins_at_0_unless_all_weights_are_high() -> None:
-    checkpoint = load(run_of("keeps"))
+    checkpoint = load(run_of("selective"))
     state = checkpoint.remember(told())
     answer, count = checkpoint.ask(state, ASKED), len(state.worth)
     for low, high, begins in ((0.1, 0.9, 0.0), (0.84, 0.99, 0.84), (0.9, 0.9, 0.0)):
@@ -264,7 +264,7 @@ def test_the_scale_of_a_picture_begins_at_0_unless_all_weights_are_high() -> Non
         assert any("begins at 0.84" in line for line in picture.build_caption()) == (begins > 0)
 
 
-@pytest.mark.parametrize("kind", ["keeps", "bert-mass"])
+@pytest.mark.parametrize("kind", ["selective", "blended"])
 def test_inspect_lists_what_a_memory_holds(desk: Path, kind: str) -> None:
     run("read", "--model", run_of(kind), "--state", "notes.mem", "--device", "cpu", "a.txt")
     state, told_of = load_state_file("notes.mem"), run("inspect", "notes.mem", "--json").json
@@ -284,7 +284,7 @@ def test_inspect_lists_what_a_memory_holds(desk: Path, kind: str) -> None:
 
 
 def test_inspect_shows_what_is_worth_most_and_refuses_what_is_no_memory(desk: Path) -> None:
-    load(run_of("keeps")).remember("").save("empty.mem")
+    load(run_of("selective")).remember("").save("empty.mem")
     assert "0 of 16 are filled" in run("inspect", "empty.mem").out
     assert run("inspect", "empty.mem", "--json").json["slots"] == []
     assert "a.txt is no memory" in refused(run("inspect", "a.txt"))
@@ -339,5 +339,5 @@ def test_many_questions_are_asked_of_a_memory(desk: Path) -> None:
     Path("none.txt").write_text("\n", encoding="utf-8")
     none = run("ask", "--state", "notes.mem", "--questions", "none.txt")
     assert "none.txt holds no question; write one per line" in refused(none)
-    alone = run("ask", "--model", run_of("keeps"), "--questions", "questions.txt")
+    alone = run("ask", "--model", run_of("selective"), "--questions", "questions.txt")
     assert "give --state FILE" in refused(alone)

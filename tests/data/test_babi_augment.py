@@ -3,9 +3,9 @@
 import pytest
 from story_solver import solve
 
-from mnemic.data.babi.augment import augment_examples, augment_by_task
+from mnemic.data.babi.augment import augment_by_task, augment_examples
 from mnemic.data.babi.dataset import GeneratedStories, generate_examples
-from mnemic.data.babi.format import StoryExample, StoryError
+from mnemic.data.babi.format import StoryError, StoryExample
 
 PEOPLE = ["mary", "john", "sandra", "daniel"]
 PLACES = ["bathroom", "bedroom", "garden", "hallway", "kitchen", "office"]
@@ -61,7 +61,7 @@ def test_each_task_has_names_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("alike", "times", "words"),
     [
-        ([], 2, "data.alike says which"),
+        ([], 2, "data.interchangeable says which"),
         ([["mary", "john"], ["John", "daniel"]], 1, "has 'john' twice"),
         ([["mary"]], 1, "at least two words"),
         ([["mary", "zorro"]], 1, "has 'zorro', a word that no training story has"),

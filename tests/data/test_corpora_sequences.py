@@ -172,24 +172,24 @@ def files(folder: Path, **options: object) -> CorpusFiles:
 def test_files_are_parted_by_name_or_by_text(tmp_path: Path) -> None:
     text_files.corpus(tmp_path, 60)
     (tmp_path / "valid.txt").write_text("The ant in Rome eats leaves.", encoding="utf-8")
-    named = files(tmp_path, held="valid").load()
+    named = files(tmp_path, validation_file="valid").load()
     assert named.tokenizer.decode(named.validation.batch(torch.tensor([0])).tokens[0].tolist()) == (
         "the ant in rome eats leaves."
     )
     by_text = files(tmp_path).load()
     assert len(by_text.validation) > 3
     assert len(named.train) < len(by_text.train) + len(by_text.validation)
-    assert named.sizes == {"vocab": len(named.tokenizer), "longest": 32}
+    assert named.sizes == {"vocab": len(named.tokenizer), "max_length": 32}
     with pytest.raises(CorpusError, match="begins with 'dev'"):
-        files(tmp_path, held="dev").load()
+        files(tmp_path, validation_file="dev").load()
 
 
 def test_sequences_are_made_once_and_used_without_their_texts(tmp_path: Path) -> None:
     text_files.corpus(tmp_path / "texts", 60)
     folder = tmp_path / "kept"
-    first = files(tmp_path / "texts", kept=str(folder)).load()
+    first = files(tmp_path / "texts", cache=str(folder)).load()
     stamp = (folder / "corpus.json").stat().st_mtime_ns
-    again = files(tmp_path / "texts", kept=str(folder)).load()
+    again = files(tmp_path / "texts", cache=str(folder)).load()
     alone = files(folder).load()
     assert (folder / "corpus.json").stat().st_mtime_ns == stamp
     for data in (again, alone):
@@ -205,16 +205,16 @@ def test_sequences_are_made_once_and_used_without_their_texts(tmp_path: Path) ->
 def test_other_sequences_are_not_taken_for_these(tmp_path: Path) -> None:
     text_files.corpus(tmp_path / "texts", 60)
     folder = str(tmp_path / "kept")
-    files(tmp_path / "texts", kept=folder).load()
+    files(tmp_path / "texts", cache=folder).load()
     with pytest.raises(CorpusError, match=r"another data\.length \(32, not 16\)"):
         files(Path(folder), length=16).load()
     with pytest.raises(CorpusError, match=r"another data\.validation"):
-        files(tmp_path / "texts", kept=folder, validation=0.1).load()
+        files(tmp_path / "texts", cache=folder, validation=0.1).load()
     with pytest.raises(CorpusError, match=r"another data\.validation"):
         files(Path(folder), validation=0.1).load()  # not passed over, where only sequences are left
     text_files.corpus(tmp_path / "texts", 61)
     with pytest.raises(CorpusError, match=r"another data\.files"):
-        files(tmp_path / "texts", kept=folder).load()
+        files(tmp_path / "texts", cache=folder).load()
 
 
 def test_a_harmed_folder_is_named(tmp_path: Path) -> None:

@@ -73,8 +73,8 @@ def test_a_batch_may_have_a_fixed_width() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_perplexity_is_that_of_reading_word_by_word(kind: str) -> None:
     """The slow twin predicts each word in turn from all words it may see."""
-    model = {"width": 8, "encode": KINDS[kind], "respond": {"kind": "next"}}
-    network = build_model(model, {"vocab": len(WORDS), "longest": 8}).eval()
+    model = {"width": 8, "encode": KINDS[kind], "respond": {"kind": "next-token"}}
+    network = build_model(model, {"vocab": len(WORDS), "max_length": 8}).eval()
     dataset = some_words(3, 20, 8)
     total, known, count = 0.0, [], 0
     for first, length, before in zip(*(column.tolist() for column in dataset.spans)):
@@ -104,7 +104,7 @@ def test_guessing_by_frequency() -> None:
 
 
 def test_the_commonest_words_are_the_vocabulary(tmp_path: Path) -> None:
-    folder = str(text_files.words(tmp_path))
+    folder = str(text_files.language_modeling(tmp_path))
     data = LanguageModelFiles(folder=folder, vocab=15, length=16, context=8, validation=0.2).load()
     assert set(data.tokenizer.vocabulary) == {"<pad>", "<unk>", END, *text_files.FILLER} | {
         word for word in data.tokenizer.vocabulary if word.startswith("train")
@@ -119,7 +119,7 @@ def test_the_commonest_words_are_the_vocabulary(tmp_path: Path) -> None:
 
 
 def test_a_test_file_is_what_is_tested_on_and_validation_is_then_a_file(tmp_path: Path) -> None:
-    folder = text_files.words(tmp_path)
+    folder = text_files.language_modeling(tmp_path)
     rows = (folder / "valid.jsonl").read_text("utf-8").splitlines(keepends=True)
     alone = LanguageModelFiles(folder=str(folder), vocab=50)
     assert alone.evaluation_files() == ("", "valid")
@@ -133,7 +133,7 @@ def test_a_test_file_is_what_is_tested_on_and_validation_is_then_a_file(tmp_path
 
 
 def test_kept_words_take_the_place_of_the_files(tmp_path: Path) -> None:
-    files = LanguageModelFiles(folder=str(text_files.words(tmp_path / "files")), vocab=20, documents=30)
+    files = LanguageModelFiles(folder=str(text_files.language_modeling(tmp_path / "files")), vocab=20, documents=30)
     metadata = files.save_encoded(tmp_path / "kept")
     encoded = LanguageModelFiles(folder=str(tmp_path / "kept"))
     for value, loaded in zip(files.load(), encoded.load()):
@@ -155,7 +155,9 @@ def test_kept_words_take_the_place_of_the_files(tmp_path: Path) -> None:
 
 
 def test_a_damaged_folder_is_named(tmp_path: Path) -> None:
-    LanguageModelFiles(folder=str(text_files.words(tmp_path / "files")), vocab=20).save_encoded(tmp_path / "kept")
+    LanguageModelFiles(folder=str(text_files.language_modeling(tmp_path / "files")), vocab=20).save_encoded(
+        tmp_path / "kept"
+    )
     test_file, metadata = tmp_path / "kept" / "test.xz", tmp_path / "kept" / METADATA_FILE
     content = test_file.read_bytes()
     test_file.write_bytes(content[:-9])
@@ -175,4 +177,4 @@ def test_a_damaged_folder_is_named(tmp_path: Path) -> None:
 )
 def test_an_encoder_that_looks_ahead_cannot_say_the_next_word(encode: dict[str, object]) -> None:
     with pytest.raises(ConfigError, match="asks for words that this encoder has already read"):
-        build_model({"width": 8, "encode": encode, "respond": {"kind": "next"}}, {"vocab": 9})
+        build_model({"width": 8, "encode": encode, "respond": {"kind": "next-token"}}, {"vocab": 9})

@@ -26,7 +26,7 @@ WORDS = {"kind": "wordpiece", "vocab": 400}
 
 
 def data(folder: Path, lines: int = 1, **options: Any) -> ArticleData:
-    text_files.reading(folder, 80, lines=lines)
+    text_files.retrieval(folder, 80, lines=lines)
     defaults = {"tokenizer": WORDS, "length": 24, "overlap": 6, "articles": 3, "passages": 3}
     return ArticleFiles(folder=str(folder), **(defaults | options)).load()
 
@@ -55,7 +55,7 @@ def examples(articles: ArticleData) -> list[Any]:
 
 def test_windows_are_those_that_are_read_in_use(tmp_path: Path) -> None:
     """The same frame, the same segments, the same columns of the answer."""
-    articles = data(tmp_path, wrong=0.0, length=40)
+    articles = data(tmp_path, negatives=0.0, length=40)
     rows, batch = draw_batch(articles.train)
     options, train_examples = WindowOptions(40, 6), examples(articles)
     for row, ids, target in zip(rows.tolist(), list_windows(batch), batch.targets.tolist(), strict=False):
@@ -96,7 +96,7 @@ def test_each_question_is_about_its_text_and_texts_are_of_few_articles(tmp_path:
 
 def test_a_wrong_text_is_another_one_and_has_no_answer(tmp_path: Path) -> None:
     """Of the same article or of another, in the shares asked for."""
-    train = data(tmp_path, wrong=0.5, elsewhere=0.25).train
+    train = data(tmp_path, negatives=0.5, other_articles=0.25).train
     generator = torch.Generator().manual_seed(1)
     rows = torch.randint(len(train), (4000,), generator=generator)
     uniforms = torch.rand(4000, 4, generator=generator).double()
@@ -113,7 +113,7 @@ def test_a_wrong_text_is_another_one_and_has_no_answer(tmp_path: Path) -> None:
 
 def test_of_a_long_text_every_stretch_may_be_read(tmp_path: Path) -> None:
     """Windows never outgrow their length, and a stretch without the answer has none."""
-    train = data(tmp_path, wrong=0.0, length=11, overlap=2).train
+    train = data(tmp_path, negatives=0.0, length=11, overlap=2).train
     rows = torch.arange(len(train)).repeat(20)
     uniforms = torch.rand(len(rows), 4, generator=torch.Generator().manual_seed(1)).double()
     windows, targets = train.draw_reading_windows(rows, uniforms)
@@ -277,7 +277,7 @@ def test_recall_is_by_the_nearest_key_and_by_the_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"wrong": 1.0}, r"data\.wrong is a share"),
+        ({"negatives": 1.0}, r"data\.negatives is a share"),
         ({"passages": 0}, r"data\.passages is at least 1"),
         ({"length": 9, "overlap": 1}, "takes more than half of a window"),
     ],

@@ -133,7 +133,7 @@ def test_what_is_held_back_has_no_pattern_and_texts_stay_together() -> None:
 @pytest.mark.parametrize("kind", ["classes", "pairs", "spans", "tags"])
 def test_every_kind_gives_its_sets(kind: str, tmp_path: Path) -> None:
     """What is tested is read when it is asked for: training needs no such file."""
-    getattr(text_files, kind)(tmp_path, 50)
+    getattr(text_files, kind.replace("-", "_"))(tmp_path, 50)
     source = build(DATASETS, {"kind": kind, "folder": str(tmp_path)})
     removed_files = {path: path.read_bytes() for path in tmp_path.glob("[td]e*")}  # test or dev
     for path in removed_files:
@@ -157,7 +157,7 @@ def test_every_kind_gives_its_sets(kind: str, tmp_path: Path) -> None:
 
 def test_files_of_their_own_for_validation_and_none_for_a_test(tmp_path: Path) -> None:
     text_files.classes(tmp_path, 50)
-    spec = {"kind": "classes", "folder": str(tmp_path), "held": "test", "tested": ""}
+    spec = {"kind": "classes", "folder": str(tmp_path), "validation_file": "test", "test_file": ""}
     data = build(DATASETS, spec).load()
     assert [len(dataset) for dataset in (data.train, data.validation)] == [50, 60]
     assert not len(build(DATASETS, spec).dataset("test", data.tokenizer, data.labels))

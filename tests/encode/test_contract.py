@@ -40,10 +40,10 @@ def cases() -> dict[str, dict[str, Any]]:
     for kind in EMBEDDINGS:
         words = {"kind": kind, "segments": 2}
         if kind == "factorised":
-            words = {"kind": kind, "narrow": 6, "embeddings": {"kind": "sum", "segments": 2}}
+            words = {"kind": kind, "embedding_width": 6, "embeddings": {"kind": "sum", "segments": 2}}
         found[f"transformer embeddings {kind}"] = {"embeddings": words, "stack": stack}
     for kind in POSITIONS:
-        words = {"kind": "sum", "positions": {"kind": kind}, "scaled": kind == "sinusoidal"}
+        words = {"kind": "sum", "positions": {"kind": kind}, "scale": kind == "sinusoidal"}
         found[f"transformer positions {kind}"] = {"embeddings": words, "stack": stack}
     for kind in DECODERS:
         found[f"causal stack {kind}"] = {"stack": {"kind": kind, "attention": full}}

@@ -22,8 +22,8 @@ TINY = [
     'model.respond={kind="predictor"}',
 ]  # fmt: skip
 MEMORIES = {
-    "bert-mass": ['model.memory={kind="bert-mass", slots=16, hops=2}'],
-    "keeps": ['model.memory={kind="keeps", slots=16, hops=2}', "model.carry.unit=sentences"],
+    "blended": ['model.memory={kind="blended", slots=16, hops=2}'],
+    "selective": ['model.memory={kind="selective", slots=16, hops=2}', "model.segments.unit=sentences"],
 }
 
 
@@ -67,7 +67,7 @@ def lay_out(folder: Path) -> Path:
 def read(*words: object, stdin: str = "") -> Result:
     """``mnemic read`` into notes.mem."""
     kept = ("--state", "notes.mem", "--device", "cpu")
-    return run("read", "--model", run_of("keeps"), *kept, *words, stdin=stdin)
+    return run("read", "--model", run_of("selective"), *kept, *words, stdin=stdin)
 
 
 def refused(done: Result) -> str:

@@ -21,9 +21,7 @@ def test_ngrams_are_counted_right() -> None:
     texts = torch.tensor([[3, 4, 3, 4, 3], [4, 3, 5, 0, 0], [9, 0, 0, 0, 0]])
     ids, real = encode.hash_ngrams(texts, texts > 0)
     for row, words in enumerate([[3, 4, 3, 4, 3], [4, 3, 5], [9]]):
-        wanted = Counter(
-            tuple(words[i : i + n]) for n in (1, 2, 3) for i in range(len(words) - n + 1)
-        )
+        wanted = Counter(tuple(words[i : i + n]) for n in (1, 2, 3) for i in range(len(words) - n + 1))
         found = Counter(ids[row][real[row]].tolist())
         assert sorted(found.values()) == sorted(wanted.values())
         assert all(found[word] == words.count(word) for word in words)

@@ -10,7 +10,7 @@ from torch.nn import functional
 from mnemic.data.babi.batches import encode_examples
 from mnemic.data.babi.dataset import GeneratedStories, load_story_data
 from mnemic.data.babi.format import StoryExample
-from mnemic.evaluate.error_rate import percent_by_task, predict_answers, compute_task_errors, find_wrong_answers
+from mnemic.evaluate.error_rate import compute_task_errors, find_wrong_answers, percent_by_task, predict_answers
 from mnemic.models import IGNORE, build_model
 from mnemic.models.ensemble import StackedNetworks
 from mnemic.objectives.answer import AnswerLoss, cross_entropy
@@ -120,9 +120,7 @@ def test_cross_entropy_is_torchs_and_skips_what_is_not_asked() -> None:
     assert count == 10
 
 
-def test_prediction_is_the_best_word_however_the_questions_are_split(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_prediction_is_the_best_word_however_the_questions_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
     network, every = network_of().train(), torch.arange(len(STORIES))
     network.eval()
     best = network(STORIES.batch(every).inputs).logits[:, 0].argmax(-1)
@@ -138,9 +136,7 @@ def test_prediction_rests_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """No dropout while answering."""
     network, modes = network_of().train(), []
     forward = network.forward
-    monkeypatch.setattr(
-        network, "forward", lambda inputs: (modes.append(network.training), forward(inputs))[1]
-    )
+    monkeypatch.setattr(network, "forward", lambda inputs: (modes.append(network.training), forward(inputs))[1])
     predict_answers(network, STORIES, rows(0, 1))
     assert modes == [False]
 

@@ -33,12 +33,12 @@ LITTLE = {"length": 24, "segments": 3, "count": 60, "tokenizer": {"kind": "wordp
 def sets() -> dict[str, Any]:
     keys: dict[str, Any] = {"kind": "long-recall"}
     copies = {"kind": "long-recall", "task": "copies", "facts": 3}
-    kinds = {"keys": keys, "copies": copies, "documents": {"kind": "documents"}}
+    kinds = {"keys": keys, "copy": copies, "documents": {"kind": "long-documents"}}
     kinds["several"] = {"kind": "long-recall", "facts": 4}
     return {kind: build(DATASETS, {**own, **LITTLE}).load() for kind, own in kinds.items()}
 
 
-def make(sets: dict[str, Any], kind: str = "bert-mass", unit: str = "tokens") -> SegmentModel:
+def make(sets: dict[str, Any], kind: str = "blended", unit: str = "tokens") -> SegmentModel:
     torch.manual_seed(0)
     model = {
         "width": 16,
@@ -46,7 +46,7 @@ def make(sets: dict[str, Any], kind: str = "bert-mass", unit: str = "tokens") ->
         "memory": {"kind": kind, "slots": 20},
         "mass": {},
         "respond": {"kind": "predictor"},
-        "carry": {"unit": unit},
+        "segments": {"unit": unit},
     }
     vocab = max(own.sizes["vocab"] for own in sets.values())
     return build_model(model, sets["keys"].sizes | {"vocab": vocab})
@@ -63,7 +63,7 @@ def recalled(network: SegmentModel, batch: LongBatch) -> tuple[SegmentOutput, Te
     return output, needed, torch.cat([probe.mask for probe in output.write_probes], 1)
 
 
-@pytest.mark.parametrize("kind", ["bert-mass", "keeps"])
+@pytest.mark.parametrize("kind", ["blended", "selective"])
 @pytest.mark.parametrize("unit", ["tokens", "sentences"])
 def test_all_seven_have_names_and_every_weight_learns(sets: dict[str, Any], kind: str, unit: str) -> None:
     network = make(sets, kind, unit)
@@ -132,7 +132,7 @@ def test_the_controller_is_taught_the_supporting_facts(sets: dict[str, Any]) -> 
 
 def test_other_sentences_of_a_story_can_be_left_alone(sets: dict[str, Any]) -> None:
     """The next question may be about them; background is worth nothing all the same."""
-    network, batch = make(sets, "keeps", "sentences"), drawn(sets, "several")
+    network, batch = make(sets, "selective", "sentences"), drawn(sets, "several")
     facts, odds, seen = units(network, batch)
     assert int((facts[seen] == NOT_A_FACT).sum()) == 4 * 3  # of four keys one is asked for
     counted = seen & (facts != NOT_A_FACT)
@@ -147,7 +147,7 @@ def test_other_sentences_of_a_story_can_be_left_alone(sets: dict[str, Any]) -> N
 
 def test_needed_sentences_are_ranked_above_the_rest(sets: dict[str, Any]) -> None:
     """All that some question is about, told from the other units of its document alone."""
-    network, batch = make(sets, "keeps", "sentences"), drawn(sets, "several")
+    network, batch = make(sets, "selective", "sentences"), drawn(sets, "several")
     facts, odds, seen = units(network, batch)
     total = torch.zeros(())
     for row in range(4):
@@ -163,7 +163,7 @@ def test_needed_sentences_are_ranked_above_the_rest(sets: dict[str, Any]) -> Non
 
 
 def test_without_marks_it_is_taught_what_was_read_above_average(sets: dict[str, Any]) -> None:
-    network, batch = make(sets, "keeps"), drawn(sets)
+    network, batch = make(sets, "selective"), drawn(sets)
     output, _, seen = recalled(network, batch)
     wanted = find_read_units(output, seen)
     weight = output.reading.weights.mean((1, 2, 3))
@@ -212,7 +212,7 @@ def test_the_words_of_a_written_token_come_from_memory_alone(sets: dict[str, Any
     assert (words - words[:1, :1]).abs().max() < 1e-5
 
 
-@pytest.mark.parametrize(("kind", "unit"), [("bert-mass", "tokens"), ("keeps", "sentences")])
+@pytest.mark.parametrize(("kind", "unit"), [("blended", "tokens"), ("selective", "sentences")])
 @pytest.mark.parametrize("chain", [1, 2, 5])
 def test_hop_after_hop_finds_fact_after_fact(sets: dict[str, Any], kind: str, unit: str, chain: int) -> None:
     """Of the first ``chain`` sentences, the last proves first; hops share what is to be found."""
@@ -257,7 +257,7 @@ def test_hops_and_facts_that_are_left() -> None:
 def test_facts_of_sentences_are_those_of_their_tokens(sets: dict[str, Any]) -> None:
     batch = drawn(sets, "several")
     for unit in ("tokens", "sentences"):
-        output = make(sets, "keeps", unit)(batch.inputs, probes="written")
+        output = make(sets, "selective", unit)(batch.inputs, probes="written")
         facts = compute_unit_facts(output.write_probes, batch.facts, batch.inputs)
         assert all(set(own.tolist()) == {OUTSIDE_STORY, NOT_A_FACT, 0} for own in facts)  # one key is asked
         seen = torch.cat([probe.mask for probe in output.write_probes], 1)
@@ -309,9 +309,9 @@ def test_what_proves_an_answer_is_never_hidden(sets: dict[str, Any]) -> None:
 def test_the_next_word_is_asked_of_every_token_that_has_one(sets: dict[str, Any]) -> None:
     torch.manual_seed(0)
     model = {"width": 16, "encode": {"kind": "recurrent"}, "respond": {"kind": "predictor"}}
-    model |= {"carry": {}, "memory": {"kind": "bert-mass"}}
+    model |= {"segments": {}, "memory": {"kind": "blended"}}
     network, batch = build_model(model, sets["documents"].sizes), drawn(sets, "documents")
-    loss = build(OBJECTIVES, {"kind": "next-word"})(network, batch)
+    loss = build(OBJECTIVES, {"kind": "segment-next-token"})(network, batch)
     mask = batch.inputs.mask
     assert int(loss.num_targets) == int((mask[..., 1:] & mask[..., :-1]).sum())
     assert float(loss.total.detach() / loss.num_targets) == pytest.approx(6.0, rel=0.5)  # log 400

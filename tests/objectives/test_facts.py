@@ -34,7 +34,7 @@ MODEL = {
 
 
 def write_weights(*, max_slots: int = 5) -> Tensor:
-    """What went where, of 5 inputs into ``most`` slots: b n s."""
+    """Write 5 inputs into at most ``max_slots`` slots; return the write weights: b n s."""
     states = torch.zeros(3, 5, 1)
     return append_inputs(empty_slots(3, states), states, torch.ones(3, 5) > 0, max_slots=max_slots).weights
 
@@ -124,7 +124,7 @@ def test_the_two_losses_are_weighed_and_added(objective: Any) -> None:
     tokenizer = build_tokenizer(examples)
     stories = encode_examples(examples, tokenizer)
     torch.manual_seed(0)
-    networks = [build_model(MODEL, {"vocab": len(tokenizer), "longest": 8}) for _ in range(2)]
+    networks = [build_model(MODEL, {"vocab": len(tokenizer), "max_length": 8}) for _ in range(2)]
     batch = stories.batch(torch.arange(6))
     only, both, facts = (
         objective(**options)(networks[0], batch)

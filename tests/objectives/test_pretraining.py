@@ -140,7 +140,7 @@ def test_next_sentence_scores_are_in_the_published_order() -> None:
     losses = next_sentence_losses(logits, torch.tensor([1, 0, IGNORE]))
     slow = [-logits[0].log_softmax(0)[0], -logits[1].log_softmax(0)[1], torch.tensor(0.0)]
     torch.testing.assert_close(losses, torch.stack(slow))
-    with pytest.raises(ConfigError, match=r"set model\.respond\.pairs=true"):
+    with pytest.raises(ConfigError, match=r"set model\.respond\.next_sentence=true"):
         next_sentence_losses(None, torch.tensor([1]))
 
 

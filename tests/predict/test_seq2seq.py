@@ -19,19 +19,23 @@ from mnemic.recipe import ConfigError, load_recipe
 from mnemic.respond.generate import greedy_search
 from mnemic.train.run import fit
 
-FEW = ("data.count=200", "data.held=20", "data.tested=20")
+FEW = ("data.count=200", "data.validation_size=20", "data.test_size=20")
 TINY = ("model.width=32", "model.encode.stack.depth=1", "model.respond.decoder.depth=1")
 
 
 def network(**respond: Any) -> TextModel:
     embeddings = {"kind": "sum", "positions": {"kind": "sinusoidal"}}
     encode = {"kind": "transformer", "embeddings": embeddings}
-    model = {"width": 16, "encode": encode, "respond": {"kind": "sequence"} | respond}
-    return build_model(model, {"vocab": 300, "longest": 64}).eval()
+    model = {"width": 16, "encode": encode, "respond": {"kind": "seq2seq"} | respond}
+    return build_model(model, {"vocab": 300, "max_length": 64}).eval()
 
 
 def dates(count: int = 6) -> Seq2SeqDataset:
-    return GeneratedDates(count=count, validation_size=1, test_size=1, tokenizer={"kind": "byte-bpe", "vocab": 300}).load().train
+    return (
+        GeneratedDates(count=count, validation_size=1, test_size=1, tokenizer={"kind": "byte-bpe", "vocab": 300})
+        .load()
+        .train
+    )
 
 
 @torch.no_grad()
@@ -80,10 +84,10 @@ def test_shared_word_vectors_are_one_weight() -> None:
     tied, untied = network(), network(tied=False)
     assert len(weights_of(untied)) == len(weights_of(tied)) + 1
     assert tied.respond.embeddings.tokens is tied.encode.embeddings.tokens
-    narrow = {"kind": "factorised", "narrow": 4}
+    narrow = {"kind": "factorised", "embedding_width": 4}
     model = {"width": 16, "encode": {"kind": "transformer", "embeddings": narrow}}
     with pytest.raises(ConfigError, match=r"set model\.respond\.tied = false"):
-        build_model(model | {"respond": {"kind": "sequence"}}, {"vocab": 9, "longest": 4})
+        build_model(model | {"respond": {"kind": "seq2seq"}}, {"vocab": 9, "max_length": 4})
 
 
 def test_a_text_that_is_too_long_is_refused_not_cut() -> None:
@@ -99,7 +103,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dates") / "run"
     still = ("encode.stack", "encode.embeddings", "respond.decoder")
     changes = [*TINY, "model.width=48", *(f"model.{module}.dropout=0.0" for module in still)]
-    changes += ["data.count=6000", "data.held=50", "data.tested=200", "objective.smooth=0.0"]
+    changes += ["data.count=6000", "data.validation_size=50", "data.test_size=200", "objective.smooth=0.0"]
     changes += ["train.batch=32", "train.steps=375", "train.rate=0.005", "train.validate=9"]
     recipe = load_recipe("dates", changes)
     for _ in fit(recipe, folder, device="cpu"):

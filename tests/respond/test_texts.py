@@ -18,10 +18,10 @@ from mnemic.objectives.spans import span_loss
 from mnemic.recipe import ConfigError
 from mnemic.respond import WITHOUT_MEMORY
 from mnemic.respond.classes import ClassHead
-from mnemic.respond.merge_windows import select_best_span, find_best_spans, average_windows
+from mnemic.respond.merge_windows import average_windows, find_best_spans, select_best_span
 
 ENCODE: dict[str, Any] = {"kind": "transformer", "embeddings": {"kind": "sum", "segments": 2}}
-SIZES = {"vocab": 20, "classes": 3, "longest": 12}
+SIZES = {"vocab": 20, "classes": 3, "max_length": 12}
 
 
 def network(kind: str, **encode: Any) -> TextModel:
@@ -96,8 +96,7 @@ def test_pooling_by_hand() -> None:
     mean, first = ClassHead(8, 3, dropout=0.0), ClassHead(8, 3, pool="first", dropout=0.0)
     first.load_state_dict(mean.state_dict())
     torch.testing.assert_close(
-        mean(None, None, states, mask)[0],
-        first(None, None, states[:, 1:3].mean(1, keepdim=True), mask)[0],
+        mean(None, None, states, mask)[0], first(None, None, states[:, 1:3].mean(1, keepdim=True), mask)[0]
     )
     assert torch.isfinite(mean(None, None, states, mask)).all()  # a text without tokens
 
@@ -110,9 +109,7 @@ def test_recurrent_encoders_read_texts_too() -> None:
 def test_parts_that_do_not_fit() -> None:
     with pytest.raises(ConfigError, match=r"'word' needs a memory: add model\.memory, or"):
         network("word")
-    short = network(
-        "tags", embeddings={"kind": "sum", "positions": {"kind": "learned", "length": 9}}
-    )
+    short = network("tags", embeddings={"kind": "sum", "positions": {"kind": "learned", "length": 9}})
     with pytest.raises(ConfigError, match="there are 9 learned positions"):
         check_parts_fit(short, SIZES)
     model = {"width": 8, "encode": {"kind": "bag"}, "memory": {"kind": "memn2n"}}

@@ -91,7 +91,7 @@ def test_norm_clipping_is_torchs() -> None:
         for weight, gradient in zip(parameters, gradients(), strict=True):
             weight.grad = gradient
         expected = nn.utils.clip_grad_norm_(parameters, bound)
-        norm = build(CLIPS, {"kind": "norm", "most": bound})(clipped, runs=False)
+        norm = build(CLIPS, {"kind": "norm", "limit": bound})(clipped, runs=False)
         torch.testing.assert_close(norm, expected)
         for gradient, weight in zip(clipped, parameters, strict=True):
             torch.testing.assert_close(gradient, weight.grad)
@@ -99,7 +99,7 @@ def test_norm_clipping_is_torchs() -> None:
 
 def test_value_clipping_cuts_every_number() -> None:
     clipped = gradients()
-    build(CLIPS, {"kind": "value", "most": 0.5})(clipped, runs=False)
+    build(CLIPS, {"kind": "value", "limit": 0.5})(clipped, runs=False)
     for after, before in zip(clipped, gradients(), strict=True):
         assert torch.equal(after, before.clamp(-0.5, 0.5))
 
@@ -119,7 +119,7 @@ def test_the_norm_returned_is_the_whole_one_before_clipping(kind: str) -> None:
 @pytest.mark.parametrize("kind", CLIPS)
 def test_many_runs_are_clipped_each_by_itself(kind: str) -> None:
     """With a runs axis, one of three runs too large: the others are as they were."""
-    clip = build(CLIPS, {"kind": kind, "most": 20.0} if kind != "none" else {"kind": kind})
+    clip = build(CLIPS, {"kind": kind, "limit": 20.0} if kind != "none" else {"kind": kind})
     sizes = [0.1, 3.0, 0.5]
     alone = [gradients(seed, size) for seed, size in enumerate(sizes)]
     together = [torch.stack(parts) for parts in zip(*alone, strict=True)]

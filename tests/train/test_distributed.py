@@ -141,7 +141,7 @@ def test_the_command_says_each_epoch(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["nothing"], "no recipe 'nothing'"),
         (["memn2n", "--set", "train.rate"], "KEY=VALUE"),
         (["memn2n", "--set", "train.rate=fast"], "train.rate is a number, not 'fast'"),
-        (["memn2n"], "stories needs folder"),
+        (["memn2n"], "babi needs folder"),
         (["memn2n", "--data", "nowhere/at/all"], "nowhere/at/all"),
         (["memn2n", *("--set", SMALL[0]), "--device", "abacus"], "no device 'abacus'"),
         (["memn2n", *("--set", SMALL[0]), "--set", "train.batch=1000"], "a batch of 1000 cannot"),

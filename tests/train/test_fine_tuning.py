@@ -160,7 +160,7 @@ def test_weights_that_are_there_are_trained_with_a_smaller_rate(tmp_path: Path) 
     told = load_recipe("bert-pairs", ["train.rate=0.2"], change=lambda o: start_recipe_from(o, start))
     assert told["train"]["rate"] == 0.2
     (tmp_path / "a.toml").write_text("[started]\ndata = { folder = 'x' }\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="started has no section 'data'"):
+    with pytest.raises(ConfigError, match="pretrained has no section 'data'"):
         load_recipe(tmp_path / "a.toml")
 
 
@@ -186,9 +186,9 @@ def test_segments_reach_factorised_embeddings_too(tmp_path: Path) -> None:
     """As in ALBERT, which has them one table further in."""
     narrow = {"kind": "sum", "segments": 2}
     encode = {"kind": "transformer", "stack": {"kind": "encoder", "depth": 1},
-              "embeddings": {"kind": "factorised", "narrow": 8, "embeddings": narrow}}  # fmt: skip
+              "embeddings": {"kind": "factorised", "embedding_width": 8, "embeddings": narrow}}  # fmt: skip
     model = {"width": 16, "encode": encode, "respond": {"kind": "classes"}}
-    network = build_model(model, {"vocab": 30, "classes": 2, "longest": 12}).eval()
+    network = build_model(model, {"vocab": 30, "classes": 2, "max_length": 12}).eval()
     batch = build(DATASETS, trained("pairs").recipe["data"])
     texts = batch.dataset("test", trained("pairs").tokenizer, trained("pairs").labels)
     inputs = texts.batch(torch.arange(3)).inputs
@@ -198,7 +198,7 @@ def test_segments_reach_factorised_embeddings_too(tmp_path: Path) -> None:
     save_encoder(tmp_path / "albert", Pretrained(network.encode, None, "electra"))
     assert load_encoder(tmp_path / "albert").encoder.segments == 2
     whole = start_recipe_from(replaced(tmp_path), tmp_path / "albert")
-    begun_with = build_model(whole["model"], {"vocab": 30, "classes": 2, "longest": 12})
+    begun_with = build_model(whole["model"], {"vocab": 30, "classes": 2, "max_length": 12})
     assert begun_with.segments
 
 

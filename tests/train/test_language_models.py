@@ -36,7 +36,7 @@ TINY = (
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return text_files.words(tmp_path_factory.mktemp("words"), 60)
+    return text_files.language_modeling(tmp_path_factory.mktemp("words"), 60)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_what_is_said_first_depends_on_the_words_alike_in_all_kinds(name: str) -
     Its states would be over twenty times smaller than a Transformer's, and so would its scores:
     after one epoch it then knew less than an Elman network.
     """
-    network = initialize_network(load_recipe(name)["model"], {"vocab": 500, "longest": 64}, seed=0).eval()
+    network = initialize_network(load_recipe(name)["model"], {"vocab": 500, "max_length": 64}, seed=0).eval()
     tokens = torch.randint(500, (4, 64), generator=torch.Generator().manual_seed(0))
     mask = torch.ones_like(tokens, dtype=torch.bool)
     with torch.no_grad():

@@ -11,7 +11,7 @@ from mnemic.objectives import CarriedState, Loss
 from mnemic.recipe import ConfigError
 from mnemic.train.loop import TrainSettings, build_optimizer, train
 
-PLAIN = {"optimiser": {"kind": "sgd"}, "clip": {"kind": "none"}, "rate": 0.1}
+PLAIN = {"optimizer": {"kind": "sgd"}, "clip": {"kind": "none"}, "rate": 0.1}
 
 
 def line(seed: int = 0) -> nn.Linear:

@@ -50,7 +50,7 @@ TINY = [
 
 
 def tiny(folder: Path, *sets: str) -> Recipe:
-    text_files.reading(folder, 400)
+    text_files.retrieval(folder, 400)
     return load_recipe("reader", [*TINY, f"data.folder={folder}", *sets])
 
 

@@ -8,7 +8,7 @@ from mnemic.cli.render.console import format_duration, format_percent, get_stdou
 from mnemic.cli.render.evidence_table import print_story_answer
 
 RECIPE_CHANGES = (
-    'data={ kind = "generated", tasks = [1, 2, 15], count = 3000 }',
+    'data={ kind = "generated-babi", tasks = [1, 2, 15], count = 3000 }',
     "train.epochs=30",
     "train.schedule.every=8",
     "phases.0.train.epochs=10",

@@ -34,7 +34,8 @@ def evaluate(
     split: Annotated[EvaluationSplit, typer.Option(help="The split to test on.")] = EvaluationSplit.test,
     tasks: TasksOption = None,
     sets: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change the data, such as data.tested=dev.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change the data, such as data.test_file=dev."),
     ] = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
@@ -122,9 +123,9 @@ def override_data(data_spec: dict[str, Any], sets: list[str]) -> dict[str, Any]:
 def replace_folder(data_spec: dict[str, Any], folder: str) -> dict[str, Any]:
     """Read the data from ``folder``; generated data is replaced by files of its kind."""
     file_kinds = {  # kind of generated data → the kind of files, and the keys of both
-        "generated": ("stories", ("tasks", "sentences", "validation")),
+        "generated-babi": ("babi", ("tasks", "sentences", "validation")),
         "generated-knowledge": ("knowledge", ("validation", "slots", "common", "keys", "reach")),
-        "dates": ("sequences", ("tokenizer", "length")),
+        "dates": ("seq2seq", ("tokenizer", "length")),
     }
     if data_spec["kind"] not in file_kinds:
         return {**data_spec, "folder": folder}

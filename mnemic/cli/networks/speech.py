@@ -14,7 +14,7 @@ def generate_texts(
     """Generate an answer or a continuation, or compute the perplexity, of each text."""
     from mnemic.predict.generate import continue_texts, generate_answers, measure_perplexity
 
-    if checkpoint.recipe["model"]["respond"]["kind"] == "sequence":
+    if checkpoint.recipe["model"]["respond"]["kind"] == "seq2seq":
         if num_words:
             raise ValueError("this network answers texts; --words is for language models")
         return [asdict(result) for result in generate_answers(checkpoint, texts, num_beams=beams)]

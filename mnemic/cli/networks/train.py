@@ -20,16 +20,16 @@ from mnemic.cli.render.progress import ProgressBars
 from mnemic.train.interrupt import defer_interrupts
 
 FILE_KINDS = {  # kind of data → the content of its files, and an alternative to them
-    "stories": ("story", "generated stories with --set data.kind=generated"),
+    "babi": ("story", "generated stories with --set data.kind=generated-babi"),
     "knowledge": ("knowledge", "a generated base with --set data.kind=generated-knowledge"),
     "classes": ("text", "your own .tsv or .jsonl files"),
     "pairs": ("text", "your own .tsv or .jsonl files"),
     "spans": ("SQuAD", "your own of the same form"),
-    "reading": ("SQuAD", "your own of the same form"),
+    "retrieval": ("SQuAD", "your own of the same form"),
     "tags": ("CoNLL", "your own of the same form"),
     "corpus": ("plain text", "a folder that mnemic data sequences made"),
-    "words": ("text", "your own .jsonl or .txt files"),
-    "sequences": ("text", "dates that are made with --set data.kind=dates"),
+    "language-modeling": ("text", "your own .jsonl or .txt files"),
+    "seq2seq": ("text", "dates that are made with --set data.kind=dates"),
 }
 
 
@@ -172,12 +172,12 @@ def print_report(report: dict[str, Any], kind: str) -> None:
         commands[1] = f'ask --model {run_folder} "who directed [NAME OF A FILM]"'
     if kind == "pairs":
         commands[1] = f"read --model {run_folder} FILE.jsonl"
-    if kind in ("spans", "reading"):
+    if kind in ("spans", "retrieval"):
         commands[1] = f'read --model {run_folder} --question "Who …?" FILE'
     if kind in SEGMENT_KINDS:
         commands[1:] = [f"read --model {run_folder} --state notes.mem FILE"]
         commands += ['ask --state notes.mem "Where is Mary?"']
-    if kind == "documents":  # its queries are words, not questions
+    if kind == "long-documents":  # its queries are words, not questions
         commands = commands[:1]
     if kind == "corpus":
         tune = f"train bert-classes --start {run_folder} --data DIR"

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 MAX_EVIDENCE = 5  # spans, without --all
 FULL_NOTES = {  # what happens when all slots are filled, per kind of memory
-    "keeps": "what was worth least is no longer kept",
-    "bert-mass": "what comes now is blended into what they hold",
+    "selective": "what was worth least is no longer kept",
+    "blended": "what comes now is blended into what they hold",
 }
 
 

@@ -27,6 +27,7 @@ from mnemic.data.corpora.split import filter_split
 from mnemic.data.corpora.tokens import WordFinder, tokenize_documents
 from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS
 from mnemic.recipe import ConfigError, build
+from mnemic.recipe.migrate import migrate_recipe
 from mnemic.text import SubwordTokenizer, Tokenizer
 from mnemic.text.tokenizers.word_starts import find_chinese_words
 from mnemic.text.windows import Truncation
@@ -50,9 +51,9 @@ class CorpusData(NamedTuple):
 class CorpusFiles:
     """Documents for pre-training: ``.jsonl`` or ``.txt`` files, plain or compressed.
 
-    ``held`` and ``tested`` are how the names of the validation and test files start; ``learnt`` is
-    how those of the training files start, which are all others if it is empty. Without ``held`` the
-    share ``validation`` of the documents is held out. ``kept`` is a folder for the sequences, which
+    ``validation_file`` and ``test_file`` are how the names of the validation and test files start; ``train_file`` is
+    how those of the training files start, which are all others if it is empty. Without ``validation_file`` the
+    share ``validation`` of the documents is held out. ``cache`` is a folder for the sequences, which
     are then made once; without it they are made each time. Such a folder can itself be ``folder``.
     ``words`` says what a word is for whole-word masking, ``copies`` how many masks each sequence
     has (0: always new ones). ``overlap`` and ``truncation`` are for long texts at prediction.
@@ -87,7 +88,7 @@ class CorpusFiles:
         train, validation, test = (make_split_dataset(sequences, split, self.copies) for split in SPLITS)
         if not len(train):
             raise CorpusError(f"there is nothing to learn from in {self.folder}: no text, no token")
-        return CorpusData(tokenizer, {"vocab": len(tokenizer), "longest": self.length}, train, validation, test)
+        return CorpusData(tokenizer, {"vocab": len(tokenizer), "max_length": self.length}, train, validation, test)
 
     def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> CorpusDataset:
         """Return the sequences of one split; their tokenizer must be ``tokenizer``."""
@@ -157,9 +158,11 @@ class CorpusFiles:
             if prefix and not evaluation_paths[split]:
                 raise CorpusError(f"no file in {self.path} has a name that begins with {prefix!r}")
         excluded_paths = {path for paths in evaluation_paths.values() for path in paths}
-        train_paths = [path for path in all_paths if path not in excluded_paths and path.name.startswith(self.train_file)]
+        train_paths = [
+            path for path in all_paths if path not in excluded_paths and path.name.startswith(self.train_file)
+        ]
         if not train_paths:
-            raise CorpusError(f"no file in {self.path} to learn from; check data.learnt")
+            raise CorpusError(f"no file in {self.path} to learn from; check data.train_file")
         return {"train": train_paths, "validation": evaluation_paths["validation"], "test": evaluation_paths["test"]}
 
     @property
@@ -170,7 +173,7 @@ class CorpusFiles:
     @property
     def sequence_options(self) -> dict[str, Any]:
         """The recipe keys that sequences depend on, as JSON values."""
-        names = ("learnt", "held", "tested", "validation", "field", "length", "words")
+        names = ("train_file", "validation_file", "test_file", "validation", "field", "length", "words")
         options = {name: getattr(self, name) for name in names}
         nested_options = {"tokenizer": dict(self.tokenizer), "format": dict(self.format)}
         return json.loads(json.dumps(options | nested_options))
@@ -181,8 +184,9 @@ class CorpusFiles:
         ``ignore_files``: the files they were made of need not be on this machine.
         """
         expected_options = self.sequence_options
+        stored_options = migrate_recipe({"data": sequences.metadata})["data"]
         names: tuple[str, ...] = ("length", "words", "format", "tokenizer")
-        split_options = ("learnt", "held", "tested", "validation", "field")
+        split_options = ("train_file", "validation_file", "test_file", "validation", "field")
         names += tuple(name for name in split_options if getattr(self, name) != getattr(CorpusFiles, name))
         if not ignore_files:
             expected_options |= {"files": self.fingerprints}
@@ -191,12 +195,12 @@ class CorpusFiles:
             if name == "tokenizer" and self.tokenizer.get("kind") == "stored":
                 is_same = build(TOKENIZER_BUILDERS, self.tokenizer, texts=()) == sequences.tokenizer
             else:
-                is_same = sequences.metadata.get(name) == expected_options[name]
+                is_same = stored_options.get(name) == expected_options[name]
             if not is_same:
                 raise CorpusError(
                     f"the sequences in {folder} were made with another data.{name} "
-                    f"({sequences.metadata.get(name)!r}, not {expected_options[name]!r}); set it "
-                    "so, or keep others elsewhere: data.kept=DIR"
+                    f"({stored_options.get(name)!r}, not {expected_options[name]!r}); set it "
+                    "so, or keep others elsewhere: data.cache=DIR"
                 )
         return sequences
 

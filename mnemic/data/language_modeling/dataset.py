@@ -44,8 +44,8 @@ class LanguageModelData(NamedTuple):
 class LanguageModelFiles:
     """Documents (.jsonl, .txt, plain, .gz or .xz) as running text of words.
 
-    Words that are not among the ``vocab`` most frequent ones are unknown. ``learnt``,
-    ``held`` and ``tested`` name the training, validation and test file of the folder, or how their
+    Words that are not among the ``vocab`` most frequent ones are unknown. ``train_file``,
+    ``validation_file`` and ``test_file`` name the training, validation and test file of the folder, or how their
     names start. By default test files start with ``test`` and validation files with ``valid``; a
     folder without the former is tested on the latter. Without a validation file, the share
     ``validation`` of the training documents is held out, chosen by a hash of each text. The first
@@ -82,7 +82,9 @@ class LanguageModelFiles:
         train, validation, test = (self.make_dataset(splits[split], tokenizer, split) for split in SPLITS)
         if not len(train):
             raise TextError(f"{self.folder} holds no document with a word to learn from")
-        return LanguageModelData(tokenizer, {"vocab": len(tokenizer), "longest": self.length}, train, validation, test)
+        return LanguageModelData(
+            tokenizer, {"vocab": len(tokenizer), "max_length": self.length}, train, validation, test
+        )
 
     def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> TokenDataset:
         """Read one split and encode it with an existing tokenizer."""

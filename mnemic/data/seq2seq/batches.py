@@ -46,7 +46,7 @@ class RaggedTexts(NamedTuple):
 class Seq2SeqDataset:
     """Pairs of a source text and an answer text on one device."""
 
-    kind: ClassVar[str] = "sequences"
+    kind: ClassVar[str] = "seq2seq"
     metric: ClassVar[str] = "exact"  # that selects the best weights
     num_unknown: ClassVar[int] = 0  # any text can be generated, also if it is not in training
     num_uniforms: ClassVar[int] = 0  # batches are not random

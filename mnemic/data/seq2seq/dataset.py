@@ -33,7 +33,7 @@ class Seq2SeqData(NamedTuple):
 class GeneratedDates:
     """Generated dates: "the third of march nineteen eighty four" → 1984-03-03.
 
-    ``count``, ``held`` and ``tested`` are the pairs of training, validation and test; no day is in
+    ``count``, ``validation_size`` and ``test_size`` are the pairs of training, validation and test; no day is in
     two splits. A text has at most ``length`` tokens.
     """
 
@@ -46,7 +46,7 @@ class GeneratedDates:
 
     def __post_init__(self) -> None:
         if min(self.count, self.validation_size, self.test_size) < 1:
-            values = f"count = {self.count}, held = {self.validation_size}, tested = {self.test_size}"
+            values = f"count = {self.count}, validation_size = {self.validation_size}, test_size = {self.test_size}"
             raise ConfigError(f"each split of the dates has at least one pair, not {values}")
 
     def load(self) -> Seq2SeqData:
@@ -112,7 +112,9 @@ def encode_splits(
     train, validation = (
         make_seq2seq_dataset(splits[split], subword_tokenizer, max_tokens) for split in TRAINING_SPLITS
     )
-    return Seq2SeqData(subword_tokenizer, {"vocab": len(subword_tokenizer), "longest": max_tokens}, train, validation)
+    return Seq2SeqData(
+        subword_tokenizer, {"vocab": len(subword_tokenizer), "max_length": max_tokens}, train, validation
+    )
 
 
 def list_texts(examples: Sequence[LabeledExample]) -> list[str]:

@@ -16,7 +16,7 @@ from mnemic.models import IGNORE, WindowBatch
 from mnemic.text import Encoding, Tokenizer, WindowedText
 from mnemic.text.windows import Window
 
-Kind = Literal["classes", "numbers", "spans", "tags", "reading"]
+Kind = Literal["classes", "numbers", "spans", "tags", "retrieval"]
 TOKEN_MULTIPLE = 8  # widths that matrix products and attention on a GPU are fastest with
 
 

@@ -54,11 +54,11 @@ class ArticleFiles:
     questions_per_passage: int = 2
 
     def __post_init__(self) -> None:
-        for name in ("wrong", "elsewhere", "validation"):
+        for name in ("negatives", "other_articles", "validation"):
             if not 0 <= getattr(self, name) < 1:
                 value = getattr(self, name)
                 raise ConfigError(f"data.{name} is a share from 0 to below 1, not {value}")
-        for name in ("articles", "passages", "asked_each"):
+        for name in ("articles", "passages", "questions_per_passage"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"data.{name} is at least 1, not {getattr(self, name)}")
 
@@ -106,7 +106,7 @@ class ArticleData:
 
     @property
     def sizes(self) -> dict[str, int]:
-        return {"vocab": len(self.tokenizer), "longest": self.files.length}
+        return {"vocab": len(self.tokenizer), "max_length": self.files.length}
 
     @cached_property
     def validation(self) -> TextDataset:
@@ -213,7 +213,9 @@ def make_evaluation_dataset(
         encode_alone(texts),
         tuple(text_index[example.text] for example in positives),
     )
-    return replace(encode_questions([*positives, *negatives], tokenizer, options), kind="reading", retrieval=retrieval)
+    return replace(
+        encode_questions([*positives, *negatives], tokenizer, options), kind="retrieval", retrieval=retrieval
+    )
 
 
 def pair_with_wrong_texts(article: Article, seed: int) -> list[QuestionExample]:

@@ -44,9 +44,7 @@ def scan_facts(projections: Tensor, gates: Tensor, recurrent: nn.Linear) -> tupl
     """
     inputs = projections.expand(*gates.shape, -1, -1).flatten(0, 1)  # bm s g d
     start = projections.new_zeros(inputs.shape[0], projections.shape[-1])
-    states, last_state = scan_gru(
-        inputs, gates.flatten(0, 1), recurrent.weight, recurrent.bias, start
-    )
+    states, last_state = scan_gru(inputs, gates.flatten(0, 1), recurrent.weight, recurrent.bias, start)
     return states.unflatten(0, gates.shape[:2]), last_state.unflatten(0, gates.shape[:2])
 
 
