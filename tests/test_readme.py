@@ -6,11 +6,14 @@ otherwise. Commands that are only shown, in blocks marked ``console`` or within 
 the documentation, must exist.
 """
 
+import ast
+import importlib
 import json
 import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,6 +97,35 @@ def test_every_block_is_marked() -> None:
         assert not [b for b in blocks(page) if not b.mark and commands.search(b.text)], page.name
 
 
+def test_toml_of_the_documentation_is_toml() -> None:
+    for page in PAGES:
+        for block in blocks(page):
+            if block.mark == "toml":
+                tomllib.loads(block.text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_python_of_the_documentation_imports_what_exists(page: Path) -> None:
+    for block in blocks(page):
+        if block.mark != "python":
+            continue
+        for node in ast.walk(ast.parse(block.text)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mnemic"):
+                module = importlib.import_module(str(node.module))
+                assert all(hasattr(module, name.name) for name in node.names), ast.unparse(node)
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "mnemic":
+                assert hasattr(importlib.import_module("mnemic"), node.attr), node.attr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_files_that_the_documentation_names_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:mnemic|tests|benchmarks|docs)/[\w/.-]+\.(?:py|md|sh))`", text))
+    named |= set(re.findall(r"python (benchmarks/\w+\.py|docs/\w+/\w+\.py)", text))
+    new = {"mnemic/encode/attention/local.py", "mnemic/memory/cosine.py"}  # the worked examples
+    assert not [path for path in named - new if not (ROOT / path).is_file()]
+
+
 @pytest.mark.parametrize(("page", "command"), shown_commands())
 def test_commands_that_are_only_shown_exist(page: str, command: str) -> None:
     """``make`` targets, and commands and options of ``mnemic``; other programs are not ours."""
@@ -109,7 +141,8 @@ def check_options(command: Any, words: list[str]) -> None:
     """Follow the words to the command they name; it must take their options."""
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]
-    assert not (words and getattr(command, "commands", {})), f"{command.name} has no {words[0]}"
+    is_command = bool(words) and not words[0].startswith("-")  # else an option of mnemic itself
+    assert not (is_command and getattr(command, "commands", {})), f"{command.name} has no {words[0]}"
     known = {name for parameter in command.params for name in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= known
 
