@@ -17,6 +17,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 FIELD = re.compile(r"^    (\w+): .*?  # (.+)$", re.MULTILINE)
+CODE = re.compile(r"^ {4}(from |import |\$ |python |mnemic |\w+ = )")  # an example in a docstring
 # Arguments that the code passes itself; a recipe cannot set them.
 PASSED = {
     "width", "vocab", "words", "tokenizer", "longest", "max_length", "tables", "num_tables",
@@ -159,6 +160,20 @@ def fields(app: Sphinx, what: str, name: str, found: Any, options: Any, lines: l
         lines += [""] * bool(comments)
 
 
+def mark_examples(app: Sphinx, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
+    """Mark indented examples of a docstring as code, where no ``::`` does."""
+    is_marked, marked = False, []
+    for line in lines:
+        is_indented = line.startswith("    ") or not line.strip()
+        if not is_indented:
+            is_marked = line.rstrip().endswith("::")
+        elif CODE.match(line) and not is_marked:
+            marked += ["::", ""]
+            is_marked = True
+        marked.append(line)
+    lines[:] = marked
+
+
 def skip(app: Sphinx, what: str, name: str, found: Any, skipped: bool, options: Any) -> bool | None:
     """Leave out the docstrings that Python gives the fields of a named tuple."""
     return True if str(found.__doc__).startswith("Alias for field number") else None
@@ -179,6 +194,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     for source in (recipes, kinds, formats, commands):
         directive = type(source.__name__.title(), (Live,), {"source": staticmethod(source)})
         app.add_directive(f"mnemic-{source.__name__}", directive)
+    app.connect("autodoc-process-docstring", mark_examples)
     app.connect("autodoc-process-docstring", fields)
     app.connect("autodoc-skip-member", skip)
     return {"parallel_read_safe": True}
