@@ -39,7 +39,7 @@ from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
 from mnemic.data.long_context.batches import FILL_RATE, LongBatch, LongDataset
 from mnemic.data.long_context.hide import SentenceTokens
-from mnemic.evaluate.error_rate import percent_by_task
+from mnemic.evaluate.by_task import percent_by_task
 from mnemic.evaluate.long_context import find_correct_answers, find_wrong_answers_per_network
 from mnemic.recipe import build
 from mnemic.respond.classes import masked_mean

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.data.long_context.batches import TOKEN_TARGETS, LongBatch, LongDataset
-from mnemic.evaluate.error_rate import percent_by_task
+from mnemic.evaluate.by_task import percent_by_task
 from mnemic.models.inputs import IGNORE, SegmentBatch, SegmentOutput
 from mnemic.models.segment_model import SegmentModel
 from mnemic.objectives.bert_mass import BertMassLoss, compute_fact_shares, compute_unit_facts, select_next_tokens

@@ -103,5 +103,5 @@ def _migrate_kind(value: Any, parent: str) -> Any:
 
 
 def _table_name(name: str) -> str:
-    """Name the table that a key opens; a phase or a task holds sections of its own."""
+    """Name the table under a key; phases and tasks hold whole sections."""
     return "" if name in ("phases", "pretrained", "tasks") or name.isdigit() else name

@@ -22,7 +22,7 @@ from mnemic.checkpoint.atomic_files import write_json
 from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, save_checkpoint
 from mnemic.checkpoint.lock import lock_folder
 from mnemic.data.babi.folder import Size, find_story_folder
-from mnemic.evaluate.error_rate import mean_error, percent_by_task
+from mnemic.evaluate.by_task import mean_error, percent_by_task
 from mnemic.recipe import ConfigError, Recipe, load_recipe, override, recipe_names
 from mnemic.reproduce.faithfulness import measure_evidence_per_run
 from mnemic.reproduce.statistics import SELECTION_RULES, summarize_joint_runs, summarize_task_runs

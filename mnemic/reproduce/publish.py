@@ -19,7 +19,8 @@ from mnemic.checkpoint.folder import MANIFEST, Checkpoint, TrainingProgress, loa
 from mnemic.checkpoint.shipped import CARD, MAX_NETWORK_BYTES, MAX_TOTAL_BYTES, WEIGHTS, size_in_bytes
 from mnemic.data import DATASETS, WINDOW_KINDS
 from mnemic.data.babi.batches import StoryDataset
-from mnemic.evaluate.error_rate import compute_task_errors, mean_error
+from mnemic.evaluate.by_task import mean_error
+from mnemic.evaluate.error_rate import compute_task_errors
 from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.recipe import ConfigError, Recipe, build, override
 from mnemic.reproduce.faithfulness import measure_evidence

@@ -15,7 +15,7 @@ from mnemic.recipe import build
 from mnemic.respond.next_token import check_tied_width
 
 DEFAULT_EMBEDDINGS: Mapping[str, Any] = {
-    "kind": "sum", "positions": {"kind": "sinusoidal"}, "scaled": True, "norm": False,
+    "kind": "sum", "positions": {"kind": "sinusoidal"}, "scale": True, "norm": False,
 }  # fmt: skip
 DEFAULT_DECODER: Mapping[str, Any] = {"kind": "transformer"}
 

@@ -93,7 +93,7 @@ def stop_at(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_said_after_a_stop_reads_the_rest_and_nothing_twice(
     desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = f"mnemic read --model {run_of('keeps')} --state notes.mem"
+    command = f"mnemic read --model {run_of('selective')} --state notes.mem"
     with monkeypatch.context() as patch:
         stop_at("b.txt", patch)
         done = read("--fresh", "a.txt", "b.txt")

@@ -102,7 +102,7 @@ def test_near_misses_are_almost_of_the_story_and_never_of_it() -> None:
 
 
 def test_near_misses_are_for_training_alone() -> None:
-    found = data("long-stories", tasks=[1], misses=0.3)
+    found = data("long-stories", tasks=[1], distractors=0.3)
     assert (found.train.distractor_rate, found.validation.distractor_rate, found.test.distractor_rate) == (
         0.3,
         0.0,
@@ -311,7 +311,7 @@ def test_parts_have_other_examples(stories: LongData) -> None:
 
 
 def test_documents_go_on_or_not() -> None:
-    found = data("documents", count=400)
+    found = data("long-documents", count=400)
     batch = found.train.batch(torch.arange(400), torch.rand(400, 1))
     share = (batch.follows == 1).float().mean()
     assert 0.4 < share < 0.6
@@ -342,9 +342,9 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(ConfigError, match="long texts need subwords"):
         data("long-recall", tokenizer={"kind": "words"})
     with pytest.raises(ConfigError, match="'masked' or 'next'"):
-        data("documents", asks="question")
-    with pytest.raises(ConfigError, match="misses is a share between 0 and 1, not 2"):
-        data("long-stories", misses=2)
+        data("long-documents", target="question")
+    with pytest.raises(ConfigError, match="distractors is a share between 0 and 1, not 2"):
+        data("long-stories", distractors=2)
 
 
 def test_sentences_without_tokens_are_left_out() -> None:

@@ -166,7 +166,7 @@ def test_files_of_their_own_for_validation_and_none_for_a_test(tmp_path: Path) -
 def test_data_that_cannot_be_learnt(tmp_path: Path) -> None:
     rows = [json.dumps({"text": "x y", "label": 1})] * 20
     text_files.write(tmp_path / "train.jsonl", rows)
-    spec = {"kind": "classes", "folder": str(tmp_path), "tested": "train"}
+    spec = {"kind": "classes", "folder": str(tmp_path), "test_file": "train"}
     with pytest.raises(TextError, match="all training texts have the label '1'; two are needed"):
         build(DATASETS, spec).load()
     with pytest.raises(TextError, match="labels that are numbers is pearson or spearman"):
@@ -177,7 +177,7 @@ def test_data_that_cannot_be_learnt(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="length is at least 1 token"):
         build(DATASETS, spec | {"length": 0}).load()
     text_files.write(tmp_path / "train.conll", ["Ann\tO", "ran\tO", ""] * 20)
-    spec = {"kind": "tags", "folder": str(tmp_path), "learnt": "train.conll"}
+    spec = {"kind": "tags", "folder": str(tmp_path), "train_file": "train.conll"}
     with pytest.raises(TextError, match="have the tag O: there is nothing to learn; names are"):
         build(DATASETS, spec).load()
 

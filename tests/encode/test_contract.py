@@ -18,7 +18,7 @@ from mnemic.encode import ATTENTIONS, DECODERS, EMBEDDINGS, ENCODERS, POSITIONS,
 from mnemic.recipe import build
 
 D, VOCAB, N = 16, 30, 6
-WHOLE = {"bag", "context", "exact", "masked-bag", "ngrams", "sentence"}
+WHOLE = {"bag", "context-bag", "exact-match", "masked-bag", "ngrams", "recurrent-sentence"}
 
 
 def plain(table: Mapping[str, Callable[..., Any]], kind: str) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def cases() -> dict[str, dict[str, Any]]:
         for directions in ("forward", "halves", "sum"):
             own = {**plain(RECURRENTS, kind), "directions": directions}
             found[f"recurrent {kind} {directions}"] = {"recurrent": own}
-    found["words"] = {}
+    found["word-vectors"] = {}
     return {name: {"kind": name.split()[0], **spec} for name, spec in found.items()}
 
 

@@ -304,7 +304,7 @@ def test_what_there_is_no_room_to_list_is_known_by_its_range() -> None:
 
 
 def test_mistakes_are_named() -> None:
-    with pytest.raises(ConfigError, match="least"):
+    with pytest.raises(ConfigError, match="threshold"):
         blended(threshold=1.0)
     with pytest.raises(ConfigError, match="slots"):
         keeping(slots=0)

@@ -143,13 +143,13 @@ def test_an_encoder_of_a_hugging_face_folder_is_wrapped(tmp_path: Path) -> None:
 
 
 def test_training_in_stages_from_weights_alone(tmp_path: Path) -> None:
-    """``model.takes`` says which parts the next stage begins with; the others begin anew."""
+    """``model.init_parts`` says which parts the next stage begins with; the others begin anew."""
     for _ in fit(tiny("selective", 0, "train.epochs=0"), tmp_path / "one", seed=1, device="cpu"):
         pass
     whole = weights_of(load(tmp_path / "one").network)
     for parts in (["encode"], ["encode", "memory"], ["encode", "memory", "respond"]):
         recipe = start_recipe_from(tiny("selective", 0, "train.epochs=0"), tmp_path / "one")
-        recipe = override(recipe, "model.takes", parts)
+        recipe = override(recipe, "model.init_parts", parts)
         place = tmp_path / "-".join(parts)
         for _ in fit(recipe, place, seed=2, device="cpu"):
             pass
@@ -177,11 +177,11 @@ def test_parts_that_cannot_be_taken_over(parts: object, said: str, tmp_path: Pat
     save_encoder(tmp_path / "theirs", Pretrained(first.network.encode, first.tokenizer))
     started = start_recipe_from(recipe, tmp_path / "theirs")
     with pytest.raises(ConfigError, match=said):
-        list(fit(override(started, "model.takes", parts), tmp_path / "two", device="cpu"))
+        list(fit(override(started, "model.init_parts", parts), tmp_path / "two", device="cpu"))
     del started["model"]["mass"]
     with pytest.raises(ConfigError, match="names 'mass', which this network does not have"):
-        list(fit(override(started, "model.takes", ["mass"]), tmp_path / "two", device="cpu"))
-    alone = override(recipe, "model.takes", ["encode"])
+        list(fit(override(started, "model.init_parts", ["mass"]), tmp_path / "two", device="cpu"))
+    alone = override(recipe, "model.init_parts", ["encode"])
     with pytest.raises(ConfigError, match="a network that starts from another: add --start DIR"):
         list(fit(alone, tmp_path / "three", device="cpu"))
 

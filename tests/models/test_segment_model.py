@@ -298,12 +298,12 @@ def test_mistakes_are_named() -> None:
         build_model(
             model | {"encode": {"kind": "recurrent"}, "segments": {"trunkate": 1}}, {"vocab": 9, "max_length": 9}
         )
-    with pytest.raises(ConfigError, match=r"no kind 'memn2n' here.*: bert-mass, keeps"):
+    with pytest.raises(ConfigError, match=r"no kind 'memn2n' here.*: blended, selective"):
         build_model(
             model | {"encode": {"kind": "recurrent"}, "memory": {"kind": "memn2n"}}, {"vocab": 9, "max_length": 9}
         )
-    with pytest.raises(ConfigError, match=r"carry.lessons is at least 0, not -1"):
-        make(lessons=-1)
+    with pytest.raises(ConfigError, match=r"segments.write_probes is at least 0, not -1"):
+        make(write_probes=-1)
     with pytest.raises(ConfigError, match=r"carry.truncate is at least 0, .* not -3"):
         build_model(
             model | {"encode": {"kind": "recurrent"}, "segments": {"truncate": -3}}, {"vocab": 9, "max_length": 9}

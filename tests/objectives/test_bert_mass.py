@@ -33,7 +33,7 @@ LITTLE = {"length": 24, "segments": 3, "count": 60, "tokenizer": {"kind": "wordp
 def sets() -> dict[str, Any]:
     keys: dict[str, Any] = {"kind": "long-recall"}
     copies = {"kind": "long-recall", "task": "copies", "facts": 3}
-    kinds = {"keys": keys, "copy": copies, "documents": {"kind": "long-documents"}}
+    kinds = {"keys": keys, "copies": copies, "documents": {"kind": "long-documents"}}
     kinds["several"] = {"kind": "long-recall", "facts": 4}
     return {kind: build(DATASETS, {**own, **LITTLE}).load() for kind, own in kinds.items()}
 

@@ -136,7 +136,7 @@ def test_asking_from_python(quick_one: Model) -> None:
         assert list(beam.ranked) == sorted(beam.ranked, key=lambda candidate: -candidate[1])
         assert beam.score >= greedy.score - 1e-4
     assert quick_one.say([]) == []
-    with pytest.raises(ConfigError, match="cannot go on: its response is of kind 'sequence'"):
+    with pytest.raises(ConfigError, match="cannot go on: its response is of kind 'seq2seq'"):
         quick_one.go_on(["a"])
     with pytest.raises(ConfigError, match="cannot classify; it can say"):
         quick_one.classify(["a"])

@@ -25,7 +25,7 @@ SIZES = {"vocab": 20, "classes": 3, "max_length": 12}
 
 
 def network(kind: str, **encode: Any) -> TextModel:
-    base = {"kind": "causal"} if kind == "next" else ENCODE  # which may not look ahead
+    base = {"kind": "causal"} if kind == "next-token" else ENCODE  # which may not look ahead
     model = {"width": 8, "encode": base | encode, "respond": {"kind": kind}}
     return build_model(model, SIZES).eval()
 
@@ -44,7 +44,7 @@ def windows(count: int = 3, size: int = 7, padding: int = 0) -> WindowBatch:
 def read_by(kind: str, padding: int = 0, count: int = 3) -> WindowBatch:
     """Windows, with what was said so far, or the hidden places, for a response that needs it."""
     own = WindowBatch(*(part[:count] for part in windows(padding=padding)[:4]))
-    if kind == "sequence":
+    if kind == "seq2seq":
         return own._replace(decoder_tokens=own.tokens[:, :4])
     hidden = own.answer_mask.flatten().nonzero().squeeze(1)
     return own._replace(answer_mask=hidden) if kind == "masked" else own
@@ -59,7 +59,7 @@ def scores_of(own: TextModel, read: WindowBatch) -> Tensor:
 def test_padding_and_neighbours_change_nothing(kind: str) -> None:
     own = network(kind)
     alone, padded = (scores_of(own, read_by(kind, padding)) for padding in (0, 4))
-    cut = {"spans": padded[..., :8], "tags": padded[:, :7], "next": padded[:, :7]}.get(kind, padded)
+    cut = {"spans": padded[..., :8], "tags": padded[:, :7], "next-token": padded[:, :7]}.get(kind, padded)
     torch.testing.assert_close(cut, alone)
     first = scores_of(own, read_by(kind, count=1))
     torch.testing.assert_close(first, alone[: len(first)])
@@ -136,7 +136,7 @@ def test_how_long_an_answer_may_be_is_no_matter_of_how_long_texts_are() -> None:
         return build_model({"width": 8, "encode": ENCODE, "respond": respond}, SIZES).respond
 
     assert spans().max_tokens == 30
-    assert spans(most=5).max_tokens == 5
+    assert spans(max_tokens=5).max_tokens == 5
     with pytest.raises(ConfigError, match=r"at least 1 token: model.respond.most is 0"):
         spans(most=0)
 

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.checkpoint.folder import load_checkpoint, weights_of
-from mnemic.evaluate.error_rate import compute_task_errors, mean_error
+from mnemic.evaluate.by_task import mean_error
+from mnemic.evaluate.error_rate import compute_task_errors
 from mnemic.recipe import ConfigError, Recipe, load_recipe
 from mnemic.reproduce.train_ensemble import create_networks, train_ensemble
 from mnemic.train.early_stopping import BestWeights

@@ -50,7 +50,7 @@ def evaluate(
     from mnemic.checkpoint.folder import load_checkpoint
     from mnemic.cli.networks.evaluate_texts import evaluate_texts
     from mnemic.data import RESPONSE_OF
-    from mnemic.evaluate.error_rate import mean_error
+    from mnemic.evaluate.by_task import mean_error
     from mnemic.reproduce.statistics import FAILURE_THRESHOLD
 
     checkpoint = load_checkpoint(model)
@@ -110,10 +110,11 @@ def evaluate_tasks(
 def override_data(data_spec: dict[str, Any], sets: list[str]) -> dict[str, Any]:
     """Apply ``--set data.key=value`` changes to the data section of a recipe."""
     from mnemic.recipe import ConfigError, override, parse_assignment
+    from mnemic.recipe.migrate import migrate_override
 
     recipe: dict[str, Any] = {"data": data_spec}
     for text in sets:
-        key, value = parse_assignment(text)
+        key, value = migrate_override(*parse_assignment(text))
         if not key.startswith("data."):
             raise ConfigError(f"only the data of a trained network can change: --set takes data.…, not {key}")
         recipe = override(recipe, key, value)

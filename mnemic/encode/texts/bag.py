@@ -38,7 +38,7 @@ class Bag(nn.Module):
         self.width = width
         self.position = position
         self.tables = nn.ParameterList(torch.randn(vocab, width) * spread for spread in deviations)
-        self.longest = max_length
+        self.max_length = max_length
         self.register_buffer("channel", channel_weights(width, max_length), persistent=False)  # d
         self.channel: Tensor
 
@@ -78,7 +78,7 @@ class Bag(nn.Module):
     def centered_positions(self, tokens: Tensor) -> Tensor:
         """Return each position relative to the middle of the longest text (w)."""
         position = torch.arange(1, tokens.shape[-1] + 1, device=tokens.device)
-        return position - (self.longest + 1) / 2
+        return position - (self.max_length + 1) / 2
 
 
 def channel_weights(width: int, longest: int) -> Tensor:
