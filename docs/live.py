@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from docutils import nodes
@@ -95,14 +96,19 @@ def formats() -> Iterator[str]:
 
 def commands() -> Iterator[str]:
     """List every command with its help, arguments and options."""
-    import typer
-
-    from mnemic.cli.main import app
-
-    for path, command in walk(typer.main.get_command(app)):
+    for path, command in walk(load_program()):
         name = " ".join(("mnemic", *path))
         yield f"## {name}\n\n{format_help(command.help or '')}\n"
         yield from format_parameters(command.params)
+
+
+def load_program() -> Any:
+    """Load the command line as a tree of commands."""
+    import typer
+
+    if find_spec("mnemic.cli.typer_app") is None:
+        return typer.main.get_command(import_module("mnemic.cli.main").app)
+    return typer.main.get_command(import_module("mnemic.cli.typer_app").build_app())
 
 
 def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
