@@ -40,7 +40,10 @@ def test_every_field_of_an_interface_has_one_line() -> None:
 def test_documents_are_printed_as_promised(tmp_path: Path) -> None:
     memory = ("--memory", tmp_path / "notes.db", "--json")
     (tmp_path / "lease.txt").write_text("The lease ends on 30 June.", encoding="utf-8")
-    check(run("remember", tmp_path / "lease.txt", *memory).json, "Remember")
+    (tmp_path / "broken.pdf").write_text("no PDF", encoding="utf-8")
+    remembered = run("remember", tmp_path / "lease.txt", tmp_path / "broken.pdf", *memory).json
+    check(remembered, "Remember")
+    assert [set(broken) for broken in remembered["broken"]] == [{"path", "reason"}]
     check(run("ask", "When does the lease end?", *memory).json, "Ask")
     check(run("search", "lease", *memory).json, "Search")
     check(run("list", *memory).json, "List")
@@ -63,6 +66,7 @@ def test_long_texts_are_printed_as_promised(tmp_path: Path) -> None:
     check(json.loads(line), "TextRead")
     check(run("text", "ask", memory, "Who saved the paintings?", "--json").json, "TextAsk")
     check(run("text", "show", memory, "--json").json, "TextShow")
+    check(run("text", "forget", memory, "--from", "0", "--to", "9", "--json").json, "TextForget")
 
 
 @pytest.mark.parametrize("network", ["entnet-babi", "wmn-babi"])
