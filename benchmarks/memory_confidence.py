@@ -48,10 +48,10 @@ def gather_cases(
             memory.store, memory.embedder, question.question, AskOptions(), rank_last_hop=False
         )
         offers = []
-        for candidate in read_passages(memory.reader, question.question, slots, hops) or []:
-            text = candidate.slot.passage.text[candidate.span.start : candidate.span.end]
+        for candidate, features in read_passages(memory.reader, question.question, slots, hops) or []:
+            text = candidate.text
             metrics = {"exact": exact_match(text, question.answers), "f1": answer_f1(text, question.answers)}
-            offers.append(candidate.features._asdict() | metrics | {"text": normalize_answer(text)})
+            offers.append(features._asdict() | metrics | {"text": normalize_answer(text)})
         cases.append({"of": memory_name, "there": has_answer, "article": article, "offers": offers})
     print(f"gathered: {memory_name}, {'with' if has_answer else 'without'} an answer, {len(cases)}", flush=True)
     return cases

@@ -38,7 +38,7 @@ from mnemic.store.contract import Draft, EmbeddingModel, PassageEmbedding, Vecto
 from mnemic.store.retrieve.embedders import load_embedder
 from mnemic.store.retrieve.hybrid import NUM_CANDIDATES, read_hop
 from mnemic.store.retrieve.sentence_keys import without_sentence_vectors
-from mnemic.store.sqlite.quantized import read_vector_blocks
+from mnemic.store.sqlite.vectors import read_vector_blocks
 from mnemic.text.documents import Passage, Sentence
 from mnemic.text.sentences import split_sentences as split
 

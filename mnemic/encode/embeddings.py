@@ -80,8 +80,8 @@ class Embeddings(nn.Module):
 class FactorizedEmbeddings(nn.Module):
     """Narrow embeddings with a linear map to the full width (ALBERT).
 
-    Lan et al. 2020, section 3.1. ``embedding_width`` is the narrow width, ``embeddings`` the spec of the
-    narrow embeddings. ELECTRA's small models do the same.
+    Lan et al. 2020, section 3.1. ``embedding_width`` is the narrow width, ``embeddings`` the spec
+    of the narrow embeddings. ELECTRA's small models do the same.
     """
 
     def __init__(

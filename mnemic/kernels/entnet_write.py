@@ -68,10 +68,7 @@ def forward_kernel(  # type: ignore[no-untyped-def]
     columns = tl.arange(0, BLOCK_WIDTH)
     weight_mask = channel_mask[:, None] & (columns < width)[None, :]
     # U transposed: h Uᵀ
-    weight = tl.load(
-        weight_ptr + run * width * width + columns[None, :] * width + channels[:, None],
-        weight_mask, 0.0,
-    )  # fmt: skip
+    weight = tl.load(weight_ptr + run * width * width + columns[None, :] * width + channels[:, None], weight_mask, 0.0)
     h = tl.load(slots_ptr + offsets, mask, 0.0)
     key_offsets = slot[:, None] * width + channels[None, :]
     key_drive = tl.load(key_drive_ptr + run * num_slots * width + key_offsets, mask, 0.0)
@@ -130,10 +127,7 @@ def backward_kernel(  # type: ignore[no-untyped-def]
     offsets = rows[:, None] * width + channels[None, :]
     columns = tl.arange(0, BLOCK_WIDTH)
     weight_mask = channel_mask[:, None] & (columns < width)[None, :]
-    weight = tl.load(
-        weight_ptr + run * width * width + channels[:, None] * width + columns[None, :],
-        weight_mask, 0.0,
-    )  # fmt: skip
+    weight = tl.load(weight_ptr + run * width * width + channels[:, None] * width + columns[None, :], weight_mask, 0.0)
     slope = tl.load(slope_ptr + run * width + channels, channel_mask, 0.0)[None, :]
     d_h = tl.load(d_output_ptr + offsets, mask, 0.0)
     d_slope = tl.zeros([BLOCK_ROWS, BLOCK_WIDTH], tl.float32)
@@ -143,10 +137,7 @@ def backward_kernel(  # type: ignore[no-untyped-def]
         saved_offsets = n * batch * num_slots * width + offsets
         h = tl.load(saved_slots_ptr + saved_offsets, mask, 0.0)
         p = tl.load(saved_candidates_ptr + saved_offsets, mask, 0.0)
-        s = tl.load(
-            sentences_ptr + (example * num_inputs + n)[:, None] * width + channels[None, :],
-            mask, 0.0,
-        )  # fmt: skip
+        s = tl.load(sentences_ptr + (example * num_inputs + n)[:, None] * width + channels[None, :], mask, 0.0)
         gate_offsets = (example * num_inputs + n) * num_slots + slot
         g = tl.load(gates_ptr + gate_offsets, row_mask, 0.0)
         is_real = tl.load(mask_ptr + example * num_inputs + n, row_mask, 0) != 0
@@ -194,10 +185,7 @@ class EntNetWriteFunction(torch.autograd.Function):
             key_drive, weight, slope,
         )  # fmt: skip
         outputs = (saved_slots, saved_candidates, gates, final_slots)
-        launch(
-            forward_kernel, (*kernel_inputs, *outputs),
-            (num_runs, batch, num_inputs, num_slots, width), SAVE=save,
-        )  # fmt: skip
+        launch(forward_kernel, (*kernel_inputs, *outputs), (num_runs, batch, num_inputs, num_slots, width), SAVE=save)
         return final_slots, gates, saved_slots, saved_candidates
 
     @staticmethod
@@ -212,14 +200,9 @@ class EntNetWriteFunction(torch.autograd.Function):
     def backward(ctx: Any, d_final_slots: Tensor, d_gates: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
         """Compute the gradient of every argument of `forward`."""
         saved = (tensor.contiguous() for tensor in (*ctx.saved_tensors, d_final_slots, d_gates))
-        (
-            sentences, mask, weight, slope, gates, saved_slots, saved_candidates, d_final_slots,
-            d_gates,
-        ) = saved  # fmt: skip
+        (sentences, mask, weight, slope, gates, saved_slots, saved_candidates, d_final_slots, d_gates) = saved
         num_runs, num_inputs, batch, num_slots, width = saved_slots.shape
-        d_slots, d_slope = (
-            torch.empty_like(d_final_slots), torch.empty_like(d_final_slots),  # r b s d
-        )  # fmt: skip
+        d_slots, d_slope = (torch.empty_like(d_final_slots), torch.empty_like(d_final_slots))  # r b s d
         d_gate_logits, d_candidates = torch.zeros_like(gates), torch.zeros_like(saved_candidates)
         kernel_inputs = (
             sentences, gates, mask.view(torch.int8), count_steps(mask), weight, slope, saved_slots,

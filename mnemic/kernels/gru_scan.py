@@ -45,9 +45,7 @@ def forward_kernel(  # type: ignore[no-untyped-def]
     mask = row_mask[:, None] & channel_mask[None, :]
     # Move every pointer to the program's first row: from there 32-bit offsets are enough.
     first_row = run * batch + tl.program_id(0) * BLOCK_ROWS
-    inputs_ptr, gate_ptr = (
-        inputs_ptr + first_row * num_steps * NUM_GATES * width, gate_ptr + first_row * num_steps,
-    )  # fmt: skip
+    inputs_ptr, gate_ptr = (inputs_ptr + first_row * num_steps * NUM_GATES * width, gate_ptr + first_row * num_steps)
     states_ptr, saved_ptr = (
         states_ptr + first_row * (num_steps + 1) * width,
         saved_ptr + first_row * num_steps * (NUM_GATES + 1) * width,
@@ -128,9 +126,7 @@ def backward_kernel(  # type: ignore[no-untyped-def]
         d_states_ptr + first_row * (num_steps + 1) * width,
         d_inputs_ptr + first_row * num_steps * NUM_GATES * width,
     )
-    d_recurrent_ptr, d_start_ptr = (
-        d_recurrent_ptr + first_row * num_steps * width, d_start_ptr + first_row * width,
-    )  # fmt: skip
+    d_recurrent_ptr, d_start_ptr = (d_recurrent_ptr + first_row * num_steps * width, d_start_ptr + first_row * width)
     gate_ptr, d_gate_ptr = gate_ptr + first_row * num_steps, d_gate_ptr + first_row * num_steps
     weight_ptrs = weight_ptr + run * NUM_GATES * width * width + block[:, None] * width + channels[None, :]
     last_rows = rows * (num_steps + 1) + (0 if BACKWARD else num_steps)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from mnemic.memory.contract import Written
+from mnemic.memory.contract import ATTENTION_CAPTION, ReadLabels, Written
 
 
 class Slots(NamedTuple):
@@ -19,6 +19,25 @@ class Slots(NamedTuple):
     mask: Tensor  # b s, True = a filled slot
     sources: Tensor  # b s, the number of the slot's input, counted from the first ever written
     num_written: Tensor  # b, how many inputs were ever written
+
+
+class AppendMemory(nn.Module):
+    """Append each input as a slot; subclasses hold ``num_slots`` and define ``read``."""
+
+    num_tables = 1
+    num_uniforms = 0
+    ties_answers = False
+    State = Slots
+    labels = ReadLabels("hop {}", ATTENTION_CAPTION)
+    num_slots: int
+
+    def empty(self, batch: int, like: Tensor) -> Slots:
+        """Make a state with no slots, for contents like ``like`` (b n …)."""
+        return empty_slots(batch, like)
+
+    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
+        """Append the inputs as new slots; the oldest leave a full memory."""
+        return append_inputs(state, states, mask, max_slots=self.num_slots)
 
 
 def empty_slots(batch: int, like: Tensor) -> Slots:
@@ -50,9 +69,7 @@ def append_inputs(
             if salience is None
             else keep_most_salient(slots, max_slots, salience(slots.states))
         )
-    is_stored = (  # b n s
-        input_numbers.unsqueeze(2) == slots.sources.unsqueeze(1)
-    ) & mask.unsqueeze(2)
+    is_stored = (input_numbers.unsqueeze(2) == slots.sources.unsqueeze(1)) & mask.unsqueeze(2)  # b n s
     return Written(slots, is_stored.to(states.dtype))
 
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.contract import Reading, Written
+from mnemic.memory.contract import MASKED_SCORE, Reading, ReadLabels, Written
 from mnemic.memory.parts.controller import CONTROLLERS, DEFAULT_CONTROLLER
-from mnemic.memory.parts.hops import MASKED_SCORE, MultiHopAttention
+from mnemic.memory.parts.hops import MultiHopAttention
 from mnemic.memory.parts.sources import Sources, add_sources, clear_sources, empty_sources
 from mnemic.recipe import ConfigError, build
 
@@ -82,6 +82,10 @@ class BlendedMemory(nn.Module):
     num_uniforms = 0
     ties_answers = False
     is_cut_sensitive = True
+    carries_segments = True
+    State = BlendedState
+    when_full = "what comes now is blended into what they hold"
+    labels = ReadLabels("hop {}", "How much of each sentence was read at each hop, as its share of the slots.")
 
     def __init__(
         self,
@@ -190,9 +194,7 @@ class BlendedMemory(nn.Module):
     def address_slots(self, state: BlendedState, plan: WritePlan) -> Tensor:
         """Distribute each selected input over its best slots: weights b c s, softmaxed."""
         values = plan.values
-        scores = (  # b c s
-            plan.address_logits + values @ state.slots.mT
-        ).float() * values.shape[-1] ** -0.5
+        scores = (plan.address_logits + values @ state.slots.mT).float() * values.shape[-1] ** -0.5  # b c s
         scores = scores + self.empty_bonus * (~state.mask).unsqueeze(1).to(scores.dtype)
         cutoff = scores.topk(self.slots_per_write, dim=-1).values[..., -1:]
         return scores.masked_fill(scores < cutoff, MASKED_SCORE).softmax(-1).to(plan.write_strength.dtype)

@@ -7,17 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.gru_cell import init_glorot
-from mnemic.memory.append import Slots, append_inputs, empty_slots
-from mnemic.memory.contract import Reading, Written
-from mnemic.memory.parts.episodes import (
-    MASKED_SCORE,
-    FactGate,
-    check_dmn_sizes,
-    facts_of,
-    scan_facts,
-    similarity_features,
-    stack_passes,
-)
+from mnemic.memory.contract import MASKED_SCORE, ReadLabels
+from mnemic.memory.parts.episodes import DynamicMemory, FactGate, scan_facts, similarity_features
 
 
 class AttentionGRU(nn.Module):
@@ -66,37 +57,22 @@ class UntiedPass(nn.Module):
         return scores, gates, self.update(joined).relu()
 
 
-class DMNPlus(nn.Module):
+class DMNPlus(DynamicMemory):
     """DMN with untied passes, softmax gates and a ReLU memory update.
 
     The facts should come from position encoding and a bidirectional GRU over the sentences
     (``model.fuse``), so that a pass can see the context of a fact.
     """
 
-    num_tables, num_uniforms, ties_answers = 1, 0, False
+    labels = ReadLabels("pass {}", "How far the gate of each sentence opened in each pass; a column adds up to 1.")
 
-    def __init__(self, width: int, *, passes: int = 3, slots: int = 130) -> None:
-        super().__init__()
-        check_dmn_sizes(passes, slots)
-        self.num_slots = slots
-        self.passes = nn.ModuleList(UntiedPass(width) for _ in range(passes))
+    def add_parts(self, width: int) -> None:
+        """Build every pass with its own weights."""
+        self.passes = nn.ModuleList(UntiedPass(width) for _ in range(self.num_passes))
 
-    def empty(self, batch: int, like: Tensor) -> Slots:
-        """Make a state with no slots."""
-        return empty_slots(batch, like)
-
-    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
-        """Append the inputs as new slots."""
-        return append_inputs(state, states, mask, max_slots=self.num_slots)
-
-    def read(
-        self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
-    ) -> Reading:
-        """Read with ``query`` (b m 1 d); soft reads do not use ``teacher_slots``."""
-        facts, question = facts_of(state), query.squeeze(2)
-        memory, scores, gates = question, [], []
-        for episode_pass in self.passes:
-            score, gate, memory = episode_pass(facts, memory, question, state.mask.unsqueeze(1))
-            scores.append(score)
-            gates.append(gate)
-        return Reading(memory, stack_passes(gates), stack_passes(scores))
+    def read_pass(
+        self, number: int, facts: Tensor, memory: Tensor, question: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Read all facts with the weights of this pass."""
+        scores, gates, memory = self.passes[number](facts, memory, question, mask)
+        return scores, gates, facts, memory

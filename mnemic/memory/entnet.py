@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.contract import Reading, Written
+from mnemic.memory.contract import Reading, ReadLabels, Written
 from mnemic.memory.parts.entnet_write import EntNetWrite, prelu, remaining_shares, rewrite_slots
 
 
@@ -41,6 +41,12 @@ class EntNet(nn.Module):
     num_tables = 2
     num_uniforms = 0
     ties_answers = False
+    State = EntityState
+    labels = ReadLabels(
+        "read",
+        "What is left of each sentence in the slots that were read; the column adds up to 1.",
+        "(what the slots held before the story)",
+    )
 
     def __init__(
         self, width: int, *, slots: int = 20, tied: Sequence[int | str] = (), bias: bool = True, fused: bool = True

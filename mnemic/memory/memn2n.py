@@ -12,16 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.texts.bag import channel_weights
-from mnemic.memory.append import Slots, append_inputs, empty_slots, slot_ages
-from mnemic.memory.contract import Reading, Written
+from mnemic.memory.append import AppendMemory, Slots, slot_ages
+from mnemic.memory.contract import ATTENTION_CAPTION, FREE_SLOTS, MASKED_SCORE, Reading, ReadLabels
 from mnemic.memory.parts.hop_update import UPDATES, mean_gate
 from mnemic.recipe import build
 
 DEFAULT_UPDATE: Mapping[str, Any] = {"kind": "add"}
-MASKED_SCORE = -1e30  # the score of a masked slot
 
 
-class MemN2N(nn.Module):
+class MemN2N(AppendMemory):
     """Append sentences; read over several soft hops: ``u ← u + Σ softmax(u·key) value``.
 
     The encoder yields one state per table and text (b n t d).
@@ -40,6 +39,8 @@ class MemN2N(nn.Module):
     value of 0, so that a hop may read nothing. The paper does not say so, but the authors' code
     does it, and without it the joint error is far from the published one.
     """
+
+    labels = ReadLabels("hop {}", ATTENTION_CAPTION, FREE_SLOTS)
 
     def __init__(
         self,
@@ -72,14 +73,6 @@ class MemN2N(nn.Module):
         self.register_buffer("last", last, persistent=False)  # d
         self.last: Tensor
         self.update = build(UPDATES, update, width=width, hops=hops)
-
-    def empty(self, batch: int, like: Tensor) -> Slots:
-        """Make a state with no slots."""
-        return empty_slots(batch, like)
-
-    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
-        """Append the inputs as new slots."""
-        return append_inputs(state, states, mask, max_slots=self.num_slots)
 
     def read(
         self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.append import Slots, empty_slots
-from mnemic.memory.contract import Reading, Written
+from mnemic.memory.append import AppendMemory, Slots
+from mnemic.memory.contract import MASKED_SCORE, Reading, ReadLabels, Written
 from mnemic.memory.parts.contest import PairwiseScores, WriteTimeScorer, find_winner, margins_over, pair_without_time
 from mnemic.memory.parts.forget import FORGETS
 from mnemic.memory.parts.match import MATCHES
@@ -22,10 +22,9 @@ from mnemic.recipe import build
 DEFAULT_MATCH: Mapping[str, Any] = {"kind": "linear"}
 DEFAULT_FORGET: Mapping[str, Any] = {"kind": "oldest"}
 QUESTION, FACT, CANDIDATE, QUESTION_R, FACT_R = range(5)  # the tables: dictionaries of O, then of R
-MASKED_SCORE = -1e30  # the score of a masked slot
 
 
-class MemNN(nn.Module):
+class MemNN(AppendMemory):
     """Append sentences; each hop reads the best match of the question and earlier facts.
 
     ``o₁ = argmax s_O(x, mᵢ)``, ``o₂ = argmax s_O([x, m_o₁], mᵢ)`` … (a, eqs. 2 and 3), and
@@ -43,7 +42,12 @@ class MemNN(nn.Module):
     ``scores`` are relative to the slot that was read, whose score is 0; ``nothing`` likewise.
     """
 
-    num_tables, num_uniforms, ties_answers = 5, 0, False
+    num_tables = 5
+    labels = ReadLabels(
+        "hop {}",
+        "Each hop read one slot and no other; how much of each sentence is in it.",
+        "(nothing: it had read enough)",
+    )
 
     def __init__(
         self,
@@ -66,10 +70,6 @@ class MemNN(nn.Module):
         self.forget = build(FORGETS, forget, width=width)
         self.gains = nn.Parameter(1 + order * torch.randn(2, hops, width)) if order else None
         self.nothing = nn.Parameter(torch.randn(width) * 0.1) if stop else None
-
-    def empty(self, batch: int, like: Tensor) -> Slots:
-        """Make a state with no slots."""
-        return empty_slots(batch, like)
 
     def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
         """Append the inputs as new slots; ``forget`` decides which slots leave."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mnemic.encode.positions import SinusoidalPositions
 from mnemic.memory.append import slot_ages
-from mnemic.memory.contract import Reading, Written
+from mnemic.memory.contract import ATTENTION_CAPTION, Reading, ReadLabels, Written
 from mnemic.memory.parts.controller import CONTROLLERS, DEFAULT_CONTROLLER, Salience
 from mnemic.memory.parts.hops import MultiHopAttention
 from mnemic.recipe import ConfigError, build
@@ -63,6 +63,10 @@ class SelectiveMemory(nn.Module):
     num_uniforms = 0
     ties_answers = False
     is_cut_sensitive = False  # several segments may be written at once
+    carries_segments = True
+    State = SelectiveState
+    when_full = "what was worth least is no longer kept"
+    labels = ReadLabels("hop {}", ATTENTION_CAPTION)
 
     def __init__(
         self,
@@ -132,9 +136,7 @@ class SelectiveMemory(nn.Module):
             tensors, select_kept_slots(tensors[1], tensors[2], self.num_slots)
         )
         new_state = SelectiveState(slots, slot_mask, slot_salience, sources, hidden, state.told + mask.sum(1))
-        is_stored = (  # b n s
-            input_numbers.unsqueeze(2) == new_state.sources.unsqueeze(1)
-        ) & is_writable.unsqueeze(2)
+        is_stored = (input_numbers.unsqueeze(2) == new_state.sources.unsqueeze(1)) & is_writable.unsqueeze(2)  # b n s
         return Written(new_state, is_stored.to(inputs.dtype), salience_logits=salience_logits)
 
     def read(

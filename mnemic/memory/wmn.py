@@ -9,13 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.gru_cell import GRUCell, init_glorot
-from mnemic.memory.append import Slots, append_inputs, empty_slots, slot_ages
-from mnemic.memory.contract import Reading, Written
-
-MASKED_SCORE = -1e30  # the score of a masked slot
+from mnemic.memory.append import AppendMemory, Slots, slot_ages
+from mnemic.memory.contract import FREE_SLOTS, MASKED_SCORE, Reading, ReadLabels
 
 
-class WMN(nn.Module):
+class WMN(AppendMemory):
     """Append sentences; read over several multi-head hops and keep all hops' outputs.
 
     ``o_i = W_i [head_1; …; head_h]``, ``head_j = Σ_s softmax_s(tanh(U_ij m_s) · q_i / √d) m_s``,
@@ -34,9 +32,9 @@ class WMN(nn.Module):
     holds empty sentences there, whose vector (``blank``) is learned.
     """
 
-    num_tables = 1
-    num_uniforms = 0
-    ties_answers = False
+    labels = ReadLabels(
+        "hop {}", "How much of each sentence was read at each hop by all heads; a column adds up to 1.", FREE_SLOTS
+    )
 
     def __init__(
         self,
@@ -62,14 +60,6 @@ class WMN(nn.Module):
         self.transition = nn.Sequential(init_glorot(nn.Linear(width, half)), init_glorot(nn.Linear(half, width)))
         self.time = AgeStep(width, slots) if time else None
         self.blank = nn.Parameter(torch.randn(width) * 0.1) if free_slots else None
-
-    def empty(self, batch: int, like: Tensor) -> Slots:
-        """Make a state with no slots."""
-        return empty_slots(batch, like)
-
-    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
-        """Append the inputs as new slots."""
-        return append_inputs(state, states, mask, max_slots=self.num_slots)
 
     def read(
         self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None

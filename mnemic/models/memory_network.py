@@ -3,6 +3,7 @@
 Shapes: u texts, w words, b batch, n inputs, m queries, s slots, d width.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -48,6 +49,8 @@ class MemoryNetwork(nn.Module):
     ``written.weights`` are still per sentence.
     """
 
+    carries_memory = reads_windows_in_turn = False
+
     def __init__(
         self,
         encode: nn.Module,
@@ -67,6 +70,11 @@ class MemoryNetwork(nn.Module):
     def num_uniforms(self) -> int:
         """How many uniform random numbers one example needs during training."""
         return self.memory.num_uniforms
+
+    def dummy_inputs(self, sizes: Mapping[str, Any]) -> StoryInputs:
+        """Make a story of two texts of three words and a question."""
+        texts = torch.ones(2, 3, dtype=torch.long)
+        return StoryInputs(texts, texts > 0, torch.tensor([[0, 1]]), torch.tensor([[1]]))
 
     def forward(self, inputs: StoryInputs, teacher_slots: Tensor | None = None) -> ModelOutput:
         """Encode, write, read and respond.

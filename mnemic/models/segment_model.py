@@ -7,14 +7,13 @@ Shapes: b documents, s segments, n tokens of a segment, p items of a segment (to
 m masked tokens of a segment, q tokens of a question, l probes of a segment, d width.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from mnemic.encode.masked_layer import MaskedLayer, MaskedPositions, find_masked_positions
-from mnemic.encode.transformer import TransformerEncoder
 from mnemic.memory import Reading
 from mnemic.models.copy import MaskedReads, collect_reads, stack_reads, token_ids_at
 from mnemic.models.inputs import (
@@ -62,6 +61,8 @@ class SegmentModel(nn.Module):
     """
 
     num_uniforms = 0  # training draws no random numbers but dropout's
+    carries_memory = True
+    reads_windows_in_turn = False  # it reads documents in segments, not windows
 
     def __init__(
         self,
@@ -82,13 +83,20 @@ class SegmentModel(nn.Module):
         self.encode, self.memory, self.respond, self.mass = encode, memory, respond, mass
         self.truncate, self.carry_memory, self.unit, self.tokens = truncate, carry_memory, unit, tokens
         self.query, self.num_probes, self.pool = query, write_probes, pool
-        self.copies = getattr(respond, "copies", None) is not None
+        self.copies = respond.can_copy
         if truncate < 0:
             raise ConfigError(f"model.segments.truncate is at least 0, which cuts nothing, not {truncate}")
         if write_probes < 0:
             raise ConfigError(f"model.segments.write_probes is at least 0, not {write_probes}")
         if self.copies and unit != "tokens":
             raise ConfigError("respond.copy takes words from slots: model.segments.unit is 'tokens'")
+
+    def dummy_inputs(self, sizes: Mapping[str, Any]) -> SegmentBatch:
+        """Make two documents of one segment of the greatest length, each with a question."""
+        tokens = torch.ones(2, sizes["max_length"], dtype=torch.long)
+        segments = tokens.unsqueeze(1)  # b 1 n
+        batch = SegmentBatch(segments, segments > 0, segments > 0, tokens, tokens > 0, tokens, sentence_ids=segments)
+        return batch._replace(sizes=BatchSizes(torch.arange(2), max_sentences=2))
 
     def forward(self, inputs: SegmentBatch, *, probes: ProbeDetail = "none") -> SegmentOutput:
         """Read whole documents and answer; ``probes`` adds the inputs of the write losses."""
@@ -97,19 +105,14 @@ class SegmentModel(nn.Module):
         state, reads, write_probes = self.write_segments(state, encoded, probes, inputs)
         masked_logits = None
         if encoded.queries is not None and encoded.masked_positions is not None:
-            queries, is_masked = (  # (b s) m d
-                encoded.queries.flatten(0, 1),
-                encoded.masked_positions.is_real,
-            )
+            queries, is_masked = encoded.queries.flatten(0, 1), encoded.masked_positions.is_real  # (b s) m d
             read_states = queries.new_zeros(queries.shape) if reads is None else reads.states.flatten(0, 1)
             states = self.respond.add_found(queries[is_masked], read_states[is_masked])  # p d
             masked_logits = self.respond.vocabulary(states)  # p v
             if reads is not None and reads.copy_weights is not None:
                 copy_weights, token_numbers = reads.copy_weights  # b s m a, b s a
                 copy_ids = token_ids_at(inputs, token_numbers).unsqueeze(2).expand_as(copy_weights)
-                copy_weights, copy_ids = (  # p a
-                    tensor.flatten(0, 1)[is_masked] for tensor in (copy_weights, copy_ids)
-                )
+                copy_weights, copy_ids = (t.flatten(0, 1)[is_masked] for t in (copy_weights, copy_ids))  # p a
                 masked_logits = self.respond.mix_copies(masked_logits, states, copy_weights.float(), copy_ids)
         return self.answer_question(state, inputs)._replace(
             masked_logits=masked_logits, write_probes=tuple(write_probes)
@@ -124,10 +127,8 @@ class SegmentModel(nn.Module):
         batch, num_segments, length = inputs.tokens.shape
         sizes = measure_batch(inputs)
         mask, rows = inputs.mask.flatten(0, 1), sizes.segment_rows  # (b s) n, r
-        encode_kwargs = {"max_tokens": sizes.num_tokens} if isinstance(self.encode, TransformerEncoder) else {}
-        states = self.encode(  # r n d
-            inputs.tokens.flatten(0, 1)[rows], mask[rows], **encode_kwargs
-        )
+        encode_kwargs = {"max_tokens": sizes.num_tokens} if self.encode.takes_max_tokens else {}
+        states = self.encode(inputs.tokens.flatten(0, 1)[rows], mask[rows], **encode_kwargs)  # r n d
         states = states.to(self.encode.embeddings.tokens.dtype)  # the memory stays exact
         queries = positions = writable = None
         if inputs.prediction_mask is not None:
@@ -240,17 +241,13 @@ class SegmentModel(nn.Module):
         Query and state are b 1 d; ``respond.start_decoding`` takes the state, for
         ``mnemic.respond.generate``.
         """
-        encode_kwargs = {"segments": torch.ones_like(inputs.question)} if self.has_segment_embeddings else {}
+        # Texts are segment 0, questions 1.
+        encode_kwargs = {"segments": torch.ones_like(inputs.question)} if self.encode.segments > 1 else {}
         states = self.encode(inputs.question, inputs.question_mask, **encode_kwargs)  # b q d
         mean = masked_mean(states, inputs.question_mask)
         query = (states[:, 0] if self.query == "first" and states.shape[1] else mean).unsqueeze(1)
         reading = self.read(state, query)
-        return (query, reading, self.respond.initial_state(query, reading, states, inputs.question_mask))
-
-    @property
-    def has_segment_embeddings(self) -> bool:
-        """Whether the encoder has segment embeddings: texts are segment 0, questions 1."""
-        return isinstance(self.encode, TransformerEncoder) and self.encode.segments > 1
+        return query, reading, self.respond.initial_state(query, reading, states, inputs.question_mask)
 
     def embed_texts(self, tokens: Tensor, mask: Tensor, text_mask: Tensor) -> Tensor:
         """Embed each text as one unit vector, b d: the mean of its tokens' states.

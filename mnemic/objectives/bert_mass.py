@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.memory.blended import BlendedState
+from mnemic.memory.contract import MASKED_SCORE
 from mnemic.memory.parts.controller import bernoulli_entropy
-from mnemic.memory.parts.hops import MASKED_SCORE
 from mnemic.models import IGNORE
 from mnemic.models.inputs import NOT_A_FACT, OUTSIDE_STORY, SegmentBatch, SegmentOutput, WriteProbe
 from mnemic.models.segment_model import ProbeDetail

@@ -22,13 +22,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from mnemic.memory.blended import BlendedState
-from mnemic.memory.selective import SelectiveState
+from mnemic.memory import MEMORIES
 from mnemic.predict.results import SlotEvidence
 from mnemic.predict.slot_evidence import rank_slots
+from mnemic.recipe import select_kinds
 from mnemic.recipe.migrate import KINDS
 
-MEMORY_CLASSES: dict[str, Any] = {"blended": BlendedState, "selective": SelectiveState}
 MAX_SNAPSHOTS = 1024  # of the slots; of longer texts they are farther apart
 TEXT_FIELDS = ("kind", "network", "origin")
 TENSOR_FIELDS = ("spans", "worth", "history")
@@ -199,11 +198,12 @@ def load_state_file(path: str | Path) -> State:
         )
     header = read_metadata(path)
     kind = KINDS["memory"].get(header["kind"], header["kind"])
-    if kind not in MEMORY_CLASSES:
+    memories: dict[str, Any] = select_kinds(MEMORIES, carries_segments=True)
+    if kind not in memories:
         raise StateError(f"{path} holds no memory of a kind known here: {header['kind']!r}")
     with safe_open(path, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    memory_class = MEMORY_CLASSES[kind]
+    memory_class = memories[kind].State
     memory_fields = {f"memory.{name}": name for name in memory_class._fields}
     if tensors.keys() != {*memory_fields, *TENSOR_FIELDS} or not {*TEXT_FIELDS, *COUNT_FIELDS} <= header.keys():
         raise StateError(f"{path} is not whole, or of another version; read the text again")

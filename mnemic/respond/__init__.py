@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from mnemic.recipe import select_kinds
 from mnemic.respond.classes import ClassHead
 from mnemic.respond.next_token import NextTokenHead
 from mnemic.respond.predictor import Predictor
@@ -35,7 +36,5 @@ RESPONSES: dict[str, Callable[..., Any]] = {
     "word": WordHead,
 }
 
-# Kinds that answer from the states of a text, in networks without a memory.
-WITHOUT_MEMORY = ("classes", "masked", "next-token", "seq2seq", "spans", "tags")
-# Kinds that answer from the memory of a text alone, without the text.
-FROM_MEMORY = ("predictor", "quote")
+WITHOUT_MEMORY = tuple(select_kinds(RESPONSES, source="text"))
+FROM_MEMORY = tuple(select_kinds(RESPONSES, source="carried memory"))

@@ -9,16 +9,19 @@ from torch import Tensor, nn
 
 from mnemic.encode.gru_cell import init_glorot
 from mnemic.memory import Reading
+from mnemic.respond.contract import Response
 
 
-class ClassHead(nn.Module):
+class ClassHead(Response):
     """Score every class: ``W₂ dropout(tanh(W₁ pooled))`` (Devlin et al. 2019, section 4.1).
 
     ``pool``: the first token's state, which BERT's pre-training prepares for this, or the mean of
     the text's tokens, from which a network without pre-training learns faster.
     """
 
-    tied = False
+    source = "text"
+    reads_segments = pools_text = True
+    methods = ("classify", "rate")
 
     def __init__(
         self, width: int, classes: int, *, pool: Literal["first", "mean"] = "mean", dropout: float = 0.1

@@ -66,13 +66,9 @@ def beam_search(
         # A text that has ended continues with the end token, at no cost.
         end_only = torch.full_like(token_logs, MINUS_INFINITY)
         end_only[..., end_id] = 0.0
-        totals = log_probabilities.unsqueeze(2) + torch.where(  # b w v
-            has_ended.unsqueeze(2), end_only, token_logs
-        )
+        totals = log_probabilities.unsqueeze(2) + torch.where(has_ended.unsqueeze(2), end_only, token_logs)  # b w v
         vocab = totals.shape[2]
-        log_probabilities, indices = totals.flatten(1).topk(  # b w
-            min(num_beams, vocab * has_ended.shape[1]), 1
-        )
+        log_probabilities, indices = totals.flatten(1).topk(min(num_beams, vocab * has_ended.shape[1]), 1)  # b w
         beam_indices, next_tokens = indices // vocab, indices % vocab
         tokens = torch.cat([gather_beams(tokens, beam_indices), next_tokens.unsqueeze(2)], 2)
         has_ended = has_ended.gather(1, beam_indices) | (next_tokens == end_id)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from mnemic.encode.gru_cell import GRUCell
 from mnemic.memory import Reading
 from mnemic.respond.classes import masked_mean
+from mnemic.respond.contract import Response
 from mnemic.respond.generate import DecodingStep
 from mnemic.respond.pretraining import NextSentenceHead
 from mnemic.respond.vocabulary import VocabularyHead
@@ -28,7 +29,7 @@ class DecodingState(NamedTuple):
     has_begun: Tensor  # b, True = the first word was generated
 
 
-class Predictor(nn.Module):
+class Predictor(Response):
     """Predict answers and masked words: the prediction module of BERT-MASS.
 
     The first word is scored from ``h = tanh(W [query; found; z])``, z the mean of the question's
@@ -39,8 +40,8 @@ class Predictor(nn.Module):
     slots; a gate weighs copying (pointers; Merity et al. 2017, arXiv:1609.07843).
     """
 
-    tied = False
-    generates_words = True
+    source = "carried memory"
+    methods = ("remember", "ask", "load_state")
 
     def __init__(
         self, width: int, vocab: int, words: nn.Parameter | None = None, *, dropout: float = 0.0, copy: bool = False
@@ -56,6 +57,11 @@ class Predictor(nn.Module):
         self.copies = nn.Linear(width, 1) if copy else None
         if self.copies is not None:
             nn.init.constant_(self.copies.bias, INITIAL_COPY_LOGIT)
+
+    @property
+    def can_copy(self) -> bool:
+        """Whether words may be copied from memory."""
+        return self.copies is not None
 
     def forward(self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor) -> Tensor:
         """Score the first word of the answer, b m v.

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from mnemic.encode.embeddings import Embeddings
 from mnemic.encode.stack import DECODERS, KeyValueCache
 from mnemic.recipe import build
+from mnemic.respond.contract import Response
 from mnemic.respond.next_token import check_tied_width
 
 DEFAULT_EMBEDDINGS: Mapping[str, Any] = {
@@ -20,7 +21,7 @@ DEFAULT_EMBEDDINGS: Mapping[str, Any] = {
 DEFAULT_DECODER: Mapping[str, Any] = {"kind": "transformer"}
 
 
-class SequenceDecoder(nn.Module):
+class SequenceDecoder(Response):
     """A Transformer decoder with cross-attention (Vaswani et al. 2017, figure 1).
 
     In training it gets the right answer, shifted by one token (teacher forcing). To generate, call
@@ -28,6 +29,9 @@ class SequenceDecoder(nn.Module):
     ``beam_search`` do: nothing is computed twice, and the logits are those of ``forward``. With
     ``tied`` the encoder's word vectors also embed and score the answer (section 3.4).
     """
+
+    source = "text"
+    methods = ("generate",)
 
     def __init__(
         self,
@@ -56,6 +60,10 @@ class SequenceDecoder(nn.Module):
         sees later ones, where padding would be.
         """
         return self.score_tokens(decoder_tokens, self.start_decoding(states, mask))[0]
+
+    def dummy_inputs(self, tokens: Tensor) -> dict[str, Any]:
+        """Return answers as long as their sources."""
+        return {"decoder_tokens": tokens}
 
     def start_decoding(self, states: Tensor, mask: Tensor) -> KeyValueCache:
         """Make a key-value cache for a source (b n d, mask b n)."""

@@ -9,11 +9,12 @@ from torch import Tensor, nn
 from mnemic.encode.gru_cell import init_glorot
 from mnemic.memory import Reading
 from mnemic.recipe import ConfigError
+from mnemic.respond.contract import Response
 
 NO_ANSWER = 0  # the column of "no answer"; token i has column i + 1
 
 
-class SpanHead(nn.Module):
+class SpanHead(Response):
     """Score every token as first and last of the answer (Devlin et al. 2019, 4.2).
 
     "No answer" is one more choice of both, scored from the first token's state. Where we differ:
@@ -21,7 +22,9 @@ class SpanHead(nn.Module):
     number of tokens of an answer.
     """
 
-    tied = False
+    source = "text"
+    reads_segments = True
+    methods = ("answer",)
 
     def __init__(self, width: int, *, max_tokens: int = 30, dropout: float = 0.1) -> None:
         super().__init__()

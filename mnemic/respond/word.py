@@ -7,14 +7,17 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.memory import Reading
+from mnemic.respond.contract import Response
 
 
-class WordHead(nn.Module):
+class WordHead(Response):
     """Score every word: ``W found``, without a bias (Sukhbaatar et al. 2015, equation 3).
 
     With ``tied`` the network uses the encoder's last table as W (adjacent tying). With
     ``candidates`` (c, word ids) only they are scored, in their order.
     """
+
+    methods = ("ask_story",)
 
     def __init__(self, width: int, vocab: int, *, tied: bool = False) -> None:
         super().__init__()

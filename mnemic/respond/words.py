@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from mnemic.memory import Reading
 from mnemic.memory.parts.match import MATCHES
 from mnemic.recipe import build
+from mnemic.respond.contract import Response
+from mnemic.respond.word_match import DEFAULT_MATCH
 
-DEFAULT_MATCH: Mapping[str, Any] = {"kind": "tanh"}
 
-
-class MultiWordHead(nn.Module):
+class MultiWordHead(Response):
     """Score answers of several words, word by word.
 
     AM of Weston et al. 2015b, for answers:
@@ -31,7 +31,7 @@ class MultiWordHead(nn.Module):
     there is no stop word, and this is ``MatchWordHead``.
     """
 
-    tied = False
+    methods = ("ask_story",)
 
     def __init__(
         self, width: int, vocab: int, spelled: Sequence[Sequence[int]] = (), *, match: Mapping[str, Any] = DEFAULT_MATCH

@@ -304,7 +304,7 @@ def test_mistakes_are_named() -> None:
         )
     with pytest.raises(ConfigError, match=r"segments.write_probes is at least 0, not -1"):
         make(write_probes=-1)
-    with pytest.raises(ConfigError, match=r"carry.truncate is at least 0, .* not -3"):
+    with pytest.raises(ConfigError, match=r"segments.truncate is at least 0, .* not -3"):
         build_model(
             model | {"encode": {"kind": "recurrent"}, "segments": {"truncate": -3}}, {"vocab": 9, "max_length": 9}
         )

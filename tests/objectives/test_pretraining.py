@@ -24,7 +24,7 @@ ROWS = ("tokens", "mask", "segments", "starts", "unmaskable", "follows", "keys")
 def bert(pairs: bool = True) -> TextModel:
     """An encoder and the heads: what a network of pre-training is."""
     encode = TransformerEncoder(D, V, embeddings={"kind": "sum", "segments": 2})
-    return TextModel(encode, PretrainingHeads(D, V, encode.embeddings.tokens, next_sentence=pairs), segments=True)
+    return TextModel(encode, PretrainingHeads(D, V, encode.embeddings.tokens, next_sentence=pairs))
 
 
 def batch_of(follows: list[int], n: int = 12) -> CorpusBatch:

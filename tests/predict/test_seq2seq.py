@@ -127,7 +127,7 @@ def test_a_tiny_network_learns_dates(quick_one: Model) -> None:
 
 def test_asking_from_python(quick_one: Model) -> None:
     texts = ["the third of march nineteen eighty four", "may the twenty first two thousand and seven"]
-    plain, beams = quick_one.say(texts), quick_one.say(texts, beams=3)
+    plain, beams = quick_one.generate(texts), quick_one.generate(texts, num_beams=3)
     for greedy, beam in zip(plain, beams):
         assert greedy.seen == greedy.total > 5
         assert len(greedy.ranked) == 1
@@ -135,10 +135,10 @@ def test_asking_from_python(quick_one: Model) -> None:
         assert beam.ranked[0] == (beam.text, beam.score)
         assert list(beam.ranked) == sorted(beam.ranked, key=lambda candidate: -candidate[1])
         assert beam.score >= greedy.score - 1e-4
-    assert quick_one.say([]) == []
-    with pytest.raises(ConfigError, match="cannot go on: its response is of kind 'seq2seq'"):
-        quick_one.go_on(["a"])
-    with pytest.raises(ConfigError, match="cannot classify; it can say"):
+    assert quick_one.generate([]) == []
+    with pytest.raises(ConfigError, match="cannot complete; it can generate"):
+        quick_one.complete(["a"])
+    with pytest.raises(ConfigError, match="cannot classify; it can generate"):
         quick_one.classify(["a"])
 
 
@@ -195,7 +195,7 @@ def test_answers_from_files(tmp_path: Path) -> None:
     recipe = load_recipe("dates", [*changes, "train.batch=12", "train.epochs=25", "train.rate=0.01"])
     for _ in fit(recipe, tmp_path / "run", device="cpu"):
         pass
-    assert [answer.text for answer in load(tmp_path / "run").say(["bcd", "dab"])] == ["dcb", "bad"]
+    assert [answer.text for answer in load(tmp_path / "run").generate(["bcd", "dab"])] == ["dcb", "bad"]
     words = ('data.tokenizer={kind="words"}', "data.kind=sequences", f"data.folder={tmp_path}")
     wrong = run("train", "dates", *sets(*words, "data.columns={text='from', label='to'}"), "--out", tmp_path / "x")
     assert wrong.code == 2

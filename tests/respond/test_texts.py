@@ -137,8 +137,8 @@ def test_how_long_an_answer_may_be_is_no_matter_of_how_long_texts_are() -> None:
 
     assert spans().max_tokens == 30
     assert spans(max_tokens=5).max_tokens == 5
-    with pytest.raises(ConfigError, match=r"at least 1 token: model.respond.most is 0"):
-        spans(most=0)
+    with pytest.raises(ConfigError, match=r"at least 1 token: model.respond.max_tokens is 0"):
+        spans(max_tokens=0)
 
 
 @given(seed=st.integers(0, 10**6), tokens=st.integers(1, 9), longest=st.integers(1, 9))

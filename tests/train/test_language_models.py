@@ -133,7 +133,7 @@ def test_going_on_is_reading_on(name: str, table: Path) -> None:
     """Cached steps give the words their chances in the whole text, and the dice are the seed's."""
     own = runs(table)[name]
     text = "the old train ran past"
-    said, again, other = (own.go_on([text], words=6, seed=seed)[0] for seed in (1, 1, 2))
+    said, again, other = (own.complete([text], max_words=6, seed=seed)[0] for seed in (1, 1, 2))
     assert said == again
     assert said.text != other.text
     assert (said.seen, said.total) == (5, 5)
@@ -148,17 +148,17 @@ def test_going_on_is_reading_on(name: str, table: Path) -> None:
         chances = scores.log_softmax(-1)
         whole = chances.gather(1, row[0, 1:, None])[5:].sum()
         assert said.score == pytest.approx(float(whole), abs=1e-3)
-    sure = own.go_on([text], words=3, top=1)[0]
+    sure = own.complete([text], max_words=3, top_k=1)[0]
     assert sure.text == "a small grey"  # what most often follows
-    long = own.go_on([" ".join([text] * 4)], words=6)[0]
+    long = own.complete([" ".join([text] * 4)], max_words=6)[0]
     assert (long.seen, long.total) == (6, 20)
-    with pytest.raises(ConfigError, match="words is from 1 to 11, for this network, not 12"):
-        own.go_on([text], words=12)
+    with pytest.raises(ConfigError, match="max_words is from 1 to 11, for this network, not 12"):
+        own.complete([text], max_words=12)
 
 
 def test_measuring_a_text(table: Path) -> None:
     own = runs(table)["gru-words"]
-    likely, odd, strange, nothing = own.measure(
+    likely, odd, strange, nothing = own.perplexity(
         ["the old train ran past a small grey house", "house train a the old", "old zebra", "!"]
     )
     assert likely.perplexity is not None
@@ -185,7 +185,7 @@ def test_commands_of_a_language_model(table: Path, files: Path) -> None:
     wrong = run("read", "--model", model, "--beams", 2, stdin="a\n")
     assert (wrong.code, "samples its words" in wrong.err) == (2, True)
     wrong = run("read", "--model", model, "--embed", stdin="a\n")
-    assert (wrong.code, "it can go_on and measure" in wrong.err) == (2, True)
+    assert (wrong.code, "it can complete, perplexity" in wrong.err) == (2, True)
     wrong = run("train", "lstm-words")
     assert (wrong.code, "this recipe learns from text files" in wrong.err) == (2, True)
 

@@ -100,7 +100,6 @@ def read(
     """  # fmt: skip
     from mnemic.checkpoint.folder import load_checkpoint
     from mnemic.predict.long_text import require_memory_model
-    from mnemic.predict.text_tasks import GENERATION_METHODS
 
     if (files or []).count(STDIN) > 1:
         raise ValueError("standard input (-) can be read once: name it once, and files beside it")
@@ -119,7 +118,7 @@ def read(
     respond = checkpoint.recipe["model"]["respond"]["kind"]
     if respond == "masked" and not embed:
         raise ValueError("this network is only pre-trained and has no answers yet: give --embed")
-    if embed or respond not in GENERATION_METHODS:
+    if embed or respond not in ("next-token", "seq2seq"):
         refuse_options(context, ("num_words", "beams", "seed"), "this network does not continue texts")
     inputs = [
         text_input
@@ -239,7 +238,7 @@ def predict_texts(
     from mnemic.predict import text_tasks
 
     kind = checkpoint.recipe["model"]["respond"]["kind"]
-    if kind in text_tasks.GENERATION_METHODS and not embed:
+    if kind in ("next-token", "seq2seq") and not embed:
         if any(value is not None for value in read_kwargs.values()):
             raise ValueError("this network reads each text whole: leave out --overlap, --truncation")
         return generate_texts(checkpoint, [text_input.texts[-1] for text_input in inputs], **generate_kwargs)

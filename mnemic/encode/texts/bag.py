@@ -21,6 +21,8 @@ class Bag(nn.Module):
     start at random with this standard ``deviation``, one number for all tables or one for each.
     """
 
+    reads_texts = True
+
     def __init__(
         self,
         width: int,

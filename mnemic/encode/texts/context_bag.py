@@ -20,6 +20,8 @@ class ContextBag(nn.Module):
     Where we differ: the neighbors are those in this text, not those of all texts so far.
     """
 
+    reads_texts = True
+
     def __init__(self, width: int, vocab: int, unseen: int = 0, *, tables: int = 1, hide_rate: float = 0.1) -> None:
         super().__init__()
         if not 0 <= hide_rate < 1:

@@ -28,6 +28,8 @@ class ExactMatch(nn.Module):
     chance. Unseen words (``data.unseen``) count like any others.
     """
 
+    reads_texts = True
+
     def __init__(
         self,
         width: int,

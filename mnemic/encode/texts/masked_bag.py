@@ -21,6 +21,8 @@ class MaskedBag(nn.Module):
     begins the stories' mask as small noise, too.
     """
 
+    reads_texts = True
+
     def __init__(
         self, width: int, vocab: int, *, tables: int = 1, max_length: int = 12, init: Literal["ones", "noise"] = "ones"
     ) -> None:

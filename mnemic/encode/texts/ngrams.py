@@ -20,6 +20,8 @@ class Ngrams(nn.Module):
     never met in training adds nothing.
     """
 
+    reads_texts = True
+
     def __init__(self, width: int, vocab: int, *, tables: int = 1, max_n: int = 3, buckets: int = 1024) -> None:
         super().__init__()
         if not 1 <= max_n <= len(HASH_MULTIPLIERS) or buckets < 1:

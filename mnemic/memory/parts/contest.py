@@ -39,9 +39,7 @@ class WriteTimeScorer(nn.Module):
         ``last_slot`` b m: the slot read last, s for none.
         """
         positions = torch.arange(scores.shape[-1], device=scores.device)  # c
-        is_newer = (  # b m c: x is older
-            positions > last_slot.unsqueeze(-1)
-        ) & (positions < positions.shape[0] - 1)
+        is_newer = (positions > last_slot.unsqueeze(-1)) & (positions < positions.shape[0] - 1)  # b m c: x is older
         winner_bonus, loser_bonus, older_bonus = (query @ self.vectors.mT).split(1, -1)  # b m 1
         return PairwiseScores(scores + winner_bonus * is_newer, scores - loser_bonus * is_newer, older_bonus)
 

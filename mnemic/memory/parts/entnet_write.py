@@ -45,9 +45,7 @@ def rewrite_slots_eager(inputs: EntNetWrite) -> tuple[Tensor, Tensor]:
     slots, gates = inputs.slots, []
     for sentence, sentence_drive, gate_logit, mask in zip(*(tensor.unbind(1) for tensor in inputs[1:5])):
         gate = torch.sigmoid(gate_logit + (slots @ sentence.unsqueeze(-1)).squeeze(-1))  # b s
-        candidate = slots @ inputs.recurrent_weight.mT + (  # b s d
-            inputs.key_drive + sentence_drive.unsqueeze(1)
-        )
+        candidate = slots @ inputs.recurrent_weight.mT + (inputs.key_drive + sentence_drive.unsqueeze(1))  # b s d
         new_slots = slots + gate.unsqueeze(-1) * prelu(candidate, inputs.slope)
         squared_norm = new_slots.square().sum(-1, keepdim=True).clamp(min=MIN_SQUARED_NORM)
         slots = torch.where(mask[:, None, None], new_slots * squared_norm.rsqrt(), slots)

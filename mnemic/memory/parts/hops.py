@@ -6,10 +6,8 @@ Shapes: b batch, m queries, s slots, k hops, h heads, d width, c channels of one
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.contract import Reading
+from mnemic.memory.contract import MASKED_SCORE, Reading
 from mnemic.recipe import ConfigError
-
-MASKED_SCORE = -1e30  # the score of a masked slot
 
 
 class MultiHopAttention(nn.Module):
