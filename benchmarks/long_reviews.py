@@ -20,8 +20,6 @@ from torch import Tensor
 
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
-from mnemic.data.text_tasks.dataset import make_labeled_task
-from mnemic.data.text_tasks.splits import read_split
 from mnemic.predict.windows import compute_class_logits
 from mnemic.recipe import build
 
@@ -54,12 +52,11 @@ def find_correct(run: Path, args: argparse.Namespace) -> Tensor:
     checkpoint = load_checkpoint(run)
     spec = dict(checkpoint.recipe["data"]) | ({"folder": args.folder} if args.folder else {})
     files: Any = build(DATASETS, spec)
-    task = make_labeled_task(files, paired=False)
     tokenizer = checkpoint.tokenizer
-    examples = read_split(files, task, "test")
+    examples = files.read_split("test")
     lengths = map(len, tokenizer.encode_batch([example.text for example in examples]))
     long_examples = [example for example, length in zip(examples, lengths) if length > args.over]
-    texts = task.encode(long_examples[: args.texts or None], tokenizer, checkpoint.labels)
+    texts = files.encode(long_examples[: args.texts or None], tokenizer, checkpoint.labels)
     network = checkpoint.network.to(args.device)
     predictions = compute_class_logits(network, texts.to(args.device)).argmax(1)
     return predictions == texts.targets.cpu()

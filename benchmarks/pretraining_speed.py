@@ -21,7 +21,8 @@ import numpy as np
 import torch
 
 from mnemic.data import DATASETS
-from mnemic.data.corpora import CorpusDataset, SequenceArrays, make_corpus_dataset
+from mnemic.data.corpora.batches import CorpusDataset, make_corpus_dataset
+from mnemic.data.corpora.sequence_folder import SequenceArrays
 from mnemic.models import IGNORE
 from mnemic.objectives import OBJECTIVES, Loss
 from mnemic.objectives.answer import cross_entropy

@@ -21,7 +21,6 @@ import torch
 from mnemic.checkpoint.folder import Checkpoint, load_checkpoint
 from mnemic.data import DATASETS
 from mnemic.data.text_tasks.retrieval import ArticleFiles, make_evaluation_dataset
-from mnemic.data.text_tasks.splits import make_window_options
 from mnemic.encode import prepare_for_inference
 from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.recipe import build
@@ -60,7 +59,7 @@ def measure_checkpoint(checkpoint: Checkpoint, args: argparse.Namespace, device:
         sys.exit(f"error: data of kind {checkpoint.recipe['data']['kind']!r}; expected a reader")
     articles = files.read_split(args.part)[: args.articles or None]
     extra_articles = files.read_split("train") + files.read_split("validation") if args.part == "test" else []
-    texts = make_evaluation_dataset(articles, checkpoint.tokenizer, make_window_options(files), extra_articles)
+    texts = make_evaluation_dataset(articles, checkpoint.tokenizer, files.window_options, extra_articles)
     network = prepare_for_inference(checkpoint.network.to(device), args.precision)
     started = time.monotonic()
     metrics = compute_metrics(network, texts.to(device))

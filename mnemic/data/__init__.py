@@ -1,6 +1,5 @@
 """Data sources: loaders and generators of training data, and the table of their kinds."""
 
-from collections.abc import Callable
 from typing import Any
 
 from mnemic.data.babi.dataset import GeneratedStories, StoryFolder
@@ -13,7 +12,7 @@ from mnemic.data.seq2seq.dataset import GeneratedDates, Seq2SeqFiles
 from mnemic.data.text_tasks.dataset import ClassFiles, PairFiles, SpanFiles, TagFiles
 from mnemic.data.text_tasks.retrieval import ArticleFiles
 
-DATASETS: dict[str, Callable[..., Any]] = {
+DATASETS: dict[str, type[Any]] = {
     "babi": StoryFolder,
     "generated-babi": GeneratedStories,
     "knowledge": KnowledgeFolder,
@@ -34,23 +33,13 @@ DATASETS: dict[str, Callable[..., Any]] = {
 }
 
 # Kinds whose texts are read in segments, with a memory.
-SEGMENT_KINDS = ("long-stories", "long-recall", "long-articles", "long-documents")
+SEGMENT_KINDS = tuple(kind for kind, source in DATASETS.items() if source.layout == "segments")
 
 # Kinds whose texts are read in windows, without a memory.
-WINDOW_KINDS = ("classes", "pairs", "spans", "tags", "retrieval", "corpus")
+WINDOW_KINDS = tuple(kind for kind, source in DATASETS.items() if source.layout == "windows")
 
 # Those whose windows can also be read one after the other, with a memory: model.segments.
-SEQUENTIAL_WINDOW_KINDS = ("classes", "spans", "tags")
+SEQUENTIAL_WINDOW_KINDS = tuple(kind for kind, source in DATASETS.items() if source.reads_segments)
 
 # The kind of response that each kind needs, of all that can be read without a memory.
-RESPONSE_OF = {
-    "classes": "classes",
-    "pairs": "classes",
-    "spans": "spans",
-    "tags": "tags",
-    "retrieval": "spans",
-    "corpus": "masked",
-    "language-modeling": "next-token",
-    "seq2seq": "seq2seq",
-    "dates": "seq2seq",
-}
+RESPONSE_OF = {kind: source.response for kind, source in DATASETS.items() if source.response}

@@ -17,6 +17,7 @@ from mnemic.data.seq2seq.batches import Seq2SeqDataset
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate.by_task import mean_error, percent_by_task
 from mnemic.evaluate.text_metrics import compute_metrics
+from mnemic.models.evaluating import evaluating
 from mnemic.predict.perplexity import compute_perplexity
 
 QUESTIONS_PER_BATCH = 500  # changes memory use, not results
@@ -39,14 +40,12 @@ def map_questions(
     """Apply ``map_logits(logits, rows)`` to all questions in ``rows``, batch by batch."""
     if not rows.numel():
         return rows
-    was_training = network.training
-    network.eval()
-    compact = dataset.device.type != "cuda"
-    batch_results = [
-        map_logits(network(dataset.batch(batch_rows, compact=compact).inputs).logits.squeeze(-2), batch_rows)
-        for batch_rows in rows.split(QUESTIONS_PER_BATCH, -1)
-    ]
-    network.train(was_training)
+    with evaluating(network):
+        compact = dataset.device.type != "cuda"
+        batch_results = [
+            map_logits(network(dataset.batch(batch_rows, compact=compact).inputs).logits.squeeze(-2), batch_rows)
+            for batch_rows in rows.split(QUESTIONS_PER_BATCH, -1)
+        ]
     return torch.cat(batch_results, -1)
 
 

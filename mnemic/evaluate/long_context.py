@@ -8,6 +8,7 @@ Shapes: b documents, w words of an answer, a slots.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 
 from mnemic.data.long_context.batches import TOKEN_TARGETS, LongBatch, LongDataset
 from mnemic.evaluate.by_task import percent_by_task
+from mnemic.models.evaluating import evaluating
 from mnemic.models.inputs import IGNORE, SegmentBatch, SegmentOutput
 from mnemic.models.segment_model import SegmentModel
 from mnemic.objectives.bert_mass import BertMassLoss, compute_fact_shares, compute_unit_facts, select_next_tokens
@@ -47,37 +49,29 @@ def find_wrong_answers_per_network(
     networks: Sequence[nn.Module], dataset: LongDataset, rows: Sequence[int], segments_per_batch: int = 64
 ) -> list[Tensor]:
     """Apply ``find_wrong_answers`` to several networks; documents are generated only once."""
-    models, training_modes = (
-        [unwrap_segment_model(network) for network in networks],
-        [network.training for network in networks],
-    )
-    states: list[Any] = [None] * len(models)
-    for model in models:
-        model.eval()
-    for batch in dataset.stream(rows, segments_per_batch):
-        for index, model in enumerate(models):
-            encoded = model.encode_segments(batch.inputs)
-            if states[index] is None:
-                states[index] = model.empty_memory(len(rows), encoded.items[:, 0])
-            states[index], _, _ = model.write_segments(states[index], encoded)
-    outputs = [model.answer_question(state, batch.inputs) for model, state in zip(models, states)]
-    for network, was_training in zip(networks, training_modes):
-        network.train(was_training)
+    states: list[Any] = [None] * len(networks)
+    with ExitStack() as stack:
+        models = [unwrap_segment_model(stack.enter_context(evaluating(network))) for network in networks]
+        for batch in dataset.stream(rows, segments_per_batch):
+            for index, model in enumerate(models):
+                encoded = model.encode_segments(batch.inputs)
+                if states[index] is None:
+                    states[index] = model.empty_memory(len(rows), encoded.items[:, 0])
+                states[index], _, _ = model.write_segments(states[index], encoded)
+        outputs = [model.answer_question(state, batch.inputs) for model, state in zip(models, states)]
     return [~find_correct_answers(output, batch.answers).cpu() for output in outputs]
 
 
 @torch.no_grad()
 def find_missed_facts(network: nn.Module, dataset: LongDataset, rows: Sequence[int]) -> Tensor:
     """Return a mask of questions (b) whose most-read slot misses the supporting sentence."""
-    was_training = network.training
-    network.eval()
-    batch = dataset.batch(torch.tensor(rows))
-    output = network(batch.inputs, probes="written")
-    facts = compute_unit_facts(output.write_probes, batch.facts, batch.inputs)
-    mask = torch.cat([probe.mask for probe in output.write_probes], 1)
-    gold = compute_fact_shares(output, facts, mask, batch.max_facts).sum(-1)  # b a
-    best = output.reading.weights.mean((1, 2, 3)).argmax(-1, keepdim=True)  # b 1
-    network.train(was_training)
+    with evaluating(network):
+        batch = dataset.batch(torch.tensor(rows))
+        output = network(batch.inputs, probes="written")
+        facts = compute_unit_facts(output.write_probes, batch.facts, batch.inputs)
+        mask = torch.cat([probe.mask for probe in output.write_probes], 1)
+        gold = compute_fact_shares(output, facts, mask, batch.max_facts).sum(-1)  # b a
+        best = output.reading.weights.mean((1, 2, 3)).argmax(-1, keepdim=True)  # b 1
     return (gold.gather(1, best) < 0.5).squeeze(1).cpu()
 
 
@@ -90,14 +84,12 @@ def find_correct_answers(output: SegmentOutput, answers: Tensor) -> Tensor:
 @torch.no_grad()
 def compute_word_error(network: nn.Module, dataset: LongDataset, batch_size: int) -> float:
     """Compute the percentage of target words that are not the most probable ones."""
-    was_training = network.training
-    network.eval()
-    num_wrong = num_words = 0
-    for batch in iterate_batches(dataset, batch_size):
-        inputs, targets = select_target_words(batch, dataset)
-        predictions = network(inputs).masked_logits.argmax(-1)
-        num_wrong, num_words = (num_wrong + int((predictions != targets).sum()), num_words + len(targets))
-    network.train(was_training)
+    with evaluating(network):
+        num_wrong = num_words = 0
+        for batch in iterate_batches(dataset, batch_size):
+            inputs, targets = select_target_words(batch, dataset)
+            predictions = network(inputs).masked_logits.argmax(-1)
+            num_wrong, num_words = (num_wrong + int((predictions != targets).sum()), num_words + len(targets))
     return 100 * num_wrong / max(num_words, 1)
 
 

@@ -88,8 +88,8 @@ class BertMassLoss:
         if mlm_targets is not None:
             losses["mlm"] = Loss(*cross_entropy(output.masked_logits.float(), mlm_targets))
         if "nsp" in active:
-            nsp_losses = next_sentence_losses(output.nsp_logits, batch.follows)
-            losses["nsp"] = Loss(nsp_losses.sum(), (batch.follows != IGNORE).sum())
+            nsp_losses = next_sentence_losses(output.nsp_logits, batch.next_sentence_labels)
+            losses["nsp"] = Loss(nsp_losses.sum(), (batch.next_sentence_labels != IGNORE).sum())
         if output.write_probes:
             facts = compute_unit_facts(output.write_probes, batch.facts, inputs)  # b u
             if "ctrl" in active:
@@ -122,10 +122,12 @@ class BertMassLoss:
         inputs: SegmentBatch = batch.inputs
         shape = inputs.tokens.shape
         original = inputs.tokens.flatten(1)  # b (s n)
-        uniforms = make_uniforms(batch.keys, original.shape[1], NUM_UNIFORMS)
+        uniforms = make_uniforms(batch.mask_seeds, original.shape[1], NUM_UNIFORMS)
         unmaskable = ~(inputs.text_mask & ~batch.fact_mask).flatten(1)
-        mask = self.masking(unmaskable, batch.starts.flatten(1), uniforms[0])
-        tokens, targets = mask_tokens(original, mask, uniforms[1:], mask_id=batch.hidden, random_ids=batch.ordinary)
+        mask = self.masking(unmaskable, batch.word_starts.flatten(1), uniforms[0])
+        tokens, targets = mask_tokens(
+            original, mask, uniforms[1:], mask_id=batch.mask_id, random_ids=batch.ordinary_ids
+        )
         masked_inputs = inputs._replace(tokens=tokens.view(shape), prediction_mask=mask.view(shape))
         return masked_inputs, targets[targets != IGNORE]
 

@@ -16,6 +16,7 @@ from mnemic.data.seq2seq.batches import Seq2SeqDataset, make_seq2seq_dataset
 from mnemic.data.seq2seq.dataset import require_subwords
 from mnemic.data.text_tasks.examples import LabeledExample
 from mnemic.encode import RecurrentOutput
+from mnemic.models.evaluating import evaluating
 from mnemic.predict.methods import check_method
 from mnemic.predict.perplexity import compute_word_losses, summarize_losses
 from mnemic.predict.results import GeneratedText, TextPerplexity
@@ -109,27 +110,25 @@ def measure_perplexity(checkpoint: "Checkpoint", texts: Sequence[str]) -> list[T
 @torch.no_grad()
 def generate_candidates(network: nn.Module, dataset: Seq2SeqDataset, num_beams: int) -> list[list[tuple[str, float]]]:
     """Generate texts for each source by beam search: (text, log-probability), best first."""
-    was_training = network.training
-    network.eval()
-    candidates = []
-    respond: Any = network.respond
-    for rows in torch.arange(len(dataset), device=dataset.device).split(TEXTS_PER_BATCH) if len(dataset) else ():
-        inputs = dataset.source_inputs(rows)
-        states = network.encode(inputs.tokens, inputs.mask)  # type: ignore[operator]
-        start = torch.full_like(rows, dataset.tokenizer.cls)
-        sequences: GeneratedTexts = beam_search(
-            respond.step,
-            respond.start_decoding(states, inputs.mask),
-            start,
-            end_id=dataset.tokenizer.sep,
-            max_tokens=respond.max_length,
-            num_beams=num_beams,
-        )
-        for beam_ids, beam_scores in zip(sequences.tokens.tolist(), sequences.log_probabilities.tolist()):
-            candidates.append(
-                [(dataset.tokenizer.decode(token_ids), score) for token_ids, score in zip(beam_ids, beam_scores)]
+    with evaluating(network):
+        candidates = []
+        respond: Any = network.respond
+        for rows in torch.arange(len(dataset), device=dataset.device).split(TEXTS_PER_BATCH) if len(dataset) else ():
+            inputs = dataset.source_inputs(rows)
+            states = network.encode(inputs.tokens, inputs.mask)  # type: ignore[operator]
+            start = torch.full_like(rows, dataset.tokenizer.cls)
+            sequences: GeneratedTexts = beam_search(
+                respond.step,
+                respond.start_decoding(states, inputs.mask),
+                start,
+                end_id=dataset.tokenizer.sep,
+                max_tokens=respond.max_length,
+                num_beams=num_beams,
             )
-    network.train(was_training)
+            for beam_ids, beam_scores in zip(sequences.tokens.tolist(), sequences.log_probabilities.tolist()):
+                candidates.append(
+                    [(dataset.tokenizer.decode(token_ids), score) for token_ids, score in zip(beam_ids, beam_scores)]
+                )
     return candidates
 
 

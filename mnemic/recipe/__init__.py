@@ -17,15 +17,12 @@ from mnemic.recipe.errors import did_you_mean as did_you_mean
 from mnemic.recipe.errors import join_words as join_words
 from mnemic.recipe.errors import tuple_length as tuple_length
 from mnemic.recipe.errors import type_name as type_name
-from mnemic.recipe.load import PHASE_SECTIONS as PHASE_SECTIONS
-from mnemic.recipe.load import RECIPES_FOLDER as RECIPES_FOLDER
-from mnemic.recipe.load import SECTIONS as SECTIONS
-from mnemic.recipe.load import check_sections as check_sections
+from mnemic.recipe.load import current_name_of as current_name_of
 from mnemic.recipe.load import find_recipe as find_recipe
 from mnemic.recipe.load import load_recipe as load_recipe
+from mnemic.recipe.load import load_task_settings as load_task_settings
 from mnemic.recipe.load import override as override
 from mnemic.recipe.load import parse_assignment as parse_assignment
-from mnemic.recipe.load import read_with_base as read_with_base
 from mnemic.recipe.load import recipe_comment as recipe_comment
 from mnemic.recipe.load import recipe_names as recipe_names
 from mnemic.recipe.merge import Recipe as Recipe

@@ -45,8 +45,17 @@ KINDS: dict[str, dict[str, str]] = {
                   "reading": "retrieve-and-read"},
 }  # fmt: skip
 DATES = {"held": "validation_size", "tested": "test_size"}  # of the data kind dates: counts
-RECIPES = {"keeps": "bert-mass-selective", "keeps-articles": "bert-mass-articles",
-           "keeps-words": "bert-mass-words"}  # fmt: skip
+# Old names of recipes: the name now, and the task whose settings had a recipe of their own.
+RECIPES: dict[str, tuple[str, int | None]] = {
+    "keeps": ("bert-mass-selective", None), "keeps-articles": ("bert-mass-articles", None),
+    "keeps-words": ("bert-mass-words", None),
+}  # fmt: skip
+for _name in ("dmn-plus", "dmn-sum", "entnet", "wmn"):
+    RECIPES[f"{_name}-retold"] = (f"{_name}-augmented", None)
+for _name, _tasks in (("entnet", (3, 16)), ("entnet-retold", (2, 3, 16, 19)), ("dmn-plus-retold", (3, 17)),
+                      ("dmn-sum-retold", (19,)), ("memnn-am-ng-nl", (2, 3, 8, 10))):  # fmt: skip
+    for _task in _tasks:
+        RECIPES[f"{_name}-task{_task}"] = (_name.replace("retold", "augmented"), _task)
 for _name in ("ask", "encoder"):  # other tables that hold an encoder
     KEYS[_name], KINDS[_name] = KEYS["encode"], KINDS["encode"]
 SIZES = {"longest": "max_length"}  # facts of the data that a network was built from

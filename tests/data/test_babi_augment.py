@@ -48,7 +48,7 @@ def test_each_task_has_names_of_its_own() -> None:
     alone = {task: GeneratedStories(count=20, tasks=[task]) for task in (1, 2, 19)}
     data = GeneratedStories(count=20, tasks=[19, 1, 2], augment=4, interchangeable=alike).load()
     assert data.train.task.tolist() == [1] * 18 + [2] * 90 + [19] * 90
-    told = [own for source in alone.values() for own in source.read_split(source.tasks[0], "train")[:18]]
+    told = [own for source in alone.values() for own in source.read_task(source.tasks[0], "train")[:18]]
     again = augment_by_task(told, alike, 4, seed=0)
     for task in (2, 19):
         own = [example for example in told if example.task == task]

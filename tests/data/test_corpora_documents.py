@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic.data.corpora import Corpus, CorpusError, ReadPosition, filter_split, split_of
 from mnemic.data.corpora import files as corpus_files
-from mnemic.data.corpora.read_documents import FIRST_POSITION
+from mnemic.data.corpora.document import CorpusError, ReadPosition
+from mnemic.data.corpora.read_documents import FIRST_POSITION, Corpus
+from mnemic.data.corpora.split import filter_split, split_of
 from mnemic.recipe import ConfigError
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}

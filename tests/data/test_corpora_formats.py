@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic.data.corpora.formats import FORMATS, DocumentSpan, SequencePlan, count_tokens
-from mnemic.data.corpora.formats.plan import cut_sentences
+from mnemic.data.corpora.formats import FORMATS
+from mnemic.data.corpora.formats.plan import DocumentSpan, SequencePlan, cut_sentences
 from mnemic.models import IGNORE
 from mnemic.recipe import ConfigError, build
 
@@ -26,6 +26,11 @@ def ends_of(lengths: list[int]) -> list[int]:
 def plans_of(kind: str, documents: list[list[int]], max_tokens: int, seed: int = 0) -> list[SequencePlan]:
     ends = [ends_of(lengths) for lengths in documents]
     return build(FORMATS, {"kind": kind})(ends, max_tokens, random.Random(seed))
+
+
+def count_tokens(plan: SequencePlan) -> int:
+    """With [CLS], and a [SEP] after each span."""
+    return 1 + sum(end - start + 1 for _, start, end in plan.spans)
 
 
 def own_spans(plan: SequencePlan) -> list[DocumentSpan]:

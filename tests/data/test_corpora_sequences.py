@@ -11,21 +11,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic.data.corpora import (
-    FORMATS,
-    CorpusError,
-    CorpusFiles,
-    SequenceMaker,
-    TokenizedDocument,
-    assemble_sequence,
-    load_sequence_folder,
-    make_corpus_dataset,
-    tokenize_document,
-)
+from mnemic.data.corpora import CorpusFiles
 from mnemic.data.corpora import batches as corpus_tensors
-from mnemic.data.corpora.formats import DocumentSpan, SequencePlan
-from mnemic.data.corpora.make_sequences import group_into_blocks
-from mnemic.data.corpora.sequence_folder import SequenceFolderWriter, token_dtype
+from mnemic.data.corpora.batches import make_corpus_dataset
+from mnemic.data.corpora.document import CorpusError
+from mnemic.data.corpora.formats import FORMATS
+from mnemic.data.corpora.formats.plan import DocumentSpan, SequencePlan
+from mnemic.data.corpora.make_sequences import SequenceMaker, assemble_sequence, group_into_blocks
+from mnemic.data.corpora.sequence_folder import SequenceArrays, SequenceFolderWriter, load_sequence_folder, token_dtype
+from mnemic.data.corpora.tokens import TokenizedDocument, tokenize_document
 from mnemic.models import IGNORE
 from mnemic.recipe import ConfigError, build
 from mnemic.text import TRAINERS
@@ -103,12 +97,12 @@ def test_what_is_kept_is_what_was_made(kind: str, tmp_path: Path) -> None:
         for name, expected in (("tokens", sequence.ids), ("segments", sequence.segments)):
             assert getattr(batch, name)[row, :size].tolist() == expected.tolist()
             assert not getattr(batch, name)[row, size:].any()
-        for name, expected in (("starts", sequence.word_starts), ("unmaskable", sequence.is_special)):
+        for name, expected in (("word_starts", sequence.word_starts), ("unmaskable", sequence.is_special)):
             assert getattr(batch, name)[row, :size].tolist() == expected.tolist()
             assert getattr(batch, name)[row, size:].all()
-        assert batch.follows[row] == sequence.follows
-    assert not set(batch.ordinary.tolist()) & TOKENIZER.special_ids
-    assert len(batch.ordinary) == len(TOKENIZER) - len(TOKENIZER.special_ids)
+        assert batch.next_sentence_labels[row] == sequence.follows
+    assert not set(batch.ordinary_ids.tolist()) & TOKENIZER.special_ids
+    assert len(batch.ordinary_ids) == len(TOKENIZER) - len(TOKENIZER.special_ids)
 
 
 def test_a_large_vocabulary_has_wider_tokens() -> None:
@@ -117,12 +111,10 @@ def test_a_large_vocabulary_has_wider_tokens() -> None:
     size = np.array([1], dtype="<i4")
     sequences = load_like(tokens, size)
     batch = make_corpus_dataset(sequences, TOKENIZER).batch(torch.tensor([0]))
-    assert (batch.tokens.item(), batch.starts.item()) == (2**15 - 1, True)
+    assert (batch.tokens.item(), batch.word_starts.item()) == (2**15 - 1, True)
 
 
-def load_like(tokens: np.ndarray, lengths: np.ndarray):  # type: ignore[no-untyped-def]
-    from mnemic.data.corpora import SequenceArrays
-
+def load_like(tokens: np.ndarray, lengths: np.ndarray) -> SequenceArrays:
     return SequenceArrays(tokens, lengths, lengths, np.full(len(lengths), IGNORE, dtype="|i1"))
 
 

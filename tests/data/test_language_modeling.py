@@ -48,7 +48,7 @@ def test_every_word_is_asked_for_once_within_its_document(sizes: list[int], shap
         return
     batch = dataset.batch(torch.arange(len(dataset)))
     is_target = batch.targets != IGNORE
-    positions = dataset.spans.starts[:, None] + torch.arange(is_target.shape[1]) + 1
+    positions = dataset.starts[:, None] + torch.arange(is_target.shape[1]) + 1
     assert sorted(positions[is_target].tolist()) == list(range(1, len(dataset.ids)))
     assert dataset.num_targets == int(is_target.sum())
     assert batch.targets[is_target].tolist() == dataset.ids[positions[is_target]].tolist()

@@ -11,8 +11,9 @@ import text_files
 import torch
 from app_runs import run
 
+from mnemic.data.contract import LoadedData
 from mnemic.data.long_context.articles import LongArticles, paragraph_tokens_of
-from mnemic.data.long_context.dataset import LongData
+from mnemic.data.long_context.batches import LongDataset
 from mnemic.data.long_context.hide import cut_segments, draw_excerpt
 from mnemic.evaluate.error_rate import compute_task_errors
 from mnemic.evaluate.long_context import find_missed_facts
@@ -48,7 +49,7 @@ def source(folder: Path, **options: Any) -> LongArticles:
     return LongArticles(folder=str(folder), **options)
 
 
-def data(folder: Path, **options: Any) -> LongData:
+def data(folder: Path, **options: Any) -> LoadedData[LongDataset]:
     return source(folder, **options).load()
 
 

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from mnemic.data import DATASETS
+from mnemic.data.contract import LoadedData
 from mnemic.data.corpora.document import CorpusError
 from mnemic.data.long_context.background import Background, encode_novels, read_novels, split_sentences
 from mnemic.data.long_context.batches import LongDataset
-from mnemic.data.long_context.dataset import LongData
 from mnemic.data.long_context.hide import SentenceTokens, cut_segments, hide_story, insert_distractors
 from mnemic.data.long_context.recall import make_copy_examples, make_key_value_examples
 from mnemic.models.inputs import IGNORE
@@ -26,12 +26,12 @@ LITTLE: dict[str, Any] = {"length": 24, "segments": 3, "count": 60}
 LITTLE["tokenizer"] = {"kind": "wordpiece", "vocab": 400}
 
 
-def data(kind: str, **options: Any) -> LongData:
+def data(kind: str, **options: Any) -> LoadedData[LongDataset]:
     return build(DATASETS, {"kind": kind, **LITTLE, **options}).load()
 
 
 @pytest.fixture(scope="module")
-def stories() -> LongData:
+def stories() -> LoadedData[LongDataset]:
     return data("long-stories", tasks=[1, 2])
 
 
@@ -201,7 +201,7 @@ def test_reading_goes_on_in_another_novel_without_end() -> None:
 # Batches -------------------------------------------------------------------------------------
 
 
-def test_a_batch_is_the_documents_word_for_word(stories: LongData) -> None:
+def test_a_batch_is_the_documents_word_for_word(stories: LoadedData[LongDataset]) -> None:
     part, tokenizer = stories.train, stories.tokenizer
     batch = part.batch(torch.arange(6))
     for row in range(6):
@@ -219,7 +219,7 @@ def test_a_batch_is_the_documents_word_for_word(stories: LongData) -> None:
         assert said == [*own.answer.tolist(), tokenizer.sep]
 
 
-def test_every_segment_is_framed_and_sentences_are_numbered(stories: LongData) -> None:
+def test_every_segment_is_framed_and_sentences_are_numbered(stories: LoadedData[LongDataset]) -> None:
     inputs = stories.train.batch(torch.arange(6)).inputs
     assert inputs.sentence_ids is not None
     real = inputs.mask.any(-1)
@@ -231,7 +231,7 @@ def test_every_segment_is_framed_and_sentences_are_numbered(stories: LongData) -
     assert set(steps[both].tolist()) == {0, 1}
 
 
-def test_dice_change_background_and_length_but_not_the_story(stories: LongData) -> None:
+def test_dice_change_background_and_length_but_not_the_story(stories: LoadedData[LongDataset]) -> None:
     part, rows = stories.train.with_segments(6), torch.zeros(8, dtype=torch.long)
     batch = part.batch(rows, torch.rand(8, 1))
     counts = batch.inputs.mask.any(-1).sum(1)
@@ -247,7 +247,7 @@ def test_dice_change_background_and_length_but_not_the_story(stories: LongData) 
 
 
 @pytest.mark.parametrize("segments", [1, 5, 20])
-def test_documents_are_about_as_long_as_they_should_be(stories: LongData, segments: int) -> None:
+def test_documents_are_about_as_long_as_they_should_be(stories: LoadedData[LongDataset], segments: int) -> None:
     part = stories.test.with_segments(segments)
     told = part.batch(torch.arange(5)).inputs.mask.any(-1).sum(1)
     least = (part.lengths[:5] // part.max_text_tokens).tolist()
@@ -255,7 +255,7 @@ def test_documents_are_about_as_long_as_they_should_be(stories: LongData, segmen
         assert max(0.7 * segments, story) <= found <= max(segments, story) * 1.4 + 2
 
 
-def test_a_stream_is_the_batch_in_pieces(stories: LongData) -> None:
+def test_a_stream_is_the_batch_in_pieces(stories: LoadedData[LongDataset]) -> None:
     part = stories.test.with_segments(5)
     whole = part.batch(torch.arange(3)).inputs
     pieces = [batch.inputs.tokens for batch in part.stream(range(3), 2)]
@@ -263,7 +263,7 @@ def test_a_stream_is_the_batch_in_pieces(stories: LongData) -> None:
     assert torch.equal(joined[:, : whole.tokens.shape[1]], whole.tokens)
 
 
-def test_ten_million_tokens_need_no_tensor_of_them(stories: LongData) -> None:
+def test_ten_million_tokens_need_no_tensor_of_them(stories: LoadedData[LongDataset]) -> None:
     """The stream goes on at a fixed size; a hundredth of it is read here."""
     part: LongDataset = stories.test.with_segments(10_000_000 // stories.test.max_text_tokens)
     stream = part.stream([0], 64)
@@ -299,7 +299,7 @@ def test_keys_and_copies_can_be_answered_from_what_is_told() -> None:
         assert len(own.answer.split()) == 3
 
 
-def test_parts_have_other_examples(stories: LongData) -> None:
+def test_parts_have_other_examples(stories: LoadedData[LongDataset]) -> None:
     found = data("long-recall", facts=3)
     texts = [
         {b"".join(ids.tobytes() for ids in own.story) for own in part.examples}
@@ -313,7 +313,7 @@ def test_parts_have_other_examples(stories: LongData) -> None:
 def test_documents_go_on_or_not() -> None:
     found = data("long-documents", count=400)
     batch = found.train.batch(torch.arange(400), torch.rand(400, 1))
-    share = (batch.follows == 1).float().mean()
+    share = (batch.next_sentence_labels == 1).float().mean()
     assert 0.4 < share < 0.6
     assert (batch.answers == IGNORE).all()
     part, texts = found.train, found.train.background

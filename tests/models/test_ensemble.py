@@ -9,7 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.checkpoint.folder import load_checkpoint
-from mnemic.data.babi.dataset import StoryData, rows_of_tasks
+from mnemic.data.babi.batches import StoryDataset
+from mnemic.data.babi.dataset import rows_of_tasks
+from mnemic.data.contract import LoadedData
 from mnemic.evaluate.error_rate import find_wrong_answers
 from mnemic.models import MemoryNetwork
 from mnemic.models.ensemble import StackedNetworks
@@ -40,7 +42,7 @@ def recipe_of(tasks: str = "[1]", sets: Sequence[str] = ()) -> Recipe:
 
 
 def trained(
-    recipe: Recipe, data: StoryData, seeds: Sequence[int], pools: Sequence[Tensor] | None = None
+    recipe: Recipe, data: LoadedData[StoryDataset], seeds: Sequence[int], pools: Sequence[Tensor] | None = None
 ) -> tuple[list[MemoryNetwork], list[EnsembleStep]]:
     networks = create_networks(recipe, data, seeds)
     pools = pools or [torch.arange(len(data.train))] * len(seeds)

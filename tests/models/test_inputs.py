@@ -9,7 +9,7 @@ from network_stories import EXAMPLES, SLOTS, STORIES, WORDS, network_of, rows, s
 from torch import Tensor
 
 from mnemic.data.babi.batches import StoryBatch, StoryDataset, encode_examples
-from mnemic.data.babi.dataset import GeneratedStories, generate_examples, load_story_data
+from mnemic.data.babi.dataset import GeneratedStories, generate_examples
 from mnemic.data.babi.format import StoryExample
 from mnemic.models import ModelOutput, StoryInputs, gather_rows
 from mnemic.models.ensemble import StackedNetworks
@@ -170,7 +170,7 @@ def test_only_keeps_questions_and_shares_texts() -> None:
 
 
 def test_the_last_tenth_of_each_task_is_held_back() -> None:
-    data = load_story_data(GeneratedStories(count=50, tasks=[1, 2], validation=0.1))
+    data = GeneratedStories(count=50, tasks=[1, 2], validation=0.1).load()
     for task in (1, 2):
         examples = generate_examples(task, 50, 0)
         cut = 45

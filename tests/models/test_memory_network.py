@@ -8,7 +8,7 @@ from network_stories import EXAMPLES, SIZES, STORIES, WORDS, model, network_of, 
 from torch.nn import functional
 
 from mnemic.data.babi.batches import encode_examples
-from mnemic.data.babi.dataset import GeneratedStories, load_story_data
+from mnemic.data.babi.dataset import GeneratedStories
 from mnemic.data.babi.format import StoryExample
 from mnemic.evaluate.by_task import percent_by_task
 from mnemic.evaluate.error_rate import compute_task_errors, find_wrong_answers, predict_answers
@@ -151,7 +151,7 @@ def test_errors_are_counted_task_by_task() -> None:
 
 def test_a_set_without_questions_is_survived() -> None:
     """Nothing was held back for validation: no questions, no errors."""
-    data = load_story_data(GeneratedStories(count=10, tasks=[1], validation=0.0))
+    data = GeneratedStories(count=10, tasks=[1], validation=0.0).load()
     assert len(data.validation) == 0
     network = build_model(model(slots=50), data.sizes)
     none = torch.arange(0)

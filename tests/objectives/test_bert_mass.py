@@ -291,7 +291,7 @@ def test_masked_words_and_what_follows(sets: dict[str, Any]) -> None:
     output = network(inputs)
     slow = torch.nn.functional.cross_entropy(output.masked_logits, words)
     torch.testing.assert_close(found["mlm"].total / found["mlm"].num_targets, slow)
-    follows = torch.nn.functional.cross_entropy(output.nsp_logits, 1 - batch.follows)
+    follows = torch.nn.functional.cross_entropy(output.nsp_logits, 1 - batch.next_sentence_labels)
     torch.testing.assert_close(found["nsp"].total / found["nsp"].num_targets, follows)
     again, _ = BertMassLoss(mlm=1).mask_inputs(batch)
     assert torch.equal(again.tokens, inputs.tokens)
@@ -300,7 +300,7 @@ def test_masked_words_and_what_follows(sets: dict[str, Any]) -> None:
 def test_what_proves_an_answer_is_never_hidden(sets: dict[str, Any]) -> None:
     batch = drawn(sets)
     for seed in range(20):
-        inputs, _ = BertMassLoss(mlm=1).mask_inputs(batch._replace(keys=batch.keys + seed))
+        inputs, _ = BertMassLoss(mlm=1).mask_inputs(batch._replace(mask_seeds=batch.mask_seeds + seed))
         assert inputs.prediction_mask is not None
         assert not (inputs.prediction_mask & batch.fact_mask).any()
         assert torch.equal(inputs.tokens[batch.fact_mask], batch.inputs.tokens[batch.fact_mask])

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from mnemic.data.corpora import CorpusBatch
+from mnemic.data.corpora.batches import CorpusBatch
 from mnemic.encode import TransformerEncoder
 from mnemic.models import IGNORE, TextModel
 from mnemic.objectives.masking import TokenMasking, WordMasking
@@ -38,12 +38,12 @@ def batch_of(follows: list[int], n: int = 12) -> CorpusBatch:
         tokens=tokens,
         mask=tokens != 0,
         segments=(torch.arange(n) > n // 2).long().expand(b, n) * (tokens != 0),
-        starts=torch.ones(b, n, dtype=torch.bool),
+        word_starts=torch.ones(b, n, dtype=torch.bool),
         unmaskable=tokens < 5,
-        follows=torch.tensor(follows),
-        keys=torch.arange(b),
-        hidden=torch.tensor(4),
-        ordinary=torch.arange(5, V),
+        next_sentence_labels=torch.tensor(follows),
+        mask_seeds=torch.arange(b),
+        mask_id=torch.tensor(4),
+        ordinary_ids=torch.arange(5, V),
     )
 
 
@@ -152,7 +152,7 @@ def test_the_dual_objective_is_the_weighted_sum(mlm: float, nsp: float) -> None:
     loss = PretrainingLoss(mlm=mlm, nsp=nsp, masking=masking)(network, batch, {"m": torch.ones(1)})
     mlm_loss = PretrainingLoss(masking=masking)(network, batch)
     logits = network(mask_batch(batch, WordMasking(rate=0.4)).inputs).logits
-    nsp_losses = next_sentence_losses(logits.nsp_logits, batch.follows)
+    nsp_losses = next_sentence_losses(logits.nsp_logits, batch.next_sentence_labels)
     count = (~batch.unmaskable).sum(1) * 0.4 if mlm else torch.ones(4)
     torch.testing.assert_close(loss.total, mlm * mlm_loss.total + nsp * (count * nsp_losses).sum())
     assert loss.num_targets == (mlm_loss.num_targets if mlm else 3)
@@ -206,7 +206,7 @@ def test_padding_changes_nothing() -> None:
                 ("tokens", batch.tokens, 0),
                 ("mask", batch.mask, False),
                 ("segments", batch.segments, 0),
-                ("starts", batch.starts, True),
+                ("word_starts", batch.word_starts, True),
                 ("unmaskable", batch.unmaskable, True),
             ]
         }

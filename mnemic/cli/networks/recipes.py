@@ -43,11 +43,13 @@ def list_recipes(as_json: bool) -> None:
 def show_recipe(name: str, as_json: bool) -> None:
     """Print a recipe with its comment and all its options."""
     from mnemic.cli.networks.schema import list_options
-    from mnemic.recipe import load_recipe, recipe_comment
+    from mnemic.recipe import load_recipe, load_task_settings, recipe_comment
     from mnemic.recipe.to_toml import format_toml
 
     recipe, text = load_recipe(name), recipe_comment(name)
     options = list_options(recipe)
+    if tasks := load_task_settings(name):
+        recipe = recipe | {"tasks": tasks}
     if as_json:
         print_json({"name": name, "about": text, "recipe": recipe, "options": options})
         return

@@ -7,13 +7,15 @@ Shapes: u texts, w words, q questions of the dataset, b batch, n sentences, m qu
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 from zlib import crc32
 
 import torch
 from torch import Tensor
 
 from mnemic.data.babi.format import StoryExample
+from mnemic.data.batches import TensorDataset
 from mnemic.models import IGNORE, StoryInputs
 from mnemic.text import WordTokenizer
 
@@ -26,9 +28,11 @@ class StoryBatch(NamedTuple):
     chain: Tensor  # b f, the supporting sentences in the order of the proof; IGNORE = padding
 
 
-class StoryDataset(NamedTuple):
+@dataclass(frozen=True)
+class StoryDataset(TensorDataset):
     """Questions with their stories, encoded as tensors on one device."""
 
+    metrics: ClassVar[str] = "questions"
     texts: Tensor  # u w, word ids, 0 = padding
     story: Tensor  # q n, rows of texts, oldest first, -1 = padding
     question: Tensor  # q, rows of texts
@@ -41,27 +45,13 @@ class StoryDataset(NamedTuple):
         return self.answer.shape[0]
 
     @property
-    def device(self) -> torch.device:
-        """Return the device of the tensors."""
-        return self.texts.device
-
-    @property
     def num_unknown(self) -> int:
         """Count questions whose answer is not in the vocabulary."""
         return int((self.answer == IGNORE).sum())
 
-    def to(self, device: torch.device | str) -> "StoryDataset":
-        """Copy all tensors to a device."""
-        return StoryDataset(*(tensor.to(device) for tensor in self))
-
     def select(self, rows: Tensor) -> "StoryDataset":
         """Select some of the questions; the table of texts stays shared."""
-        return StoryDataset(self.texts, *(tensor[rows] for tensor in self[1:]))
-
-    @property
-    def num_uniforms(self) -> int:
-        """Return 0: batching draws no random numbers, only the network does."""
-        return 0
+        return StoryDataset(self.texts, *(tensor[rows] for name, tensor in vars(self).items() if name != "texts"))
 
     @property
     def lengths(self) -> Tensor:

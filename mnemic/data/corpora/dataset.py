@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
-from mnemic.data.contract import SPLITS, Split
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Split
 from mnemic.data.corpora.batches import CorpusDataset, make_corpus_dataset
 from mnemic.data.corpora.document import CorpusDocument, CorpusError
 from mnemic.data.corpora.files import list_files
@@ -17,7 +17,6 @@ from mnemic.data.corpora.formats import FORMATS
 from mnemic.data.corpora.make_sequences import SequenceMaker
 from mnemic.data.corpora.read_documents import Corpus
 from mnemic.data.corpora.sequence_folder import (
-    SequenceArrays,
     SequenceFolder,
     SequenceFolderWriter,
     is_sequence_folder,
@@ -35,30 +34,27 @@ from mnemic.text.windows import Truncation
 WORD_FINDERS: dict[str, WordFinder | None] = {"text": None, "chinese": find_chinese_words}
 
 
-class CorpusData(NamedTuple):
-    """Loaded data of a corpus."""
-
-    tokenizer: SubwordTokenizer
-    sizes: dict[str, int]  # that the model is built from
-    train: CorpusDataset
-    validation: CorpusDataset
-    test: CorpusDataset
-    generated_tasks: tuple[int, ...] = ()
-    labels: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, kw_only=True)
-class CorpusFiles:
+class CorpusFiles(DataSource):
     """Documents for pre-training: ``.jsonl`` or ``.txt`` files, plain or compressed.
 
-    ``validation_file`` and ``test_file`` are how the names of the validation and test files start; ``train_file`` is
-    how those of the training files start, which are all others if it is empty. Without ``validation_file`` the
-    share ``validation`` of the documents is held out. ``cache`` is a folder for the sequences, which
-    are then made once; without it they are made each time. Such a folder can itself be ``folder``.
-    ``words`` says what a word is for whole-word masking, ``copies`` how many masks each sequence
-    has (0: always new ones). ``overlap`` and ``truncation`` are for long texts at prediction.
+    ``validation_file`` and ``test_file`` are how the names of the validation and test files start;
+    ``train_file`` is how those of the training files start, which are all others if it is empty.
+    Without ``validation_file`` the share ``validation`` of the documents is held out. ``cache`` is
+    a folder for the sequences, which are then made once; without it they are made each time. Such a
+    folder can itself be ``folder``. ``words`` says what a word is for whole-word masking and
+    ``copies`` how many masks each sequence has (0: always new ones). ``overlap`` and ``truncation``
+    are for long texts at prediction.
     """
 
+    layout: ClassVar[Layout] = "windows"
+    response: ClassVar[str] = "masked"
+    objectives: ClassVar[tuple[str, ...]] = ("masked",)
+    files: ClassVar[str] = "plain text"
+    alternative: ClassVar[str] = "a folder that mnemic data sequences made"
+    suggestions: ClassVar[tuple[str, ...]] = (
+        "train bert-classes --start {run} --data DIR", "export {run} FOLDER"
+    )  # fmt: skip
     folder: str
     train_file: str = ""
     validation_file: str = ""
@@ -81,14 +77,15 @@ class CorpusFiles:
             raise ConfigError(f"data.copies is 0 (always new masks) or more, not {self.copies}")
         build(FORMATS, self.format)
 
-    def load(self) -> CorpusData:
+    def load(self) -> LoadedData[CorpusDataset]:
         """Load or make the sequences of all splits."""
-        sequences = self.load_sequences()
-        tokenizer = sequences.tokenizer
-        train, validation, test = (make_split_dataset(sequences, split, self.copies) for split in SPLITS)
+        _, tokenizer, splits = self.load_sequences()
+        train, validation, test = (
+            make_corpus_dataset(splits[split], tokenizer, copies=self.copies) for split in SPLITS
+        )
         if not len(train):
             raise CorpusError(f"there is nothing to learn from in {self.folder}: no text, no token")
-        return CorpusData(tokenizer, {"vocab": len(tokenizer), "max_length": self.length}, train, validation, test)
+        return LoadedData(tokenizer, {"vocab": len(tokenizer), "max_length": self.length}, train, validation, test)
 
     def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> CorpusDataset:
         """Return the sequences of one split; their tokenizer must be ``tokenizer``."""
@@ -98,7 +95,7 @@ class CorpusFiles:
                 f"the sequences of {self.folder} have another vocabulary than the network; train "
                 "and test on the same, say with data.tokenizer = { kind = 'stored', folder = … }"
             )
-        return make_split_dataset(sequences, split, self.copies)
+        return make_corpus_dataset(sequences.splits[split], sequences.tokenizer, copies=self.copies)
 
     def load_sequences(self) -> SequenceFolder:
         """Load the stored sequences, or make them."""
@@ -121,12 +118,10 @@ class CorpusFiles:
                 f"data.tokenizer of kind {self.tokenizer.get('kind')!r} has no [MASK]; take one of "
                 "subwords, such as wordpiece"
             )
-        sequence_format = build(FORMATS, self.format)
-        make = SequenceMaker(tokenizer=tokenizer, format=sequence_format, max_tokens=self.length)
+        make = SequenceMaker(tokenizer=tokenizer, format=build(FORMATS, self.format), max_tokens=self.length)
         writer = SequenceFolderWriter(folder, tokenizer)
         for split in SPLITS:
-            find_words = WORD_FINDERS[self.words]
-            documents = tokenize_documents(self.read_split(split), tokenizer, find_words)
+            documents = tokenize_documents(self.read_split(split), tokenizer, WORD_FINDERS[self.words])
             writer.write_split(split, make(documents))
         return writer.finish(self.sequence_options | {"files": self.fingerprints})
 
@@ -136,9 +131,7 @@ class CorpusFiles:
         if not paths and split == "validation" and not self.validation_file:
             paths = self.split_files["train"]
         documents = Corpus(tuple(paths), self.field).read() if paths else iter(())
-        if self.validation_file:
-            return documents
-        if split == "test":
+        if self.validation_file or split == "test":
             return documents
         return filter_split(documents, split, validation=self.validation)
 
@@ -150,20 +143,18 @@ class CorpusFiles:
     def split_files(self) -> dict[Split, list[Path]]:
         """List the files of each split."""
         all_paths = list_files([self.path])
-        evaluation_paths = {
-            split: [path for path in all_paths if prefix and path.name.startswith(prefix)]
-            for split, prefix in (("validation", self.validation_file), ("test", self.test_file))
-        }
-        for split, prefix in (("validation", self.validation_file), ("test", self.test_file)):
-            if prefix and not evaluation_paths[split]:
+        prefixes: dict[Split, str] = {"validation": self.validation_file, "test": self.test_file}
+        splits: dict[Split, list[Path]] = {}
+        for split, prefix in prefixes.items():
+            splits[split] = [path for path in all_paths if prefix and path.name.startswith(prefix)]
+            if prefix and not splits[split]:
                 raise CorpusError(f"no file in {self.path} has a name that begins with {prefix!r}")
-        excluded_paths = {path for paths in evaluation_paths.values() for path in paths}
-        train_paths = [
-            path for path in all_paths if path not in excluded_paths and path.name.startswith(self.train_file)
-        ]
-        if not train_paths:
+        excluded_paths = {path for paths in splits.values() for path in paths}
+        other_paths = [path for path in all_paths if path not in excluded_paths]
+        splits["train"] = [path for path in other_paths if path.name.startswith(self.train_file)]
+        if not splits["train"]:
             raise CorpusError(f"no file in {self.path} to learn from; check data.train_file")
-        return {"train": train_paths, "validation": evaluation_paths["validation"], "test": evaluation_paths["test"]}
+        return {split: splits[split] for split in SPLITS}
 
     @property
     def fingerprints(self) -> dict[str, str]:
@@ -213,9 +204,3 @@ class DocumentTexts:
 
     def __iter__(self) -> Iterator[str]:
         return (document.text for document in self.read_documents())
-
-
-def make_split_dataset(sequences: SequenceFolder, split: Split, copies: int) -> CorpusDataset:
-    """Make the dataset of one split."""
-    arrays: SequenceArrays = sequences.splits[split]
-    return make_corpus_dataset(arrays, sequences.tokenizer, copies=copies)

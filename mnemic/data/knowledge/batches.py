@@ -6,13 +6,15 @@ vocabulary, c candidates.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from mnemic.data.babi.batches import answer_id_of, pad_rows
+from mnemic.data.batches import TensorDataset
 from mnemic.data.knowledge.format import KnowledgeQuestion
 from mnemic.data.knowledge.key_value import KeyValuePair, bracket_entity
 from mnemic.memory.parts.key_hash import SlotSelector
@@ -47,9 +49,11 @@ class KnowledgeBatch(NamedTuple):
     entities: Tensor  # word ids of all possible answers
 
 
-class KnowledgeDataset(NamedTuple):
+@dataclass(frozen=True)
+class KnowledgeDataset(TensorDataset):
     """Questions about a knowledge base, each with its selected slots."""
 
+    metrics: ClassVar[str] = "questions"
     texts: Tensor  # of the base, as the next two
     key_rows: Tensor
     value_rows: Tensor
@@ -61,11 +65,6 @@ class KnowledgeDataset(NamedTuple):
 
     def __len__(self) -> int:
         return self.question.shape[0]
-
-    @property
-    def device(self) -> torch.device:
-        """Return the device of the tensors."""
-        return self.texts.device
 
     @property
     def num_unknown(self) -> int:
@@ -80,15 +79,6 @@ class KnowledgeDataset(NamedTuple):
             for slots, answers in zip(self.slots, self.answers)
         ]
         return len(reachable) - sum(reachable)
-
-    def to(self, device: torch.device | str) -> "KnowledgeDataset":
-        """Copy all tensors to a device."""
-        return KnowledgeDataset(*(tensor.to(device) for tensor in self))
-
-    @property
-    def num_uniforms(self) -> int:
-        """Return 0: batching draws no random numbers, only the network does."""
-        return 0
 
     @property
     def lengths(self) -> Tensor:

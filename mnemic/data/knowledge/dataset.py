@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple
 
-from mnemic.data.contract import Sizes, Split
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Split
 from mnemic.data.knowledge.batches import KnowledgeBase, KnowledgeDataset, encode_base, encode_questions
 from mnemic.data.knowledge.documents import (
     EntityMarker,
@@ -33,8 +33,6 @@ from mnemic.text.tokenizers.words import normalize_word
 
 KeyForm = Literal["facts", "sentences", "windows", "centres", "titles"]
 
-TASKS: Mapping[int, str] = {1: "one-fact questions"}
-
 
 class KnowledgeContent(NamedTuple):
     """The content of a knowledge base: facts, or documents with marked entities."""
@@ -44,43 +42,50 @@ class KnowledgeContent(NamedTuple):
     documents: Sequence[KnowledgeDocument]
 
 
-class KnowledgeSource(Protocol):
-    """A source of facts or documents and of questions about them."""
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeSource(DataSource):
+    """Base of both kinds of knowledge bases, with the keys they share."""
 
-    @property
-    def validation(self) -> float: ...  # share of the training questions that is held out
+    layout: ClassVar[Layout] = "stories"
+    objectives: ClassVar[tuple[str, ...]] = ("answers",)
+    suggestions: ClassVar[tuple[str, ...]] = (
+        "evaluate --model {run}", 'ask --model {run} "who directed [NAME OF A FILM]"'
+    )  # fmt: skip
+    generated_tasks: ClassVar[tuple[int, ...]] = ()
+    names: ClassVar[Mapping[int, str]] = {1: "one-fact questions"}
+    tasks: ClassVar[Sequence[int]] = [1]
+    keys: KeyForm = "facts"
+    reach: int = 3  # words to either side of an entity, if keys are windows
+    validation: float = 0.1  # share of the training questions that is held out
+    slots: int = 200  # maximum number of slots selected for a question
+    common: int = 1000  # a word in more keys than this selects no slots
 
-    @property
-    def slots(self) -> int: ...  # maximum number of slots selected for a question
+    def read_content(self) -> KnowledgeContent:
+        """Read or generate the facts or documents of the knowledge base, as ``keys`` says."""
+        raise NotImplementedError
 
-    @property
-    def common(self) -> int: ...  # a word in more keys than this selects no slots
+    def read_split(self, split: Split) -> list[KnowledgeQuestion]:
+        """Read or generate the questions of a split."""
+        raise NotImplementedError
 
-    @property
-    def keys(self) -> KeyForm: ...  # the form of the slots' keys
+    def load(self) -> LoadedData[KnowledgeDataset]:
+        """Load the base and all splits, and build the tokenizer from the training data."""
+        content = self.read_content()
+        questions = [*self.read_split("train"), *self.read_split("validation")]
+        tokenizer = build_tokenizer(content, questions, self.keys)
+        encoder = KnowledgeEncoder(self, tokenizer, content)
+        train, validation, test = (encoder.encode_split(split) for split in SPLITS)
+        max_words = max(dataset.question.shape[1] for dataset in (train, validation, test))
+        sizes = {"vocab": len(tokenizer), "max_length": max(max_words, encoder.base.texts.shape[1])}
+        return LoadedData(tokenizer, sizes, train, validation, test, self.generated_tasks)
 
-    @property
-    def reach(self) -> int: ...  # words to either side of an entity, if keys are windows
-
-    def read_content(self) -> KnowledgeContent: ...
-
-    def read_split(self, split: Split) -> list[KnowledgeQuestion]: ...
-
-
-class KnowledgeData(NamedTuple):
-    """The splits of a knowledge dataset, with their tokenizer and the sizes a network needs."""
-
-    tokenizer: WordTokenizer
-    sizes: Sizes
-    train: KnowledgeDataset
-    validation: KnowledgeDataset
-    test: KnowledgeDataset
-    generated_tasks: tuple[int, ...]
-    labels: tuple[str, ...] = ()
+    def dataset(self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None) -> KnowledgeDataset:
+        """Encode the questions of a split with a tokenizer."""
+        return KnowledgeEncoder(self, tokenizer).encode_split(split)
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnowledgeFolder:
+class KnowledgeFolder(KnowledgeSource):
     """A folder with ``base``, the facts, and two question files, as MetaQA's 1-hop files.
 
     If ``validation`` is 0.1, every tenth training question of the file is held out: such files are
@@ -89,26 +94,13 @@ class KnowledgeFolder:
     questions, and the entities of ``base``, if that file exists.
     """
 
+    files: ClassVar[str] = "knowledge"
+    alternative: ClassVar[str] = "a generated base with --set data.kind=generated-knowledge"
     folder: str
     base: str = "kb.txt"
     train_file: str = "dev.txt"
     test_file: str = "test.txt"
     documents: str = "documents.jsonl"
-    keys: KeyForm = "facts"
-    reach: int = 3
-    validation: float = 0.1
-    slots: int = 200
-    common: int = 1000
-
-    @property
-    def tasks(self) -> Sequence[int]:
-        """Return the numbers of the tasks."""
-        return list(TASKS)
-
-    @property
-    def names(self) -> Mapping[int, str]:
-        """Return the name of each task."""
-        return TASKS
 
     @property
     def root(self) -> Path:
@@ -133,40 +125,21 @@ class KnowledgeFolder:
         name = self.test_file if split == "test" else self.train_file
         return select_split(read_questions(self.root / name), split, self.validation)
 
-    def load(self) -> KnowledgeData:
-        """Load all splits, with the tokenizer built from the training data."""
-        return load_knowledge_data(self, generated_tasks=())
-
-    def dataset(self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None) -> KnowledgeDataset:
-        """Encode the questions of a split with a tokenizer."""
-        return KnowledgeEncoder(self, tokenizer).encode_split(split)
-
 
 @dataclass(frozen=True, kw_only=True)
-class GeneratedKnowledge:
+class GeneratedKnowledge(KnowledgeSource):
     """A synthetic knowledge base of ``films`` films that depends only on ``seed``.
 
     A tenth of all questions is the test split. If ``keys`` are not facts, every film has a document
     that states its facts in sentences.
     """
 
+    file_kind: ClassVar[str] = "knowledge"
+    shared_keys: ClassVar[tuple[str, ...]] = ("validation", "slots", "common", "keys", "reach")
+    generated_tasks: ClassVar[tuple[int, ...]] = (1,)
     films: int = 60
     seed: int = 0
-    keys: KeyForm = "facts"
-    reach: int = 3
-    validation: float = 0.1
-    slots: int = 200
     common: int = 50  # the base is small
-
-    @property
-    def tasks(self) -> Sequence[int]:
-        """Return the numbers of the tasks."""
-        return list(TASKS)
-
-    @property
-    def names(self) -> Mapping[int, str]:
-        """Return the name of each task."""
-        return TASKS
 
     def load_facts(self) -> list[Fact]:
         """Generate the facts of the knowledge base."""
@@ -185,14 +158,6 @@ class GeneratedKnowledge:
         num_test = len(questions) // 10
         file_questions = questions[:num_test] if split == "test" else questions[num_test:]
         return select_split(file_questions, split, self.validation)
-
-    def load(self) -> KnowledgeData:
-        """Load all splits, with the tokenizer built from the training data."""
-        return load_knowledge_data(self, generated_tasks=tuple(TASKS))
-
-    def dataset(self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None) -> KnowledgeDataset:
-        """Encode the questions of a split with a tokenizer."""
-        return KnowledgeEncoder(self, tokenizer).encode_split(split)
 
 
 class KnowledgeEncoder:
@@ -213,18 +178,6 @@ class KnowledgeEncoder:
     def encode_split(self, split: Split) -> KnowledgeDataset:
         """Encode the questions of a split."""
         return encode_questions(self.source.read_split(split), self.base, self.tokenizer, self.select)
-
-
-def load_knowledge_data(source: KnowledgeSource, *, generated_tasks: tuple[int, ...]) -> KnowledgeData:
-    """Load a knowledge base and all splits of its questions, and build the tokenizer."""
-    content = source.read_content()
-    questions = [*source.read_split("train"), *source.read_split("validation")]
-    tokenizer = build_tokenizer(content, questions, source.keys)
-    encoder = KnowledgeEncoder(source, tokenizer, content)
-    train, validation, test = (encoder.encode_split(split) for split in ("train", "validation", "test"))
-    max_words = max(dataset.question.shape[1] for dataset in (train, validation, test))
-    sizes = {"vocab": len(tokenizer), "max_length": max(max_words, encoder.base.texts.shape[1])}
-    return KnowledgeData(tokenizer, sizes, train, validation, test, generated_tasks)
 
 
 def list_entities(facts: Iterable[Fact]) -> Iterator[str]:

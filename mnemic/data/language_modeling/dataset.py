@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mnemic.data.contract import SPLITS, Split
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Split
 from mnemic.data.corpora.read_documents import Corpus
 from mnemic.data.corpora.split import filter_split
 from mnemic.data.language_modeling.batches import END, TokenDataset, join_documents, make_token_dataset
@@ -28,32 +28,25 @@ DOCUMENTS_PER_CALL = 100  # documents per call of the tokenizer
 TEST_PREFIXES = ("test", "valid")  # how the names of test files start
 
 
-class LanguageModelData(NamedTuple):
-    """Loaded data of a language model."""
-
-    tokenizer: WordTokenizer
-    sizes: dict[str, int]
-    train: TokenDataset
-    validation: TokenDataset
-    test: TokenDataset
-    generated_tasks: tuple[int, ...] = ()
-    labels: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, kw_only=True)
-class LanguageModelFiles:
+class LanguageModelFiles(DataSource):
     """Documents (.jsonl, .txt, plain, .gz or .xz) as running text of words.
 
     Words that are not among the ``vocab`` most frequent ones are unknown. ``train_file``,
-    ``validation_file`` and ``test_file`` name the training, validation and test file of the folder, or how their
-    names start. By default test files start with ``test`` and validation files with ``valid``; a
-    folder without the former is tested on the latter. Without a validation file, the share
-    ``validation`` of the training documents is held out, chosen by a hash of each text. The first
-    ``documents`` training documents are read; 0: all. A model reads ``length`` words at once; in
-    validation and test each word is predicted from at least ``context`` words. ``folder`` can also
-    be one that ``mnemic data words`` wrote: then its vocabulary and documents are used.
+    ``validation_file`` and ``test_file`` name the training, validation and test file of the folder,
+    or how their names start. By default test files start with ``test`` and validation files with
+    ``valid``; a folder without the former is tested on the latter. Without a validation file, the
+    share ``validation`` of the training documents is held out, chosen by a hash of each text. The
+    first ``documents`` training documents are read; 0: all. A model reads ``length`` words at once;
+    in validation and test each word is predicted from at least ``context`` words. ``folder`` can
+    also be one that ``mnemic data words`` wrote: then its vocabulary and documents are used.
     """
 
+    layout: ClassVar[Layout] = "tokens"
+    response: ClassVar[str] = "next-token"
+    objectives: ClassVar[tuple[str, ...]] = ("next-token",)
+    files: ClassVar[str] = "text"
+    alternative: ClassVar[str] = "your own .jsonl or .txt files"
     folder: str
     train_file: str = "train"
     validation_file: str = ""
@@ -76,15 +69,13 @@ class LanguageModelFiles:
     def path(self) -> Path:
         return Path(self.folder).expanduser()
 
-    def load(self) -> LanguageModelData:
+    def load(self) -> LoadedData[TokenDataset]:
         """Read all splits and build the vocabulary from the training documents."""
         tokenizer, splits = self.encode_splits()
         train, validation, test = (self.make_dataset(splits[split], tokenizer, split) for split in SPLITS)
         if not len(train):
             raise TextError(f"{self.folder} holds no document with a word to learn from")
-        return LanguageModelData(
-            tokenizer, {"vocab": len(tokenizer), "max_length": self.length}, train, validation, test
-        )
+        return LoadedData(tokenizer, {"vocab": len(tokenizer), "max_length": self.length}, train, validation, test)
 
     def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> TokenDataset:
         """Read one split and encode it with an existing tokenizer."""

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from random import Random
-from typing import Any, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
 
+from mnemic.data.batches import AssembledDataset, move_batch
 from mnemic.data.long_context.background import Background
 from mnemic.data.long_context.hide import (
     SentenceTokens,
@@ -29,7 +29,7 @@ from mnemic.models.inputs import IGNORE, NOT_A_FACT, OUTSIDE_STORY, BatchSizes, 
 from mnemic.text import SubwordTokenizer
 
 FILL_RATE = 0.93  # average fill of a segment, since sentences are not cut
-CPU = torch.device("cpu")
+NO_TOKENS = np.zeros(0, dtype=np.int32)
 TOKEN_TARGETS = ("masked", "next")  # targets that are tokens of the document itself
 TargetKind = Literal["question", "sentence", "masked", "next"]
 
@@ -43,11 +43,11 @@ class LongBatch(NamedTuple):
     has_facts: Tensor  # b, whether supporting sentences are annotated
     all_have_facts: bool  # whether they are for all documents
     max_facts: int  # the largest number of supporting sentences
-    follows: Tensor  # b, 1 = the question continues the document, 0 = not; IGNORE = no such label
-    starts: Tensor  # b s n, True = first token of a word
-    keys: Tensor  # b, seeds of the random masking
-    hidden: Tensor  # the id of the mask token
-    ordinary: Tensor  # ids of ordinary tokens, for random replacement
+    next_sentence_labels: Tensor  # b, 1 = the question continues the document; IGNORE = none
+    word_starts: Tensor  # b s n, True = first token of a word
+    mask_seeds: Tensor  # b, seeds of the random masking
+    mask_id: Tensor  # the id of the mask token
+    ordinary_ids: Tensor  # ids of ordinary tokens, for random replacement
 
     @property
     def fact_mask(self) -> Tensor:
@@ -76,12 +76,14 @@ class LongDocument(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LongDataset:
+class LongDataset(AssembledDataset):
     """Documents of about ``segments`` segments each; in training, of up to that many.
 
     With ``uniforms`` a batch has other background text each time an example is drawn.
     """
 
+    metrics: ClassVar[str] = "recall"
+    num_uniforms: ClassVar[int] = 1  # which seeds the background of an example
     examples: Sequence[LongExample]
     background: Background
     tokenizer: SubwordTokenizer
@@ -91,15 +93,9 @@ class LongDataset:
     where: StoryPosition = "anywhere"  # in the document
     distractor_rate: float = 0.0  # distractors per sentence of background
     seed: int = 0
-    batch_device: torch.device = CPU
 
     def __len__(self) -> int:
         return len(self.examples)
-
-    @property
-    def device(self) -> torch.device:
-        """Return the device of row numbers; batches are sent to ``batch_device``."""
-        return CPU
 
     @property
     def task(self) -> Tensor:
@@ -112,22 +108,9 @@ class LongDataset:
         return torch.tensor([sum(map(len, example.story)) for example in self.examples])
 
     @property
-    def num_uniforms(self) -> int:
-        """Return 1: each example takes one uniform number, which seeds its background."""
-        return 1
-
-    @property
-    def num_unknown(self) -> int:
-        return 0
-
-    @property
     def max_text_tokens(self) -> int:
         """Return the number of text tokens per segment, without special tokens."""
         return self.length - 2
-
-    def to(self, device: torch.device | str) -> "LongDataset":
-        """Return the same dataset with batches on another device."""
-        return replace(self, batch_device=torch.device(device))
 
     def with_segments(self, segments: int) -> "LongDataset":
         """Return the same examples in documents of another length."""
@@ -148,10 +131,8 @@ class LongDataset:
         num_tokens = int(num_segments * self.max_text_tokens * FILL_RATE)
         if self.target == "sentence":
             excerpt = draw_excerpt(example.story, example.facts, num_tokens, generator)
-            return LongDocument(
-                cut_segments((mark_article_sentence(sentence, example) for sentence in excerpt), self.max_text_tokens),
-                example,
-            )
+            marked = (mark_article_sentence(sentence, example) for sentence in excerpt)
+            return LongDocument(cut_segments(marked, self.max_text_tokens), example)
         background = self.background.stream_sentences(generator)
         if self.distractor_rate:
             background = insert_distractors(example.story, background, self.distractor_rate, generator)
@@ -167,9 +148,8 @@ class LongDataset:
         *document_segments, next_segment = segments[True] if len(segments[True]) > 1 else [*segments[True], []]
         is_next = generator.random() < 0.5
         ids = [sentence.ids for sentence in (next_segment if is_next else segments[False][0])]
-        question = np.concatenate(ids) if ids else np.zeros(0, dtype=np.int32)
-        no_answer = np.zeros(0, dtype=np.int32)
-        example = LongExample((), question[: self.max_text_tokens], no_answer, (), 0)
+        question = np.concatenate([NO_TOKENS, *ids])[: self.max_text_tokens]
+        example = LongExample((), question, NO_TOKENS, (), 0)
         return LongDocument(iter(document_segments), example, int(is_next) if ids else IGNORE)
 
     def draw_segments(self, max_segments: int, generator: Random) -> list[list[SentenceTokens]]:
@@ -238,11 +218,11 @@ class LongDataset:
             has_facts=torch.tensor([bool(document.example.facts) for document in documents]),
             all_have_facts=all(document.example.facts for document in documents),
             max_facts=max(len(document.example.facts) for document in documents),
-            follows=torch.tensor([document.follows for document in documents]),
-            starts=word_start_mask(self.tokenizer)[tokens],
-            keys=torch.tensor(keys),
-            hidden=torch.tensor(self.tokenizer.mask),
-            ordinary=ordinary_ids_of(self.tokenizer),
+            next_sentence_labels=torch.tensor([document.follows for document in documents]),
+            word_starts=word_start_mask(self.tokenizer)[tokens],
+            mask_seeds=torch.tensor(keys),
+            mask_id=torch.tensor(self.tokenizer.mask),
+            ordinary_ids=ordinary_ids_of(self.tokenizer),
         )
         return move_batch(batch, self.batch_device)
 
@@ -253,19 +233,6 @@ def mark_article_sentence(sentence: SentenceTokens, example: LongExample) -> Sen
     return SentenceTokens(
         sentence.ids, fact, example.paragraph_tokens[sentence.fact] if example.paragraph_tokens else 0
     )
-
-
-def move_batch(batch: LongBatch, device: torch.device) -> LongBatch:
-    """Move a batch to a device, without blocking a GPU."""
-    if device.type == "cpu":
-        return batch
-
-    def move(leaf: Any) -> Any:
-        if not isinstance(leaf, Tensor):
-            return leaf
-        return leaf.pin_memory().to(device, non_blocking=True)
-
-    return tree_map(move, batch)
 
 
 def fill_arrays(

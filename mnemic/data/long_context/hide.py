@@ -9,8 +9,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from mnemic.recipe import ConfigError
-
 StoryPosition = Literal["anywhere", "first"]
 
 
@@ -40,16 +38,13 @@ def hide_story(
     offsets = sorted(generator.random() * last_offset for _ in story)
     background_sentences = iter(background)
     num_written = 0
-    for number, sentence in enumerate(story):
-        while num_written < offsets[number]:
+    for number, offset in enumerate([*offsets, num_background_tokens]):
+        while num_written < offset:
             filler = next(background_sentences)
             num_written += len(filler.ids)
             yield filler
-        yield SentenceTokens(sentence, number)
-    while num_written < num_background_tokens:
-        filler = next(background_sentences)
-        num_written += len(filler.ids)
-        yield filler
+        if number < len(story):
+            yield SentenceTokens(story[number], number)
 
 
 def insert_distractors(
@@ -129,9 +124,3 @@ def split_sentence(sentence: SentenceTokens, max_tokens: int) -> list[SentenceTo
     """Split a sentence that is too long into spans of ``max_tokens`` tokens."""
     cuts = range(0, len(sentence.ids), max_tokens)
     return [SentenceTokens(sentence.ids[start : start + max_tokens], sentence.fact) for start in cuts]
-
-
-def check_segment_size(length: int, segments: int) -> None:
-    """Raise a ConfigError unless the segment length and count are large enough."""
-    if length < 8 or segments < 1:
-        raise ConfigError(f"data.length is at least 8 tokens and data.segments at least 1, not {length} and {segments}")

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
+from mnemic.data.batches import TensorDataset, locate_tokens
 from mnemic.models import IGNORE, WindowBatch
 from mnemic.text import Encoding, Tokenizer, WindowedText
 from mnemic.text.windows import Window
@@ -44,11 +45,11 @@ class RetrievalTest(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextDataset:
+class TextDataset(TensorDataset):
     """Texts in windows on one device, with their targets."""
 
-    kind: Kind
-    metric: str  # that selects the best weights
+    metrics: Kind  # that networks are measured by
+    metric: str  # of these, the one that selects the best weights
     examples: Sequence[Any]  # as they were read
     tokenizer: Tokenizer
     labels: tuple[str, ...]
@@ -67,15 +68,6 @@ class TextDataset:
         return len(self.examples)
 
     @property
-    def device(self) -> torch.device:
-        return self.tokens.device
-
-    @property
-    def num_uniforms(self) -> int:
-        """Return 0: batches of texts are not random."""
-        return 0
-
-    @property
     def lengths(self) -> Tensor:
         """Count the tokens of all windows of each text."""
         return self.window_starts[self.first_window[1:]] - self.window_starts[self.first_window[:-1]]
@@ -83,7 +75,7 @@ class TextDataset:
     @property
     def num_unknown(self) -> int:
         """Count the texts whose label does not occur in training."""
-        return int((self.targets == IGNORE).sum()) if self.kind == "classes" else 0
+        return int((self.targets == IGNORE).sum()) if self.metrics == "classes" else 0
 
     @cached_property
     def encode_text(self) -> Callable[[str], Encoding]:
@@ -94,15 +86,13 @@ class TextDataset:
         """Return the character span of each token of a text."""
         return self.encode_text(self.examples[index].text).offsets
 
-    def to(self, device: torch.device | str) -> "TextDataset":
+    def to(self, device: torch.device | str) -> Self:
         """Return this dataset on another device."""
-        moved: dict[str, Any] = {
-            name: tensor.to(device) for name, tensor in vars(self).items() if torch.is_tensor(tensor)
-        }
-        if self.retrieval is not None:
-            questions, texts, gold_texts = self.retrieval
-            moved["retrieval"] = RetrievalTest(questions.to(device), texts.to(device), gold_texts)
-        return replace(self, **moved)
+        moved = super().to(device)
+        if self.retrieval is None:
+            return moved
+        questions, texts, gold_texts = self.retrieval
+        return replace(moved, retrieval=RetrievalTest(questions.to(device), texts.to(device), gold_texts))
 
     def batch(
         self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
@@ -123,9 +113,9 @@ class TextDataset:
         windows = torch.where(is_real, first_windows + column, 0)
         inputs, positions = self.make_windows(windows, is_real, width)
         inputs = inputs._replace(document_windows=list_windows(counts, max_windows))
-        if self.kind in ("classes", "numbers"):
+        if self.metrics in ("classes", "numbers"):
             targets = self.targets[rows]
-        elif self.kind == "spans":
+        elif self.metrics in ("spans", "retrieval"):
             targets = self.targets[windows].masked_fill(~is_real.unsqueeze(1), IGNORE)
         else:
             targets = self.targets[positions].masked_fill(~inputs.mask, IGNORE)
@@ -156,12 +146,10 @@ class TextDataset:
         Windows where ``is_real`` (w) is False are padding. ``width`` 0: as wide as the longest.
         """
         starts = self.window_starts[windows]
-        lengths = self.window_starts[windows + 1] - self.window_starts[windows]
-        column = torch.arange(width or max(int(lengths.max()), 1), device=windows.device)
-        mask = column < lengths.unsqueeze(1)  # w n
+        lengths = self.window_starts[windows + 1] - starts
         if is_real is not None:
-            mask = mask & is_real.unsqueeze(1)
-        positions = (starts.unsqueeze(1) + column).masked_fill(~mask, 0)
+            lengths = lengths.masked_fill(~is_real, 0)
+        positions, mask = locate_tokens(starts, lengths, width)  # w n
         if not len(self.tokens):  # no text has a token, and nothing frames it
             empty = positions.new_zeros(positions.shape)
             return WindowBatch(empty, mask, empty, mask), positions
@@ -206,7 +194,7 @@ def make_text_dataset(
             text_starts.append(window.text_start)
             token_ranges.append(window.token_range)
     return TextDataset(
-        kind=kind,
+        metrics=kind,
         metric=metric,
         examples=examples,
         tokenizer=tokenizer,

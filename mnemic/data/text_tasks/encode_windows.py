@@ -8,8 +8,8 @@ from itertools import islice
 from mnemic.data.text_tasks.batches import EncodedExample, Kind, TextDataset, make_text_dataset
 from mnemic.data.text_tasks.examples import LabeledExample, QuestionExample, TaggedExample, TextError
 from mnemic.models import IGNORE
-from mnemic.text import Encoding, Tokenizer, WindowedText, WindowOptions
-from mnemic.text.windows import assign_tokens, make_pair_windows, make_question_windows, make_text_windows
+from mnemic.text import Encoding, Tokenizer, WindowOptions
+from mnemic.text.windows import Window, assign_tokens, make_pair_windows, make_question_windows, make_text_windows
 
 TEXTS_PER_CALL = 1000  # texts per call of the tokenizer
 
@@ -76,28 +76,28 @@ def encode_questions(examples: Sequence[QuestionExample], tokenizer: Tokenizer, 
     def encode_example(example: QuestionExample) -> EncodedExample:
         """Make the windows of a question and its text, with the answer's columns."""
         windowed = make_question_windows(tokenizer, example.question, encode_text(example.text), options)
-        if example.start < 0:
-            return EncodedExample(windowed, [(0, 0)] * len(windowed.windows))
-        return EncodedExample(
-            windowed, find_answer_columns(windowed, example.start, example.start + len(example.answers[0]))
-        )
+        answer_tokens = find_answer_tokens(windowed.offsets, example)
+        return EncodedExample(windowed, [find_answer_columns(window, answer_tokens) for window in windowed.windows])
 
     return make_text_dataset("spans", map(encode_example, examples), examples, tokenizer, metric="f1")
 
 
-def find_answer_columns(windowed: WindowedText, start: int, end: int) -> list[tuple[int, int]]:
-    """Find the answer's first and last column in each window; 0, 0 without."""
-    answer_tokens = [i for i, (a, b) in enumerate(windowed.offsets) if a < end and b > start]
-    columns = []
-    for window in windowed.windows:
-        has_answer = (
-            bool(answer_tokens)
-            and window.token_range.start <= answer_tokens[0]
-            and answer_tokens[-1] < window.token_range.end
-        )
-        shift = window.text_start - window.token_range.start + 1
-        columns.append((answer_tokens[0] + shift, answer_tokens[-1] + shift) if has_answer else (0, 0))
-    return columns
+def find_answer_tokens(offsets: Sequence[tuple[int, int]], example: QuestionExample) -> tuple[int, int] | None:
+    """Find the first and last token of the answer; None if there is no answer."""
+    if example.start < 0:
+        return None
+    answer_end = example.start + len(example.answers[0])
+    tokens = [token for token, (start, end) in enumerate(offsets) if start < answer_end and end > example.start]
+    return (tokens[0], tokens[-1]) if tokens else None
+
+
+def find_answer_columns(window: Window, answer_tokens: tuple[int, int] | None) -> tuple[int, int]:
+    """Find the answer's first and last column in a window; 0, 0 if it is not inside."""
+    first, end = window.token_range
+    if answer_tokens is None or answer_tokens[0] < first or answer_tokens[1] >= end:
+        return 0, 0
+    shift = window.text_start - first + 1
+    return answer_tokens[0] + shift, answer_tokens[1] + shift
 
 
 def encode_tagged(

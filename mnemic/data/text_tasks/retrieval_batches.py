@@ -8,21 +8,21 @@ Shapes: q questions, p texts, t tokens of all, b reading windows of a batch, a a
 g texts of an article, m windows of a row, n tokens of a window, s spans.
 """
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
+from mnemic.data.batches import AssembledDataset, move_batch
 from mnemic.encode.packed import PackedMask
 from mnemic.models import PackedBatch
 
-CPU = torch.device("cpu")
 READING_UNIFORMS = 4  # per row: is the text wrong, of another article, which one, which span
 
 
 class RetrievalMix(NamedTuple):
-    """What a training batch is composed of; from the keys of the data kind ``reading``."""
+    """What a training batch is composed of; from the keys of the data kind ``retrieval``."""
 
     max_tokens: int  # per window
     wrong_fraction: float  # of the questions, read with a wrong text
@@ -64,9 +64,10 @@ class WindowSpans(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalDataset:
+class RetrievalDataset(AssembledDataset):
     """The training dataset of retrieval and reading, from which windows are drawn."""
 
+    metrics: ClassVar[str] = "retrieval"
     mix: RetrievalMix
     num_special: tuple[int, int, int]  # special tokens before, between and after the texts
     token_pool: Tensor  # ids of all questions, all texts, then the special tokens
@@ -78,15 +79,9 @@ class RetrievalDataset:
     answer_tokens: Tensor  # q 2, first and last token of the answer in its text; -1: none
     question_ranges: Tensor  # p 2, first question and number of questions of each text
     article_ranges: Tensor  # p 2, first text and number of texts of each text's article
-    batch_device: torch.device = CPU
 
     def __len__(self) -> int:
         return len(self.question_spans)
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the rows; batches are sent to ``batch_device``."""
-        return self.token_pool.device
 
     @property
     def num_uniforms(self) -> int:
@@ -97,14 +92,6 @@ class RetrievalDataset:
     def lengths(self) -> Tensor:
         """Count the tokens of each question with its whole text, q."""
         return self.question_spans[:, 1] + self.text_spans[self.text_of_question, 1] + sum(self.num_special)
-
-    @property
-    def num_unknown(self) -> int:
-        return 0
-
-    def to(self, device: torch.device | str) -> "RetrievalDataset":
-        """Return this dataset with batches on another device."""
-        return replace(self, batch_device=torch.device(device))
 
     def batch(
         self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
@@ -121,10 +108,8 @@ class RetrievalDataset:
         inputs, ranks = self.pack_windows(all_windows, len(rows))
         window_lengths = torch.tensor(inputs.mask.lengths)[ranks]
         spans = self.locate_spans(window_lengths, ranks, text_ids, len(rows))
-        answers, windows, gold_texts, device_text_ids = map(self.send_to_device, (targets, ranks, right, text_ids))
-        return RetrievalBatch(
-            inputs, answers, windows, gold_texts, device_text_ids, PooledSpans(*map(self.send_to_device, spans))
-        )
+        tensors = (targets, ranks, right, text_ids, spans)
+        return RetrievalBatch(inputs, *move_batch(tensors, self.batch_device))
 
     def draw_reading_windows(self, rows: Tensor, uniforms: Tensor) -> tuple[WindowSpans, Tensor]:
         """Draw a span of the right or a wrong text for each question, with targets."""
@@ -202,17 +187,15 @@ class RetrievalDataset:
         ids = self.token_pool[sources[section, owner] + position]
         is_second = (section >= 3) & windows.is_pair[owner]
         packed = torch.stack([ids, is_second.long(), position, (section == 3).long()]).int()
-        tokens, segments, positions, answer_mask = self.send_to_device(packed).long().unsqueeze(1)
+        tokens, segments, positions, answer_mask = move_batch(packed, self.batch_device).long().unsqueeze(1)
         column = torch.arange(int(window_lengths[:num_reading].max()))
         reading_positions = edges[rank[:num_reading]].unsqueeze(1) + column  # b n
         is_real = reading_positions < edges[rank[:num_reading] + 1].unsqueeze(1)
         lengths = tuple(window_lengths[order].tolist())
-        mask = PackedMask(lengths, self.send_to_device(edges.int()), lengths[-1], len(owner))
-        clamped_positions = self.send_to_device(reading_positions.clamp(max=len(owner) - 1))
-        packed_batch = PackedBatch(
-            tokens, mask, segments, positions, answer_mask.bool(), clamped_positions, self.send_to_device(is_real)
-        )
-        return packed_batch, rank
+        device_tensors = (edges.int(), reading_positions.clamp(max=len(owner) - 1), is_real)
+        device_edges, *reading = move_batch(device_tensors, self.batch_device)
+        mask = PackedMask(lengths, device_edges, lengths[-1], len(owner))
+        return PackedBatch(tokens, mask, segments, positions, answer_mask.bool(), *reading), rank
 
     def locate_spans(self, window_lengths: Tensor, rank: Tensor, text_ids: Tensor, num_reading: int) -> PooledSpans:
         """Cut a row into the spans that are pooled: windows, and sentences of texts.
@@ -243,12 +226,6 @@ class RetrievalDataset:
         span_ranks = torch.empty_like(span_order).scatter_(0, span_order, torch.arange(len(span_order)))
         lengths = torch.cat([window_lengths[:num_others], sentence_lengths])[span_order]
         return PooledSpans(lengths, span_ranks[num_reading:num_others], span_ranks[num_others:], spans_per_text)
-
-    def send_to_device(self, tensor: Tensor) -> Tensor:
-        """Copy a tensor to ``batch_device`` without waiting for the copy."""
-        if self.batch_device.type != "cuda":
-            return tensor.to(self.batch_device)
-        return tensor.pin_memory().to(self.batch_device, non_blocking=True)
 
 
 def concatenate_ranges(first: Tensor, count: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""Format ``full-sentences``: consecutive full sentences, across documents."""
+"""Formats ``full-sentences`` and ``doc-sentences``: consecutive full sentences, without pairs."""
 
-import random
 from collections.abc import Iterable, Iterator, Sequence
+from random import Random
 
 from mnemic.data.corpora.formats.plan import DocumentSpan, SentenceEnds, SequencePlan, check_max_tokens, cut_sentences
 from mnemic.models import IGNORE
@@ -13,12 +13,26 @@ class FullSentences:
     No next-sentence prediction; all tokens have type 0.
     """
 
-    def __call__(
-        self, documents: Sequence[SentenceEnds], max_tokens: int, generator: random.Random
-    ) -> list[SequencePlan]:
+    def __call__(self, documents: Sequence[SentenceEnds], max_tokens: int, generator: Random) -> list[SequencePlan]:
         """Plan the sequences of all documents together."""
         check_max_tokens("full-sentences", max_tokens, 3)
         return list(pack_sentences(enumerate(documents), max_tokens))
+
+
+class DocSentences:
+    """DOC-SENTENCES of RoBERTa: like ``full-sentences``, but within one document.
+
+    The last sequence of a document may be short, so batches are best bounded by tokens.
+    """
+
+    def __call__(self, documents: Sequence[SentenceEnds], max_tokens: int, generator: Random) -> list[SequencePlan]:
+        """Plan the sequences of each document."""
+        check_max_tokens("doc-sentences", max_tokens, 3)
+        return [
+            plan
+            for document, sentence_ends in enumerate(documents)
+            for plan in pack_sentences([(document, sentence_ends)], max_tokens)
+        ]
 
 
 def pack_sentences(documents: Iterable[tuple[int, SentenceEnds]], max_tokens: int) -> Iterator[SequencePlan]:
