@@ -61,10 +61,10 @@ def append_inputs(
     input_numbers = state.num_written.unsqueeze(1) + mask.long().cumsum(1) - 1  # b n
     slots = Slots(states, mask, torch.where(mask, input_numbers, -1), state.num_written + mask.sum(1))
     if state.mask.shape[1]:
-        slots = Slots(*(torch.cat(pair, 1) for pair in zip(state[:3], slots[:3])), slots.num_written)
+        slots = Slots._make([*(torch.cat(pair, 1) for pair in zip(state[:3], slots[:3])), slots.num_written])
     if slots.mask.shape[1] > max_slots:
         order = find_kept_slots(slots.mask, max_slots, None if salience is None else salience(slots.states))
-        slots = Slots(*gather_slots(slots[:3], order), slots.num_written)
+        slots = Slots._make([*gather_slots(slots[:3], order), slots.num_written])
     is_stored = (input_numbers.unsqueeze(2) == slots.sources.unsqueeze(1)) & mask.unsqueeze(2)  # b n s
     return Written(slots, is_stored.to(states.dtype))
 

@@ -90,8 +90,10 @@ class MemNN(AppendMemory):
         no_slot = torch.full(mask.shape[:2], mask.shape[-1] - 1, device=mask.device)  # b m
         last_slot = no_slot
         scores, weights = [], []
-        can_end_early = teacher_slots is not None and self.nothing is not None
-        for hop in range(min(self.hops, teacher_slots.shape[-1] + 1) if can_end_early else self.hops):
+        num_hops = self.hops
+        if teacher_slots is not None and self.nothing is not None:
+            num_hops = min(num_hops, teacher_slots.shape[-1] + 1)
+        for hop in range(num_hops):
             pair_scores = self.score_candidates(self.match(read_query), candidates, last_slot)
             selected = last_slot if self.nothing is None else no_slot
             if teacher_slots is None or (self.nothing is None and not hop):
