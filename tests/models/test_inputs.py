@@ -206,4 +206,4 @@ def test_stories_are_values() -> None:
     assert isinstance(WORDS, WordTokenizer)
     moved = STORIES.to("cpu")
     assert isinstance(moved, StoryDataset)
-    assert all(torch.equal(one, other) for one, other in zip(moved, STORIES, strict=True))
+    assert all(torch.equal(one, other) for one, other in zip(vars(moved).values(), vars(STORIES).values(), strict=True))
