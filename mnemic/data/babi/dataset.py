@@ -6,9 +6,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Literal
 
-import torch
-from torch import Tensor
-
 from mnemic.data.babi.augment import TaskWordGroups, WordGroups, augment_by_task, augment_examples
 from mnemic.data.babi.batches import StoryDataset, build_tokenizer, encode_examples, split_multiword_answers
 from mnemic.data.babi.folder import TASKS, FileSplit, Size, find_story_folder, find_task_file, load_task
@@ -164,8 +161,3 @@ def generate_once(task: int, count: int, seed: int) -> tuple[StoryExample, ...]:
     """Generate questions of a task, or return the cached ones."""
     stories = generate_stories(task, count, seed=seed)
     return tuple(example for story in stories for example in extract_examples(story, task))
-
-
-def rows_of_tasks(dataset: StoryDataset, tasks: Sequence[int]) -> Tensor:
-    """List the rows of the questions that belong to some tasks."""
-    return torch.isin(dataset.task, torch.tensor(list(tasks))).nonzero().squeeze(1)
