@@ -1,4 +1,4 @@
-"""Fill the tables of docs/results.md from the measured tables in docs/results/*.json.
+"""Fill the tables of docs/explain/results.md from the measured tables in docs/results/*.json.
 
     python benchmarks/results_page.py
 
@@ -37,7 +37,7 @@ BLOCK = re.compile(rf"(<!-- ({KINDS}):\s(.*?)\s-->)\n.*?<!-- end -->", re.DOTALL
 
 
 def main() -> None:
-    page = DOCS / "results.md"
+    page = DOCS / "explain" / "results.md"
     page.write_text(fill_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 

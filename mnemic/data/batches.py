@@ -1,4 +1,4 @@
-"""Datasets of tensors: what all of them share, and how sequences are padded to a batch.
+"""What datasets share: devices, and how sequences are padded to a batch.
 
 Shapes: b sequences of a batch, n tokens.
 """
@@ -15,7 +15,7 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class TensorDataset:
-    """Base of datasets whose tensors are on one device, and whose batches are not random."""
+    """Base of datasets of tensors on one device; their batches are not random."""
 
     num_uniforms: ClassVar[int] = 0
 
@@ -32,7 +32,7 @@ class TensorDataset:
 
 @dataclass(frozen=True, kw_only=True)
 class AssembledDataset:
-    """Base of datasets that assemble batches on the CPU, where sizes are known, and send them."""
+    """Base of datasets that assemble batches on the CPU and send them elsewhere."""
 
     num_unknown: ClassVar[int] = 0
     batch_device: torch.device = CPU
@@ -57,7 +57,7 @@ def move_batch(batch: Any, device: torch.device) -> Any:
 
 
 def locate_tokens(starts: Tensor, lengths: Tensor, width: int = 0) -> tuple[Tensor, Tensor]:
-    """Return where the tokens of sequences stand in one long row, and their mask: b → b n each.
+    """Locate the tokens of sequences in one row, and mask padding: b → b n.
 
     Padding has the position 0. ``width`` 0: as wide as the longest sequence, at least 1.
     """

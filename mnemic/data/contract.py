@@ -18,6 +18,7 @@ from mnemic.text import Tokenizer
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 Layout = Literal["stories", "windows", "segments", "tokens", "sequences"]  # of a batch
+Names = tuple[str, ...]
 Sizes = dict[str, Any]  # sizes a model is built from (vocab, max_length, …): integers, or lists
 DatasetT = TypeVar("DatasetT")
 
@@ -92,7 +93,7 @@ class Data(Protocol):
 
 
 class LoadedData(NamedTuple, Generic[DatasetT]):
-    """The splits of a kind of data, with their tokenizer and the sizes a network needs."""
+    """The splits of loaded data, with their tokenizer and a network's sizes."""
 
     tokenizer: Any  # a Tokenizer, of the class that the kind of data needs
     sizes: Sizes
@@ -104,7 +105,9 @@ class LoadedData(NamedTuple, Generic[DatasetT]):
 
 
 class DataSource:
-    """Base of the kinds of data: what a kind can do; its fields are the keys of ``[data]``.
+    """Base of the kinds of data: what a kind can do.
+
+    Its fields are the keys of a recipe's ``[data]``.
 
     A kind has ``load()``, which reads all splits and builds the tokenizer from what may be learned
     from, and ``dataset(split, tokenizer, …)``, which encodes one split with an existing tokenizer:
@@ -113,15 +116,15 @@ class DataSource:
 
     layout: ClassVar[Layout]
     response: ClassVar[str | None] = None  # the kind of response it needs, if only one fits
-    objectives: ClassVar[tuple[str, ...]] = ()  # kinds of objective that fit
+    objectives: ClassVar[Names] = ()  # kinds of objective that fit
     reads_segments: ClassVar[bool] = False  # windows can be read in turn, with a memory
     files: ClassVar[str] = ""  # what the files of data.folder hold
     alternative: ClassVar[str] = ""  # what can be used instead of such files
     input_description: ClassVar[str] = "reads one text at a time"
-    input_fields: ClassVar[tuple[tuple[str, ...], ...]] = (("text",), ("sentence",))
+    input_fields: ClassVar[tuple[Names, ...]] = (("text",), ("sentence",))
     file_kind: ClassVar[str] = ""  # of generated data: the kind that reads the same from files
-    shared_keys: ClassVar[tuple[str, ...]] = ()  # recipe keys that both kinds have
-    suggestions: ClassVar[tuple[str, ...]] = ("evaluate --model {run}", "read --model {run} FILE")
+    shared_keys: ClassVar[Names] = ()  # recipe keys that both kinds have
+    suggestions: ClassVar[Names] = ("evaluate --model {run}", "read --model {run} FILE")
 
     @classmethod
     def next_commands(cls, run: str) -> list[str]:

@@ -90,10 +90,11 @@ class MemNN(AppendMemory):
         no_slot = torch.full(mask.shape[:2], mask.shape[-1] - 1, device=mask.device)  # b m
         last_slot = no_slot
         scores, weights = [], []
-        for hop in range(self.max_hops(teacher_slots)):
+        can_end_early = teacher_slots is not None and self.nothing is not None
+        for hop in range(min(self.hops, teacher_slots.shape[-1] + 1) if can_end_early else self.hops):
             pair_scores = self.score_candidates(self.match(read_query), candidates, last_slot)
             selected = last_slot if self.nothing is None else no_slot
-            if self.needs_selection(teacher_slots, hop):
+            if teacher_slots is None or (self.nothing is None and not hop):
                 selected = self.select_candidate(pair_scores, mask)
             if teacher_slots is not None and hop < teacher_slots.shape[-1]:
                 selected = torch.where(teacher_slots[..., hop] >= 0, teacher_slots[..., hop], selected)
@@ -138,13 +139,3 @@ class MemNN(AppendMemory):
             return find_winner(scores, mask)
         best = scores.as_winner.masked_fill(~mask, MASKED_SCORE).argmax(-1)
         return torch.where(mask.any(-1), best, mask.shape[-1] - 1)
-
-    def needs_selection(self, teacher_slots: Tensor | None, hop: int) -> bool:
-        """Tell whether a hop may have to select a slot without a teacher."""
-        return teacher_slots is None or (self.nothing is None and not hop)
-
-    def max_hops(self, teacher_slots: Tensor | None) -> int:
-        """Return the number of hops to run."""
-        if teacher_slots is None or self.nothing is None:
-            return self.hops
-        return min(self.hops, teacher_slots.shape[-1] + 1)

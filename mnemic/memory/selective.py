@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.positions import SinusoidalPositions
-from mnemic.memory.append import slot_ages
+from mnemic.memory.append import gather_slots, slot_ages
 from mnemic.memory.contract import ATTENTION_CAPTION, Reading, ReadLabels, Written
 from mnemic.memory.parts.controller import CONTROLLERS, DEFAULT_CONTROLLER, Salience
 from mnemic.memory.parts.hops import MultiHopAttention
@@ -168,11 +168,3 @@ def select_kept_slots(mask: Tensor, salience_logits: Tensor, max_slots: int) -> 
         rank = newest_first.argsort(dim=1, descending=True, stable=True).argsort(dim=1).flip(1)
         is_kept = mask & (rank < max_slots)
     return is_kept.long().argsort(dim=1, descending=True, stable=True)[:, :max_slots]
-
-
-def gather_slots(tensors: list[Tensor], order: Tensor) -> list[Tensor]:
-    """Gather some slots (b max_slots) of every tensor (b s …)."""
-    return [
-        tensor.gather(1, order.view(*order.shape, *[1] * (tensor.dim() - 2)).expand(-1, -1, *tensor.shape[2:]))
-        for tensor in tensors
-    ]

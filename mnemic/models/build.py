@@ -117,7 +117,7 @@ def build_segment_model(model: Mapping[str, Any], context: dict[str, Any]) -> Se
 
 
 def check_model_parts(model: Mapping[str, Any], sizes: Mapping[str, Any]) -> Any:
-    """Check that the parts of ``[model]`` fit; return a network to look at, not to run.
+    """Check that the parts of ``[model]`` fit; return a network without values.
 
     The network is on the meta device and takes no memory, unless a part fails there: then a real
     one shows whether the part is to blame. No random number of the caller's is drawn.

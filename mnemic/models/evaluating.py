@@ -1,14 +1,17 @@
-"""Switch networks to evaluation mode for a while."""
+"""Switch a network to evaluation mode for a while."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from torch import nn
 
+Network = TypeVar("Network", bound=nn.Module)
+
 
 @contextmanager
-def evaluating(*networks: nn.Module) -> Iterator[None]:
-    """Switch networks to evaluation mode; restore their modes at the end, come what may.
+def evaluating(network: Network) -> Iterator[Network]:
+    """Switch ``network`` to evaluation mode; restore its mode at the end, come what may.
 
     >>> network = nn.Dropout()
     >>> with evaluating(network):
@@ -17,11 +20,9 @@ def evaluating(*networks: nn.Module) -> Iterator[None]:
     >>> network.training
     True
     """
-    modes = [network.training for network in networks]
+    was_training = network.training
+    network.eval()
     try:
-        for network in networks:
-            network.eval()
-        yield
+        yield network
     finally:
-        for network, mode in zip(networks, modes):
-            network.train(mode)
+        network.train(was_training)

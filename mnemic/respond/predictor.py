@@ -13,7 +13,6 @@ from mnemic.encode.gru_cell import GRUCell
 from mnemic.memory import Reading
 from mnemic.respond.classes import masked_mean
 from mnemic.respond.contract import Response
-from mnemic.respond.generate import DecodingStep
 from mnemic.respond.pretraining import NextSentenceHead
 from mnemic.respond.vocabulary import VocabularyHead
 
@@ -94,19 +93,14 @@ class Predictor(Response):
         first_logits = self.vocabulary(initial_state.unsqueeze(1)).squeeze(1)
         return DecodingState(initial_state, first_logits, torch.zeros_like(initial_state[:, 0], dtype=torch.bool))
 
-    @property
-    def step(self) -> DecodingStep:
-        """The decoding step for ``mnemic.respond.generate``; it ignores the start token."""
-
-        def step(last_tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
-            embedded = nn.functional.embedding(last_tokens, self.vocabulary.words)
-            has_begun = state.has_begun.unsqueeze(1)
-            hidden = torch.where(has_begun, self.cell(embedded, state.hidden), state.hidden)
-            later_logits = self.vocabulary(hidden.unsqueeze(1)).squeeze(1)
-            logits = torch.where(has_begun, later_logits, state.first_logits)
-            return logits, DecodingState(hidden, state.first_logits, torch.ones_like(state.has_begun))
-
-        return step
+    def step(self, last_tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
+        """Score the next tokens, for ``mnemic.respond.generate``; it ignores the start token."""
+        embedded = nn.functional.embedding(last_tokens, self.vocabulary.words)
+        has_begun = state.has_begun.unsqueeze(1)
+        hidden = torch.where(has_begun, self.cell(embedded, state.hidden), state.hidden)
+        later_logits = self.vocabulary(hidden.unsqueeze(1)).squeeze(1)
+        logits = torch.where(has_begun, later_logits, state.first_logits)
+        return logits, DecodingState(hidden, state.first_logits, torch.ones_like(state.has_begun))
 
     def add_found(self, states: Tensor, memory_output: Tensor) -> Tensor:
         """Combine states (… d) with their memory reads (… d)."""

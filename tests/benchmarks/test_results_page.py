@@ -1,4 +1,4 @@
-"""The tables of docs/results.md are the measured ones."""
+"""The tables of docs/explain/results.md are the measured ones."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import results_page  # noqa: E402
 
-PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explain" / "results.md").read_text(encoding="utf-8")
 NAMES = sorted(path.stem for path in (ROOT / "docs" / "results").glob("*.json"))
 BABI = [name for name in NAMES if results_page.read_table(name)["table"] == "babi"]
 WORDS = [name for name in NAMES if results_page.read_table(name)["table"] == "words"]

@@ -125,11 +125,11 @@ def test_keys_are_new_or_come_round() -> None:
     rows, generator = torch.arange(50), torch.Generator().manual_seed(0)
     draws = [torch.rand(50, 2, generator=generator) for _ in range(20)]
     fresh, static = (make_corpus_dataset(sequences, TOKENIZER, copies=copies) for copies in (0, 3))
-    assert len({key for uniforms in draws for key in fresh.mask_keys(rows, uniforms).tolist()}) == 1000
-    row_keys = [{static.mask_keys(rows, uniforms)[row].item() for uniforms in draws} for row in range(50)]
+    assert len({key for uniforms in draws for key in fresh.draw_mask_seeds(rows, uniforms).tolist()}) == 1000
+    row_keys = [{static.draw_mask_seeds(rows, uniforms)[row].item() for uniforms in draws} for row in range(50)]
     assert all(len(keys) <= 3 for keys in row_keys)
     assert {key for keys in row_keys for key in keys} == set(range(150))
-    assert fresh.mask_keys(rows, None).tolist() == list(range(50))
+    assert fresh.draw_mask_seeds(rows, None).tolist() == list(range(50))
 
 
 def test_a_batch_fits_into_its_room_and_no_more_is_asked_for() -> None:

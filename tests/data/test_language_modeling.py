@@ -30,6 +30,11 @@ KINDS = {
 }
 
 
+def spans_of(dataset: TokenDataset) -> tuple[torch.Tensor, ...]:
+    """Where each span starts, how long it is, and how much of it is context."""
+    return dataset.starts, dataset.lengths, dataset.context_lengths
+
+
 def some_words(*lengths: int, length: int = 8, context: int = 3) -> TokenDataset:
     generator = np.random.default_rng(0)
     documents = [generator.integers(1, 5, size).tolist() for size in lengths]
@@ -53,7 +58,7 @@ def test_every_word_is_asked_for_once_within_its_document(sizes: list[int], shap
     assert dataset.num_targets == int(is_target.sum())
     assert batch.targets[is_target].tolist() == dataset.ids[positions[is_target]].tolist()
     ends = (dataset.ids == MARK).nonzero().flatten().tolist()
-    for row, (first, count, before) in enumerate(zip(*(column.tolist() for column in dataset.spans))):
+    for row, (first, count, before) in enumerate(zip(*(column.tolist() for column in spans_of(dataset)))):
         begin = max(end for end in ends if end <= first)
         assert first + count <= min(end for end in ends if end > first)  # one document
         read = int(is_target[row].nonzero()[0])  # words read before the first that is asked for
@@ -77,7 +82,7 @@ def test_perplexity_is_that_of_reading_word_by_word(kind: str) -> None:
     network = build_model(model, {"vocab": len(WORDS), "max_length": 8}).eval()
     dataset = some_words(3, 20, 8)
     total, known, count = 0.0, [], 0
-    for first, length, before in zip(*(column.tolist() for column in dataset.spans)):
+    for first, length, before in zip(*(column.tolist() for column in spans_of(dataset))):
         for end in range(first + before, first + length):
             row = dataset.ids[None, first : end + 1].long()
             states = network.encode(row, torch.ones_like(row, dtype=torch.bool))
@@ -139,7 +144,7 @@ def test_kept_words_take_the_place_of_the_files(tmp_path: Path) -> None:
     for value, loaded in zip(files.load(), encoded.load()):
         if isinstance(value, TokenDataset):
             assert torch.equal(value.ids, loaded.ids)
-            assert all(torch.equal(*both) for both in zip(value.spans, loaded.spans))
+            assert all(torch.equal(*both) for both in zip(spans_of(value), spans_of(loaded)))
         else:
             assert value == loaded
     assert metadata["words"]["train"] == len(files.load().train.ids)

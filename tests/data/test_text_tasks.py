@@ -123,7 +123,8 @@ def test_what_is_held_back_has_no_pattern_and_texts_stay_together() -> None:
     assert 30 < sum(number % 2 for number in validation) < 70  # of classes in turns, both
     assert 30 < sum(number < 500 for number in validation) < 70
     assert split_off_validation(list(range(1000)), 0.1) == (train, validation)
-    train, validation = split_off_validation([n // 5 for n in range(100)], 0.1, lambda group: group)
+    groups = [n // 5 for n in range(100)]
+    train, validation = split_off_validation(groups, 0.1, groups)
     assert not {*train} & {*validation}
     assert len(validation) == 10
     assert split_off_validation([1, 2, 3], 0.0) == ([1, 2, 3], [])

@@ -289,3 +289,14 @@ def test_many_at_once_drop_out_differently() -> None:
     first, second = vmap(run, randomness="different")(weights)
     assert first.isfinite().all()
     assert not torch.equal(first, second)
+
+
+@EVERY
+def test_an_encoder_says_whether_states_depend_on_later_tokens(case: str) -> None:
+    if case == "word-vectors":
+        pytest.skip("it reads texts for a memory, which have no order")
+    encoder, tokens = make(case), text(2, N)
+    changed = tokens.clone()
+    changed[:, -1] = (changed[:, -1] + 1) % VOCAB
+    before, after = (encoder(ids, all_of(ids))[:, : N - 1] for ids in (tokens, changed))
+    assert torch.allclose(before, after, atol=1e-6) == encoder.is_causal

@@ -64,7 +64,7 @@ def test_modes_are_restored_even_after_an_error() -> None:
     modes = []
 
     def fail() -> None:
-        with evaluating(training, resting):
+        with evaluating(training), evaluating(resting):
             modes.extend([training.training, resting.training])
             raise KeyError
 

@@ -18,7 +18,7 @@ from mnemic.respond.pretraining import PretrainingHeads
 from mnemic.respond.vocabulary import VocabularyHead
 
 V, D = 30, 16
-ROWS = ("tokens", "mask", "segments", "starts", "unmaskable", "follows", "keys")
+ROWS = ("tokens", "mask", "segments", "word_starts", "unmaskable", "next_sentence_labels", "mask_seeds")
 
 
 def bert(pairs: bool = True) -> TextModel:

@@ -199,7 +199,7 @@ def test_segments_reach_factorised_embeddings_too(tmp_path: Path) -> None:
     assert load_encoder(tmp_path / "albert").encoder.segments == 2
     whole = start_recipe_from(replaced(tmp_path), tmp_path / "albert")
     begun_with = build_model(whole["model"], {"vocab": 30, "classes": 2, "max_length": 12})
-    assert begun_with.segments
+    assert begun_with.encode.segments == 2
 
 
 def replaced(folder: Path) -> dict[str, Any]:

@@ -248,7 +248,7 @@ def test_parts_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
-    code = "\n".join(b.text for b in blocks(ROOT / "docs" / "pre-training.md") if b.mark == "python")
+    code = "\n".join(b.text for b in blocks(ROOT / "docs" / "howto" / "pretrain.md") if b.mark == "python")
     done = python(["-W", "error", "-c", code], cwd=tmp_path, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     *_, last = done.stdout.splitlines()

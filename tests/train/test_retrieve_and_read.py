@@ -212,8 +212,8 @@ def test_eight_bits_are_off_by_half_a_scale_at_most() -> None:
 
 def test_a_small_checkpoint_is_loaded_as_any_other(tmp_path: Path) -> None:
     own = trained()
-    save_checkpoint(tmp_path / "small", own, quantize=True)
-    save_checkpoint(tmp_path / "whole", own)
+    save_checkpoint(tmp_path / "small", own.checkpoint, quantize=True)
+    save_checkpoint(tmp_path / "whole", own.checkpoint)
     sizes = [(tmp_path / name / "weights.safetensors").stat().st_size for name in ("small", "whole")]
     assert sizes[0] < 0.4 * sizes[1]
     again = load(tmp_path / "small")

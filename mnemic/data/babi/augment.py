@@ -21,14 +21,8 @@ def augment_examples(
     answer. No story is new: each copy is an original story with its names swapped.
     """
     check_groups(examples, groups, num_copies)
-    generator = Random(f"retold {seed}")
-    copies = [
-        substitute_words(example, substitution)
-        for example, substitution in zip(
-            list(examples) * num_copies, sample_substitutions(groups, generator), strict=False
-        )
-    ]
-    return [*examples, *copies]
+    substitutions = sample_substitutions(groups, Random(f"retold {seed}"))
+    return [*examples, *map(substitute_words, list(examples) * num_copies, substitutions)]
 
 
 def augment_by_task(
@@ -44,11 +38,9 @@ def augment_by_task(
     augmented: list[StoryExample] = []
     for task in sorted(tasks, key=int):
         task_examples = [example for example in examples if str(example.task) == task]
-        augmented += (
-            augment_examples(task_examples, groups_by_task[task], num_copies, seed=seed)
-            if task in groups_by_task
-            else task_examples
-        )
+        if task in groups_by_task:
+            task_examples = augment_examples(task_examples, groups_by_task[task], num_copies, seed=seed)
+        augmented += task_examples
     return augmented
 
 

@@ -69,10 +69,8 @@ class StoryDataset(TensorDataset):
         the dataset once or, if that is larger, one text per position.
         """
         if rows.dim() == 2 and compact:
-            run_batches = [
-                self.batch(run_rows, None if uniforms is None else uniforms[run]) for run, run_rows in enumerate(rows)
-            ]
-            return stack_batches(run_batches)
+            run_uniforms = [None] * len(rows) if uniforms is None else uniforms
+            return stack_batches([self.batch(*run) for run in zip(rows, run_uniforms)])
         story = self.story[:, :max_length][rows]  # b n
         question = self.question[rows].unsqueeze(-1)  # b 1
         if compact:
@@ -83,9 +81,7 @@ class StoryDataset(TensorDataset):
             text_rows = torch.cat([story.clamp(min=0).flatten(-2), question.flatten(-2)], -1)
             texts = self.texts[text_rows]
             positions = torch.arange(text_rows.shape[-1], device=text_rows.device)
-            story_positions, question_positions = positions.split(
-                [text_rows.shape[-1] - story.shape[-2], story.shape[-2]]
-            )
+            story_positions, question_positions = positions.tensor_split([-story.shape[-2]])
             story = torch.where(story >= 0, story_positions.view(story.shape[-2:]), -1)
             question = question_positions.unsqueeze(-1).expand_as(question)
         inputs = StoryInputs(texts, texts > 0, story, question, uniforms)
@@ -110,17 +106,16 @@ class StoryDataset(TensorDataset):
 
 def stack_batches(batches: Sequence[StoryBatch]) -> StoryBatch:
     """Stack the batches of several runs into one, padded to the same shapes."""
-    inputs = [batch.inputs for batch in batches]
-    uniforms = [run_inputs.uniforms for run_inputs in inputs if run_inputs.uniforms is not None]
+    inputs, answers, chains = zip(*batches)
+    texts, masks, stories, questions, uniforms, *_ = zip(*inputs)
     joined = StoryInputs(
-        pad_and_stack([run_inputs.texts for run_inputs in inputs], 0),
-        pad_and_stack([run_inputs.mask for run_inputs in inputs], False),
-        pad_and_stack([run_inputs.story for run_inputs in inputs], -1),
-        torch.stack([run_inputs.question for run_inputs in inputs]),
-        torch.stack(uniforms) if uniforms else None,
+        pad_and_stack(texts, 0),
+        pad_and_stack(masks, False),
+        pad_and_stack(stories, -1),
+        torch.stack(questions),
+        None if uniforms[0] is None else torch.stack(uniforms),
     )
-    answers = torch.stack([batch.answers for batch in batches])
-    return StoryBatch(joined, answers, torch.stack([batch.chain for batch in batches]))
+    return StoryBatch(joined, torch.stack(answers), torch.stack(chains))
 
 
 def pad_and_stack(tables: Sequence[Tensor], filler: int) -> Tensor:

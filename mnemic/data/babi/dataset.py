@@ -14,7 +14,7 @@ from mnemic.data.babi.batches import StoryDataset, build_tokenizer, encode_examp
 from mnemic.data.babi.folder import TASKS, FileSplit, Size, find_story_folder, find_task_file, load_task
 from mnemic.data.babi.format import StoryError, StoryExample, extract_examples
 from mnemic.data.babi.generate import generate_stories
-from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Sizes, Split
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Sizes, Split
 from mnemic.text import WordTokenizer
 
 ALL_TASKS = tuple(TASKS)
@@ -27,10 +27,8 @@ class StorySource(DataSource):
     """Base of both kinds of stories, with the keys they share."""
 
     layout: ClassVar[Layout] = "stories"
-    objectives: ClassVar[tuple[str, ...]] = ("answer", "answer+facts", "answer+gates", "ranking")
-    suggestions: ClassVar[tuple[str, ...]] = (
-        "evaluate --model {run}", 'ask --model {run} --story FILE "Where is Mary?"'
-    )  # fmt: skip
+    objectives: ClassVar[Names] = ("answer", "answer+facts", "answer+gates", "ranking")
+    suggestions: ClassVar[Names] = ("evaluate --model {run}", 'ask --model {run} --story FILE "Where is Mary?"')
     names: ClassVar[Mapping[int, str]] = TASKS
     tasks: Sequence[int] = ALL_TASKS
     sentences: int = 50  # at most so many last sentences before a question
@@ -142,7 +140,7 @@ class GeneratedStories(StorySource):
     """Generated stories, ``count`` training questions per task; no files needed."""
 
     file_kind: ClassVar[str] = "babi"
-    shared_keys: ClassVar[tuple[str, ...]] = ("tasks", "sentences", "validation")
+    shared_keys: ClassVar[Names] = ("tasks", "sentences", "validation")
     count: int = 1000
 
     def read_task(self, task: int, split: FileSplit) -> list[StoryExample]:

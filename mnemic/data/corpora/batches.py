@@ -87,19 +87,15 @@ class CorpusDataset:
         """Bound the tokens of a batch of random sequences; 1 batch in 10^15 has more."""
         mean, deviation = self.length_mean_and_std
         tokens = num_sequences * mean + NUM_DEVIATIONS * sqrt(num_sequences) * deviation
-        limit = ceil(tokens / TOKEN_MULTIPLE) * TOKEN_MULTIPLE
-        return min(limit, num_sequences * self.max_length)
+        return min(ceil(tokens / TOKEN_MULTIPLE) * TOKEN_MULTIPLE, num_sequences * self.max_length)
 
     def to(self, device: torch.device | str) -> "CorpusDataset":
         """Return this dataset on another device; large token arrays stay on the disk."""
-        device = torch.device(device)
-        resident = self.tokens.nbytes <= MAX_RESIDENT_BYTES
-        moved_tensors: dict[str, Any] = {
-            name: tensor.to(device)
-            for name, tensor in vars(self).items()
-            if torch.is_tensor(tensor) and name != "lengths" and (resident or name != "tokens")
-        }
-        return replace(self, device=device, **moved_tensors)
+        names = [name for name in self.__dataclass_fields__ if torch.is_tensor(getattr(self, name))]
+        if self.tokens.nbytes > MAX_RESIDENT_BYTES:
+            names.remove("tokens")
+        moved_tensors: dict[str, Any] = {name: getattr(self, name).to(device) for name in names}
+        return replace(self, device=torch.device(device), **moved_tensors)
 
     def batch(
         self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None

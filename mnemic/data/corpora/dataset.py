@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Literal
 
-from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Split
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split
 from mnemic.data.corpora.batches import CorpusDataset, make_corpus_dataset
 from mnemic.data.corpora.document import CorpusDocument, CorpusError
 from mnemic.data.corpora.files import list_files
@@ -49,12 +49,10 @@ class CorpusFiles(DataSource):
 
     layout: ClassVar[Layout] = "windows"
     response: ClassVar[str] = "masked"
-    objectives: ClassVar[tuple[str, ...]] = ("masked",)
+    objectives: ClassVar[Names] = ("masked",)
     files: ClassVar[str] = "plain text"
     alternative: ClassVar[str] = "a folder that mnemic data sequences made"
-    suggestions: ClassVar[tuple[str, ...]] = (
-        "train bert-classes --start {run} --data DIR", "export {run} FOLDER"
-    )  # fmt: skip
+    suggestions: ClassVar[Names] = ("train bert-classes --start {run} --data DIR", "export {run} FOLDER")
     folder: str
     train_file: str = ""
     validation_file: str = ""

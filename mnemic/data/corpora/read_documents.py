@@ -65,7 +65,10 @@ class Corpus:
 
     def _read_texts(self, path: Path, position: ReadPosition) -> Iterator[tuple[str, int, Line]]:
         """Read each text of a file, with its first line's number and its last line."""
-        lines = _strip_byte_order_mark(read_raw_lines(path, offset=position.offset, num_lines=position.line))
+        lines = (
+            line._replace(content=line.content.removeprefix(BYTE_ORDER_MARK)) if line.number == 1 else line
+            for line in read_raw_lines(path, offset=position.offset, num_lines=position.line)
+        )
         if text_suffix(path) == ".txt":
             yield from _join_paragraphs(lines, path)
             return
@@ -90,15 +93,6 @@ class Corpus:
         if _SURROGATE.search(text):
             raise CorpusError(f"{location}: the text holds half a surrogate pair; write it as utf-8")
         return text
-
-
-def _strip_byte_order_mark(lines: Iterator[Line]) -> Iterator[Line]:
-    """Remove a byte order mark from the first line of a file."""
-    for line in lines:
-        if line.number == 1:
-            yield line._replace(content=line.content.removeprefix(BYTE_ORDER_MARK))
-        else:
-            yield line
 
 
 def _join_paragraphs(lines: Iterator[Line], path: Path) -> Iterator[tuple[str, int, Line]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import ClassVar, Literal, NamedTuple
 
-from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Split
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split
 from mnemic.data.knowledge.batches import KnowledgeBase, KnowledgeDataset, encode_base, encode_questions
 from mnemic.data.knowledge.documents import (
     EntityMarker,
@@ -47,10 +47,8 @@ class KnowledgeSource(DataSource):
     """Base of both kinds of knowledge bases, with the keys they share."""
 
     layout: ClassVar[Layout] = "stories"
-    objectives: ClassVar[tuple[str, ...]] = ("answers",)
-    suggestions: ClassVar[tuple[str, ...]] = (
-        "evaluate --model {run}", 'ask --model {run} "who directed [NAME OF A FILM]"'
-    )  # fmt: skip
+    objectives: ClassVar[Names] = ("answers",)
+    suggestions: ClassVar[Names] = ("evaluate --model {run}", 'ask --model {run} "who directed [NAME OF A FILM]"')
     generated_tasks: ClassVar[tuple[int, ...]] = ()
     names: ClassVar[Mapping[int, str]] = {1: "one-fact questions"}
     tasks: ClassVar[Sequence[int]] = [1]
@@ -135,7 +133,7 @@ class GeneratedKnowledge(KnowledgeSource):
     """
 
     file_kind: ClassVar[str] = "knowledge"
-    shared_keys: ClassVar[tuple[str, ...]] = ("validation", "slots", "common", "keys", "reach")
+    shared_keys: ClassVar[Names] = ("validation", "slots", "common", "keys", "reach")
     generated_tasks: ClassVar[tuple[int, ...]] = (1,)
     films: int = 60
     seed: int = 0

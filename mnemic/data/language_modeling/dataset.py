@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Split
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split
 from mnemic.data.corpora.read_documents import Corpus
 from mnemic.data.corpora.split import filter_split
 from mnemic.data.language_modeling.batches import END, TokenDataset, join_documents, make_token_dataset
@@ -44,7 +44,7 @@ class LanguageModelFiles(DataSource):
 
     layout: ClassVar[Layout] = "tokens"
     response: ClassVar[str] = "next-token"
-    objectives: ClassVar[tuple[str, ...]] = ("next-token",)
+    objectives: ClassVar[Names] = ("next-token",)
     files: ClassVar[str] = "text"
     alternative: ClassVar[str] = "your own .jsonl or .txt files"
     folder: str

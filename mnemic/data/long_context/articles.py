@@ -153,7 +153,5 @@ def paragraph_tokens_of(paragraphs: Sequence[int], num_tokens: Sequence[int]) ->
     totals: dict[int, int] = {}
     for paragraph, count in zip(paragraphs, num_tokens):
         totals[paragraph] = totals.get(paragraph, 0) + count
-    begins_paragraph = [
-        sentence == 0 or paragraphs[sentence - 1] != paragraph for sentence, paragraph in enumerate(paragraphs)
-    ]
-    return tuple(totals[paragraph] if is_first else 0 for paragraph, is_first in zip(paragraphs, begins_paragraph))
+    previous = [None, *paragraphs]
+    return tuple(totals[paragraph] if paragraph != before else 0 for before, paragraph in zip(previous, paragraphs))

@@ -194,11 +194,9 @@ class LongDataset(AssembledDataset):
     ) -> LongBatch:
         """Assemble segments and the examples of their documents into one batch."""
         arrays = fill_arrays(documents, segments, self.tokenizer, self.length)
-        answer_width = len(max((document.example.answer for document in documents), key=len)) + 1
-        answers_with_sep = [np.append(document.example.answer, self.tokenizer.sep) for document in documents]
-        answer_array = pad_rows(answers_with_sep, answer_width)
-        framed_questions = [add_special_tokens(document.example.question, self.tokenizer) for document in documents]
-        question_array = pad_rows(framed_questions, max(len(ids) for ids in framed_questions))
+        examples = [document.example for document in documents]
+        answer_array = pad_rows([np.append(example.answer, self.tokenizer.sep) for example in examples])
+        question_array = pad_rows([add_special_tokens(example.question, self.tokenizer) for example in examples])
         tokens, sentences, facts, answer, question = map(torch.from_numpy, (*arrays, answer_array, question_array))
         real_segments = (arrays[0][..., 0] == self.tokenizer.cls).reshape(-1).nonzero()[0]
         num_tokens = 2 * len(real_segments) + int((arrays[1] >= 0).sum())
@@ -210,14 +208,14 @@ class LongDataset(AssembledDataset):
             sentence_ids=sentences,
             sizes=BatchSizes(torch.from_numpy(real_segments), int(arrays[1].max()) + 1, num_tokens),
         )  # fmt: skip
-        has_answer = torch.tensor([len(document.example.answer) > 0 for document in documents])
+        has_answer = torch.tensor([len(example.answer) > 0 for example in examples])
         batch = LongBatch(
             inputs=inputs,
             answers=torch.where((answer >= 0) & has_answer.unsqueeze(1), answer, IGNORE),
             facts=facts,
-            has_facts=torch.tensor([bool(document.example.facts) for document in documents]),
-            all_have_facts=all(document.example.facts for document in documents),
-            max_facts=max(len(document.example.facts) for document in documents),
+            has_facts=torch.tensor([bool(example.facts) for example in examples]),
+            all_have_facts=all(example.facts for example in examples),
+            max_facts=max(len(example.facts) for example in examples),
             next_sentence_labels=torch.tensor([document.follows for document in documents]),
             word_starts=word_start_mask(self.tokenizer)[tokens],
             mask_seeds=torch.tensor(keys),
@@ -230,9 +228,8 @@ class LongDataset(AssembledDataset):
 def mark_article_sentence(sentence: SentenceTokens, example: LongExample) -> SentenceTokens:
     """Mark a sentence as background if no question is about it; add its paragraph's size."""
     fact = sentence.fact if sentence.fact in example.all_facts else -1
-    return SentenceTokens(
-        sentence.ids, fact, example.paragraph_tokens[sentence.fact] if example.paragraph_tokens else 0
-    )
+    paragraph_tokens = example.paragraph_tokens[sentence.fact] if example.paragraph_tokens else 0
+    return SentenceTokens(sentence.ids, fact, paragraph_tokens)
 
 
 def fill_arrays(
@@ -264,9 +261,9 @@ def fill_arrays(
     return tokens, sentences, facts
 
 
-def pad_rows(rows: Sequence[np.ndarray], width: int) -> np.ndarray:
+def pad_rows(rows: Sequence[np.ndarray]) -> np.ndarray:
     """Pad rows of ids with -1 to one array."""
-    table = np.full((len(rows), width), -1, dtype=np.int64)
+    table = np.full((len(rows), max(map(len, rows))), -1, dtype=np.int64)
     for index, row in enumerate(rows):
         table[index, : len(row)] = row
     return table

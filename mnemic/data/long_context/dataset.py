@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from mnemic.data.babi.dataset import GeneratedStories, StoryFolder, StorySource
 from mnemic.data.babi.folder import TASKS, Size
 from mnemic.data.babi.format import StoryExample
-from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Split
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split
 from mnemic.data.long_context.background import Background, encode_arrays, encode_novels, read_novels
 from mnemic.data.long_context.batches import TOKEN_TARGETS, LongDataset, LongExample, TargetKind
 from mnemic.data.long_context.hide import StoryPosition
@@ -33,10 +33,12 @@ class LongSource(DataSource):
     """Base of the kinds of long texts, with the keys they share."""
 
     layout: ClassVar[Layout] = "segments"
-    objectives: ClassVar[tuple[str, ...]] = ("bert-mass", "segment-next-token")
-    suggestions: ClassVar[tuple[str, ...]] = (
-        "evaluate --model {run}", "read --model {run} --state notes.mem FILE", 'ask --state notes.mem "Where is Mary?"'
-    )  # fmt: skip
+    objectives: ClassVar[Names] = ("bert-mass", "segment-next-token")
+    suggestions: ClassVar[Names] = (
+        "evaluate --model {run}",
+        "read --model {run} --state notes.mem FILE",
+        'ask --state notes.mem "Where is Mary?"',
+    )
     length: int = 128
     segments: int = 4
     tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL_WORDPIECE)
@@ -193,7 +195,7 @@ class LongDocuments(BackgroundSource):
     prediction.
     """
 
-    suggestions: ClassVar[tuple[str, ...]] = ("evaluate --model {run}",)  # its queries are words, not questions
+    suggestions: ClassVar[Names] = ("evaluate --model {run}",)  # its queries are words, not questions
     tasks: ClassVar[Sequence[int]] = (0,)
     folder: str = ""
     count: int = 10_000

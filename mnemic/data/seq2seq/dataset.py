@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mnemic.data.contract import Layout, Split
+from mnemic.data.contract import Layout, Names, Split
 from mnemic.data.seq2seq.batches import Seq2SeqDataset, make_seq2seq_dataset
 from mnemic.data.seq2seq.dates import generate_dates
 from mnemic.data.text_tasks.examples import LabeledExample, TextError
@@ -18,11 +18,11 @@ BYTE_BPE: Mapping[str, Any] = {"kind": "byte-bpe", "vocab": 400}
 
 
 class Seq2SeqSource(TextSource):
-    """Base of both kinds: one tokenizer for texts and answers is trained on the training pairs."""
+    """Base of both kinds: train one tokenizer for texts and answers."""
 
     layout: ClassVar[Layout] = "sequences"
     response: ClassVar[str] = "seq2seq"
-    objectives: ClassVar[tuple[str, ...]] = ("next-token",)
+    objectives: ClassVar[Names] = ("next-token",)
 
     def list_texts(self, examples: Sequence[LabeledExample]) -> list[str]:
         """List the texts and answers of the examples."""
@@ -42,7 +42,7 @@ class GeneratedDates(Seq2SeqSource):
     """
 
     file_kind: ClassVar[str] = "seq2seq"
-    shared_keys: ClassVar[tuple[str, ...]] = ("tokenizer", "length")
+    shared_keys: ClassVar[Names] = ("tokenizer", "length")
     count: int = 20_000
     validation_size: int = 500
     test_size: int = 2_000

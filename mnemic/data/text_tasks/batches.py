@@ -124,9 +124,7 @@ class TextDataset(TensorDataset):
     @cached_property
     def max_shape(self) -> Callable[[int | None], tuple[int, int]]:
         """Find the maximal windows per text and tokens per window, by ``max_length``."""
-        lengths, first_window, window_starts = (
-            tensor.cpu() for tensor in (self.lengths, self.first_window, self.window_starts)
-        )
+        lengths, first_window, window_starts = self.lengths.cpu(), self.first_window.cpu(), self.window_starts.cpu()
         counts = first_window.diff()
         widths = window_starts.diff()[first_window[:-1]]  # a text's first window is its longest
 
@@ -177,36 +175,32 @@ def make_text_dataset(
     metric: str = "",
 ) -> TextDataset:
     """Concatenate encoded examples into a dataset on the CPU."""
-    tokens: list[Tensor] = []
-    segments: list[Tensor] = []
-    answer_masks: list[Tensor] = []
+    windows: list[Window] = []
     targets: list[Any] = []
-    lengths, window_counts, text_starts, token_ranges, token_counts = [], [], [], [], []
+    window_counts, token_counts = [], []
     for windowed, target in encoded_examples:
+        windows += windowed.windows
         window_counts.append(len(windowed.windows))
         token_counts.append((windowed.covered_tokens, windowed.total_tokens))
         targets.extend(target if isinstance(target, list) else [target])
-        for window in windowed.windows:
-            tokens.append(torch.tensor(window.ids, dtype=torch.int32))
-            segments.append(torch.tensor(window.segments, dtype=torch.uint8))
-            answer_masks.append(make_answer_mask(kind, window, tokenizer))
-            lengths.append(len(window.ids))
-            text_starts.append(window.text_start)
-            token_ranges.append(window.token_range)
+
+    def concatenate(rows: Iterable[Any], dtype: torch.dtype) -> Tensor:
+        return torch.cat([torch.zeros(0, dtype=dtype), *(torch.as_tensor(row, dtype=dtype) for row in rows)])
+
     return TextDataset(
         metrics=kind,
         metric=metric,
         examples=examples,
         tokenizer=tokenizer,
         labels=tuple(labels),
-        tokens=torch.cat(tokens or [torch.zeros(0, dtype=torch.int32)]),
-        segments=torch.cat(segments or [torch.zeros(0, dtype=torch.uint8)]),
-        answer_mask=torch.cat(answer_masks or [torch.zeros(0, dtype=torch.bool)]),
+        tokens=concatenate((window.ids for window in windows), torch.int32),
+        segments=concatenate((window.segments for window in windows), torch.uint8),
+        answer_mask=concatenate((make_answer_mask(kind, window, tokenizer) for window in windows), torch.bool),
         targets=torch.tensor(targets, dtype=torch.float if kind == "numbers" else torch.long),
-        window_starts=torch.tensor([0, *accumulate(lengths)]),
+        window_starts=torch.tensor([0, *accumulate(len(window.ids) for window in windows)]),
         first_window=torch.tensor([0, *accumulate(window_counts)]),
-        text_start=torch.tensor(text_starts, dtype=torch.long),
-        token_range=torch.tensor(token_ranges, dtype=torch.long).view(-1, 2),
+        text_start=torch.tensor([window.text_start for window in windows], dtype=torch.long),
+        token_range=torch.tensor([window.token_range for window in windows], dtype=torch.long).view(-1, 2),
         token_counts=torch.tensor(token_counts, dtype=torch.long).view(-1, 2),
     )
 

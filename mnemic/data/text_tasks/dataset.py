@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from mnemic.data.contract import Names
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.data.text_tasks.conll import OUTSIDE_TAG, read_conll
 from mnemic.data.text_tasks.encode_windows import encode_labeled, encode_questions, encode_tagged
@@ -34,7 +35,7 @@ class ClassFiles(WindowFiles):
     """
 
     response: ClassVar[str] = "classes"
-    objectives: ClassVar[tuple[str, ...]] = ("classes", "numbers")
+    objectives: ClassVar[Names] = ("classes", "numbers")
     reads_segments: ClassVar[bool] = True
     files: ClassVar[str] = "text"
     alternative: ClassVar[str] = "your own .tsv or .jsonl files"
@@ -86,8 +87,8 @@ class PairFiles(ClassFiles):
 
     reads_segments: ClassVar[bool] = False
     input_description: ClassVar[str] = "compares two texts"
-    input_fields: ClassVar[tuple[tuple[str, ...], ...]] = (("text_a", "text_b"), ("sentence1", "sentence2"))
-    suggestions: ClassVar[tuple[str, ...]] = ("evaluate --model {run}", "read --model {run} FILE.jsonl")
+    input_fields: ClassVar[tuple[Names, ...]] = (("text_a", "text_b"), ("sentence1", "sentence2"))
+    suggestions: ClassVar[Names] = ("evaluate --model {run}", "read --model {run} FILE.jsonl")
     paired: ClassVar[bool] = True
 
 
@@ -99,10 +100,8 @@ class SquadFiles(WindowFiles):
     files: ClassVar[str] = "SQuAD"
     alternative: ClassVar[str] = "your own of the same form"
     input_description: ClassVar[str] = "answers questions about texts"
-    input_fields: ClassVar[tuple[tuple[str, ...], ...]] = (("question", "text"),)
-    suggestions: ClassVar[tuple[str, ...]] = (
-        "evaluate --model {run}", 'read --model {run} --question "Who …?" FILE'
-    )  # fmt: skip
+    input_fields: ClassVar[tuple[Names, ...]] = (("question", "text"),)
+    suggestions: ClassVar[Names] = ("evaluate --model {run}", 'read --model {run} --question "Who …?" FILE')
     test_file: str = "dev"
     length: int = 384
     overlap: int = 128
@@ -119,7 +118,7 @@ class SpanFiles(SquadFiles):
     Questions about one text are in one split.
     """
 
-    objectives: ClassVar[tuple[str, ...]] = ("spans",)
+    objectives: ClassVar[Names] = ("spans",)
     reads_segments: ClassVar[bool] = True
 
     def read_file(self, path: Path) -> list[QuestionExample]:
@@ -143,7 +142,7 @@ class TagFiles(WindowFiles):
     """
 
     response: ClassVar[str] = "tags"
-    objectives: ClassVar[tuple[str, ...]] = ("tags",)
+    objectives: ClassVar[Names] = ("tags",)
     reads_segments: ClassVar[bool] = True
     files: ClassVar[str] = "CoNLL"
     alternative: ClassVar[str] = "your own of the same form"

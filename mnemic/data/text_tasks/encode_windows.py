@@ -35,9 +35,8 @@ def encode_labeled(
             windowed = make_text_windows(tokenizer, first, options)
         else:
             windowed = make_pair_windows(tokenizer, first, second, options)
-        return EncodedExample(
-            windowed, parse_number(example) if kind == "numbers" else label_ids.get(example.label, IGNORE)
-        )
+        target = parse_number(example) if kind == "numbers" else label_ids.get(example.label, IGNORE)
+        return EncodedExample(windowed, target)
 
     first_encodings = encode_ids(tokenizer, (example.text for example in examples))
     second_encodings = encode_ids(tokenizer, (example.pair or "" for example in examples))
@@ -92,7 +91,7 @@ def find_answer_tokens(offsets: Sequence[tuple[int, int]], example: QuestionExam
 
 
 def find_answer_columns(window: Window, answer_tokens: tuple[int, int] | None) -> tuple[int, int]:
-    """Find the answer's first and last column in a window; 0, 0 if it is not inside."""
+    """Find the answer's first and last column in a window; 0, 0 without."""
     first, end = window.token_range
     if answer_tokens is None or answer_tokens[0] < first or answer_tokens[1] >= end:
         return 0, 0

@@ -1,16 +1,12 @@
 """Find and read the files of a dataset: plain, .gz or .xz, in utf-8."""
 
-import gzip
 import json
-import lzma
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mnemic.data.corpora.files import READ_ERRORS
+from mnemic.data.corpora.files import OPENERS, READ_ERRORS
 from mnemic.data.text_tasks.examples import TextError
-
-OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 
 
 def find_file(folder: str, name: str) -> Path:

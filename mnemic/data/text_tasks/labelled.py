@@ -50,10 +50,8 @@ def read_labeled(path: Path, columns: Mapping[str, Any], *, paired: bool) -> lis
         label = row[chosen_columns.label]
         if is_missing(label):
             raise TextError(f"{location}: the label is missing, {json.dumps(label)} stands there")
-        first_type, first_label = (
-            first_type or label_type(label),
-            first_label or f"{json.dumps(label)} in line {number}",
-        )
+        first_type = first_type or label_type(label)
+        first_label = first_label or f"{json.dumps(label)} in line {number}"
         if label_type(label) != first_type:
             raise TextError(
                 f"{location}: the label {json.dumps(label)} is {label_type(label)}, but "
@@ -144,9 +142,7 @@ def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def parse_json_lines(lines: Iterable[tuple[int, str]], path: str) -> Iterator[tuple[int, TableRow]]:
     """Parse JSON lines into rows; keep only texts and numbers."""
-    for number, line in lines:
-        if not line.strip():
-            continue
+    for number, line in ((number, line) for number, line in lines if line.strip()):
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:

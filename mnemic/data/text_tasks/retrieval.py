@@ -10,7 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from mnemic.data.contract import Split
+from mnemic.data.contract import Names, Split
 from mnemic.data.text_tasks.batches import RetrievalTest, TextDataset
 from mnemic.data.text_tasks.dataset import SquadFiles
 from mnemic.data.text_tasks.encode_windows import encode_labeled, encode_questions, find_answer_tokens
@@ -37,7 +37,7 @@ class ArticleFiles(SquadFiles):
     text of its article; texts are retrieved among those of the training articles, too.
     """
 
-    objectives: ClassVar[tuple[str, ...]] = ("retrieve-and-read",)
+    objectives: ClassVar[Names] = ("retrieve-and-read",)
     validation: float = 0.03
     negatives: float = 0.28
     other_articles: float = 0.25

@@ -116,12 +116,9 @@ class RetrievalDataset(AssembledDataset):
         gold_text, num_texts = self.text_of_question[rows], len(self.text_spans)
         first, count = self.article_ranges[gold_text].unbind(1)
         same_article_text = draw_other(gold_text, first, count, uniforms[:, 2])
-        any_text = draw_other(
-            gold_text, torch.zeros_like(gold_text), torch.full_like(gold_text, num_texts), uniforms[:, 2]
-        )
-        wrong_text = torch.where(
-            (uniforms[:, 1] < self.mix.other_article_fraction) | (count == 1), any_text, same_article_text
-        )
+        any_text = draw_other(gold_text, 0, num_texts, uniforms[:, 2])
+        is_other_article = (uniforms[:, 1] < self.mix.other_article_fraction) | (count == 1)
+        wrong_text = torch.where(is_other_article, any_text, same_article_text)
         is_wrong = (uniforms[:, 0] < self.mix.wrong_fraction) & (num_texts > 1)
         text = torch.where(is_wrong, wrong_text, gold_text)
         max_tokens = self.mix.max_tokens - sum(self.num_special) - self.question_spans[rows, 1]
@@ -209,18 +206,15 @@ class RetrievalDataset(AssembledDataset):
         tokens = self.sentence_lengths[concatenate_ranges(first, num_sentences)]
         text_offsets = self.text_spans[text_ids, 1].cumsum(0) - self.text_spans[text_ids, 1]
         ends = tokens.cumsum(0) - text_offsets[owner]
-        starts, num_text_tokens = (
-            ends - tokens,
-            window_lengths[-len(text_ids) :] - self.num_special[0] - self.num_special[2],
-        )
+        starts = ends - tokens
+        num_text_tokens = window_lengths[-len(text_ids) :] - self.num_special[0] - self.num_special[2]
         is_inside = (starts < num_text_tokens[owner]) | (starts == 0)
         sentence_lengths = (torch.minimum(ends, num_text_tokens[owner]) - starts)[is_inside]
         spans_per_text = torch.bincount(owner[is_inside], minlength=len(text_ids))
         sentence_lengths[spans_per_text.cumsum(0) - spans_per_text] += self.num_special[0]
         sentence_lengths[spans_per_text.cumsum(0) - 1] += self.num_special[2]
         num_others = len(window_lengths) - len(text_ids)
-        single_spans = torch.ones(num_others, dtype=torch.long)
-        spans_per_window = torch.cat([single_spans, spans_per_text])  # m
+        spans_per_window = torch.cat([torch.ones(num_others, dtype=torch.long), spans_per_text])  # m
         order = rank.argsort()
         span_order = concatenate_ranges((spans_per_window.cumsum(0) - spans_per_window)[order], spans_per_window[order])
         span_ranks = torch.empty_like(span_order).scatter_(0, span_order, torch.arange(len(span_order)))
@@ -234,7 +228,7 @@ def concatenate_ranges(first: Tensor, count: Tensor) -> Tensor:
     return step + (first - count.cumsum(0) + count).repeat_interleave(count)
 
 
-def draw_other(excluded: Tensor, first: Tensor, count: Tensor, uniforms: Tensor) -> Tensor:
+def draw_other(excluded: Tensor, first: Tensor | int, count: Tensor | int, uniforms: Tensor) -> Tensor:
     """Draw from the ``count`` numbers from ``first`` on, without ``excluded``, one of them."""
     numbers = first + (uniforms * (count - 1)).long()
     return numbers + (numbers >= excluded)

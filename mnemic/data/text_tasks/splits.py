@@ -21,18 +21,15 @@ TRAINING_SPLITS: tuple[Split, ...] = ("train", "validation")
 def load_stored_tokenizer(texts: Iterable[str], *, folder: str) -> Tokenizer:
     """Load the tokenizer of a pre-trained model or of a run, without training."""
     path = Path(folder).expanduser()
-    return (
-        load_tokenizer(path)
-        if (path / TOKENIZER_FILE).is_file()
-        else load_subword_tokenizer(path) or load_tokenizer(path)
-    )
+    tokenizer = None if (path / TOKENIZER_FILE).is_file() else load_subword_tokenizer(path)
+    return tokenizer or load_tokenizer(path)
 
 
 TOKENIZER_BUILDERS: dict[str, Callable[..., Tokenizer]] = {**TOKENIZERS, "stored": load_stored_tokenizer}
 
 
 class TextSource(DataSource):
-    """Base of the kinds of texts: a tokenizer is trained on the examples, which it then encodes."""
+    """Base of the kinds of texts: train a tokenizer on examples, and encode them."""
 
     tokenizer: Mapping[str, Any]
     length: int  # the most tokens that a model reads at once

@@ -54,19 +54,12 @@ class KeyHash:
         """Find the slots of one question, those of its rarest word first."""
         ranges = {self.range_of_word[word] for word in words if word in self.range_of_word}
         rare_ranges = [slot_range for slot_range in ranges if slot_range[1] - slot_range[0] <= self.max_frequency]
-        slot_lists = [self.slots_by_word[start:end] for start, end in sorted(rare_ranges, key=range_order)]
+        rare_ranges.sort(key=lambda slot_range: (slot_range[1] - slot_range[0], slot_range[0]))
+        slot_lists = [self.slots_by_word[start:end] for start, end in rare_ranges]
         slots = torch.cat(slot_lists) if slot_lists else self.slots_by_word[:0]
-        return unique_in_order(slots)[: self.max_slots] if len(slot_lists) > 1 else slots[: self.max_slots]
-
-
-def range_order(slot_range: tuple[int, int]) -> tuple[int, int]:
-    """Return a sort key: small ranges first, then by start."""
-    return slot_range[1] - slot_range[0], slot_range[0]
-
-
-def unique_in_order(ids: Tensor) -> Tensor:
-    """Drop repeated ids; keep the order of first occurrence."""
-    return torch.tensor(list(dict.fromkeys(ids.tolist())), dtype=ids.dtype)
+        if len(slot_lists) > 1:  # one word lists a slot once, several may repeat it
+            slots = torch.tensor(list(dict.fromkeys(slots.tolist())), dtype=slots.dtype)
+        return slots[: self.max_slots]
 
 
 def select_slots(state: Slots, slot_ids: Tensor) -> Slots:

@@ -16,10 +16,6 @@ class LinearMatch(nn.Module):
     Weston et al. 2015a, equation 5.
     """
 
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.width = width
-
     def forward(self, features: Tensor) -> Tensor:
         """Return the features (… d)."""
         return features

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mnemic.data.babi.format import Story
 from mnemic.data.babi.tasks.page import CandidateQuestion, StoryBuilder, fill_story
-from mnemic.data.babi.tasks.world import FAMILY, NUM_RECENT_EVENTS, TOWNSPEOPLE, Cast, World, describe_event
+from mnemic.data.babi.tasks.world import NUM_RECENT_EVENTS, Cast, World, describe_event
 
 FORMS = ("move", "move", "is", "vague")
 
@@ -24,17 +24,7 @@ class LocationReport(NamedTuple):
     line: int = 0
 
 
-def make_negation_story(generator: Random) -> Story:
-    """Generate a story for task 9: "Mary is no longer in the kitchen."."""
-    return make_report_story(generator, FAMILY, indefinite=False)
-
-
-def make_indefinite_story(generator: Random) -> Story:
-    """Generate a story for task 10: "Mary is either in the school or the park."."""
-    return make_report_story(generator, TOWNSPEOPLE, indefinite=True)
-
-
-def make_report_story(generator: Random, cast: Cast, *, indefinite: bool) -> Story:
+def make_report_story(generator: Random, *, cast: Cast, indefinite: bool) -> Story:
     """Generate a story about where people are, with indefinite sentences or negations."""
     builder, world = StoryBuilder(), World(cast, generator)
     latest_reports: dict[str, LocationReport] = {}

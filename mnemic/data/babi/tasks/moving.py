@@ -11,26 +11,6 @@ CONNECTIVES = ("Then", "Afterwards", "After that", "Following that")
 PRONOUNS = {"John": "he", "Daniel": "he", "Mary": "she", "Sandra": "she"}
 
 
-def make_single_fact_story(generator: Random) -> Story:
-    """Generate a story for task 1: one person moves; "Where is Mary?"."""
-    return make_moving_story(generator, group_size=1, coreference=False)
-
-
-def make_coreference_story(generator: Random) -> Story:
-    """Generate a story for task 11: one person moves, then "she" moves on."""
-    return make_moving_story(generator, group_size=1, coreference=True)
-
-
-def make_conjunction_story(generator: Random) -> Story:
-    """Generate a story for task 12: two people move together; "Where is Mary?"."""
-    return make_moving_story(generator, group_size=2, coreference=False)
-
-
-def make_compound_coreference_story(generator: Random) -> Story:
-    """Generate a story for task 13: two people move together, then "they" move on."""
-    return make_moving_story(generator, group_size=2, coreference=True)
-
-
 def make_moving_story(generator: Random, *, group_size: int, coreference: bool) -> Story:
     """Generate a story in which groups of ``group_size`` people move.
 

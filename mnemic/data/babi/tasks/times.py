@@ -47,17 +47,12 @@ def draw_visit(visits: Sequence[Visit], generator: Random) -> Visit:
     It takes place at the time after the person's last visit; nobody moves after the evening.
     """
     last_visits = {visit.person: visit for visit in visits}
-    available = [person for person in TOWNSPEOPLE.people if not is_last_time(last_visits.get(person))]
-    person = generator.choice(available)
+    people_at_home = {person for person, visit in last_visits.items() if visit.time == len(TIMES) - 1}
+    person = generator.choice([person for person in TOWNSPEOPLE.people if person not in people_at_home])
     last_visit = last_visits.get(person)
     current_location = last_visit.location if last_visit else ""
     location = generator.choice([location for location in TOWNSPEOPLE.locations if location != current_location])
     return Visit(person, location, last_visit.time + 1 if last_visit else 0)
-
-
-def is_last_time(visit: Visit | None) -> bool:
-    """Report whether a visit was at the last time of day."""
-    return visit is not None and visit.time == len(TIMES) - 1
 
 
 def list_askable_visits(visits: Sequence[Visit]) -> list[Visit]:
