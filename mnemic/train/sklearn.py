@@ -139,7 +139,7 @@ class TextClassifier:
 
 
 def to_list(values: Any) -> list[Any]:
-    """Convert a sequence or a column of NumPy or pandas to a list of Python's own values."""
+    """Convert a sequence, array or pandas column to a list of Python values."""
     return np.asarray(values, dtype=object).tolist() if not isinstance(values, list | tuple) else list(values)
 
 
@@ -151,7 +151,7 @@ def check_lengths(texts: Sequence[str], labels: Sequence[object]) -> None:
 
 
 def check_examples(texts: Sequence[str], labels: Sequence[object]) -> tuple[list[str], dict[object, str]]:
-    """Return the texts and the name of each label; raise an error if they cannot be trained on."""
+    """Return the texts and the name of each label; raise an error otherwise."""
     check_lengths(texts, labels)
     if not len(texts):
         raise ValueError("there is no text to train on")
