@@ -8,7 +8,6 @@ Shapes: b documents, w words of an answer, a slots.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -49,9 +48,9 @@ def find_wrong_answers_per_network(
     networks: Sequence[nn.Module], dataset: LongDataset, rows: Sequence[int], segments_per_batch: int = 64
 ) -> list[Tensor]:
     """Apply ``find_wrong_answers`` to several networks; documents are generated only once."""
+    models = [unwrap_segment_model(network) for network in networks]
     states: list[Any] = [None] * len(networks)
-    with ExitStack() as stack:
-        models = [unwrap_segment_model(stack.enter_context(evaluating(network))) for network in networks]
+    with evaluating(*networks):
         for batch in dataset.stream(rows, segments_per_batch):
             for index, model in enumerate(models):
                 encoded = model.encode_segments(batch.inputs)

@@ -46,7 +46,7 @@ def load_task_settings(name: str | Path) -> dict[str, Recipe]:
 
 
 def select_task(recipe: Recipe, task: int | None) -> Recipe:
-    """Merge the settings of one task over a recipe; those of the other tasks are dropped."""
+    """Merge the settings of one task over a recipe; drop the others."""
     tasks = recipe.get("tasks", {})
     if not isinstance(tasks, Mapping) or not all(number.isdigit() for number in tasks):
         raise ConfigError(f"'tasks' holds one table per bAbI task, such as [tasks.3], not {tasks!r}")

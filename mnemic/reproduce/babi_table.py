@@ -180,7 +180,7 @@ def train_group(
     Saves the network of the best run if it is the best of the recipe so far.
     """
     recipe, seeds = group.recipe, group.seeds
-    data = load_data(recipe)
+    data: Any = load_data(recipe)
     networks = create_networks(recipe, data, seeds)
     rows_per_run = [torch.arange(len(data.train))] * len(seeds)
     key = "-".join(map(str, [group.name, *seeds]))

@@ -168,7 +168,7 @@ def test_a_classifier_can_begin_with_a_folder() -> None:
     texts, labels = ["a lovely house", "an awful house"] * 20, ["yes", "no"] * 20
     sets = ["train.epochs=6", "train.batch=8", "data.length=24", "data.overlap=4", "train.rate=0.003"]
     own = TextClassifier(sets=sets, start=run_of("classes"), device="cpu").fit(texts, labels)
-    assert own.predict(["the lovely old train"]) == ["yes"]
+    assert own.predict(["the lovely old train"]).tolist() == ["yes"]
     assert own.trained_checkpoint.sizes["vocab"] == trained("classes").sizes["vocab"]
 
 
