@@ -1,11 +1,5 @@
 """``Memory``, a persistent memory of documents: remember, ask, search, update, forget.
 
-    from mnemic import Memory
-
-    memory = Memory("notes.db")
-    memory.remember("report.pdf")
-    print(memory.ask("Who wrote the report?").text)
-
 ``remember`` writes, ``ask`` reads and responds; a ``Store`` has the documents and survives a kill.
 """
 
@@ -61,6 +55,31 @@ class Memory:
     the memory of the project or of the user. ``embedder`` (an object or a name) is for a new
     memory; an existing memory refuses any but its own, and ``reindex`` changes it. ``reader`` (an
     object, a name or a folder) answers from passages; with None an answer is a sentence.
+
+    >>> memory = Memory("notes.db")
+    >>> memory.note("The lease ends on 30 June. The rent is 700 euros a month.")
+    1
+    >>> answer = memory.ask("When does the lease end?")
+    >>> answer.text
+    '30 June'
+    >>> answer.evidence[0].sentence
+    'The lease ends on 30 June.'
+    >>> [step.outcome for step in memory.remember("report.md", "letters")]  # files and folders
+    ['new', 'new', 'new']
+    >>> memory.search("terms of the loan")[0].name.endswith("bank.txt")
+    True
+    >>> len(memory.forget(1, verify=True).traces)
+    0
+    >>> memory
+    Memory('notes.db')
+    >>> memory.close()
+
+    Many threads can use one memory at the same time: each has its own connection, which is closed
+    with the thread or with the memory, and those that write take turns.
+
+    The first question imports torch, with threads that sleep while they wait for each other. A
+    program that imports torch before decides that itself: if answers take several times as long on
+    a busy machine, set the environment variable ``OMP_WAIT_POLICY`` to ``passive`` before.
     """
 
     def __init__(
@@ -75,6 +94,9 @@ class Memory:
         self.reader = resolve_reader(reader)
         self.lock = RLock()  # guards the dict that follows
         self.loaded: dict[str, Any] = {}  # the store and the embedder, after their first use
+
+    def __repr__(self) -> str:
+        return f"Memory({str(self.path)!r}{'' if self.reader else ', reader=None'})"
 
     def __enter__(self) -> "Memory":
         return self

@@ -1,6 +1,7 @@
 """The shipped reader in a lasting memory: spans, confidence, none, and what it cannot read."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -243,3 +244,30 @@ def test_a_cold_start_loads_what_it_needs(memory: Memory) -> None:
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     assert (done.returncode, done.stdout.split("\n")[:2]) == (0, ["Bram Stoker", ""]), done.stderr
+
+
+POLICY = """
+import os, sys
+{before}
+from mnemic import Memory
+Memory(sys.argv[1]).ask("Who wrote Dracula?")
+assert os.environ.get("OMP_WAIT_POLICY") == {policy!r}, "the environment was changed"
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "policy", "sleeps"), [("", None, True), ("", "active", False), ("import torch", None, False)]
+)
+def test_threads_of_torch_sleep_while_they_wait(memory: Memory, before: str, policy: str | None, sleeps: bool) -> None:
+    """Unless the program says how they wait, or has loaded torch before."""
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    environment |= {"OMP_DISPLAY_ENV": "verbose"} | ({"OMP_WAIT_POLICY": policy} if policy else {})
+    code = POLICY.format(before=before, policy=policy)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(memory.path)], capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    spins = re.findall(r"GOMP_SPINCOUNT\s*=\s*'(\w+)'", done.stderr)
+    if not spins:
+        pytest.skip("this OpenMP does not report how long threads spin")
+    assert (int(spins[0]) == 0) == sleeps

@@ -43,9 +43,6 @@ DocumentArgument: TypeAlias = Annotated[str, typer.Argument(metavar="ID|PATH", h
 
 def open_memory(address: str | None, embedder: str | None = None, reader: str = DEFAULT_READER) -> "Memory":
     """Open the memory at an address; None is the default memory."""
-    # Idle threads should sleep: texts are short, and on a busy machine torch's spinning threads
-    # take more time from each other than the whole answer needs.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from mnemic.store import Memory
 
     return Memory(address, embedder=embedder, reader=reader)

@@ -28,18 +28,19 @@ class SpanReader:
     @cached_property
     def checkpoint(self) -> "Checkpoint":
         """The checkpoint, loaded on first use; an error if it cannot answer questions."""
+        checkpoint, _ = load_with_digest(self.folder or find_shipped_folder())  # before other imports of torch
         from mnemic.predict.methods import check_method
 
-        checkpoint, _ = load_with_digest(self.folder or find_shipped_folder())
         check_method(checkpoint, "answer")
         return checkpoint
 
     def answer(self, question: str, passages: Sequence[str]) -> list[AnswerSpan]:
         """Return the best span of each passage."""
+        checkpoint = self.checkpoint
         from mnemic.predict.text_tasks import answer_questions
 
         try:
-            answers = answer_questions(self.checkpoint, [(question, passage) for passage in passages])
+            answers = answer_questions(checkpoint, [(question, passage) for passage in passages])
         except WindowError as error:
             raise StoreError(
                 f"the question of {len(question.split())} words leaves the reader no room for a "

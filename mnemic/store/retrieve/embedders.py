@@ -18,7 +18,7 @@ from zlib import crc32
 import numpy
 
 from mnemic.store.contract import EmbeddingModel, PassageEmbedding, StoreError, Vectors
-from mnemic.store.retrieve.models import SHIPPED_MODEL, find_shipped_folder, load_with_digest
+from mnemic.store.retrieve.models import SHIPPED_MODEL, find_shipped_folder, import_torch, load_with_digest
 from mnemic.store.retrieve.query_words import extract_words
 from mnemic.store.retrieve.sentence_keys import without_sentence_vectors
 from mnemic.text.sentence_spans import count_sentence_tokens
@@ -114,6 +114,7 @@ class HuggingFaceEmbedder:
     bm25_weight = 0.3
 
     def __init__(self, folder: Path, name: str) -> None:
+        import_torch()
         from mnemic.encode import load_encoder, prepare_for_inference
 
         pretrained: Pretrained = load_encoder(folder)

@@ -1,5 +1,7 @@
 """Load the checkpoint of an embedder or a reader, once if both use the same."""
 
+import os
+import sys
 from functools import cache
 from pathlib import Path
 from threading import Lock
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
 SHIPPED_MODEL = "reader"  # the shipped checkpoint, which both embeds and answers
+WAIT_POLICY = "OMP_WAIT_POLICY"
 LOADING = Lock()
 
 
@@ -26,8 +29,26 @@ def find_shipped_folder() -> Path:
     return folder
 
 
+def import_torch() -> None:
+    """Import torch, before anything that needs it, with threads that sleep while they wait.
+
+    By default its threads spin, and on a busy machine they take more time from each other than a
+    whole answer needs: texts are short. OpenMP reads the policy when torch is loaded; the
+    environment is left as it was. It is not touched if torch is loaded already, or if it has a
+    policy.
+    """
+    if "torch" in sys.modules or WAIT_POLICY in os.environ:
+        return
+    os.environ[WAIT_POLICY] = "passive"
+    try:
+        import torch  # noqa: F401
+    finally:
+        os.environ.pop(WAIT_POLICY, None)
+
+
 def load_with_digest(folder: Path) -> tuple["Checkpoint", str]:
     """Load a checkpoint for inference; return it with the digest of its weights."""
+    import_torch()
     from mnemic.checkpoint.folder import WEIGHTS, find_checkpoint, hash_file
 
     checkpoint_folder = find_checkpoint(folder)
