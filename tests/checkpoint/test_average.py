@@ -9,7 +9,7 @@ import torch
 from mnemic.checkpoint.average import average_checkpoints
 from mnemic.checkpoint.folder import load_checkpoint, weights_of
 from mnemic.checkpoint.folder import save_checkpoint
-from mnemic.cli.bare import main
+from mnemic.cli.main import main
 from mnemic.recipe import ConfigError
 from mnemic.recipe import load_recipe as recipe_of
 from mnemic.train.run import fit

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mnemic.data.babi.batches import encode_examples, build_tokenizer
+from mnemic.data.babi.batches import build_tokenizer, encode_examples
 from mnemic.data.babi.dataset import generate_examples
 from mnemic.models import MemoryNetwork, build_model
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from mnemic.models import StoryInputs, MemoryNetwork
-from mnemic.reproduce.train_ensemble import train_ensemble, create_networks
+from mnemic.models import MemoryNetwork, StoryInputs
+from mnemic.reproduce.train_ensemble import create_networks, train_ensemble
 
 
 def inputs_of(

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 from mnemic.checkpoint.folder import save_checkpoint, weights_of
 from mnemic.checkpoint.quantize import quantize_weights, dequantize_weights
-from mnemic.cli.bare import main
+from mnemic.cli.main import main
 from mnemic.evaluate.calibration import Calibration, calibrate_no_answer, fit_platt_scaling, apply_calibration
 from mnemic.evaluate.metrics import balanced_accuracy, expected_calibration_error
 from mnemic.evaluate.text_metrics import compute_metrics, max_answer_tokens_of
