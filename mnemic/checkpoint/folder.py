@@ -35,6 +35,7 @@ from mnemic.checkpoint.tensors import read_tensors, write_tensors
 from mnemic.encode.precision import Precision, prepare_for_inference
 from mnemic.models import build_model
 from mnemic.recipe import Recipe, join_words
+from mnemic.recipe.migrate import migrate_recipe, migrate_sizes
 from mnemic.text import Tokenizer
 from mnemic.text import load_tokenizer as load_tokenizer
 
@@ -130,7 +131,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
     has_sizes = isinstance(sizes, dict) and all(isinstance(size, int | list) for size in sizes.values())
     if not has_model or not has_sizes or not has_valid_labels or not isinstance(metadata.get("seed"), int):
         raise CheckpointError(f"{path} does not hold a recipe with its model, a seed and sizes")
-    return metadata
+    return metadata | {"recipe": migrate_recipe(metadata["recipe"]), "sizes": migrate_sizes(metadata["sizes"])}
 
 
 def read_weights(folder: Path, metadata: Mapping[str, Any], names: Iterable[str]) -> dict[str, Tensor]:

@@ -1,10 +1,10 @@
 """Lock a folder or file for one writer; the lock ends with its process."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
 
 from mnemic.recipe import ConfigError
 
@@ -12,6 +12,8 @@ try:
     import fcntl
 except ImportError:  # Windows has no such locks; there nothing is locked
     fcntl = None  # type: ignore[assignment]
+
+POLL_S = 0.02  # between two tries
 
 
 @contextmanager
@@ -47,24 +49,45 @@ def lock_file(path: Path, advice: str) -> Iterator[None]:
 def hold_lock(lock_path: Path, target: Path, advice: str) -> Iterator[None]:
     """Hold the lock file ``lock_path`` of ``target``, and remove it at the end."""
     try:
-        file = lock_path.open("w", encoding="utf-8")
+        descriptor = acquire_lock(lock_path)
+    except BlockingIOError:
+        raise ConfigError(f"another process is writing into {target}; {advice}") from None
     except OSError as error:
         raise ConfigError(f"{target} cannot be written: {error.strerror}") from None
-    with file:
-        if not try_lock(file):
-            raise ConfigError(f"another process is writing into {target}; {advice}")
-        try:
-            yield
-        finally:
-            lock_path.unlink(missing_ok=True)
+    try:
+        yield
+    finally:
+        lock_path.unlink(missing_ok=True)
+        os.close(descriptor)
 
 
-def try_lock(file: TextIO) -> bool:
+def acquire_lock(path: Path, *, timeout_s: float = 0.0, mode: int = 0o666) -> int:
+    """Lock a file, created with ``mode`` if missing; return its descriptor.
+
+    Closing the descriptor ends the lock, as does the end of the process. The file says which
+    process holds it. After ``timeout_s`` that is the message of the ``BlockingIOError``.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, mode)
+    deadline = time.monotonic() + timeout_s
+    try:
+        while not try_lock(descriptor):
+            if time.monotonic() >= deadline:
+                raise BlockingIOError(os.read(descriptor, 32).decode("ascii", "replace").strip())
+            time.sleep(POLL_S)
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"process {os.getpid()}".encode("ascii"))
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def try_lock(descriptor: int) -> bool:
     """Try to lock a file; return False if another process has or just removed it."""
     if fcntl is None:
         return True
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    return os.fstat(file.fileno()).st_nlink > 0
+    return os.fstat(descriptor).st_nlink > 0

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mnemic.recipe.migrate import migrate_recipe
+
 WEIGHTS = Path(__file__).parents[1] / "weights"
 CARD = "card.json"
 MAX_NETWORK_BYTES = 24_000_000  # per network
@@ -23,7 +25,8 @@ def list_networks() -> list[str]:
 
 def read_card(name: str) -> dict[str, Any]:
     """Read the card of a shipped network."""
-    return json.loads((WEIGHTS / name / CARD).read_text(encoding="utf-8"))
+    card = json.loads((WEIGHTS / name / CARD).read_text(encoding="utf-8"))
+    return card | migrate_recipe({"data": card["data"]})
 
 
 def size_in_bytes(folder: Path) -> int:

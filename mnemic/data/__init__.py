@@ -14,32 +14,32 @@ from mnemic.data.text_tasks.dataset import ClassFiles, PairFiles, SpanFiles, Tag
 from mnemic.data.text_tasks.retrieval import ArticleFiles
 
 DATASETS: dict[str, Callable[..., Any]] = {
-    "stories": StoryFolder,
-    "generated": GeneratedStories,
+    "babi": StoryFolder,
+    "generated-babi": GeneratedStories,
     "knowledge": KnowledgeFolder,
     "generated-knowledge": GeneratedKnowledge,
     "classes": ClassFiles,
     "pairs": PairFiles,
     "spans": SpanFiles,
     "tags": TagFiles,
-    "reading": ArticleFiles,
+    "retrieval": ArticleFiles,
     "corpus": CorpusFiles,
-    "words": LanguageModelFiles,
-    "sequences": Seq2SeqFiles,
+    "language-modeling": LanguageModelFiles,
+    "seq2seq": Seq2SeqFiles,
     "dates": GeneratedDates,
     "long-stories": LongStories,
     "long-recall": LongRecall,
     "long-articles": LongArticles,
-    "documents": LongDocuments,
+    "long-documents": LongDocuments,
 }
 
 # Kinds whose texts are read in segments, with a memory.
-SEGMENT_KINDS = ("long-stories", "long-recall", "long-articles", "documents")
+SEGMENT_KINDS = ("long-stories", "long-recall", "long-articles", "long-documents")
 
 # Kinds whose texts are read in windows, without a memory.
-WINDOW_KINDS = ("classes", "pairs", "spans", "tags", "reading", "corpus")
+WINDOW_KINDS = ("classes", "pairs", "spans", "tags", "retrieval", "corpus")
 
-# Those whose windows can also be read one after the other, with a memory: model.carry.
+# Those whose windows can also be read one after the other, with a memory: model.segments.
 SEQUENTIAL_WINDOW_KINDS = ("classes", "spans", "tags")
 
 # The kind of response that each kind needs, of all that can be read without a memory.
@@ -48,9 +48,9 @@ RESPONSE_OF = {
     "pairs": "classes",
     "spans": "spans",
     "tags": "tags",
-    "reading": "spans",
+    "retrieval": "spans",
     "corpus": "masked",
-    "words": "next",
-    "sequences": "sequence",
-    "dates": "sequence",
+    "language-modeling": "next-token",
+    "seq2seq": "seq2seq",
+    "dates": "seq2seq",
 }

@@ -41,12 +41,7 @@ class Dataset(Protocol):
     def to(self, device: torch.device | str) -> "Dataset": ...
 
     def batch(
-        self,
-        rows: Tensor,
-        uniforms: Tensor | None = None,
-        *,
-        compact: bool = True,
-        max_length: int | None = None,
+        self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> Any:
         """Return the examples ``rows`` (b): the model's ``inputs`` and the objective's targets.
 
@@ -105,9 +100,7 @@ class DataSource(Protocol):
         """Read all splits and build the tokenizer from what may be learned from."""
         ...
 
-    def dataset(
-        self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None
-    ) -> QuestionDataset:
+    def dataset(self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None) -> QuestionDataset:
         """Read one split, of all tasks or some, and encode it with an existing tokenizer."""
         ...
 

@@ -3,7 +3,7 @@
 Shapes: q questions; stacked networks have a leading axis of runs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import cast
 
 import torch
@@ -15,6 +15,7 @@ from mnemic.data.language_modeling.batches import TokenDataset
 from mnemic.data.long_context.batches import LongDataset
 from mnemic.data.seq2seq.batches import Seq2SeqDataset
 from mnemic.data.text_tasks.batches import TextDataset
+from mnemic.evaluate.by_task import mean_error, percent_by_task
 from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.predict.perplexity import compute_perplexity
 
@@ -72,14 +73,3 @@ def compute_task_errors(network: nn.Module, dataset: QuestionDataset) -> dict[in
         return compute_recall_errors(network, dataset)
     rows = torch.arange(len(dataset), device=dataset.device)
     return percent_by_task(find_wrong_answers(network, dataset, rows), dataset.task)
-
-
-def percent_by_task(flags: Tensor, tasks: Tensor) -> dict[int, float]:
-    """Compute the percentage of true ``flags`` (q) for each task."""
-    flags_by_task = {task: flags[tasks == task] for task in tasks.unique().tolist()}
-    return {task: 100 * int(task_flags.sum()) / len(task_flags) for task, task_flags in flags_by_task.items()}
-
-
-def mean_error(task_errors: Sequence[float]) -> float:
-    """Compute the unweighted mean error over tasks, as the papers report it."""
-    return sum(task_errors) / len(task_errors)

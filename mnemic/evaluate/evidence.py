@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.data.babi.batches import StoryDataset
-from mnemic.evaluate.error_rate import QUESTIONS_PER_BATCH, percent_by_task
+from mnemic.evaluate.by_task import percent_by_task
+from mnemic.evaluate.error_rate import QUESTIONS_PER_BATCH
 from mnemic.models import ModelOutput, StoryInputs
 from mnemic.models.ensemble import StackedNetworks
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.data.long_context.batches import TOKEN_TARGETS, LongBatch, LongDataset
-from mnemic.evaluate.error_rate import percent_by_task
+from mnemic.evaluate.by_task import percent_by_task
 from mnemic.models.inputs import IGNORE, SegmentBatch, SegmentOutput
 from mnemic.models.segment_model import SegmentModel
 from mnemic.objectives.bert_mass import BertMassLoss, compute_fact_shares, compute_unit_facts, select_next_tokens
@@ -26,9 +26,9 @@ def compute_recall_errors(network: nn.Module, dataset: LongDataset) -> dict[int,
     """Compute the error of each task in percent; task 0 is masked or next words."""
     rows = range(len(dataset))
     batch_size = max(TOKENS_PER_BATCH // (dataset.length * (dataset.segments + 1)), 1)
-    if dataset.asks in TOKEN_TARGETS:
+    if dataset.target in TOKEN_TARGETS:
         return {0: compute_word_error(network, dataset, batch_size)}
-    find_wrong = find_wrong_answers if dataset.asks == "question" else find_missed_facts
+    find_wrong = find_wrong_answers if dataset.target == "question" else find_missed_facts
     wrong_batches = [
         find_wrong(network, dataset, rows[first : first + batch_size]) for first in range(0, len(rows), batch_size)
     ]
@@ -103,7 +103,7 @@ def compute_word_error(network: nn.Module, dataset: LongDataset, batch_size: int
 
 def select_target_words(batch: LongBatch, dataset: LongDataset) -> tuple[SegmentBatch, Tensor]:
     """Return a network's inputs and their target words: next words, or masked ones."""
-    return select_next_tokens(batch) if dataset.asks == "next" else BertMassLoss(mlm=1.0).mask_inputs(batch)
+    return select_next_tokens(batch) if dataset.target == "next" else BertMassLoss(mlm=1.0).mask_inputs(batch)
 
 
 def iterate_batches(dataset: LongDataset, batch_size: int) -> Iterator[LongBatch]:

@@ -201,8 +201,8 @@ def compute_generation_metrics(network: nn.Module, dataset: Seq2SeqDataset) -> M
 METRICS_BY_KIND: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "classes": compute_classification_metrics,
     "numbers": compute_regression_metrics,
-    "sequences": compute_generation_metrics,
+    "seq2seq": compute_generation_metrics,
     "spans": compute_span_metrics,
     "tags": compute_entity_metrics,
-    "reading": compute_reading_metrics,
+    "retrieval": compute_reading_metrics,
 }

@@ -155,9 +155,7 @@ def backward_kernel(  # type: ignore[no-untyped-def]
         squared_norm = tl.sum(z * z, 1)
         inverse_norm = (1.0 / tl.sqrt(tl.maximum(squared_norm, MIN_NORM)))[:, None]
         projection = tl.sum(z * d_h, 1)[:, None] * inverse_norm * inverse_norm
-        d_z = (
-            d_h - tl.where(squared_norm > MIN_NORM, 1.0, 0.0)[:, None] * projection * z
-        ) * inverse_norm
+        d_z = (d_h - tl.where(squared_norm > MIN_NORM, 1.0, 0.0)[:, None] * projection * z) * inverse_norm
         d_g = tl.sum(d_z * c, 1) + tl.load(d_gates_ptr + gate_offsets, row_mask, 0.0)
         d_a = tl.where(is_real, d_g * g * (1.0 - g), 0.0)
         d_c = tl.where(is_real[:, None], g[:, None] * d_z, 0.0)
@@ -211,9 +209,7 @@ class EntNetWriteFunction(torch.autograd.Function):
         ctx.mark_non_differentiable(saved_slots, saved_candidates)
 
     @staticmethod
-    def backward(
-        ctx: Any, d_final_slots: Tensor, d_gates: Tensor, *_: Any
-    ) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, d_final_slots: Tensor, d_gates: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
         """Compute the gradient of every argument of `forward`."""
         saved = (tensor.contiguous() for tensor in (*ctx.saved_tensors, d_final_slots, d_gates))
         (
@@ -233,9 +229,7 @@ class EntNetWriteFunction(torch.autograd.Function):
         sizes = (num_runs, batch, num_inputs, num_slots, width)
         launch(backward_kernel, (*kernel_inputs, d_final_slots, d_gates, *outputs), sizes)
         d_sentence_drive = d_candidates.sum(3).transpose(1, 2)  # r b n d
-        d_sentences = (
-            (d_gate_logits.transpose(1, 2).unsqueeze(3) @ saved_slots).squeeze(3).transpose(1, 2)
-        )
+        d_sentences = (d_gate_logits.transpose(1, 2).unsqueeze(3) @ saved_slots).squeeze(3).transpose(1, 2)
         d_key_drive = d_candidates.sum((1, 2))  # r s d
         # One product per sentence, then their sum: a single product would keep few cores busy.
         d_weight = (d_candidates.flatten(2, 3).mT @ saved_slots.flatten(2, 3)).sum(1)  # r d d
@@ -262,9 +256,7 @@ def count_steps(mask: Tensor) -> Tensor:
     return (mask * positions).amax(-1)
 
 
-def launch(
-    kernel: Any, tensors: tuple[Tensor, ...], sizes: tuple[int, ...], **constants: Any
-) -> None:
+def launch(kernel: Any, tensors: tuple[Tensor, ...], sizes: tuple[int, ...], **constants: Any) -> None:
     """Launch a kernel over all rows and runs; ``sizes``: r b n s d.
 
     A block of channels is padded to a power of two; the kernel masks the rest.
@@ -281,6 +273,4 @@ def launch(
         "BLOCK_ROWS": BLOCK_ROWS, "BLOCK_WIDTH": block_width, "MIN_NORM": MIN_SQUARED_NORM,
         "DOT_PRECISION": PRECISION,
     }  # fmt: skip
-    kernel[grid](
-        *tensors, *sizes[1:], num_warps=NUM_WARPS, num_stages=1, maxnreg=MAX_REGISTERS, **constants
-    )
+    kernel[grid](*tensors, *sizes[1:], num_warps=NUM_WARPS, num_stages=1, maxnreg=MAX_REGISTERS, **constants)

@@ -82,9 +82,7 @@ def relay_kernel(  # type: ignore[no-untyped-def]
         state_ptr = states_ptr + n.to(tl.int64) * width  # type: ignore[union-attr]
         tl.store(state_ptr + columns, h.to(tl.int32, bitcast=True), column_mask)
         if step + 1 < num_steps:  # load the next step's inputs while waiting for the other programs
-            g, r, z, c = load_step(
-                inputs_ptr, gate_ptr, n - 1 if BACKWARD else n + 1, columns, column_mask, width
-            )
+            g, r, z, c = load_step(inputs_ptr, gate_ptr, n - 1 if BACKWARD else n + 1, columns, column_mask, width)
         bits = tl.load(state_ptr + channels, channel_mask, 0, volatile=True)
         while tl.max((bits == NOT_STORED).to(tl.int32), 0) > 0:
             bits = tl.load(state_ptr + channels, channel_mask, 0, volatile=True)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from mnemic.memory.contract import Written
+from mnemic.memory.contract import ATTENTION_CAPTION, ReadLabels, Written
 
 
 class Slots(NamedTuple):
@@ -19,6 +19,25 @@ class Slots(NamedTuple):
     mask: Tensor  # b s, True = a filled slot
     sources: Tensor  # b s, the number of the slot's input, counted from the first ever written
     num_written: Tensor  # b, how many inputs were ever written
+
+
+class AppendMemory(nn.Module):
+    """Append each input as a slot; subclasses hold ``num_slots`` and define ``read``."""
+
+    num_tables = 1
+    num_uniforms = 0
+    ties_answers = False
+    State = Slots
+    labels = ReadLabels("hop {}", ATTENTION_CAPTION)
+    num_slots: int
+
+    def empty(self, batch: int, like: Tensor) -> Slots:
+        """Make a state with no slots, for contents like ``like`` (b n …)."""
+        return empty_slots(batch, like)
+
+    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
+        """Append the inputs as new slots; the oldest leave a full memory."""
+        return append_inputs(state, states, mask, max_slots=self.num_slots)
 
 
 def empty_slots(batch: int, like: Tensor) -> Slots:
@@ -32,12 +51,7 @@ def empty_slots(batch: int, like: Tensor) -> Slots:
 
 
 def append_inputs(
-    state: Slots,
-    states: Tensor,
-    mask: Tensor,
-    *,
-    max_slots: int,
-    salience: Callable[[Tensor], Tensor] | None = None,
+    state: Slots, states: Tensor, mask: Tensor, *, max_slots: int, salience: Callable[[Tensor], Tensor] | None = None
 ) -> Written:
     """Append every real input; keep the newest ``max_slots``, unchanged.
 
@@ -45,9 +59,7 @@ def append_inputs(
     newer. Shapes never depend on the data, so this runs under ``vmap`` and in a CUDA graph.
     """
     input_numbers = state.num_written.unsqueeze(1) + mask.long().cumsum(1) - 1  # b n
-    slots = Slots(
-        states, mask, torch.where(mask, input_numbers, -1), state.num_written + mask.sum(1)
-    )
+    slots = Slots(states, mask, torch.where(mask, input_numbers, -1), state.num_written + mask.sum(1))
     if state.mask.shape[1]:
         tensors = [torch.cat(pair, 1) for pair in zip(state[:3], slots[:3])]
         slots = Slots(tensors[0], tensors[1], tensors[2], slots.num_written)

@@ -1,6 +1,6 @@
 """The seven losses of BERT-MASS, each with a name and a weight.
 
-A unit is what is written to memory: a token or a sentence, as ``carry.unit`` says.
+A unit is what is written to memory: a token or a sentence, as ``model.segments.unit`` says.
 
 Shapes: b documents, s segments, n tokens, p units of a segment, u units of a document, l probed
 units, j tokens of a unit, f facts, a slots, r sources of a slot, k hops, h heads, v vocabulary.
@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.memory.blended import BlendedState
+from mnemic.memory.contract import MASKED_SCORE
 from mnemic.memory.parts.controller import bernoulli_entropy
-from mnemic.memory.parts.hops import MASKED_SCORE
 from mnemic.models import IGNORE
 from mnemic.models.inputs import NOT_A_FACT, OUTSIDE_STORY, SegmentBatch, SegmentOutput, WriteProbe
 from mnemic.models.segment_model import ProbeDetail
@@ -61,13 +61,13 @@ class BertMassLoss:
         beta: float = 0.01,
         gamma: float = 0.01,
         spare: bool = False,
-        ranks: bool = False,
+        rank: bool = False,
         masking: Mapping[str, Any] = TOKEN_MASKING,
     ) -> None:
         self.weights = {"pred": pred, "seq": seq, "ctrl": ctrl, "write": write, "read": read}
         self.weights |= {"mlm": mlm, "nsp": nsp}
         check_weights(self.weights)
-        self.beta, self.gamma, self.spare, self.ranks = beta, gamma, spare, ranks
+        self.beta, self.gamma, self.spare, self.ranks = beta, gamma, spare, rank
         self.masking = build(MASKINGS, masking)
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:

@@ -90,7 +90,7 @@ def next_sentence_losses(logits: Tensor | None, follows: Tensor) -> Tensor:
     if logits is None:
         raise ConfigError(
             "objective.nsp is above 0, but the network predicts no next sentence: set "
-            "model.respond.pairs=true and a format of pairs, or objective.nsp=0"
+            "model.respond.next_sentence=true and a format of pairs, or objective.nsp=0"
         )
     target = (1 - follows).clamp(0, 1)  # any class for IGNORE, which does not count
     losses = -logits.float().log_softmax(-1).gather(-1, target.unsqueeze(-1)).squeeze(-1)

@@ -26,8 +26,9 @@ from mnemic.memory.blended import BlendedState
 from mnemic.memory.selective import SelectiveState
 from mnemic.predict.results import SlotEvidence
 from mnemic.predict.slot_evidence import rank_slots
+from mnemic.recipe.migrate import KINDS
 
-MEMORY_CLASSES: dict[str, Any] = {"bert-mass": BlendedState, "keeps": SelectiveState}
+MEMORY_CLASSES: dict[str, Any] = {"blended": BlendedState, "selective": SelectiveState}
 MAX_SNAPSHOTS = 1024  # of the slots; of longer texts they are farther apart
 TEXT_FIELDS = ("kind", "network", "origin")
 TENSOR_FIELDS = ("spans", "worth", "history")
@@ -197,15 +198,16 @@ def load_state_file(path: str | Path) -> State:
             f"there is no memory {str(path)!r}; read a text into one: mnemic read --model DIR --state FILE TEXT"
         )
     header = read_metadata(path)
-    if header["kind"] not in MEMORY_CLASSES:
+    kind = KINDS["memory"].get(header["kind"], header["kind"])
+    if kind not in MEMORY_CLASSES:
         raise StateError(f"{path} holds no memory of a kind known here: {header['kind']!r}")
     with safe_open(path, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    memory_class = MEMORY_CLASSES[header["kind"]]
+    memory_class = MEMORY_CLASSES[kind]
     memory_fields = {f"memory.{name}": name for name in memory_class._fields}
     if tensors.keys() != {*memory_fields, *TENSOR_FIELDS} or not {*TEXT_FIELDS, *COUNT_FIELDS} <= header.keys():
         raise StateError(f"{path} is not whole, or of another version; read the text again")
-    state_kwargs: dict[str, Any] = {name: header[name] for name in TEXT_FIELDS}
+    state_kwargs: dict[str, Any] = {name: header[name] for name in TEXT_FIELDS} | {"kind": kind}
     state_kwargs |= {name: tensors[name] for name in TENSOR_FIELDS}
     try:
         state_kwargs |= {name: int(header[name]) for name in COUNT_FIELDS}

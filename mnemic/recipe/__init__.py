@@ -10,6 +10,7 @@ from mnemic.recipe.build import complete_spec as complete_spec
 from mnemic.recipe.build import construct as construct
 from mnemic.recipe.build import matches_type as matches_type
 from mnemic.recipe.build import parameters_of as parameters_of
+from mnemic.recipe.build import select_kinds as select_kinds
 from mnemic.recipe.build import type_hints_of as type_hints_of
 from mnemic.recipe.errors import ConfigError as ConfigError
 from mnemic.recipe.errors import did_you_mean as did_you_mean

@@ -7,9 +7,10 @@ from typing import Any
 
 from mnemic.recipe.errors import ConfigError, did_you_mean, join_words
 from mnemic.recipe.merge import Recipe, merge_recipes
+from mnemic.recipe.migrate import RECIPES, migrate_override, migrate_recipe
 
 RECIPES_FOLDER = Path(__file__).parents[1] / "recipes"
-SECTIONS = ("model", "data", "objective", "train", "phases", "started")
+SECTIONS = ("model", "data", "objective", "train", "phases", "pretrained")
 PHASE_SECTIONS = ("model", "objective", "train")  # a phase may change these; the data stays the same
 
 
@@ -23,8 +24,7 @@ def load_recipe(
     path = find_recipe(name)
     recipe = read_with_base(path) if change is None else change(read_with_base(path))
     for text in sets:
-        key, value = parse_assignment(text)
-        recipe = override(recipe, key, value)
+        recipe = override(recipe, *migrate_override(*parse_assignment(text)))
     check_sections(recipe, f"recipe {path.stem}", SECTIONS)
     return recipe
 
@@ -38,7 +38,7 @@ def read_with_base(path: Path, ancestors: tuple[Path, ...] = ()) -> Recipe:
     if path in ancestors:
         raise ConfigError(f"the base of {path} leads back to itself")
     try:
-        recipe = tomllib.loads(path.read_text(encoding="utf-8"))
+        recipe = migrate_recipe(tomllib.loads(path.read_text(encoding="utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is no valid TOML: {error}") from None
     if "base" not in recipe:
@@ -66,7 +66,7 @@ def check_sections(recipe: Recipe, name: str, known: Sequence[str]) -> None:
                 check_sections(phase, f"phases.{number}", PHASE_SECTIONS)
         elif not isinstance(value, Mapping):
             raise ConfigError(f"{key!r} is a table {{ … }}, not {value!r}")
-        elif key == "started":  # options that differ for a run that starts from weights
+        elif key == "pretrained":  # options that differ for a run that starts from weights
             check_sections(dict(value), key, PHASE_SECTIONS)
 
 
@@ -77,7 +77,7 @@ def find_recipe(name: str | Path) -> Path:
         if not path.is_file():
             raise ConfigError(f"no recipe file {str(path)!r}")
         return path
-    known = recipe_names()
+    name, known = RECIPES.get(str(name), name), recipe_names()
     if str(name) not in known:
         raise ConfigError(
             f"no recipe {str(name)!r}{did_you_mean(str(name), known)}; "

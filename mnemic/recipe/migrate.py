@@ -12,7 +12,8 @@ from mnemic.recipe.merge import Recipe
 # By the table that a key stands in: its old name and its name now.
 KEYS: dict[str, dict[str, str]] = {
     "": {"started": "pretrained"},
-    "model": {"carry": "segments", "start": "init_from", "takes": "init_parts"},
+    "model": {"carry": "segments", "segment": "segmenter", "start": "init_from",
+              "takes": "init_parts"},
     "segments": {"lasts": "carry_memory", "lessons": "write_probes"},
     "encode": {"hidden": "hide_rate", "longest": "max_length", "most": "max_n", "of": "encoder",
                "start": "init"},
@@ -43,6 +44,11 @@ KINDS: dict[str, dict[str, str]] = {
     "objective": {"next": "next-token", "next-word": "segment-next-token",
                   "reading": "retrieve-and-read"},
 }  # fmt: skip
+DATES = {"held": "validation_size", "tested": "test_size"}  # of the data kind dates: counts
+RECIPES = {"keeps": "bert-mass-selective", "keeps-articles": "bert-mass-articles",
+           "keeps-words": "bert-mass-words"}  # fmt: skip
+for _name in ("ask", "encoder"):  # other tables that hold an encoder
+    KEYS[_name], KINDS[_name] = KEYS["encode"], KINDS["encode"]
 SIZES = {"longest": "max_length"}  # facts of the data that a network was built from
 
 
@@ -78,8 +84,9 @@ def migrate_sizes(sizes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _migrate_table(table: Mapping[str, Any], parent: str) -> dict[str, Any]:
     migrated: dict[str, Any] = {}
+    renamed = KEYS.get(parent, {}) | (DATES if table.get("kind") == "dates" else {})
     for old, value in table.items():
-        name = KEYS.get(parent, {}).get(old, old)
+        name = renamed.get(old, old)
         if name == "kind":
             migrated[name] = _migrate_kind(value, parent)
         elif isinstance(value, Mapping):
@@ -96,5 +103,5 @@ def _migrate_kind(value: Any, parent: str) -> Any:
 
 
 def _table_name(name: str) -> str:
-    """Name the table that a key opens; a phase or a task holds sections of its own."""
+    """Name the table under a key; phases and tasks hold whole sections."""
     return "" if name in ("phases", "pretrained", "tasks") or name.isdigit() else name

@@ -50,9 +50,9 @@ def check_tables(tables: Sequence[BabiTable]) -> None:
             if (key := (table.recipe_name(tasks), table.joint)) in seen:
                 continue
             seen.add(key)
-            known = {field.name for field in fields(GeneratedStories)} - {"alike", "retold"}
+            known = {field.name for field in fields(GeneratedStories)} - {"interchangeable", "augment"}
             data = {option: value for option, value in recipe["data"].items() if option in known}
-            small_recipe = recipe | {"data": data | {"kind": "generated", "count": NUM_CHECK_STORIES}}
+            small_recipe = recipe | {"data": data | {"kind": "generated-babi", "count": NUM_CHECK_STORIES}}
             check_phases(read_phases(recipe), recipe, load_data(small_recipe).sizes)
 
 

@@ -22,7 +22,7 @@ from mnemic.checkpoint.atomic_files import write_json
 from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, save_checkpoint
 from mnemic.checkpoint.lock import lock_folder
 from mnemic.data.babi.folder import Size, find_story_folder
-from mnemic.evaluate.error_rate import mean_error, percent_by_task
+from mnemic.evaluate.by_task import mean_error, percent_by_task
 from mnemic.recipe import ConfigError, Recipe, load_recipe, override, recipe_names
 from mnemic.reproduce.faithfulness import measure_evidence_per_run
 from mnemic.reproduce.statistics import SELECTION_RULES, summarize_joint_runs, summarize_task_runs
@@ -103,12 +103,12 @@ class BabiTable:
 
 def drop_other_tasks(recipe: Recipe, tasks: Sequence[int]) -> Recipe:
     """Remove the augmentation settings of other tasks from a recipe."""
-    alike = recipe["data"].get("alike", ())
+    alike = recipe["data"].get("interchangeable", ())
     if not isinstance(alike, Mapping):
         return recipe
     task_groups = {task: groups for task, groups in alike.items() if int(task) in tasks}
-    recipe = override(recipe, "data.alike", task_groups)
-    return recipe if task_groups else override(recipe, "data.retold", 0)
+    recipe = override(recipe, "data.interchangeable", task_groups)
+    return recipe if task_groups else override(recipe, "data.augment", 0)
 
 
 class RunGroup(NamedTuple):

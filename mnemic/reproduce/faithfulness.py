@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from mnemic.data.babi.batches import StoryDataset
-from mnemic.evaluate.error_rate import percent_by_task
+from mnemic.evaluate.by_task import percent_by_task
 from mnemic.evaluate.evidence import AblationResult, run_ablations
 from mnemic.models import MemoryNetwork
 from mnemic.recipe import Recipe

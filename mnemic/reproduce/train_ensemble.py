@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from mnemic.checkpoint.folder import load_weights, weights_of
 from mnemic.checkpoint.tensors import write_tensors
 from mnemic.data.contract import QuestionDataset
-from mnemic.evaluate.error_rate import find_wrong_answers, mean_error, percent_by_task
+from mnemic.evaluate.by_task import mean_error, percent_by_task
+from mnemic.evaluate.error_rate import find_wrong_answers
 from mnemic.models import MemoryNetwork
 from mnemic.models.ensemble import StackedNetworks
 from mnemic.recipe import Recipe

@@ -26,9 +26,7 @@ class GeneratedTexts(NamedTuple):
     log_probabilities: Tensor  # b w, of the whole texts
 
 
-def greedy_search(
-    step: DecodingStep, state: Any, start_ids: Tensor, *, end_id: int, max_tokens: int
-) -> GeneratedTexts:
+def greedy_search(step: DecodingStep, state: Any, start_ids: Tensor, *, end_id: int, max_tokens: int) -> GeneratedTexts:
     """Generate the most likely next token until ``end_id`` or ``max_tokens`` tokens.
 
     ``start_ids`` (b) are the first tokens that ``step`` gets.
@@ -84,9 +82,7 @@ def beam_search(
     lengths = count_tokens(tokens, end_id)
     penalized = log_probabilities / ((5 + lengths) / 6) ** length_penalty
     order = penalized.argsort(dim=1, descending=True, stable=True)
-    return GeneratedTexts(
-        gather_beams(tokens, order), lengths.gather(1, order), log_probabilities.gather(1, order)
-    )
+    return GeneratedTexts(gather_beams(tokens, order), lengths.gather(1, order), log_probabilities.gather(1, order))
 
 
 @torch.no_grad()
@@ -110,22 +106,15 @@ def sample_texts(
     check_bounds(max_tokens, 1)
     if not temperature > 0 or top_k < 0 or not 0 < top_p <= 1:
         received = f"temperature = {temperature}, top_k = {top_k}, top_p = {top_p}"
-        raise ValueError(
-            f"sampling takes temperature > 0, top_k ≥ 0 and 0 < top_p ≤ 1, not {received}"
-        )
+        raise ValueError(f"sampling takes temperature > 0, top_k ≥ 0 and 0 < top_p ≤ 1, not {received}")
     token_columns: list[Tensor] = []
-    has_ended, log_probabilities = (
-        torch.zeros_like(start_ids, dtype=torch.bool),
-        torch.zeros_like(start_ids).float(),
-    )
+    has_ended, log_probabilities = (torch.zeros_like(start_ids, dtype=torch.bool), torch.zeros_like(start_ids).float())
     last_tokens = start_ids
     for _ in range(max_tokens):
         if has_ended.all():
             break
         logits, state = step(last_tokens, state)
-        probabilities = filter_probabilities(
-            (logits.float() / temperature).softmax(-1), top_k, top_p
-        )
+        probabilities = filter_probabilities((logits.float() / temperature).softmax(-1), top_k, top_p)
         last_tokens = torch.multinomial(probabilities, 1, generator=generator).squeeze(1)
         last_tokens = last_tokens.masked_fill(has_ended, end_id)
         token_logs = logits.float().log_softmax(-1).gather(1, last_tokens.unsqueeze(1)).squeeze(1)
@@ -165,6 +154,4 @@ def select_rows(state: Any, rows: Tensor) -> Any:
 def check_bounds(max_tokens: int, num_beams: int) -> None:
     """Check that there is at least one token and one beam."""
     if max_tokens < 1 or num_beams < 1:
-        raise ValueError(
-            f"generation takes max_tokens and num_beams ≥ 1, not {max_tokens} and {num_beams}"
-        )
+        raise ValueError(f"generation takes max_tokens and num_beams ≥ 1, not {max_tokens} and {num_beams}")

@@ -11,10 +11,10 @@
 
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
+from threading import RLock
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mnemic.store.answer.ask import DEFAULT_HOPS, DEFAULT_PASSAGES, AskOptions, answer_question, check_question
 from mnemic.store.answer.confidence import MIN_CONFIDENCE, Reader
@@ -73,6 +73,8 @@ class Memory:
         self.path = locate_memory(memory)
         self.requested_embedder = embedder
         self.reader = resolve_reader(reader)
+        self.lock = RLock()  # guards the dict that follows
+        self.loaded: dict[str, Any] = {}  # the store and the embedder, after their first use
 
     def __enter__(self) -> "Memory":
         return self
@@ -83,19 +85,32 @@ class Memory:
         self.close()
 
     def close(self) -> None:
-        """Close the file or the connection; the next use opens it again."""
-        if "store" in self.__dict__:
-            self.store.close()
-            del self.store
-        self.__dict__.pop("embedder", None)
+        """Close the file or the connections; the next use opens them again."""
+        with self.lock:
+            if "store" in self.loaded:
+                self.loaded["store"].close()
+            self.loaded.clear()
 
-    @cached_property
+    def load_once(self, name: str, load: Callable[[], Any]) -> Any:
+        """Return the loaded object of a name; load it if no thread has done so."""
+        if name not in self.loaded:
+            with self.lock:
+                if name not in self.loaded:
+                    self.loaded[name] = load()
+        return self.loaded[name]
+
+    @property
     def store(self) -> Store:
-        return open_store(self.path, create=False)
+        """The storage engine, opened on first use."""
+        return self.load_once("store", lambda: open_store(self.path, create=False))
 
-    @cached_property
+    @property
     def embedder(self) -> Embedder | None:
         """The embedder that made the vectors of the memory; any other one is an error."""
+        return self.load_once("embedder", self.load_embedder)
+
+    def load_embedder(self) -> Embedder | None:
+        """Load the embedder of the memory; raise ``StoreError`` if another one was requested."""
         stored_model = self.store.get_model()
         name = stored_model.name if stored_model else NO_EMBEDDER
         embedder = resolve_embedder(name if self.requested_embedder is None else self.requested_embedder)
@@ -110,21 +125,22 @@ class Memory:
 
     def create_if_missing(self) -> None:
         """Create the memory, unless it exists."""
-        exists = get_file_size(self.path) if isinstance(self.path, Path) else "store" in self.__dict__
-        if not exists:
-            # Raises here, before the memory is created, if there is no such embedder.
-            self.requested_embedder = self.requested_embedder and (
-                resolve_embedder(self.requested_embedder) or NO_EMBEDDER
-            )
-            self.store = open_store(self.path, create=True)
-        if self.store.is_initialized():
-            return
-        embedder = resolve_embedder(SHIPPED_MODEL if self.requested_embedder is None else self.requested_embedder)
-        with self.store.write_session(), self.store.transaction():
-            if self.store.is_initialized():  # by another process, meanwhile
+        with self.lock:
+            exists = get_file_size(self.path) if isinstance(self.path, Path) else "store" in self.loaded
+            if not exists:
+                # Raises here, before the memory is created, if there is no such embedder.
+                self.requested_embedder = self.requested_embedder and (
+                    resolve_embedder(self.requested_embedder) or NO_EMBEDDER
+                )
+                self.loaded["store"] = open_store(self.path, create=True)
+            if self.store.is_initialized():
                 return
-            self.store.set_model(embedder.model if embedder else None)
-        self.embedder = embedder
+            embedder = resolve_embedder(SHIPPED_MODEL if self.requested_embedder is None else self.requested_embedder)
+            with self.store.write_session(), self.store.transaction():
+                if self.store.is_initialized():  # by another process, meanwhile
+                    return
+                self.store.set_model(embedder.model if embedder else None)
+            self.loaded["embedder"] = embedder
 
     def remember(
         self, *paths: str | Path, include: Sequence[str] = (), exclude: Sequence[str] = ()
@@ -278,7 +294,7 @@ class Memory:
         name = stored_model.name if stored_model else NO_EMBEDDER
         new_embedder = resolve_embedder(name if embedder is None else embedder)
         with self.store.write_session():
-            self.requested_embedder, self.embedder = new_embedder or NO_EMBEDDER, new_embedder
+            self.requested_embedder, self.loaded["embedder"] = new_embedder or NO_EMBEDDER, new_embedder
             yield from reindex_store(self.store, new_embedder)
 
     def export(self, path: str | Path) -> Iterator[ExportProgress]:

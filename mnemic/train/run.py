@@ -141,7 +141,7 @@ class Run:
         """Train one phase from its current step to its end."""
         network = rebuild_network(phase.recipe["model"], self.data.sizes, self.network)
         self.network = network = network.to(self.device)
-        freeze(network, phase.settings.fixed)
+        freeze(network, phase.settings.frozen)
         dataset = self.select_dataset(phase)
         pools = [torch.arange(len(dataset))]
         wrapped: nn.Module = DistributedDataParallel(network) if dist.is_initialized() else network
@@ -277,7 +277,7 @@ class Run:
         if self.progress.done:
             return
         self.network = rebuild_network(self.recipe["model"], self.data.sizes, self.network)
-        if self.recipe["data"]["kind"] == "reading" and len(self.data.validation):
+        if self.recipe["data"]["kind"] == "retrieval" and len(self.data.validation):
             validation: Any = self.data.validation
             calibrate_no_answer(self.network.to(self.device), validation.to(self.device))
         self.progress = TrainingProgress(phase=len(self.phases), done=True, history=self.progress.history)

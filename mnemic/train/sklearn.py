@@ -81,7 +81,7 @@ class TextClassifier:
             recipe = override(recipe, *parse_assignment(assignment_text))
         if recipe.get("data", {}).get("kind") != "classes":
             raise ConfigError("a text classifier needs a recipe whose data.kind is 'classes'")
-        files = {"folder": str(folder), "learnt": "train.jsonl", "tested": ""}
+        files = {"folder": str(folder), "train_file": "train.jsonl", "test_file": ""}
         return recipe | {"data": recipe["data"] | files}
 
     def predict(self, texts: Sequence[str]) -> list[object]:

@@ -124,7 +124,7 @@ def test_a_text_that_has_moved_is_quoted_where_it_is_now(desk: Path) -> None:
 
 
 def test_a_memory_that_was_saved_from_python_knows_its_network(desk: Path) -> None:
-    load(run_of("keeps")).remember(told()).save("notes.mem")
+    load(run_of("selective")).remember(told()).save("notes.mem")
     assert "lantern" in run("text", "ask", "notes.mem", ASKED).out
 
 
@@ -148,7 +148,7 @@ def read_most(*sentences: str, text: str = "") -> MemoryAnswer:
 
 def test_the_reader_points_at_the_words_of_a_network_that_says_none() -> None:
     built, designed, nest = (f"{sentence}." for sentence in STORY.removesuffix(".").split(". "))
-    quotes = QuoteFinder(load(run_of("keeps")).remember(STORY), STORY)
+    quotes = QuoteFinder(load(run_of("selective")).remember(STORY), STORY)
     question = "Who designed the lighthouse?"
     answer_text = choose_answer_text(read_most(nest, designed, built), question, quotes, is_generative=False)
     assert (answer_text.text, answer_text.notes) == ("Anna Olsen", ())
@@ -160,7 +160,7 @@ def test_the_reader_points_at_the_words_of_a_network_that_says_none() -> None:
     assert choose_answer_text(generated, question, quotes, is_generative=True) == AnswerText("his own", 0.5)
     silent = choose_answer_text(read_most(designed), question, quotes, is_generative=True)
     assert silent == AnswerText("", 0.5), "a generative network that said nothing stays silent"
-    away = QuoteFinder(load(run_of("keeps")).remember(STORY))
+    away = QuoteFinder(load(run_of("selective")).remember(STORY))
     unseen = choose_answer_text(read_most(designed), question, away, is_generative=False)
     assert unseen.text == ""
     assert "the text is not available" in unseen.notes[0]

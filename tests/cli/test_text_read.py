@@ -94,7 +94,7 @@ def stop_at(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_said_after_a_stop_reads_the_rest_and_nothing_twice(
     desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = f"mnemic text read notes.mem --model {run_of('keeps')}"
+    command = f"mnemic text read notes.mem --model {run_of('selective')}"
     with monkeypatch.context() as patch:
         stop_at("b.txt", patch)
         done = read("--fresh", "a.txt", "b.txt")
@@ -191,7 +191,7 @@ def test_only_a_memory_is_written_over(desk: Path, words: tuple[str, ...]) -> No
     for target, message in (
         ("b.txt", "b.txt is no memory"),
         ("a.txt", "a.txt is a text to read, and the memory would overwrite it"),
-        (run_of("keeps") / "checkpoint" / "weights.safetensors", "is no memory; expected"),
+        (run_of("selective") / "checkpoint" / "weights.safetensors", "is no memory; expected"),
         ("/dev/null", "is no memory, and no file"),
     ):
         assert message in refused(read(*words, "a.txt", memory=target))
@@ -199,7 +199,7 @@ def test_only_a_memory_is_written_over(desk: Path, words: tuple[str, ...]) -> No
     assert "is a text to read" in refused(read(*words, "b.txt", "a.txt", memory="link.mem"))
     Path("link.mem").unlink()
     assert {path: path.read_bytes() for path in desk.iterdir()} == files
-    assert load(run_of("keeps")).progress.done  # its weights are whole
+    assert load(run_of("selective")).progress.done  # its weights are whole
 
 
 def test_where_no_memory_can_be_written_nothing_is_read(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,12 +241,12 @@ def test_a_memory_that_is_full_says_so(desk: Path) -> None:
 @pytest.mark.parametrize("option", ["--question", "--whole", "--embed", "--jsonl", "--words", "--overlap"])
 def test_options_of_other_commands_are_unknown(desk: Path, option: str) -> None:
     assert f"No such option: {option}" in refused(run("text", "read", "notes.mem", "a.txt", option, "3"))
-    fresh = run("predict", "--model", run_of("keeps"), "--fresh", "a.txt")
+    fresh = run("predict", "--model", run_of("selective"), "--fresh", "a.txt")
     assert "No such option: --fresh" in refused(fresh)
 
 
 def test_a_person_reads_a_line_per_text(desk: Path) -> None:
-    done = run("text", "read", "notes.mem", "a.txt", "b.txt", "--model", run_of("keeps"), "--device", "cpu")
+    done = run("text", "read", "notes.mem", "a.txt", "b.txt", "--model", run_of("selective"), "--device", "cpu")
     first, second = done.out.splitlines()
     state = load_state_file("notes.mem")
     assert re.match(r"a\.txt: \d+ tokens read, \d+ slots hold what was kept of it; \d+ of 16 slots are filled", first)
@@ -258,13 +258,13 @@ def test_a_memory_is_continued_by_its_own_network(desk: Path) -> None:
     read("a.txt")
     assert run("text", "read", "notes.mem", "b.txt", "--device", "cpu").code == 0
     state = load_state_file("notes.mem")
-    assert (len(state.texts), state.origin) == (2, str(run_of("keeps")))
+    assert (len(state.texts), state.origin) == (2, str(run_of("selective")))
     assert run("text", "read", "new.mem", "b.txt", "--device", "cpu").code == 0
     assert load_state_file("new.mem").origin == "bert-mass"
 
 
 def test_the_scale_of_a_picture_begins_at_0_unless_all_weights_are_high() -> None:
-    checkpoint = load(run_of("keeps"))
+    checkpoint = load(run_of("selective"))
     state = checkpoint.remember(told())
     answer, count = checkpoint.ask(state, ASKED), len(state.worth)
     for low, high, begins in ((0.1, 0.9, 0.0), (0.84, 0.99, 0.84), (0.9, 0.9, 0.0)):
@@ -274,7 +274,7 @@ def test_the_scale_of_a_picture_begins_at_0_unless_all_weights_are_high() -> Non
         assert any("begins at 0.84" in line for line in picture.build_caption()) == (begins > 0)
 
 
-@pytest.mark.parametrize("kind", ["keeps", "bert-mass"])
+@pytest.mark.parametrize("kind", ["selective", "blended"])
 def test_show_lists_what_a_memory_holds(desk: Path, kind: str) -> None:
     run("text", "read", "notes.mem", "--model", run_of(kind), "--device", "cpu", "a.txt")
     state, told_of = load_state_file("notes.mem"), run("text", "show", "notes.mem", "--json").json
@@ -299,7 +299,7 @@ def test_show_lists_what_a_memory_holds(desk: Path, kind: str) -> None:
 
 
 def test_an_empty_memory_is_shown_and_what_is_no_memory_refused(desk: Path) -> None:
-    load(run_of("keeps")).remember("").save("empty.mem")
+    load(run_of("selective")).remember("").save("empty.mem")
     assert "0 of 16 are filled" in run("text", "show", "empty.mem").out
     assert run("text", "show", "empty.mem", "--json").json["slots"] == []
     assert "a.txt is no memory" in refused(run("text", "show", "a.txt"))

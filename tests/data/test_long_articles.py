@@ -20,7 +20,7 @@ from mnemic.models.inputs import NOT_A_FACT, OUTSIDE_STORY
 from mnemic.predict.long_text import split_into_units
 from mnemic.predict.model import load
 from mnemic.recipe import ConfigError, load_recipe
-from mnemic.train.run import load_data, fit
+from mnemic.train.run import fit, load_data
 
 FIRST = "Ada met Ben. He lived in Ives, then in Oslo! Nobody wrote to him."
 SECOND = "Cara painted. She sold nothing."
@@ -28,20 +28,13 @@ SECOND = "Cara painted. She sold nothing."
 
 def question(name: str, text: str, answer: str) -> dict[str, Any]:
     start = text.index(answer)
-    return {
-        "id": name,
-        "question": f"{name} ?",
-        "answers": [{"text": answer, "answer_start": start}],
-    }
+    return {"id": name, "question": f"{name} ?", "answers": [{"text": answer, "answer_start": start}]}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     asked = [question("where", FIRST, "Oslo"), question("who", FIRST, "Ben. He")]
-    other = [
-        question("what", SECOND, "nothing"),
-        {"id": "none", "question": "why ?", "answers": []},
-    ]
+    other = [question("what", SECOND, "nothing"), {"id": "none", "question": "why ?", "answers": []}]
     paragraphs = [{"context": FIRST, "qas": asked}, {"context": SECOND, "qas": other}]
     whole = json.dumps({"data": [{"paragraphs": paragraphs}] * 4})
     for name in ("train", "dev"):
@@ -83,9 +76,7 @@ def test_questions_share_one_story_and_those_without_an_answer_are_left_out(fold
         assert batch.inputs.tokens[row][batch.fact_mask[row]].tolist() == facts.tolist()
 
 
-def test_what_no_question_is_about_is_background_and_what_another_is_about_is_not(
-    folder: Path,
-) -> None:
+def test_what_no_question_is_about_is_background_and_what_another_is_about_is_not(folder: Path) -> None:
     test = data(folder).test.with_segments(9)
     batch = test.batch(torch.tensor([0]))  # where? in the second sentence
     marks = []
@@ -149,13 +140,8 @@ def test_a_folder_is_needed_and_subwords_are(folder: Path) -> None:
 
 def test_a_tiny_network_finds_the_sentence_of_a_question_that_came_after_it(tmp_path: Path) -> None:
     """Four people an article; asked for one by name, the memory is read where that one stands."""
-    text_files.reading(tmp_path / "data", 200)
-    sets = [
-        f"data.folder={tmp_path / 'data'}",
-        "data.length=32",
-        "data.segments=4",
-        "model.width=32",
-    ]
+    text_files.retrieval(tmp_path / "data", 200)
+    sets = [f"data.folder={tmp_path / 'data'}", "data.length=32", "data.segments=4", "model.width=32"]
     sets += ['data.tokenizer={kind="wordpiece", vocab=400}', "model.encode.stack.depth=1"]
     sets += ["train.rate=0.004", "train.validate=0", 'train.matmul="float32"', "train.log=1000"]
     sets += ['train.schedule={kind="constant"}', "model.encode.stack.dropout=0.0"]
@@ -178,10 +164,7 @@ def test_a_tiny_network_finds_the_sentence_of_a_question_that_came_after_it(tmp_
     run("read", "--model", tmp_path / "run", *kept, "--device", "cpu", tmp_path / "article.txt")
     asked = [own for paragraph in paragraphs for own in paragraph["qas"] if own["answers"]]
     answers = [run("ask", *kept, own["question"], "--json").json for own in asked]
-    right = [
-        own["answers"][0]["text"] in found["evidence"][0]["text"]
-        for own, found in zip(asked, answers)
-    ]
+    right = [own["answers"][0]["text"] in found["evidence"][0]["text"] for own, found in zip(asked, answers)]
     # It says no words: the evidence is quoted from the file, and the reader points at the answer.
     assert sum(right) >= len(right) - 1 == 3
     best = answers[0]["evidence"][0]

@@ -45,9 +45,7 @@ def others(size: int = 5) -> Any:
 
 def novels(folder: Path, texts: int = 12) -> Path:
     folder.mkdir()
-    rows = [
-        {"text": " ".join(f"Word{n} stands here {k}." for k in range(40))} for n in range(texts)
-    ]
+    rows = [{"text": " ".join(f"Word{n} stands here {k}." for k in range(40))} for n in range(texts)]
     (folder / "novels.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     return folder
 
@@ -104,19 +102,17 @@ def test_near_misses_are_almost_of_the_story_and_never_of_it() -> None:
 
 
 def test_near_misses_are_for_training_alone() -> None:
-    found = data("long-stories", tasks=[1], misses=0.3)
-    assert (found.train.distractor_rate, found.validation.distractor_rate, found.test.distractor_rate) == (0.3, 0.0, 0.0)
+    found = data("long-stories", tasks=[1], distractors=0.3)
+    assert (found.train.distractor_rate, found.validation.distractor_rate, found.test.distractor_rate) == (
+        0.3,
+        0.0,
+        0.0,
+    )
     plain = data("long-stories", tasks=[1])
 
     def background(examples: LongDataset) -> set[tuple[int, ...]]:
         made = (examples.draw_document(0, roll).segments for roll in (0.1, 0.2, 0.3))
-        return {
-            tuple(piece.ids.tolist())
-            for own in made
-            for part in own
-            for piece in part
-            if piece.fact < 0
-        }
+        return {tuple(piece.ids.tolist()) for own in made for part in own for piece in part if piece.fact < 0}
 
     known = {tuple(own.ids.tolist()) for own in plain.train.background.sentences}
     assert background(plain.train) <= known
@@ -212,9 +208,7 @@ def test_a_batch_is_the_documents_word_for_word(stories: LongData) -> None:
         document = part.draw_document(row)
         told = [np.concatenate([piece.ids for piece in own]) for own in document.segments]
         tokens, inside = batch.inputs.tokens[row], batch.inputs.text_mask[row]
-        assert [tokens[n][inside[n]].tolist() for n in range(len(told))] == [
-            t.tolist() for t in told
-        ]
+        assert [tokens[n][inside[n]].tolist() for n in range(len(told))] == [t.tolist() for t in told]
         assert not batch.inputs.mask[row, len(told) :].any()
         own = document.example
         facts = [ids for number, ids in enumerate(own.story) if number in own.facts]
@@ -317,7 +311,7 @@ def test_parts_have_other_examples(stories: LongData) -> None:
 
 
 def test_documents_go_on_or_not() -> None:
-    found = data("documents", count=400)
+    found = data("long-documents", count=400)
     batch = found.train.batch(torch.arange(400), torch.rand(400, 1))
     share = (batch.follows == 1).float().mean()
     assert 0.4 < share < 0.6
@@ -348,9 +342,9 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(ConfigError, match="long texts need subwords"):
         data("long-recall", tokenizer={"kind": "words"})
     with pytest.raises(ConfigError, match="'masked' or 'next'"):
-        data("documents", asks="question")
-    with pytest.raises(ConfigError, match="misses is a share between 0 and 1, not 2"):
-        data("long-stories", misses=2)
+        data("long-documents", target="question")
+    with pytest.raises(ConfigError, match="distractors is a share between 0 and 1, not 2"):
+        data("long-stories", distractors=2)
 
 
 def test_sentences_without_tokens_are_left_out() -> None:

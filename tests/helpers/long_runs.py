@@ -22,8 +22,8 @@ TINY = [
     'model.respond={kind="predictor"}',
 ]  # fmt: skip
 MEMORIES = {
-    "bert-mass": ['model.memory={kind="bert-mass", slots=16, hops=2}'],
-    "keeps": ['model.memory={kind="keeps", slots=16, hops=2}', "model.carry.unit=sentences"],
+    "blended": ['model.memory={kind="blended", slots=16, hops=2}'],
+    "selective": ['model.memory={kind="selective", slots=16, hops=2}', "model.segments.unit=sentences"],
 }
 
 
@@ -66,7 +66,7 @@ def lay_out(folder: Path) -> Path:
 
 def read(*words: object, memory: object = "notes.mem", stdin: str = "") -> Result:
     """``mnemic text read`` into a memory file."""
-    options = ("--model", run_of("keeps"), "--device", "cpu", "--json")
+    options = ("--model", run_of("selective"), "--device", "cpu", "--json")
     return run("text", "read", memory, *options, *words, stdin=stdin)
 
 

@@ -128,10 +128,10 @@ def test_the_longest_text_of_the_data_set_sets_the_places() -> None:
             for example in dataset.generate_examples(task, count, seed):
                 texts.update([*example.sentences, example.question])
     longest = max(len(re.findall(r"\w+", text)) for text in texts)
-    assert data.sizes["longest"] == longest + 1
+    assert data.sizes["max_length"] == longest + 1
     model = load_recipe("memn2n")["model"]
     network = build_model(model, data.sizes)
-    assert network.encode.longest == longest + 1
+    assert network.encode.max_length == longest + 1
     k = torch.arange(1, 21)
     expected = 1 + 4 * (k - 10.5) * ((longest + 1) - (longest + 2) / 2) / (20 * (longest + 1))
     torch.testing.assert_close(network.memory.last, expected)

@@ -15,8 +15,14 @@ from mnemic.models import MemoryNetwork
 from mnemic.models.ensemble import StackedNetworks
 from mnemic.objectives.answer import AnswerLoss
 from mnemic.recipe import Recipe, load_recipe
-from mnemic.reproduce.train_ensemble import EnsembleStep, train_ensemble, create_networks, stack_networks, find_wrong_answers_per_run
-from mnemic.train.run import load_data, fit, build_network
+from mnemic.reproduce.train_ensemble import (
+    EnsembleStep,
+    create_networks,
+    find_wrong_answers_per_run,
+    stack_networks,
+    train_ensemble,
+)
+from mnemic.train.run import build_network, fit, load_data
 
 SHORT = ["train.steps=15", "phases.0.train.steps=15", "train.validate=0", "train.batch=8"]
 ADAMW = [
@@ -44,9 +50,7 @@ def trained(
 
 
 def same_weights(one: nn.Module, other: nn.Module) -> None:
-    for (name, mine), (also, theirs) in zip(
-        one.named_parameters(), other.named_parameters(), strict=True
-    ):
+    for (name, mine), (also, theirs) in zip(one.named_parameters(), other.named_parameters(), strict=True):
         assert name == also
         torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)
 

@@ -10,7 +10,8 @@ from torch.nn import functional
 from mnemic.data.babi.batches import encode_examples
 from mnemic.data.babi.dataset import GeneratedStories, load_story_data
 from mnemic.data.babi.format import StoryExample
-from mnemic.evaluate.error_rate import percent_by_task, predict_answers, compute_task_errors, find_wrong_answers
+from mnemic.evaluate.by_task import percent_by_task
+from mnemic.evaluate.error_rate import compute_task_errors, find_wrong_answers, predict_answers
 from mnemic.models import IGNORE, build_model
 from mnemic.models.ensemble import StackedNetworks
 from mnemic.objectives.answer import AnswerLoss, cross_entropy
@@ -93,7 +94,7 @@ def test_every_weight_of_a_whole_network_gets_a_gradient() -> None:
     ("change", "says"),
     [
         ({"depth": 3}, r"\[model\] does not take 'depth'; it takes width, encode"),
-        ({"memory": None}, r"a part is a table such as \{ kind = \"bert-mass\" \}, not None"),
+        ({"memory": None}, r"a part is a table such as \{ kind = \"blended\" \}, not None"),
         ({"width": 0}, "model.width is a whole number from 1 on, not 0"),
         ({"width": True}, "model.width is a whole number from 1 on, not True"),
     ],
@@ -120,9 +121,7 @@ def test_cross_entropy_is_torchs_and_skips_what_is_not_asked() -> None:
     assert count == 10
 
 
-def test_prediction_is_the_best_word_however_the_questions_are_split(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_prediction_is_the_best_word_however_the_questions_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
     network, every = network_of().train(), torch.arange(len(STORIES))
     network.eval()
     best = network(STORIES.batch(every).inputs).logits[:, 0].argmax(-1)
@@ -138,9 +137,7 @@ def test_prediction_rests_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """No dropout while answering."""
     network, modes = network_of().train(), []
     forward = network.forward
-    monkeypatch.setattr(
-        network, "forward", lambda inputs: (modes.append(network.training), forward(inputs))[1]
-    )
+    monkeypatch.setattr(network, "forward", lambda inputs: (modes.append(network.training), forward(inputs))[1])
     predict_answers(network, STORIES, rows(0, 1))
     assert modes == [False]
 

@@ -90,9 +90,9 @@ def test_pairs_and_numbers() -> None:
         [("the old train ran lovely", "is it awful"), ("a grey house awful", "is it awful")]
     )
     assert high.number > 3 > 2 > low.number
-    with pytest.raises(ConfigError, match="gives numbers, not classes; use rate"):
+    with pytest.raises(ConfigError, match="cannot classify; it can rate, embed"):
         trained("numbers").classify([("a", "b")])
-    with pytest.raises(ConfigError, match="gives classes, not numbers; use classify"):
+    with pytest.raises(ConfigError, match="cannot rate; it can classify, embed"):
         trained("classes").rate(["a"])
 
 
@@ -243,9 +243,9 @@ def test_mistakes_are_said_clearly() -> None:
         model.classify(["a", 3])  # type: ignore[list-item]
     with pytest.raises(ValueError, match=r"'bad .ud800' is no unicode text: a lone surrogate"):
         model.classify(["bad \ud800"])
-    with pytest.raises(ConfigError, match="this network cannot tag; it can classify and embed"):
+    with pytest.raises(ConfigError, match="this network cannot tag; it can classify, embed"):
         model.tag(["a"])
-    with pytest.raises(ConfigError, match="this network cannot tag; it can rate and embed"):
+    with pytest.raises(ConfigError, match="this network cannot tag; it can rate, embed"):
         trained("numbers").tag(["a"])
     with pytest.raises(ConfigError, match="the question is empty; ask for example"):
         trained("spans").answer(" ", "text")
@@ -256,9 +256,9 @@ def test_mistakes_are_said_clearly() -> None:
 def test_networks_of_stories_say_what_they_are() -> None:
     import mnemic
 
-    with pytest.raises(ConfigError, match="questions about stories: use `mnemic ask`"):
+    with pytest.raises(ConfigError, match="questions about stories .`mnemic story ask`"):
         mnemic.load("entnet-babi").classify(["a"])
-    with pytest.raises(ConfigError, match=r"about what it has read: use `mnemic read --state`"):
+    with pytest.raises(ConfigError, match=r"about what it has read .`mnemic text read`"):
         mnemic.load("bert-mass").embed(["a"])
     with pytest.raises(ValueError, match="reads texts: use `mnemic read`, or its classify, tag"):
         ask_story(trained("classes"), ["a b."], "c?")

@@ -120,9 +120,9 @@ def test_what_is_retold_of_other_tasks_is_left_out(stories: Path) -> None:
     settings = {"recipe": "wmn-retold", "data": str(stories), "size": "10k", "joint": True}
     all_tasks, two_tasks, one_task = (BabiTable(**settings, tasks=tasks) for tasks in ([1, 2, 3, 17, 19], [1, 3], [1]))
     (first,), (second,), (third,) = (table.build_recipes() for table in (all_tasks, two_tasks, one_task))
-    assert set(second["data"]["alike"]) == {"3"} < set(first["data"]["alike"])
-    assert second["data"]["alike"]["3"] == first["data"]["alike"]["3"]
-    assert (third["data"]["alike"], third["data"]["retold"]) == ({}, 0)
+    assert set(second["data"]["interchangeable"]) == {"3"} < set(first["data"]["interchangeable"])
+    assert second["data"]["interchangeable"]["3"] == first["data"]["interchangeable"]["3"]
+    assert (third["data"]["interchangeable"], third["data"]["augment"]) == ({}, 0)
     check_tables([all_tasks, two_tasks, one_task])
 
 

@@ -11,16 +11,16 @@ from mnemic import Memory
 from mnemic.store import SQLiteStore
 from mnemic.store.contract import Draft, EmbeddingModel, Vectors
 from mnemic.store.retrieve.query_words import build_fts5_query, extract_words
-from mnemic.store.retrieve.sentence_keys import without_sentence_vectors
+from mnemic.store.retrieve.sentence_keys import quantize_vectors, without_sentence_vectors
 from mnemic.store.sqlite import bm25, quantized
-from mnemic.store.sqlite.lock import lock_writer
-from mnemic.store.sqlite.quantized_codes import (
+from mnemic.store.sqlite.connection import lock_writer
+from mnemic.store.sqlite.quantized import (
+    HEADER_BYTES,
     QuantizedVectors,
-    quantize_vectors,
+    read_quantized,
     score_quantized,
     select_top_k_of_many,
 )
-from mnemic.store.sqlite.quantized_file import HEADER_BYTES, read_quantized
 from mnemic.text.documents import Passage, Sentence
 
 WIDTH, SLOTS, MOST = 48, 400, 20

@@ -94,8 +94,7 @@ def test_a_run_killed_for_real_ends_with_the_same_bits(
 def test_the_bare_machine_is_bare(bare_machine: dict[str, str]) -> None:
     """The proof above would be empty if the blocked packages could be imported."""
     tries = "\n".join(
-        f"try:\n    import {name}\n    raise SystemExit({name!r})\nexcept ImportError: pass"
-        for name in sorted(MISSING)
+        f"try:\n    import {name}\n    raise SystemExit({name!r})\nexcept ImportError: pass" for name in sorted(MISSING)
     )
     done = subprocess.run([sys.executable, "-c", tries], env=bare_machine, check=False)
     assert done.returncode == 0

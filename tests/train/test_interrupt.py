@@ -21,9 +21,7 @@ SMALL = [
 ]
 
 
-def test_the_signal_of_timeout_may_come_twice_and_ctrl_c_not(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_the_signal_of_timeout_may_come_twice_and_ctrl_c_not(capfd: pytest.CaptureFixture[str]) -> None:
     with defer_interrupts() as stopped:
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)

@@ -36,7 +36,7 @@ TINY = (
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return text_files.words(tmp_path_factory.mktemp("words"), 60)
+    return text_files.language_modeling(tmp_path_factory.mktemp("words"), 60)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_what_is_said_first_depends_on_the_words_alike_in_all_kinds(name: str) -
     Its states would be over twenty times smaller than a Transformer's, and so would its scores:
     after one epoch it then knew less than an Elman network.
     """
-    network = initialize_network(load_recipe(name)["model"], {"vocab": 500, "longest": 64}, seed=0).eval()
+    network = initialize_network(load_recipe(name)["model"], {"vocab": 500, "max_length": 64}, seed=0).eval()
     tokens = torch.randint(500, (4, 64), generator=torch.Generator().manual_seed(0))
     mask = torch.ones_like(tokens, dtype=torch.bool)
     with torch.no_grad():
@@ -86,12 +86,7 @@ def test_the_table_compares_on_the_same_words(table: Path) -> None:
     assert len({own.tokenizer.vocabulary for own in every}) == 1  # type: ignore[attr-defined]
     assert len({json.dumps(own.recipe["data"]) for own in every}) == 1
     kinds = [own.recipe["model"]["encode"] for own in every]
-    assert [own.get("recurrent", own)["kind"] for own in kinds] == [
-        "elman",
-        "gru",
-        "lstm",
-        "causal",
-    ]
+    assert [own.get("recurrent", own)["kind"] for own in kinds] == ["elman", "gru", "lstm", "causal"]
     for row, own in zip(found["rows"], every):
         assert row["weights"] == sum(weight.numel() for weight in own.network.parameters())
         data = WordsTable(data=str(table / "words"), sets=TINY).build_data_source(str(table / "words")).load()
@@ -138,7 +133,7 @@ def test_going_on_is_reading_on(name: str, table: Path) -> None:
     """Cached steps give the words their chances in the whole text, and the dice are the seed's."""
     own = runs(table)[name]
     text = "the old train ran past"
-    said, again, other = (own.go_on([text], words=6, seed=seed)[0] for seed in (1, 1, 2))
+    said, again, other = (own.complete([text], max_words=6, seed=seed)[0] for seed in (1, 1, 2))
     assert said == again
     assert said.text != other.text
     assert (said.seen, said.total) == (5, 5)
@@ -153,17 +148,17 @@ def test_going_on_is_reading_on(name: str, table: Path) -> None:
         chances = scores.log_softmax(-1)
         whole = chances.gather(1, row[0, 1:, None])[5:].sum()
         assert said.score == pytest.approx(float(whole), abs=1e-3)
-    sure = own.go_on([text], words=3, top=1)[0]
+    sure = own.complete([text], max_words=3, top_k=1)[0]
     assert sure.text == "a small grey"  # what most often follows
-    long = own.go_on([" ".join([text] * 4)], words=6)[0]
+    long = own.complete([" ".join([text] * 4)], max_words=6)[0]
     assert (long.seen, long.total) == (6, 20)
-    with pytest.raises(ConfigError, match="words is from 1 to 11, for this network, not 12"):
-        own.go_on([text], words=12)
+    with pytest.raises(ConfigError, match="max_words is from 1 to 11, for this network, not 12"):
+        own.complete([text], max_words=12)
 
 
 def test_measuring_a_text(table: Path) -> None:
     own = runs(table)["gru-words"]
-    likely, odd, strange, nothing = own.measure(
+    likely, odd, strange, nothing = own.perplexity(
         ["the old train ran past a small grey house", "house train a the old", "old zebra", "!"]
     )
     assert likely.perplexity is not None
@@ -190,7 +185,7 @@ def test_commands_of_a_language_model(table: Path, files: Path) -> None:
     wrong = run("read", "--model", model, "--beams", 2, stdin="a\n")
     assert (wrong.code, "samples its words" in wrong.err) == (2, True)
     wrong = run("read", "--model", model, "--embed", stdin="a\n")
-    assert (wrong.code, "it can go_on and measure" in wrong.err) == (2, True)
+    assert (wrong.code, "it can complete, perplexity" in wrong.err) == (2, True)
     wrong = run("train", "lstm-words")
     assert (wrong.code, "this recipe learns from text files" in wrong.err) == (2, True)
 

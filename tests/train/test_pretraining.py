@@ -125,7 +125,7 @@ def nearly(one: dict[str, Tensor], two: dict[str, Tensor]) -> None:
 
 def test_a_batch_in_parts_is_the_whole_batch(tmp_path: Path) -> None:
     """Both objectives; sgd, since Adam makes much of the last digit of a gradient near zero."""
-    sets = ["train.steps=6", 'train.optimiser={kind="sgd"}', "train.rate=0.1", "objective.nsp=0.7"]
+    sets = ["train.steps=6", 'train.optimizer={kind="sgd"}', "train.rate=0.1", "objective.nsp=0.7"]
     rows, weights = [], []
     for parts in (1, 4):
         folder = tmp_path / str(parts)
@@ -142,7 +142,7 @@ def test_a_batch_in_parts_is_the_whole_batch(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_processes_learn_what_one_does(tmp_path: Path) -> None:
     """torchrun with gloo, each with two parts of its half: the same loss and weights as one."""
-    sets = ["train.steps=6", 'train.optimiser={kind="sgd"}', "train.rate=0.1", "train.log=3"]
+    sets = ["train.steps=6", 'train.optimizer={kind="sgd"}', "train.rate=0.1", "train.log=3"]
     recipe = tiny("bert-pretrain-pairs", *sets)
     alone = finish(recipe, tmp_path / "one")
     kept = [f"data.kept={tmp_path / 'kept'}", "train.accumulate=2"]
@@ -161,9 +161,7 @@ def test_two_processes_learn_what_one_does(tmp_path: Path) -> None:
 
 
 def python(words: Sequence[str], **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, check=False, timeout=150, **more
-    )
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=150, **more)
 
 
 def test_a_pretrained_model_is_read_by_transformers(tmp_path: Path) -> None:
@@ -247,14 +245,12 @@ def test_a_step_of_a_gpu_is_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_parts_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"model\.respond\.pairs=true"):
+    with pytest.raises(ConfigError, match=r"model\.respond\.next_sentence=true"):
         finish(tiny("bert-pretrain", "objective.nsp=1.0"), tmp_path / "run")
 
 
 def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
-    code = "\n".join(
-        b.text for b in blocks(ROOT / "docs" / "pre-training.md") if b.mark == "python"
-    )
+    code = "\n".join(b.text for b in blocks(ROOT / "docs" / "pre-training.md") if b.mark == "python")
     done = python(["-W", "error", "-c", code], cwd=tmp_path, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     *_, last = done.stdout.splitlines()

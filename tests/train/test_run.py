@@ -93,15 +93,11 @@ class CarryingLoss:
         loss = AnswerLoss()(network, batch)
         mean = loss.total.new_ones(1) if carried is None else carried["mean"]
         assert not mean.requires_grad  # gradients end at a step's border
-        return Loss(
-            loss.total / (1 + mean.sum()), loss.num_targets, {"mean": 0.9 * mean + loss.total / 300}
-        )
+        return Loss(loss.total / (1 + mean.sum()), loss.num_targets, {"mean": 0.9 * mean + loss.total / 300})
 
 
 @pytest.mark.parametrize("stop", [3, 9, 17])
-def test_what_steps_hand_on_survives_a_stop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
-) -> None:
+def test_what_steps_hand_on_survives_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int) -> None:
     monkeypatch.setitem(OBJECTIVES, "carrying", CarryingLoss)
     recipe = small('objective={kind="carrying"}')
     whole = finish(recipe, tmp_path / "whole")

@@ -9,7 +9,7 @@ from mnemic.cli.render.console import print_json, print_text
 from mnemic.cli.render.format import format_duration, format_percent
 
 RECIPE_CHANGES = (
-    'data={ kind = "generated", tasks = [1, 2, 15], count = 3000 }',
+    'data={ kind = "generated-babi", tasks = [1, 2, 15], count = 3000 }',
     "train.epochs=30",
     "train.schedule.every=8",
     "phases.0.train.epochs=10",

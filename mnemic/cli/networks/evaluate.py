@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
 GENERATED_KINDS = {  # kind of generated data → the kind of files, and the keys of both
-    "generated": ("stories", ("tasks", "sentences", "validation")),
+    "generated-babi": ("babi", ("tasks", "sentences", "validation")),
     "generated-knowledge": ("knowledge", ("validation", "slots", "common", "keys", "reach")),
-    "dates": ("sequences", ("tokenizer", "length")),
+    "dates": ("seq2seq", ("tokenizer", "length")),
 }
 Split: TypeAlias = Literal["test", "validation", "train"]
 
@@ -32,14 +32,14 @@ def evaluate(
     data: DataOption = None,
     split: Annotated[Split, Option("--split", "The split to test on.")] = "test",
     tasks: TasksOption = None,
-    sets: Annotated[list[str] | None, Option("--set KEY=VALUE", "Change the data, such as data.tested=dev.")] = None,
+    sets: Annotated[list[str] | None, Option("--set KEY=VALUE", "Change the data, such as data.test_file=dev.")] = None,
     device: DeviceOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Test a trained network: error per task, metrics of texts, or perplexity.
 
     The data is that of the checkpoint's recipe; --data replaces its folder, and
-    --set data.tested=dev its test file.
+    --set data.test_file=dev its test file.
 
     Example: mnemic evaluate runs/memn2n --data babi --tasks 1-3
     """
@@ -70,7 +70,8 @@ def evaluate_tasks(
 ) -> dict[str, Any]:
     """Compute the error per task on a split, with the checkpoint's tokenizer."""
     from mnemic.data import DATASETS
-    from mnemic.evaluate.error_rate import compute_task_errors, mean_error
+    from mnemic.evaluate.by_task import mean_error
+    from mnemic.evaluate.error_rate import compute_task_errors
     from mnemic.recipe import ConfigError, build
     from mnemic.reproduce.statistics import FAILURE_THRESHOLD
 
@@ -120,10 +121,11 @@ def evaluate_texts(
 def override_data(data_spec: dict[str, Any], sets: list[str]) -> dict[str, Any]:
     """Apply ``--set data.key=value`` changes to the data section of a recipe."""
     from mnemic.recipe import ConfigError, override, parse_assignment
+    from mnemic.recipe.migrate import migrate_override
 
     recipe: dict[str, Any] = {"data": data_spec}
     for text in sets:
-        key, value = parse_assignment(text)
+        key, value = migrate_override(*parse_assignment(text))
         if not key.startswith("data."):
             raise ConfigError(f"only the data of a trained network can change: --set takes data.…, not {key}")
         recipe = override(recipe, key, value)

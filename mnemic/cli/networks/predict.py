@@ -40,6 +40,7 @@ INPUT_FORMATS = {
     "pairs": InputFormat("compares two texts", (("text_a", "text_b"), ("sentence1", "sentence2"))),
     "spans": InputFormat("answers questions about texts", (("question", "text"),)),
 }
+GENERATIVE_KINDS = ("next-token", "seq2seq")  # responses of networks that write texts
 FILES_HELP = "Files with one text per line, or .jsonl, .tsv or .csv; - or nothing: standard input."
 JSONL_HELP = "Read JSON lines with text, text_a and text_b, or question and text."
 OVERLAP_HELP = "Overlap of the windows of a long text, in tokens."
@@ -71,15 +72,13 @@ def predict(
 
     From a pipe: echo "a lovely film" | mnemic predict --model runs/bert-classes
     """
-    from mnemic.predict.text_tasks import GENERATION_METHODS
-
     if (files or []).count(STDIN) > 1:
         raise ValueError("standard input (-) can be read once: name it once, and files beside it")
     checkpoint, notes = load_network(model, device)
     print_warnings(notes)
     check_network(checkpoint, embed)
     window_options = {"--overlap": overlap, "--truncation": truncation}
-    if checkpoint.recipe["model"]["respond"]["kind"] in GENERATION_METHODS and not embed:
+    if checkpoint.recipe["model"]["respond"]["kind"] in GENERATIVE_KINDS and not embed:
         refuse_options(window_options, "this network reads each text whole")
     else:
         generation_options = {"--words": num_words, "--beams": beams, "--seed": seed}
@@ -205,7 +204,7 @@ def predict_texts(
     from mnemic.predict import text_tasks
 
     kind = checkpoint.recipe["model"]["respond"]["kind"]
-    if kind in text_tasks.GENERATION_METHODS and not embed:
+    if kind in GENERATIVE_KINDS and not embed:
         return generate_texts(checkpoint, [text_input.texts[-1] for text_input in inputs], **generate_kwargs)
     if embed:
         embeddings = text_tasks.embed_texts(checkpoint, [text_input.texts[-1] for text_input in inputs], **read_kwargs)
@@ -240,7 +239,7 @@ def generate_texts(
     """Generate an answer or a continuation, or compute the perplexity, of each text."""
     from mnemic.predict.generate import continue_texts, generate_answers, measure_perplexity
 
-    if checkpoint.recipe["model"]["respond"]["kind"] == "sequence":
+    if checkpoint.recipe["model"]["respond"]["kind"] == "seq2seq":
         if num_words:
             raise ValueError("this network answers texts; --words is for language models")
         return [asdict(result) for result in generate_answers(checkpoint, texts, num_beams=beams)]

@@ -101,7 +101,7 @@ def check_story_recipe(recipe: str) -> None:
     from mnemic.recipe import ConfigError, load_recipe
 
     kind = load_recipe(recipe).get("data", {}).get("kind")
-    if kind not in ("stories", "generated"):
+    if kind not in ("babi", "generated-babi"):
         raise ConfigError(f"bAbI is a table of stories, but recipe {recipe!r} reads {kind!r}")
 
 

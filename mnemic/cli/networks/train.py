@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from mnemic.train.run import StepReport
 
 FILE_KINDS = {  # kind of data → the content of its files, and an alternative to them
-    "stories": ("story", "generated stories with --set data.kind=generated"),
+    "babi": ("story", "generated stories with --set data.kind=generated-babi"),
     "knowledge": ("knowledge", "a generated base with --set data.kind=generated-knowledge"),
     "classes": ("text", "your own .tsv or .jsonl files"),
     "pairs": ("text", "your own .tsv or .jsonl files"),
     "spans": ("SQuAD", "your own of the same form"),
-    "reading": ("SQuAD", "your own of the same form"),
+    "retrieval": ("SQuAD", "your own of the same form"),
     "tags": ("CoNLL", "your own of the same form"),
     "corpus": ("plain text", "a folder that mnemic data sequences made"),
-    "words": ("text", "your own .jsonl or .txt files"),
-    "sequences": ("text", "dates that are made with --set data.kind=dates"),
+    "language-modeling": ("text", "your own .jsonl or .txt files"),
+    "seq2seq": ("text", "dates that are made with --set data.kind=dates"),
 }
 ASK_STORY = ('story ask --model {run} --story FILE "Where is Mary?"',)
 ASK_KNOWLEDGE = ('story ask --model {run} "who directed [NAME OF A FILM]"',)
@@ -33,17 +33,17 @@ ASK_TEXT = ("text read notes.mem --model {run} FILE", 'text ask notes.mem "Where
 PREDICT = ("predict --model {run} FILE",)
 PREDICT_ANSWERS = ('predict --model {run} --question "Who …?" FILE',)
 NEXT_COMMANDS = {  # kind of data → commands that a trained network is used with
-    "stories": ASK_STORY,
-    "generated": ASK_STORY,
+    "babi": ASK_STORY,
+    "generated-babi": ASK_STORY,
     "knowledge": ASK_KNOWLEDGE,
     "generated-knowledge": ASK_KNOWLEDGE,
     "pairs": ("predict --model {run} FILE.jsonl",),
     "spans": PREDICT_ANSWERS,
-    "reading": PREDICT_ANSWERS,
+    "retrieval": PREDICT_ANSWERS,
     "long-stories": ASK_TEXT,
     "long-recall": ASK_TEXT,
     "long-articles": ASK_TEXT,
-    "documents": (),  # its queries are words, not questions
+    "long-documents": (),  # its queries are words, not questions
     "corpus": ("train bert-classes --start {run} --data DIR", "export {run} FOLDER"),
 }
 START_HELP = "The encoder to start from: a run, a Hugging Face folder, or reader, which ships."
@@ -64,7 +64,7 @@ def train(
 
     Example: mnemic train memn2n --data babi --set data.tasks=[1] --out runs/task1
 
-    Without data files: mnemic train memn2n --set data.kind=generated --set data.tasks=[1]
+    Without data files: mnemic train memn2n --set data.kind=generated-babi --set data.tasks=[1]
 
     From a pre-trained BERT: mnemic train bert-pairs --data RTE --start BERT --set train.rate=5e-5
     """

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 MAX_EVIDENCE = 5  # spans, without --all
 PLACE_TITLE = "text, characters"
 FULL_NOTES = {  # what happens when all slots are filled, per kind of memory
-    "keeps": "what was worth least is no longer kept",
-    "bert-mass": "what comes now is blended into what they hold",
+    "selective": "what was worth least is no longer kept",
+    "blended": "what comes now is blended into what they hold",
 }
 MemArgument: TypeAlias = Annotated[Path, Argument("MEMORY", "The memory file, such as notes.mem.")]
 

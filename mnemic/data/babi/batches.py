@@ -42,6 +42,7 @@ class StoryDataset(NamedTuple):
 
     @property
     def device(self) -> torch.device:
+        """Return the device of the tensors."""
         return self.texts.device
 
     @property
@@ -68,12 +69,7 @@ class StoryDataset(NamedTuple):
         return (self.story >= 0).sum(1)
 
     def batch(
-        self,
-        rows: Tensor,
-        uniforms: Tensor | None = None,
-        *,
-        compact: bool = True,
-        max_length: int | None = None,
+        self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> StoryBatch:
         """Build the batch of the questions ``rows``, of shape b or (runs, b).
 
@@ -84,8 +80,7 @@ class StoryDataset(NamedTuple):
         """
         if rows.dim() == 2 and compact:
             run_batches = [
-                self.batch(run_rows, None if uniforms is None else uniforms[run])
-                for run, run_rows in enumerate(rows)
+                self.batch(run_rows, None if uniforms is None else uniforms[run]) for run, run_rows in enumerate(rows)
             ]
             return stack_batches(run_batches)
         story = self.story[:, :max_length][rows]  # b n
@@ -114,9 +109,7 @@ class StoryDataset(NamedTuple):
         """Keep only the texts in use; renumber ``story`` and ``question`` accordingly."""
         longest = int((story >= 0).sum(1).max()) if story.numel() else 0
         story = story[:, :longest]
-        used_texts, rows = torch.cat([story.flatten(), question.flatten()]).unique(
-            return_inverse=True
-        )
+        used_texts, rows = torch.cat([story.flatten(), question.flatten()]).unique(return_inverse=True)
         if used_texts[0] < 0:  # -1 sorts first and stays -1
             used_texts, rows = used_texts[1:], rows - 1
         texts = self.texts[used_texts]
@@ -169,9 +162,7 @@ def split_multiword_answers(tokenizer: WordTokenizer) -> list[list[int]]:
     for answer in multiword_answers:
         for word in split_answer(answer):
             word_ids.setdefault(word, len(word_ids))
-    return [
-        [word_ids[word] for word in (answer, *split_answer(answer))] for answer in multiword_answers
-    ]
+    return [[word_ids[word] for word in (answer, *split_answer(answer))] for answer in multiword_answers]
 
 
 def split_answer(answer: str) -> list[str]:
@@ -180,11 +171,7 @@ def split_answer(answer: str) -> list[str]:
 
 
 def encode_examples(
-    examples: Sequence[StoryExample],
-    tokenizer: WordTokenizer,
-    *,
-    max_sentences: int | None = None,
-    num_unseen: int = 0,
+    examples: Sequence[StoryExample], tokenizer: WordTokenizer, *, max_sentences: int | None = None, num_unseen: int = 0
 ) -> StoryDataset:
     """Encode examples as a dataset, with the last ``max_sentences`` sentences of each story.
 
@@ -203,9 +190,7 @@ def encode_examples(
     max_facts = max((len(example.facts) for example in examples), default=0)
     chain = torch.full((len(stories), max_facts), IGNORE)
     for row, (story_sentences, example) in enumerate(zip(stories, examples)):
-        story[row, : len(story_sentences)] = torch.tensor(
-            [text_rows[text] for text in story_sentences]
-        )
+        story[row, : len(story_sentences)] = torch.tensor([text_rows[text] for text in story_sentences])
         num_dropped = len(example.sentences) - len(story_sentences)
         for position, fact in enumerate(example.facts):
             if fact >= num_dropped:
@@ -215,9 +200,7 @@ def encode_examples(
         pad_rows(ids),
         story,
         torch.tensor([text_rows[example.question] for example in examples], dtype=torch.long),
-        torch.tensor(
-            [answer_id_of(tokenizer, example.answer) for example in examples], dtype=torch.long
-        ),
+        torch.tensor([answer_id_of(tokenizer, example.answer) for example in examples], dtype=torch.long),
         torch.tensor([example.task for example in examples], dtype=torch.long),
         facts,
         chain,
@@ -234,10 +217,7 @@ def encode_text(text: str, tokenizer: WordTokenizer, num_unseen: int) -> list[in
         offsets: len(tokenizer) + crc32(text[slice(*offsets)].lower().encode()) % num_unseen
         for _, offsets in ids_and_offsets
     }
-    return [
-        unseen_ids[offsets] if word_id == tokenizer.unknown else word_id
-        for word_id, offsets in ids_and_offsets
-    ]
+    return [unseen_ids[offsets] if word_id == tokenizer.unknown else word_id for word_id, offsets in ids_and_offsets]
 
 
 def answer_id_of(tokenizer: WordTokenizer, answer: str) -> int:

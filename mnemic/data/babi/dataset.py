@@ -10,20 +10,8 @@ import torch
 from torch import Tensor
 
 from mnemic.data.babi.augment import TaskWordGroups, WordGroups, augment_by_task, augment_examples
-from mnemic.data.babi.batches import (
-    StoryDataset,
-    build_tokenizer,
-    encode_examples,
-    split_multiword_answers,
-)
-from mnemic.data.babi.folder import (
-    TASKS,
-    FileSplit,
-    Size,
-    find_story_folder,
-    find_task_file,
-    load_task,
-)
+from mnemic.data.babi.batches import StoryDataset, build_tokenizer, encode_examples, split_multiword_answers
+from mnemic.data.babi.folder import TASKS, FileSplit, Size, find_story_folder, find_task_file, load_task
 from mnemic.data.babi.format import StoryError, StoryExample, extract_examples
 from mnemic.data.babi.generate import generate_stories
 from mnemic.data.contract import Sizes, Split
@@ -50,10 +38,10 @@ class StorySource(Protocol):
     def unseen(self) -> int: ...  # number of ids for words outside the vocabulary
 
     @property
-    def retold(self) -> int: ...  # augmented copies per training question
+    def augment(self) -> int: ...  # augmented copies per training question
 
     @property
-    def alike(self) -> WordGroups | TaskWordGroups: ...  # interchangeable words for these copies
+    def interchangeable(self) -> WordGroups | TaskWordGroups: ...  # interchangeable words for these copies
 
     @property
     def seed(self) -> int: ...
@@ -78,14 +66,15 @@ class StoryFolder:
     sentences: int = 50
     unseen: int = 0  # number of ids for words outside the vocabulary; 0: drop such words
     validation: float = 0.1
-    retold: int = 0  # augmented copies per training question, with swapped words
-    alike: WordGroups | TaskWordGroups = ()  # groups of interchangeable words, or such per task
+    augment: int = 0  # augmented copies per training question, with swapped words
+    interchangeable: WordGroups | TaskWordGroups = ()  # groups of interchangeable words, or such per task
     missing: Literal["error", "generate"] = "error"
     trained_on: Literal["official", "generated"] = "official"
     seed: int = 0
 
     @property
     def names(self) -> Mapping[int, str]:
+        """Return the name of each task."""
         return TASKS
 
     @property
@@ -106,16 +95,13 @@ class StoryFolder:
         return self.missing == "generate" and not has_training_file(self.root, task)
 
     def load(self) -> "StoryData":
+        """Load all splits, with the tokenizer built from the training data."""
         return load_story_data(self)
 
-    def dataset(
-        self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None
-    ) -> StoryDataset:
+    def dataset(self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None) -> StoryDataset:
+        """Encode the questions of a split with a tokenizer."""
         return encode_examples(
-            read_examples(self, split, tasks),
-            tokenizer,
-            max_sentences=self.sentences,
-            num_unseen=self.unseen,
+            read_examples(self, split, tasks), tokenizer, max_sentences=self.sentences, num_unseen=self.unseen
         )
 
 
@@ -128,12 +114,13 @@ class GeneratedStories:
     sentences: int = 50
     unseen: int = 0  # number of ids for words outside the vocabulary; 0: drop such words
     validation: float = 0.1
-    retold: int = 0  # augmented copies per training question, with swapped words
-    alike: WordGroups | TaskWordGroups = ()  # groups of interchangeable words, or such per task
+    augment: int = 0  # augmented copies per training question, with swapped words
+    interchangeable: WordGroups | TaskWordGroups = ()  # groups of interchangeable words, or such per task
     seed: int = 0
 
     @property
     def names(self) -> Mapping[int, str]:
+        """Return the name of each task."""
         return TASKS
 
     def read_split(self, task: int, split: FileSplit) -> list[StoryExample]:
@@ -146,16 +133,13 @@ class GeneratedStories:
         return True
 
     def load(self) -> "StoryData":
+        """Load all splits, with the tokenizer built from the training data."""
         return load_story_data(self)
 
-    def dataset(
-        self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None
-    ) -> StoryDataset:
+    def dataset(self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None) -> StoryDataset:
+        """Encode the questions of a split with a tokenizer."""
         return encode_examples(
-            read_examples(self, split, tasks),
-            tokenizer,
-            max_sentences=self.sentences,
-            num_unseen=self.unseen,
+            read_examples(self, split, tasks), tokenizer, max_sentences=self.sentences, num_unseen=self.unseen
         )
 
 
@@ -184,14 +168,12 @@ def load_story_data(source: StorySource) -> StoryData:
     )
     tokenizer = build_tokenizer([*train_examples, *validation_examples])
     train, validation, test = (
-        encode_examples(
-            examples, tokenizer, max_sentences=source.sentences, num_unseen=source.unseen
-        )
+        encode_examples(examples, tokenizer, max_sentences=source.sentences, num_unseen=source.unseen)
         for examples in (train_examples, validation_examples, test_examples)
     )
     max_words = max(dataset.texts.shape[1] for dataset in (train, validation, test))
     # One more word than the longest text, for a slot's time.
-    sizes: Sizes = {"vocab": len(tokenizer), "longest": max_words + 1}
+    sizes: Sizes = {"vocab": len(tokenizer), "max_length": max_words + 1}
     if source.unseen:
         sizes["unseen"] = source.unseen
     if multiword_answers := split_multiword_answers(tokenizer):
@@ -200,9 +182,7 @@ def load_story_data(source: StorySource) -> StoryData:
     return StoryData(tokenizer, sizes, train, validation, test, generated_tasks)
 
 
-def read_examples(
-    source: StorySource, split: Split, tasks: Sequence[int] | None = None
-) -> list[StoryExample]:
+def read_examples(source: StorySource, split: Split, tasks: Sequence[int] | None = None) -> list[StoryExample]:
     """Read the examples of a split, augmented if it is the training split.
 
     Only the files that this split needs are read.
@@ -213,15 +193,11 @@ def read_examples(
     for task in source.tasks if tasks is None else tasks:
         task_examples = source.read_split(task, "test" if split == "test" else "train")
         cut = len(task_examples) - round(source.validation * len(task_examples))
-        examples += {
-            "test": task_examples,
-            "train": task_examples[:cut],
-            "validation": task_examples[cut:],
-        }[split]
-    if split == "train" and (source.retold or source.alike):
-        if isinstance(source.alike, Mapping):
-            return augment_by_task(examples, source.alike, source.retold, seed=source.seed)
-        examples = augment_examples(examples, source.alike, source.retold, seed=source.seed)
+        examples += {"test": task_examples, "train": task_examples[:cut], "validation": task_examples[cut:]}[split]
+    if split == "train" and (source.augment or source.interchangeable):
+        if isinstance(source.interchangeable, Mapping):
+            return augment_by_task(examples, source.interchangeable, source.augment, seed=source.seed)
+        examples = augment_examples(examples, source.interchangeable, source.augment, seed=source.seed)
     return examples
 
 

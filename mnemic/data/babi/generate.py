@@ -5,18 +5,7 @@ from random import Random
 from typing import TypeAlias
 
 from mnemic.data.babi.format import Story, StoryError, StoryQuestion
-from mnemic.data.babi.tasks import (
-    carrying,
-    colours,
-    compass,
-    fears,
-    hearsay,
-    motives,
-    moving,
-    shapes,
-    sizes,
-    times,
-)
+from mnemic.data.babi.tasks import carrying, colours, compass, fears, hearsay, motives, moving, shapes, sizes, times
 
 StoryMaker: TypeAlias = Callable[[Random], Story]
 
@@ -68,7 +57,5 @@ def sample_stories(maker: StoryMaker, num_questions: int, generator: Random) -> 
 
 def truncate_story(story: Story, max_questions: int) -> Story:
     """Truncate a story after at most ``max_questions`` questions."""
-    ends = [
-        position for position, line in enumerate(story, start=1) if isinstance(line, StoryQuestion)
-    ]
+    ends = [position for position, line in enumerate(story, start=1) if isinstance(line, StoryQuestion)]
     return story[: ends[min(max_questions, len(ends)) - 1]]

@@ -108,12 +108,7 @@ class CorpusDataset:
         return replace(self, device=device, **moved_tensors)
 
     def batch(
-        self,
-        rows: Tensor,
-        uniforms: Tensor | None = None,
-        *,
-        compact: bool = True,
-        max_length: int | None = None,
+        self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> CorpusBatch:
         """Return the sequences ``rows`` (b); masking keys come from ``uniforms`` (b 2) or rows.
 
@@ -142,9 +137,7 @@ class CorpusDataset:
 
     def read_tokens(self, positions: Tensor) -> Tensor:
         """Read the stored tokens at ``positions`` (b n) as unsigned numbers."""
-        packed = self.tokens[positions.to(self.tokens.device)].to(
-            positions.device, non_blocking=True
-        )
+        packed = self.tokens[positions.to(self.tokens.device)].to(positions.device, non_blocking=True)
         return packed.long() & (2 ** (8 * packed.element_size()) - 1)
 
     def mask_keys(self, rows: Tensor, uniforms: Tensor | None) -> Tensor:
@@ -157,9 +150,7 @@ class CorpusDataset:
         return rows * self.copies + integers[:, 0] * self.copies // 2**UNIFORM_BITS
 
 
-def make_corpus_dataset(
-    sequences: SequenceArrays, tokenizer: SubwordTokenizer, *, copies: int = 0
-) -> CorpusDataset:
+def make_corpus_dataset(sequences: SequenceArrays, tokenizer: SubwordTokenizer, *, copies: int = 0) -> CorpusDataset:
     """Make a dataset of stored sequences, on the CPU."""
     signed_dtype = np.dtype(f"<i{sequences.tokens.dtype.itemsize}")
     offsets = np.zeros(len(sequences.lengths) + 1, dtype=np.int64)

@@ -27,6 +27,7 @@ from mnemic.data.corpora.split import filter_split
 from mnemic.data.corpora.tokens import WordFinder, tokenize_documents
 from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS
 from mnemic.recipe import ConfigError, build
+from mnemic.recipe.migrate import migrate_recipe
 from mnemic.text import SubwordTokenizer, Tokenizer
 from mnemic.text.tokenizers.word_starts import find_chinese_words
 from mnemic.text.windows import Truncation
@@ -50,30 +51,28 @@ class CorpusData(NamedTuple):
 class CorpusFiles:
     """Documents for pre-training: ``.jsonl`` or ``.txt`` files, plain or compressed.
 
-    ``held`` and ``tested`` are how the names of the validation and test files start; ``learnt`` is
-    how those of the training files start, which are all others if it is empty. Without ``held`` the
-    share ``validation`` of the documents is held out. ``kept`` is a folder for the sequences, which
+    ``validation_file`` and ``test_file`` are how the names of the validation and test files start; ``train_file`` is
+    how those of the training files start, which are all others if it is empty. Without ``validation_file`` the
+    share ``validation`` of the documents is held out. ``cache`` is a folder for the sequences, which
     are then made once; without it they are made each time. Such a folder can itself be ``folder``.
     ``words`` says what a word is for whole-word masking, ``copies`` how many masks each sequence
     has (0: always new ones). ``overlap`` and ``truncation`` are for long texts at prediction.
     """
 
     folder: str
-    learnt: str = ""
-    held: str = ""
-    tested: str = ""
+    train_file: str = ""
+    validation_file: str = ""
+    test_file: str = ""
     validation: float = 0.01
     field: str = "text"
     tokenizer: Mapping[str, Any] = dataclasses.field(
         default_factory=lambda: {"kind": "wordpiece", "vocab": 16384, "coverage": 0.9999}
     )
-    format: Mapping[str, Any] = dataclasses.field(
-        default_factory=lambda: {"kind": "full-sentences"}
-    )
+    format: Mapping[str, Any] = dataclasses.field(default_factory=lambda: {"kind": "full-sentences"})
     length: int = 128
     words: Literal["text", "chinese"] = "text"
     copies: int = 0
-    kept: str = ""
+    cache: str = ""
     overlap: int = 32
     truncation: Truncation = "windows"
 
@@ -86,18 +85,12 @@ class CorpusFiles:
         """Load or make the sequences of all splits."""
         sequences = self.load_sequences()
         tokenizer = sequences.tokenizer
-        train, validation, test = (
-            make_split_dataset(sequences, split, self.copies) for split in SPLITS
-        )
+        train, validation, test = (make_split_dataset(sequences, split, self.copies) for split in SPLITS)
         if not len(train):
             raise CorpusError(f"there is nothing to learn from in {self.folder}: no text, no token")
-        return CorpusData(
-            tokenizer, {"vocab": len(tokenizer), "longest": self.length}, train, validation, test
-        )
+        return CorpusData(tokenizer, {"vocab": len(tokenizer), "max_length": self.length}, train, validation, test)
 
-    def dataset(
-        self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()
-    ) -> CorpusDataset:
+    def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> CorpusDataset:
         """Return the sequences of one split; their tokenizer must be ``tokenizer``."""
         sequences = self.load_sequences()
         if sequences.tokenizer != tokenizer:
@@ -110,27 +103,19 @@ class CorpusFiles:
     def load_sequences(self) -> SequenceFolder:
         """Load the stored sequences, or make them."""
         if is_sequence_folder(self.path):
-            return self.check_sequences(
-                load_sequence_folder(self.path), self.path, ignore_files=True
-            )
-        if not self.kept:
+            return self.check_sequences(load_sequence_folder(self.path), self.path, ignore_files=True)
+        if not self.cache:
             with TemporaryDirectory(prefix="mnemic-") as folder:
                 # Memory-mapped files stay readable after they are removed.
                 return self.make_sequences(Path(folder) / "corpus")
-        sequence_folder = Path(self.kept).expanduser()
+        sequence_folder = Path(self.cache).expanduser()
         if sequence_folder.exists():
-            return self.check_sequences(
-                load_sequence_folder(sequence_folder), sequence_folder, ignore_files=False
-            )
+            return self.check_sequences(load_sequence_folder(sequence_folder), sequence_folder, ignore_files=False)
         return self.make_sequences(sequence_folder)
 
     def make_sequences(self, folder: Path) -> SequenceFolder:
         """Train the tokenizer, then make the sequences of all splits and store them."""
-        tokenizer = build(
-            TOKENIZER_BUILDERS,
-            self.tokenizer,
-            texts=DocumentTexts(lambda: self.read_split("train")),
-        )
+        tokenizer = build(TOKENIZER_BUILDERS, self.tokenizer, texts=DocumentTexts(lambda: self.read_split("train")))
         if not isinstance(tokenizer, SubwordTokenizer):
             raise ConfigError(
                 f"data.tokenizer of kind {self.tokenizer.get('kind')!r} has no [MASK]; take one of "
@@ -148,10 +133,10 @@ class CorpusFiles:
     def read_split(self, split: Split) -> Iterator[CorpusDocument]:
         """Read the documents of one split lazily."""
         paths = self.split_files[split]
-        if not paths and split == "validation" and not self.held:
+        if not paths and split == "validation" and not self.validation_file:
             paths = self.split_files["train"]
         documents = Corpus(tuple(paths), self.field).read() if paths else iter(())
-        if self.held:
+        if self.validation_file:
             return documents
         if split == "test":
             return documents
@@ -167,55 +152,42 @@ class CorpusFiles:
         all_paths = list_files([self.path])
         evaluation_paths = {
             split: [path for path in all_paths if prefix and path.name.startswith(prefix)]
-            for split, prefix in (("validation", self.held), ("test", self.tested))
+            for split, prefix in (("validation", self.validation_file), ("test", self.test_file))
         }
-        for split, prefix in (("validation", self.held), ("test", self.tested)):
+        for split, prefix in (("validation", self.validation_file), ("test", self.test_file)):
             if prefix and not evaluation_paths[split]:
                 raise CorpusError(f"no file in {self.path} has a name that begins with {prefix!r}")
         excluded_paths = {path for paths in evaluation_paths.values() for path in paths}
         train_paths = [
-            path
-            for path in all_paths
-            if path not in excluded_paths and path.name.startswith(self.learnt)
+            path for path in all_paths if path not in excluded_paths and path.name.startswith(self.train_file)
         ]
         if not train_paths:
-            raise CorpusError(f"no file in {self.path} to learn from; check data.learnt")
-        return {
-            "train": train_paths,
-            "validation": evaluation_paths["validation"],
-            "test": evaluation_paths["test"],
-        }
+            raise CorpusError(f"no file in {self.path} to learn from; check data.train_file")
+        return {"train": train_paths, "validation": evaluation_paths["validation"], "test": evaluation_paths["test"]}
 
     @property
     def fingerprints(self) -> dict[str, str]:
         """Hash the names and sizes of each split's files."""
-        return {
-            split: Corpus(tuple(paths)).fingerprint
-            for split, paths in self.split_files.items()
-            if paths
-        }
+        return {split: Corpus(tuple(paths)).fingerprint for split, paths in self.split_files.items() if paths}
 
     @property
     def sequence_options(self) -> dict[str, Any]:
         """The recipe keys that sequences depend on, as JSON values."""
-        names = ("learnt", "held", "tested", "validation", "field", "length", "words")
+        names = ("train_file", "validation_file", "test_file", "validation", "field", "length", "words")
         options = {name: getattr(self, name) for name in names}
         nested_options = {"tokenizer": dict(self.tokenizer), "format": dict(self.format)}
         return json.loads(json.dumps(options | nested_options))
 
-    def check_sequences(
-        self, sequences: SequenceFolder, folder: Path, *, ignore_files: bool
-    ) -> SequenceFolder:
+    def check_sequences(self, sequences: SequenceFolder, folder: Path, *, ignore_files: bool) -> SequenceFolder:
         """Return stored sequences, or raise if they were made with other options.
 
         ``ignore_files``: the files they were made of need not be on this machine.
         """
         expected_options = self.sequence_options
+        stored_options = migrate_recipe({"data": sequences.metadata})["data"]
         names: tuple[str, ...] = ("length", "words", "format", "tokenizer")
-        split_options = ("learnt", "held", "tested", "validation", "field")
-        names += tuple(
-            name for name in split_options if getattr(self, name) != getattr(CorpusFiles, name)
-        )
+        split_options = ("train_file", "validation_file", "test_file", "validation", "field")
+        names += tuple(name for name in split_options if getattr(self, name) != getattr(CorpusFiles, name))
         if not ignore_files:
             expected_options |= {"files": self.fingerprints}
             names = tuple(expected_options)
@@ -223,12 +195,12 @@ class CorpusFiles:
             if name == "tokenizer" and self.tokenizer.get("kind") == "stored":
                 is_same = build(TOKENIZER_BUILDERS, self.tokenizer, texts=()) == sequences.tokenizer
             else:
-                is_same = sequences.metadata.get(name) == expected_options[name]
+                is_same = stored_options.get(name) == expected_options[name]
             if not is_same:
                 raise CorpusError(
                     f"the sequences in {folder} were made with another data.{name} "
-                    f"({sequences.metadata.get(name)!r}, not {expected_options[name]!r}); set it "
-                    "so, or keep others elsewhere: data.kept=DIR"
+                    f"({stored_options.get(name)!r}, not {expected_options[name]!r}); set it "
+                    "so, or keep others elsewhere: data.cache=DIR"
                 )
         return sequences
 

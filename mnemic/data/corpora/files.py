@@ -68,9 +68,7 @@ def read_raw_lines(path: Path, *, offset: int = 0, num_lines: int = 0) -> Iterat
                 offset += len(content)
                 yield Line(content, num_lines, offset)
     except READ_ERRORS as error:
-        raise CorpusError(
-            f"{path} cannot be read after line {num_lines}: {error}; unpack or fetch it again"
-        ) from error
+        raise CorpusError(f"{path} cannot be read after line {num_lines}: {error}; unpack or fetch it again") from error
 
 
 def describe_too_long(path: Path, line: int) -> str:

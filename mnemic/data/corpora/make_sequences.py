@@ -36,16 +36,12 @@ class SequenceMaker:
         self, documents: list[TokenizedDocument], generator: random.Random
     ) -> Iterator[PretrainingSequence]:
         """Yield the sequences of one block of documents."""
-        plans = self.format(
-            [document.sentence_ends for document in documents], self.max_tokens, generator
-        )
+        plans = self.format([document.sentence_ends for document in documents], self.max_tokens, generator)
         cls, sep = self.tokenizer.cls, self.tokenizer.sep
         return (assemble_sequence(plan, documents, cls=cls, sep=sep) for plan in plans)
 
 
-def group_into_blocks(
-    documents: Iterable[TokenizedDocument], block_tokens: int
-) -> Iterator[list[TokenizedDocument]]:
+def group_into_blocks(documents: Iterable[TokenizedDocument], block_tokens: int) -> Iterator[list[TokenizedDocument]]:
     """Group documents, in order, into lists of at least ``block_tokens`` tokens."""
     block: list[TokenizedDocument] = []
     size = 0

@@ -64,12 +64,7 @@ class SequenceFolderWriter:
             streams = {n: files.enter_context(path.open("wb")) for n, path in paths.items()}
             for sequence in sequences:
                 tokens = sequence.ids.astype(np.int64) * 2 + sequence.word_starts
-                values = (
-                    tokens,
-                    len(sequence.ids),
-                    second_segment_start(sequence),
-                    sequence.follows,
-                )
+                values = (tokens, len(sequence.ids), second_segment_start(sequence), sequence.follows)
                 for (name, array_dtype), value in zip(ARRAYS.items(), values):
                     array = np.atleast_1d(np.asarray(value)).astype(array_dtype or dtype)
                     streams[name].write(array.tobytes())
@@ -92,9 +87,7 @@ def load_sequence_folder(folder: Path) -> SequenceFolder:
         description = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
         metadata, lengths = description["about"], description["lengths"]
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:
-        raise CorpusError(
-            f"{folder} holds no sequences: {error}; remove it, or name another folder"
-        ) from error
+        raise CorpusError(f"{folder} holds no sequences: {error}; remove it, or name another folder") from error
     tokenizer = load_subword_tokenizer(folder)
     if tokenizer is None:
         raise CorpusError(f"{folder} has no tokenizer.json; remove the folder")

@@ -7,12 +7,7 @@ from random import Random
 from typing import Literal, NamedTuple, Protocol
 
 from mnemic.data.contract import Sizes, Split
-from mnemic.data.knowledge.batches import (
-    KnowledgeBase,
-    KnowledgeDataset,
-    encode_base,
-    encode_questions,
-)
+from mnemic.data.knowledge.batches import KnowledgeBase, KnowledgeDataset, encode_base, encode_questions
 from mnemic.data.knowledge.documents import (
     EntityMarker,
     KnowledgeDocument,
@@ -21,13 +16,7 @@ from mnemic.data.knowledge.documents import (
     make_window_slots,
     read_documents,
 )
-from mnemic.data.knowledge.format import (
-    Fact,
-    KnowledgeError,
-    KnowledgeQuestion,
-    read_facts,
-    read_questions,
-)
+from mnemic.data.knowledge.format import Fact, KnowledgeError, KnowledgeQuestion, read_facts, read_questions
 from mnemic.data.knowledge.generate import make_documents, make_facts, make_questions
 from mnemic.data.knowledge.key_value import (
     CENTER_MARK,
@@ -102,8 +91,8 @@ class KnowledgeFolder:
 
     folder: str
     base: str = "kb.txt"
-    learnt: str = "dev.txt"
-    tested: str = "test.txt"
+    train_file: str = "dev.txt"
+    test_file: str = "test.txt"
     documents: str = "documents.jsonl"
     keys: KeyForm = "facts"
     reach: int = 3
@@ -113,10 +102,12 @@ class KnowledgeFolder:
 
     @property
     def tasks(self) -> Sequence[int]:
+        """Return the numbers of the tasks."""
         return list(TASKS)
 
     @property
     def names(self) -> Mapping[int, str]:
+        """Return the name of each task."""
         return TASKS
 
     @property
@@ -139,15 +130,15 @@ class KnowledgeFolder:
 
     def read_split(self, split: Split) -> list[KnowledgeQuestion]:
         """Read the questions of a split."""
-        name = self.tested if split == "test" else self.learnt
+        name = self.test_file if split == "test" else self.train_file
         return select_split(read_questions(self.root / name), split, self.validation)
 
     def load(self) -> KnowledgeData:
+        """Load all splits, with the tokenizer built from the training data."""
         return load_knowledge_data(self, generated_tasks=())
 
-    def dataset(
-        self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None
-    ) -> KnowledgeDataset:
+    def dataset(self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None) -> KnowledgeDataset:
+        """Encode the questions of a split with a tokenizer."""
         return KnowledgeEncoder(self, tokenizer).encode_split(split)
 
 
@@ -169,10 +160,12 @@ class GeneratedKnowledge:
 
     @property
     def tasks(self) -> Sequence[int]:
+        """Return the numbers of the tasks."""
         return list(TASKS)
 
     @property
     def names(self) -> Mapping[int, str]:
+        """Return the name of each task."""
         return TASKS
 
     def load_facts(self) -> list[Fact]:
@@ -194,11 +187,11 @@ class GeneratedKnowledge:
         return select_split(file_questions, split, self.validation)
 
     def load(self) -> KnowledgeData:
+        """Load all splits, with the tokenizer built from the training data."""
         return load_knowledge_data(self, generated_tasks=tuple(TASKS))
 
-    def dataset(
-        self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None
-    ) -> KnowledgeDataset:
+    def dataset(self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None) -> KnowledgeDataset:
+        """Encode the questions of a split with a tokenizer."""
         return KnowledgeEncoder(self, tokenizer).encode_split(split)
 
 
@@ -206,10 +199,7 @@ class KnowledgeEncoder:
     """Encodes the questions of a source; the knowledge base is encoded and hashed once."""
 
     def __init__(
-        self,
-        source: KnowledgeSource,
-        tokenizer: WordTokenizer,
-        content: KnowledgeContent | None = None,
+        self, source: KnowledgeSource, tokenizer: WordTokenizer, content: KnowledgeContent | None = None
     ) -> None:
         self.source, self.tokenizer = source, tokenizer
         self.content = source.read_content() if content is None else content
@@ -222,24 +212,18 @@ class KnowledgeEncoder:
 
     def encode_split(self, split: Split) -> KnowledgeDataset:
         """Encode the questions of a split."""
-        return encode_questions(
-            self.source.read_split(split), self.base, self.tokenizer, self.select
-        )
+        return encode_questions(self.source.read_split(split), self.base, self.tokenizer, self.select)
 
 
-def load_knowledge_data(
-    source: KnowledgeSource, *, generated_tasks: tuple[int, ...]
-) -> KnowledgeData:
+def load_knowledge_data(source: KnowledgeSource, *, generated_tasks: tuple[int, ...]) -> KnowledgeData:
     """Load a knowledge base and all splits of its questions, and build the tokenizer."""
     content = source.read_content()
     questions = [*source.read_split("train"), *source.read_split("validation")]
     tokenizer = build_tokenizer(content, questions, source.keys)
     encoder = KnowledgeEncoder(source, tokenizer, content)
-    train, validation, test = (
-        encoder.encode_split(split) for split in ("train", "validation", "test")
-    )
+    train, validation, test = (encoder.encode_split(split) for split in ("train", "validation", "test"))
     max_words = max(dataset.question.shape[1] for dataset in (train, validation, test))
-    sizes = {"vocab": len(tokenizer), "longest": max(max_words, encoder.base.texts.shape[1])}
+    sizes = {"vocab": len(tokenizer), "max_length": max(max_words, encoder.base.texts.shape[1])}
     return KnowledgeData(tokenizer, sizes, train, validation, test, generated_tasks)
 
 
@@ -253,20 +237,14 @@ def make_fact_content(facts: Sequence[Fact]) -> KnowledgeContent:
     return KnowledgeContent(list(dict.fromkeys(list_entities(facts))), facts, [])
 
 
-def make_document_content(
-    documents: Sequence[KnowledgeDocument], names: Iterable[str]
-) -> KnowledgeContent:
+def make_document_content(documents: Sequence[KnowledgeDocument], names: Iterable[str]) -> KnowledgeContent:
     """Mark all entities in documents; every title is an entity, too."""
     entities = list(dict.fromkeys([*names, *(document.title for document in documents)]))
     marker = EntityMarker(entities)
-    return KnowledgeContent(
-        entities, [], [marker.mark_entities(document) for document in documents]
-    )
+    return KnowledgeContent(entities, [], [marker.mark_entities(document) for document in documents])
 
 
-def make_slots(
-    source: KnowledgeSource, content: KnowledgeContent, tokenizer: WordTokenizer
-) -> Iterator[KnowledgeSlot]:
+def make_slots(source: KnowledgeSource, content: KnowledgeContent, tokenizer: WordTokenizer) -> Iterator[KnowledgeSlot]:
     """Yield the slots of all facts or documents, with the source's form of key."""
     if source.reach < 1:
         raise KnowledgeError(f"data.reach is a number of words from 1 on, not {source.reach}")
@@ -278,9 +256,7 @@ def make_slots(
             yield from make_sentence_slots(document, entities, tokenizer)
         else:
             key_form, radius = source.keys, source.reach
-            yield from make_window_slots(
-                document, entities, tokenizer, key_form=key_form, radius=radius
-            )
+            yield from make_window_slots(document, entities, tokenizer, key_form=key_form, radius=radius)
 
 
 def build_tokenizer(
@@ -295,30 +271,20 @@ def build_tokenizer(
     if key_form == "titles":
         entries |= {WINDOW_TOKEN, TITLE_TOKEN}
     texts = (document.text for document in content.documents)
-    return WordTokenizer.from_texts(
-        [*(question.text for question in questions), *texts], extra=entries
-    )
+    return WordTokenizer.from_texts([*(question.text for question in questions), *texts], extra=entries)
 
 
-def select_split(
-    questions: list[KnowledgeQuestion], split: Split, validation_share: float
-) -> list[KnowledgeQuestion]:
+def select_split(questions: list[KnowledgeQuestion], split: Split, validation_share: float) -> list[KnowledgeQuestion]:
     """Select a split's questions from those of its file.
 
     A test file is one split. Of a training file, an evenly spaced share is the validation split.
     """
     if not 0 <= validation_share < 1:
-        raise KnowledgeError(
-            f"data.validation is a share from 0 to below 1, not {validation_share}"
-        )
+        raise KnowledgeError(f"data.validation is a share from 0 to below 1, not {validation_share}")
     if split == "test":
         return questions
     held_out = (
         int((index + 1) * validation_share + 1e-9) > int(index * validation_share + 1e-9)
         for index in range(len(questions))
     )
-    return [
-        question
-        for question, is_held_out in zip(questions, held_out)
-        if is_held_out == (split == "validation")
-    ]
+    return [question for question, is_held_out in zip(questions, held_out) if is_held_out == (split == "validation")]

@@ -77,12 +77,7 @@ class TokenDataset:
         return replace(self, ids=self.ids.to(device), spans=spans)
 
     def batch(
-        self,
-        rows: Tensor,
-        uniforms: Tensor | None = None,
-        *,
-        compact: bool = True,
-        max_length: int | None = None,
+        self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> TokenBatch:
         """Return the spans ``rows`` (b); with ``compact`` padded only to the longest of them."""
         starts, lengths, context_lengths = (  # b 1
@@ -98,9 +93,7 @@ class TokenDataset:
         return TokenBatch(WindowBatch(tokens, mask, torch.zeros_like(tokens), mask), targets)
 
 
-def make_token_dataset(
-    ids: np.ndarray, tokenizer: WordTokenizer, *, max_tokens: int, context: int = 0
-) -> TokenDataset:
+def make_token_dataset(ids: np.ndarray, tokenizer: WordTokenizer, *, max_tokens: int, context: int = 0) -> TokenDataset:
     """Cut documents, separated by ``END``, into spans of at most ``max_tokens`` tokens.
 
     Without ``context`` spans are adjacent, for training. With it each span starts that many tokens
@@ -109,25 +102,16 @@ def make_token_dataset(
     """
     if max_tokens < 2 or not 0 <= context < max_tokens:
         raise ConfigError(
-            f"data.length is at least 2 and data.context from 0 to below it, not {max_tokens} and "
-            f"{context}"
+            f"data.length is at least 2 and data.context from 0 to below it, not {max_tokens} and {context}"
         )
     document_ends = np.flatnonzero(ids == tokenizer.id_of(END)).tolist()
-    rows = [
-        row
-        for start, end in pairwise(document_ends)
-        for row in cut_document(start, end, max_tokens, context)
-    ]
+    rows = [row for start, end in pairwise(document_ends) for row in cut_document(start, end, max_tokens, context)]
     columns = torch.tensor(rows, dtype=torch.long).view(-1, 3).unbind(1)
     all_ids = torch.from_numpy(np.ascontiguousarray(ids, dtype=np.int32))
-    return TokenDataset(
-        ids=all_ids, spans=SpanTable(*columns), max_tokens=max_tokens, unknown_id=tokenizer.unknown
-    )
+    return TokenDataset(ids=all_ids, spans=SpanTable(*columns), max_tokens=max_tokens, unknown_id=tokenizer.unknown)
 
 
-def cut_document(
-    start: int, end: int, max_tokens: int, context: int
-) -> Iterator[tuple[int, int, int]]:
+def cut_document(start: int, end: int, max_tokens: int, context: int) -> Iterator[tuple[int, int, int]]:
     """Yield start, length and context length of each span of one document."""
     yield start, min(max_tokens, end - start), 0
     for first in range(start + max_tokens - context, end - context, max_tokens - context):

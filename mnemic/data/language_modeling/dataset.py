@@ -11,12 +11,7 @@ import numpy as np
 from mnemic.data.contract import SPLITS, Split
 from mnemic.data.corpora.read_documents import Corpus
 from mnemic.data.corpora.split import filter_split
-from mnemic.data.language_modeling.batches import (
-    END,
-    TokenDataset,
-    join_documents,
-    make_token_dataset,
-)
+from mnemic.data.language_modeling.batches import END, TokenDataset, join_documents, make_token_dataset
 from mnemic.data.language_modeling.token_folder import (
     MAX_VOCAB,
     EncodedSplits,
@@ -49,8 +44,8 @@ class LanguageModelData(NamedTuple):
 class LanguageModelFiles:
     """Documents (.jsonl, .txt, plain, .gz or .xz) as running text of words.
 
-    Words that are not among the ``vocab`` most frequent ones are unknown. ``learnt``,
-    ``held`` and ``tested`` name the training, validation and test file of the folder, or how their
+    Words that are not among the ``vocab`` most frequent ones are unknown. ``train_file``,
+    ``validation_file`` and ``test_file`` name the training, validation and test file of the folder, or how their
     names start. By default test files start with ``test`` and validation files with ``valid``; a
     folder without the former is tested on the latter. Without a validation file, the share
     ``validation`` of the training documents is held out, chosen by a hash of each text. The first
@@ -60,9 +55,9 @@ class LanguageModelFiles:
     """
 
     folder: str
-    learnt: str = "train"
-    held: str = ""
-    tested: str = ""
+    train_file: str = "train"
+    validation_file: str = ""
+    test_file: str = ""
     field: str = "text"
     validation: float = 0.01
     documents: int = 0
@@ -84,18 +79,14 @@ class LanguageModelFiles:
     def load(self) -> LanguageModelData:
         """Read all splits and build the vocabulary from the training documents."""
         tokenizer, splits = self.encode_splits()
-        train, validation, test = (
-            self.make_dataset(splits[split], tokenizer, split) for split in SPLITS
-        )
+        train, validation, test = (self.make_dataset(splits[split], tokenizer, split) for split in SPLITS)
         if not len(train):
             raise TextError(f"{self.folder} holds no document with a word to learn from")
         return LanguageModelData(
-            tokenizer, {"vocab": len(tokenizer), "longest": self.length}, train, validation, test
+            tokenizer, {"vocab": len(tokenizer), "max_length": self.length}, train, validation, test
         )
 
-    def dataset(
-        self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()
-    ) -> TokenDataset:
+    def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> TokenDataset:
         """Read one split and encode it with an existing tokenizer."""
         assert isinstance(tokenizer, WordTokenizer)
         if not is_token_folder(self.path):
@@ -113,17 +104,13 @@ class LanguageModelFiles:
         if is_token_folder(self.path):
             return load_token_folder(self.path)
         tokenizer = WordTokenizer.from_texts(self.read_split("train"), (END,), vocab=self.vocab)
-        return EncodedSplits(
-            tokenizer, {split: self.encode_split(split, tokenizer) for split in SPLITS}
-        )
+        return EncodedSplits(tokenizer, {split: self.encode_split(split, tokenizer) for split in SPLITS})
 
     def save_encoded(self, folder: Path) -> dict[str, Any]:
         """Encode all documents into a folder that can be used instead of the files."""
         if is_token_folder(self.path):
             raise TextError(f"{self.folder} has been encoded already; give the files themselves")
-        options = {
-            k: v for k, v in asdict(self).items() if k not in ("folder", "length", "context")
-        }
+        options = {k: v for k, v in asdict(self).items() if k not in ("folder", "length", "context")}
         return save_token_folder(self.encode_splits(), folder, options)
 
     def make_dataset(self, ids: np.ndarray, tokenizer: WordTokenizer, split: Split) -> TokenDataset:
@@ -141,21 +128,15 @@ class LanguageModelFiles:
     def evaluation_files(self) -> tuple[str, str]:
         """Return how the names of the validation file ("": none) and the test file start."""
         names = [path.name for path in self.path.iterdir()] if self.path.is_dir() else []
-        has_test, has_valid = (
-            any(name.startswith(prefix) for name in names) for prefix in TEST_PREFIXES
-        )
-        test_file = self.tested or ("test" if has_test else "valid")
-        use_valid_file = has_test and has_valid and not self.tested
-        return self.held or ("valid" if use_valid_file else ""), test_file
+        has_test, has_valid = (any(name.startswith(prefix) for name in names) for prefix in TEST_PREFIXES)
+        test_file = self.test_file or ("test" if has_test else "valid")
+        use_valid_file = has_test and has_valid and not self.test_file
+        return self.validation_file or ("valid" if use_valid_file else ""), test_file
 
     def read_split(self, split: Split) -> Iterator[str]:
         """Read the documents of one split lazily."""
         validation_file, test_file = self.evaluation_files()
-        file_names = {
-            "train": self.learnt,
-            "validation": validation_file or self.learnt,
-            "test": test_file,
-        }
+        file_names = {"train": self.train_file, "validation": validation_file or self.train_file, "test": test_file}
         path = find_file(self.folder, file_names[split])
         documents = Corpus.from_paths([path], field=self.field).read()
         if not validation_file and split != "test":

@@ -55,8 +55,8 @@ class LongArticles:
     """
 
     folder: str = ""
-    learnt: str = "train"
-    tested: str = "dev"
+    train_file: str = "train"
+    test_file: str = "dev"
     validation: float = 0.03
     length: int = 128
     segments: int = 8
@@ -66,10 +66,12 @@ class LongArticles:
 
     @property
     def tasks(self) -> Sequence[int]:
+        """Return the numbers of the tasks."""
         return (0,)
 
     @property
     def names(self) -> Mapping[int, str]:
+        """Return the name of each task."""
         return {0: "sentence"}
 
     def read_articles(self, split: Split) -> list[Article]:
@@ -77,15 +79,8 @@ class LongArticles:
         if not self.folder:
             raise ConfigError("data.folder is missing: a folder with SQuAD's train and dev files")
         if split == "test":
-            return [
-                split_article(questions)
-                for questions in read_articles(find_file(self.folder, self.tested))
-            ]
-        articles = [
-            questions
-            for questions in read_articles(find_file(self.folder, self.learnt))
-            if questions
-        ]
+            return [split_article(questions) for questions in read_articles(find_file(self.folder, self.test_file))]
+        articles = [questions for questions in read_articles(find_file(self.folder, self.train_file)) if questions]
         return [
             split_article(questions)
             for questions in split_off_validation(articles, self.validation)[split == "validation"]
@@ -96,22 +91,14 @@ class LongArticles:
         check_segment_size(self.length, self.segments)
         articles = self.read_articles("train")
         texts = [text for article in articles for text in article.sentences]
-        texts += [
-            article_question.question.question
-            for article in articles
-            for article_question in article.questions
-        ]
+        texts += [article_question.question.question for article in articles for article_question in article.questions]
         tokenizer = build(TOKENIZER_BUILDERS, self.tokenizer, texts=texts)
         if not isinstance(tokenizer, SubwordTokenizer):
             raise ConfigError("articles need subwords: data.tokenizer.kind is wordpiece or stored")
         train, validation, test = (self.dataset(split, tokenizer) for split in SPLITS)
-        return LongData(
-            tokenizer, {"vocab": len(tokenizer), "longest": self.length}, train, validation, test
-        )
+        return LongData(tokenizer, {"vocab": len(tokenizer), "max_length": self.length}, train, validation, test)
 
-    def dataset(
-        self, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None
-    ) -> LongDataset:
+    def dataset(self, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None) -> LongDataset:
         """Encode the questions of a split with a tokenizer."""
         assert isinstance(tokenizer, SubwordTokenizer)
         examples = [
@@ -125,7 +112,7 @@ class LongArticles:
             tokenizer=tokenizer,
             length=self.length,
             segments=self.segments,
-            asks="sentence",
+            target="sentence",
             seed=self.seed,
         )
 
@@ -143,17 +130,13 @@ def split_article(questions: Sequence[Question]) -> Article:
         cuts = [0, *find_sentence_ends(text), len(text)]
         spans = [(start, end) for start, end in pairwise(cuts) if text[start:end].strip()]
         for question in paragraph_questions:
-            article_questions.append(
-                ArticleQuestion(question, find_answer_sentences(question, spans, len(sentences)))
-            )
+            article_questions.append(ArticleQuestion(question, find_answer_sentences(question, spans, len(sentences))))
         sentences += [text[start:end].strip() for start, end in spans]
         paragraphs += [paragraph] * len(spans)
     return Article(tuple(sentences), tuple(paragraphs), tuple(article_questions))
 
 
-def find_answer_sentences(
-    question: Question, spans: Sequence[tuple[int, int]], first_sentence: int
-) -> frozenset[int]:
+def find_answer_sentences(question: Question, spans: Sequence[tuple[int, int]], first_sentence: int) -> frozenset[int]:
     """Find the sentences that overlap the answer, numbered from ``first_sentence``."""
     if question.start < 0:
         return frozenset()
@@ -166,9 +149,7 @@ def find_answer_sentences(
     return frozenset(sentences)
 
 
-def encode_article(
-    article: Article, tokenizer: SubwordTokenizer, *, paragraphs: bool = False
-) -> list[LongExample]:
+def encode_article(article: Article, tokenizer: SubwordTokenizer, *, paragraphs: bool = False) -> list[LongExample]:
     """Encode the answerable questions of an article; all share one story.
 
     Sentences that no question is about are background, which a memory need not store.
@@ -179,9 +160,7 @@ def encode_article(
     question_ids = tokenizer.encode_batch([entry.question.question for entry in answerable])
     all_facts = frozenset[int]().union(*(entry.facts for entry in answerable))
     paragraph_tokens = (
-        paragraph_tokens_of(article.paragraphs, [len(sentence_ids) for sentence_ids in ids])
-        if paragraphs
-        else ()
+        paragraph_tokens_of(article.paragraphs, [len(sentence_ids) for sentence_ids in ids]) if paragraphs else ()
     )
     return [
         LongExample(
@@ -203,10 +182,6 @@ def paragraph_tokens_of(paragraphs: Sequence[int], num_tokens: Sequence[int]) ->
     for paragraph, count in zip(paragraphs, num_tokens):
         totals[paragraph] = totals.get(paragraph, 0) + count
     begins_paragraph = [
-        sentence == 0 or paragraphs[sentence - 1] != paragraph
-        for sentence, paragraph in enumerate(paragraphs)
+        sentence == 0 or paragraphs[sentence - 1] != paragraph for sentence, paragraph in enumerate(paragraphs)
     ]
-    return tuple(
-        totals[paragraph] if is_first else 0
-        for paragraph, is_first in zip(paragraphs, begins_paragraph)
-    )
+    return tuple(totals[paragraph] if is_first else 0 for paragraph, is_first in zip(paragraphs, begins_paragraph))

@@ -43,23 +43,17 @@ class Background:
     @cached_property
     def sentences(self) -> list[SentenceTokens]:
         """Return all sentences; cached, since batches read them again and again."""
-        return [
-            SentenceTokens(self.sentence_ids(number))
-            for number in range(len(self.sentence_starts) - 1)
-        ]
+        return [SentenceTokens(self.sentence_ids(number)) for number in range(len(self.sentence_starts) - 1)]
 
     def stream_sentences(self, generator: Random) -> Iterator[SentenceTokens]:
         """Yield sentences endlessly: a novel from a random sentence on, then another."""
 
         def iterate_passages() -> Iterator[Iterator[SentenceTokens]]:
+            """Yield random passages of novels endlessly."""
             while True:
                 novel = generator.randrange(len(self))
-                start = int(self.novel_starts[novel]) + generator.randrange(
-                    self.count_sentences(novel)
-                )
-                yield map(
-                    self.sentences.__getitem__, range(start, int(self.novel_starts[novel + 1]))
-                )
+                start = int(self.novel_starts[novel]) + generator.randrange(self.count_sentences(novel))
+                yield map(self.sentences.__getitem__, range(start, int(self.novel_starts[novel + 1])))
 
         return itertools.chain.from_iterable(iterate_passages())
 
@@ -89,10 +83,7 @@ def read_novels(folder: str) -> dict[Split, list[list[str]]]:
     """
     if not folder:
         splits: tuple[Split, ...] = ("train", "validation", "test")
-        return {
-            split: [make_novel(Random(f"{split}/{number}")) for number in range(4)]
-            for split in splits
-        }
+        return {split: [make_novel(Random(f"{split}/{number}")) for number in range(4)] for split in splits}
     novels: dict[Split, list[list[str]]] = {"train": [], "validation": [], "test": []}
     for document in Corpus.from_paths([folder]).read():
         if novel := split_sentences(document.text):
@@ -124,9 +115,7 @@ def encode_novels(novels: Sequence[Sequence[str]], tokenizer: Tokenizer) -> Back
     sentences: list[np.ndarray] = []
     novel_starts = [0]
     for novel in novels:
-        sentences += [
-            np.array(ids, dtype=np.int32) for ids in tokenizer.encode_batch(list(novel)) if ids
-        ]
+        sentences += [np.array(ids, dtype=np.int32) for ids in tokenizer.encode_batch(list(novel)) if ids]
         if len(sentences) > novel_starts[-1]:
             novel_starts.append(len(sentences))
     sentence_starts = np.cumsum([0, *(len(row) for row in sentences)])

@@ -87,7 +87,7 @@ class LongDataset:
     tokenizer: SubwordTokenizer
     length: int  # tokens of a segment, with special tokens
     segments: int
-    asks: TargetKind = "question"
+    target: TargetKind = "question"
     where: StoryPosition = "anywhere"  # in the document
     distractor_rate: float = 0.0  # distractors per sentence of background
     seed: int = 0
@@ -136,35 +136,26 @@ class LongDataset:
     def draw_document(self, row: int, uniform: float | None = None) -> LongDocument:
         """Draw the document of an example.
 
-        With ``uniform`` its background and its number of segments are random; if ``asks`` is
+        With ``uniform`` its background and its number of segments are random; if ``target`` is
         "question", the document may then consist of the story alone.
         """
         generator = Random(f"{self.seed}/{row}/{uniform}")
         example = self.examples[row]
-        min_segments = int(self.asks != "question")
-        num_segments = (
-            self.segments if uniform is None else generator.randint(min_segments, self.segments)
-        )
-        if self.asks in TOKEN_TARGETS:
+        min_segments = int(self.target != "question")
+        num_segments = self.segments if uniform is None else generator.randint(min_segments, self.segments)
+        if self.target in TOKEN_TARGETS:
             return self.draw_span(num_segments, generator)
         num_tokens = int(num_segments * self.max_text_tokens * FILL_RATE)
-        if self.asks == "sentence":
+        if self.target == "sentence":
             excerpt = draw_excerpt(example.story, example.facts, num_tokens, generator)
             return LongDocument(
-                cut_segments(
-                    (mark_article_sentence(sentence, example) for sentence in excerpt),
-                    self.max_text_tokens,
-                ),
+                cut_segments((mark_article_sentence(sentence, example) for sentence in excerpt), self.max_text_tokens),
                 example,
             )
         background = self.background.stream_sentences(generator)
         if self.distractor_rate:
-            background = insert_distractors(
-                example.story, background, self.distractor_rate, generator
-            )
-        sentences = hide_story(
-            example.story, background, num_tokens, generator, position=self.where
-        )
+            background = insert_distractors(example.story, background, self.distractor_rate, generator)
+        sentences = hide_story(example.story, background, num_tokens, generator, position=self.where)
         return LongDocument(cut_segments(sentences, self.max_text_tokens), example)
 
     def draw_span(self, num_segments: int, generator: Random) -> LongDocument:
@@ -172,13 +163,8 @@ class LongDataset:
 
         This is next-sentence prediction: in half of the documents the question follows the span.
         """
-        segments = {
-            True: self.draw_segments(num_segments + 1, generator),
-            False: self.draw_segments(1, generator),
-        }
-        *document_segments, next_segment = (
-            segments[True] if len(segments[True]) > 1 else [*segments[True], []]
-        )
+        segments = {True: self.draw_segments(num_segments + 1, generator), False: self.draw_segments(1, generator)}
+        *document_segments, next_segment = segments[True] if len(segments[True]) > 1 else [*segments[True], []]
         is_next = generator.random() < 0.5
         ids = [sentence.ids for sentence in (next_segment if is_next else segments[False][0])]
         question = np.concatenate(ids) if ids else np.zeros(0, dtype=np.int32)
@@ -193,28 +179,18 @@ class LongDataset:
         """
         novel = generator.randrange(len(self.background))
         first_sentence, end_sentence = self.background.novel_starts[novel : novel + 2]
-        num_tokens = (
-            self.background.sentence_starts[end_sentence]
-            - self.background.sentence_starts[first_sentence]
-        )
+        num_tokens = self.background.sentence_starts[end_sentence] - self.background.sentence_starts[first_sentence]
         spare_share = max(1 - max_segments * self.max_text_tokens / max(int(num_tokens), 1), 0)
         start = int(generator.random() * spare_share * self.background.count_sentences(novel))
         sentences = (SentenceTokens(ids) for ids in self.background.iterate_novel(novel, start))
         return list(islice(cut_segments(sentences, self.max_text_tokens), max_segments))
 
     def batch(
-        self,
-        rows: Tensor,
-        uniforms: Tensor | None = None,
-        *,
-        compact: bool = True,
-        max_length: int | None = None,
+        self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> LongBatch:
         """Build the batch of the documents ``rows`` (b), with all their segments."""
         row_numbers = rows.tolist()
-        row_uniforms = (
-            [None] * len(row_numbers) if uniforms is None else uniforms.flatten().tolist()
-        )
+        row_uniforms = [None] * len(row_numbers) if uniforms is None else uniforms.flatten().tolist()
         documents = [self.draw_document(*draw) for draw in zip(row_numbers, row_uniforms)]
         segments = [list(document.segments) for document in documents]
         keys = [hash_values(self.seed, *draw) for draw in zip(row_numbers, row_uniforms)]
@@ -228,33 +204,22 @@ class LongDataset:
         documents = [self.draw_document(row) for row in rows]
         keys = [hash_values(self.seed, row, None) for row in rows]
         while True:
-            segments = [
-                list(islice(document.segments, segments_per_batch)) for document in documents
-            ]
+            segments = [list(islice(document.segments, segments_per_batch)) for document in documents]
             if not any(segments):
                 return
             yield self.assemble_batch(documents, segments, keys)
 
     def assemble_batch(
-        self,
-        documents: Sequence[LongDocument],
-        segments: Sequence[list[list[SentenceTokens]]],
-        keys: list[int],
+        self, documents: Sequence[LongDocument], segments: Sequence[list[list[SentenceTokens]]], keys: list[int]
     ) -> LongBatch:
         """Assemble segments and the examples of their documents into one batch."""
         arrays = fill_arrays(documents, segments, self.tokenizer, self.length)
         answer_width = len(max((document.example.answer for document in documents), key=len)) + 1
-        answers_with_sep = [
-            np.append(document.example.answer, self.tokenizer.sep) for document in documents
-        ]
+        answers_with_sep = [np.append(document.example.answer, self.tokenizer.sep) for document in documents]
         answer_array = pad_rows(answers_with_sep, answer_width)
-        framed_questions = [
-            add_special_tokens(document.example.question, self.tokenizer) for document in documents
-        ]
+        framed_questions = [add_special_tokens(document.example.question, self.tokenizer) for document in documents]
         question_array = pad_rows(framed_questions, max(len(ids) for ids in framed_questions))
-        tokens, sentences, facts, answer, question = map(
-            torch.from_numpy, (*arrays, answer_array, question_array)
-        )
+        tokens, sentences, facts, answer, question = map(torch.from_numpy, (*arrays, answer_array, question_array))
         real_segments = (arrays[0][..., 0] == self.tokenizer.cls).reshape(-1).nonzero()[0]
         num_tokens = 2 * len(real_segments) + int((arrays[1] >= 0).sum())
         text_mask = sentences >= 0
@@ -286,9 +251,7 @@ def mark_article_sentence(sentence: SentenceTokens, example: LongExample) -> Sen
     """Mark a sentence as background if no question is about it; add its paragraph's size."""
     fact = sentence.fact if sentence.fact in example.all_facts else -1
     return SentenceTokens(
-        sentence.ids,
-        fact,
-        example.paragraph_tokens[sentence.fact] if example.paragraph_tokens else 0,
+        sentence.ids, fact, example.paragraph_tokens[sentence.fact] if example.paragraph_tokens else 0
     )
 
 
@@ -327,9 +290,7 @@ def fill_arrays(
             sentences[inside] = np.repeat(np.arange(len(pieces)), sizes)
             if any(piece.fact >= 0 for piece in pieces):
                 sentence_facts = [
-                    position_of_fact.get(
-                        sentence.fact, NOT_A_FACT if sentence.fact >= 0 else OUTSIDE_STORY
-                    )
+                    position_of_fact.get(sentence.fact, NOT_A_FACT if sentence.fact >= 0 else OUTSIDE_STORY)
                     for sentence in pieces
                 ]
                 facts[inside] = np.repeat(sentence_facts, sizes)
@@ -358,9 +319,7 @@ def word_start_mask(tokenizer: SubwordTokenizer) -> Tensor:
 @lru_cache(maxsize=4)
 def ordinary_ids_of(tokenizer: SubwordTokenizer) -> Tensor:
     """List all ids but those of special tokens."""
-    return torch.tensor(
-        [token_id for token_id in range(len(tokenizer)) if token_id not in tokenizer.special_ids]
-    )
+    return torch.tensor([token_id for token_id in range(len(tokenizer)) if token_id not in tokenizer.special_ids])
 
 
 def hash_values(*values: object) -> int:

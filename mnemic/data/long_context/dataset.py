@@ -49,7 +49,7 @@ class LongSource(Protocol):
     def seed(self) -> int: ...
 
     @property
-    def asks(self) -> TargetKind: ...
+    def target(self) -> TargetKind: ...
 
     @property
     def where(self) -> StoryPosition: ...
@@ -74,8 +74,8 @@ class LongStories:
     """bAbI stories in background text: official files of ``folder``, or generated stories.
 
     An absent training file (task 3 of the 10k files at hand) is generated; without a folder all
-    stories are, ``count`` questions per task. ``misses``: in training, the number of distractors
-    per sentence of background (see ``hide.insert_distractors``).
+    stories are, ``count`` questions per task. ``distractors`` is the number of distractors per
+    sentence of background in training (see ``hide.insert_distractors``).
     """
 
     folder: str = ""
@@ -86,18 +86,19 @@ class LongStories:
     length: int = 128
     segments: int = 4
     validation: float = 0.02
-    misses: float = 0.0
+    distractors: float = 0.0
     tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL_WORDPIECE)
     seed: int = 0
-    asks: TargetKind = field(default="question", init=False)
+    target: TargetKind = field(default="question", init=False)
     where: StoryPosition = field(default="anywhere", init=False)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.misses <= 1:
-            raise ConfigError(f"data.misses is a share between 0 and 1, not {self.misses}")
+        if not 0 <= self.distractors <= 1:
+            raise ConfigError(f"data.distractors is a share between 0 and 1, not {self.distractors}")
 
     @property
     def names(self) -> Mapping[int, str]:
+        """Return the name of each task."""
         return TASKS
 
     @property
@@ -114,15 +115,15 @@ class LongStories:
         return read_examples(self.story_source, split)
 
     def load(self) -> LongData:
+        """Load all splits, with the tokenizer built from the training data."""
         generated_tasks = tuple(task for task in self.tasks if self.story_source.is_generated(task))
         data = load_long_data(self)
         return data._replace(
-            generated_tasks=generated_tasks, train=replace(data.train, distractor_rate=self.misses)
+            generated_tasks=generated_tasks, train=replace(data.train, distractor_rate=self.distractors)
         )
 
-    def dataset(
-        self, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None
-    ) -> LongDataset:
+    def dataset(self, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None) -> LongDataset:
+        """Encode the questions of a split with a tokenizer."""
         return load_long_dataset(self, split, tokenizer, tasks)
 
 
@@ -142,14 +143,16 @@ class LongRecall:
     where: StoryPosition = "anywhere"
     tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL_WORDPIECE)
     seed: int = 0
-    asks: TargetKind = field(default="question", init=False)
+    target: TargetKind = field(default="question", init=False)
 
     @property
     def tasks(self) -> Sequence[int]:
+        """Return the numbers of the tasks."""
         return (TASK_NUMBERS[self.task],)
 
     @property
     def names(self) -> Mapping[int, str]:
+        """Return the name of each task."""
         return TASK_NAMES
 
     def read_split(self, split: Split) -> list[StoryExample]:
@@ -158,11 +161,11 @@ class LongRecall:
         return EXAMPLE_MAKERS[self.task](count, self.facts, seed)
 
     def load(self) -> LongData:
+        """Load all splits, with the tokenizer built from the training data."""
         return load_long_data(self)
 
-    def dataset(
-        self, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None
-    ) -> LongDataset:
+    def dataset(self, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None) -> LongDataset:
+        """Encode the questions of a split with a tokenizer."""
         return load_long_dataset(self, split, tokenizer, tasks)
 
 
@@ -181,7 +184,7 @@ class LongDocuments:
     segments: int = 4
     tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL_WORDPIECE)
     seed: int = 0
-    asks: TargetKind = "masked"
+    target: TargetKind = "masked"
     where: StoryPosition = field(default="anywhere", init=False)
 
     @property
@@ -191,23 +194,25 @@ class LongDocuments:
 
     @property
     def tasks(self) -> Sequence[int]:
+        """Return the numbers of the tasks."""
         return (0,)
 
     @property
     def names(self) -> Mapping[int, str]:
-        return {0: f"{self.asks} word"}
+        """Return the name of each task."""
+        return {0: f"{self.target} word"}
 
     def read_split(self, split: Split) -> list[StoryExample]:
         return [StoryExample((), "", "", (), 0)] * num_examples_of(self.count, split)
 
     def load(self) -> LongData:
-        if self.asks not in TOKEN_TARGETS:
-            raise ConfigError("documents are asked for words: data.asks is 'masked' or 'next'")
+        """Load all splits, with the tokenizer built from the training data."""
+        if self.target not in TOKEN_TARGETS:
+            raise ConfigError("documents are asked for words: data.target is 'masked' or 'next'")
         return load_long_data(self)
 
-    def dataset(
-        self, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None
-    ) -> LongDataset:
+    def dataset(self, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None) -> LongDataset:
+        """Encode the questions of a split with a tokenizer."""
         return load_long_dataset(self, split, tokenizer, tasks)
 
 
@@ -217,11 +222,7 @@ def num_examples_of(num_train: int, split: Split) -> int:
     The validation split has a fiftieth and the test split a tenth of the training examples, but at
     least 50.
     """
-    return {
-        "train": num_train,
-        "validation": max(num_train // 50, 50),
-        "test": max(num_train // 10, 50),
-    }[split]
+    return {"train": num_train, "validation": max(num_train // 50, 50), "test": max(num_train // 10, 50)}[split]
 
 
 def load_long_data(source: LongSource) -> LongData:
@@ -230,19 +231,14 @@ def load_long_data(source: LongSource) -> LongData:
     novels = read_novels(source.background)
     examples = {split: source.read_split(split) for split in SPLITS}
     tokenizer = build(
-        TOKENIZER_BUILDERS,
-        source.tokenizer,
-        texts=list_vocabulary_texts(examples["train"], novels["train"]),
+        TOKENIZER_BUILDERS, source.tokenizer, texts=list_vocabulary_texts(examples["train"], novels["train"])
     )
     if not isinstance(tokenizer, SubwordTokenizer):
         raise ConfigError("long texts need subwords: data.tokenizer.kind is wordpiece or stored")
     train, validation, test = (
-        encode_examples(source, examples[split], encode_novels(novels[split], tokenizer), tokenizer)
-        for split in SPLITS
+        encode_examples(source, examples[split], encode_novels(novels[split], tokenizer), tokenizer) for split in SPLITS
     )
-    return LongData(
-        tokenizer, {"vocab": len(tokenizer), "longest": source.length}, train, validation, test
-    )
+    return LongData(tokenizer, {"vocab": len(tokenizer), "max_length": source.length}, train, validation, test)
 
 
 def load_long_dataset(
@@ -250,30 +246,18 @@ def load_long_dataset(
 ) -> LongDataset:
     """Load one split of a source with a given tokenizer."""
     assert isinstance(tokenizer, SubwordTokenizer)
-    examples = [
-        example for example in source.read_split(split) if tasks is None or example.task in tasks
-    ]
-    return encode_examples(
-        source, examples, encode_novels(read_novels(source.background)[split], tokenizer), tokenizer
-    )
+    examples = [example for example in source.read_split(split) if tasks is None or example.task in tasks]
+    return encode_examples(source, examples, encode_novels(read_novels(source.background)[split], tokenizer), tokenizer)
 
 
 def encode_examples(
-    source: LongSource,
-    examples: Sequence[StoryExample],
-    background: Background,
-    tokenizer: SubwordTokenizer,
+    source: LongSource, examples: Sequence[StoryExample], background: Background, tokenizer: SubwordTokenizer
 ) -> LongDataset:
     """Encode examples as a dataset; each distinct sentence is encoded once."""
     texts = dict.fromkeys(
-        text
-        for example in examples
-        for text in (*example.sentences, example.question, example.answer)
+        text for example in examples for text in (*example.sentences, example.question, example.answer)
     )
-    ids_of_text = {
-        text: np.array(ids, dtype=np.int32)
-        for text, ids in zip(texts, tokenizer.encode_batch(list(texts)))
-    }
+    ids_of_text = {text: np.array(ids, dtype=np.int32) for text, ids in zip(texts, tokenizer.encode_batch(list(texts)))}
     long_examples = [
         LongExample(
             tuple(ids_of_text[text] for text in example.sentences),
@@ -290,24 +274,18 @@ def encode_examples(
         tokenizer=tokenizer,
         length=source.length,
         segments=source.segments,
-        asks=source.asks,
+        target=source.target,
         where=source.where,
         seed=source.seed,
     )
 
 
-def list_vocabulary_texts(
-    examples: Iterable[StoryExample], novels: Sequence[Sequence[str]]
-) -> list[str]:
+def list_vocabulary_texts(examples: Iterable[StoryExample], novels: Sequence[Sequence[str]]) -> list[str]:
     """List the texts that a vocabulary is learned from.
 
     An example repeats the story of the example before it, so only its last two sentences are used.
     """
-    stories = [
-        text
-        for example in examples
-        for text in (*example.sentences[-2:], example.question, example.answer)
-    ]
+    stories = [text for example in examples for text in (*example.sentences[-2:], example.question, example.answer)]
     sentences = [text for novel in novels for text in novel]
     step = max(len(sentences) // NUM_VOCABULARY_SENTENCES, 1)
     return [*stories, *sentences[::step]]

@@ -46,7 +46,7 @@ class RaggedTexts(NamedTuple):
 class Seq2SeqDataset:
     """Pairs of a source text and an answer text on one device."""
 
-    kind: ClassVar[str] = "sequences"
+    kind: ClassVar[str] = "seq2seq"
     metric: ClassVar[str] = "exact"  # that selects the best weights
     num_unknown: ClassVar[int] = 0  # any text can be generated, also if it is not in training
     num_uniforms: ClassVar[int] = 0  # batches are not random
@@ -73,26 +73,16 @@ class Seq2SeqDataset:
 
     def to(self, device: torch.device | str) -> "Seq2SeqDataset":
         """Return this dataset on another device."""
-        source, answer = (
-            RaggedTexts(*(tensor.to(device) for tensor in texts))
-            for texts in (self.source, self.answer)
-        )
+        source, answer = (RaggedTexts(*(tensor.to(device) for tensor in texts)) for texts in (self.source, self.answer))
         return replace(self, source=source, answer=answer)
 
     def batch(
-        self,
-        rows: Tensor,
-        uniforms: Tensor | None = None,
-        *,
-        compact: bool = True,
-        max_length: int | None = None,
+        self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> Seq2SeqBatch:
         """Return the pairs ``rows`` (b), padded to the longest of them."""
         answer_ids, mask = self.answer.pad_rows(rows)
         targets = answer_ids[:, 1:].masked_fill(~mask[:, 1:], IGNORE)
-        return Seq2SeqBatch(
-            self.source_inputs(rows)._replace(decoder_tokens=answer_ids[:, :-1]), targets
-        )
+        return Seq2SeqBatch(self.source_inputs(rows)._replace(decoder_tokens=answer_ids[:, :-1]), targets)
 
     def source_inputs(self, rows: Tensor) -> WindowBatch:
         """Return the sources ``rows`` (b) alone, for generation."""
@@ -117,11 +107,7 @@ def make_seq2seq_dataset(
         return make_ragged(sequences)
 
     source, answer = (
-        encode_texts(side)
-        for side in (
-            [example.text for example in examples],
-            [example.label for example in examples],
-        )
+        encode_texts(side) for side in ([example.text for example in examples], [example.label for example in examples])
     )
     return Seq2SeqDataset(examples=examples, tokenizer=tokenizer, source=source, answer=answer)
 

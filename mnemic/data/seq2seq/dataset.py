@@ -33,44 +33,35 @@ class Seq2SeqData(NamedTuple):
 class GeneratedDates:
     """Generated dates: "the third of march nineteen eighty four" → 1984-03-03.
 
-    ``count``, ``held`` and ``tested`` are the pairs of training, validation and test; no day is in
+    ``count``, ``validation_size`` and ``test_size`` are the pairs of training, validation and test; no day is in
     two splits. A text has at most ``length`` tokens.
     """
 
     count: int = 20_000
-    held: int = 500
-    tested: int = 2_000
+    validation_size: int = 500
+    test_size: int = 2_000
     seed: int = 0
     tokenizer: Mapping[str, Any] = field(default_factory=lambda: BYTE_BPE)
     length: int = 64
 
     def __post_init__(self) -> None:
-        if min(self.count, self.held, self.tested) < 1:
-            values = f"count = {self.count}, held = {self.held}, tested = {self.tested}"
+        if min(self.count, self.validation_size, self.test_size) < 1:
+            values = f"count = {self.count}, validation_size = {self.validation_size}, test_size = {self.test_size}"
             raise ConfigError(f"each split of the dates has at least one pair, not {values}")
 
     def load(self) -> Seq2SeqData:
         """Read the training and validation split, and train the tokenizer."""
-        return encode_splits(
-            {split: self.read_split(split) for split in TRAINING_SPLITS},
-            self.tokenizer,
-            self.length,
-        )
+        return encode_splits({split: self.read_split(split) for split in TRAINING_SPLITS}, self.tokenizer, self.length)
 
-    def dataset(
-        self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()
-    ) -> Seq2SeqDataset:
+    def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> Seq2SeqDataset:
         """Read one split and encode it with an existing tokenizer."""
-        return make_seq2seq_dataset(
-            self.read_split(split), require_subwords(tokenizer), self.length
-        )
+        return make_seq2seq_dataset(self.read_split(split), require_subwords(tokenizer), self.length)
 
     def read_split(self, split: Split) -> list[LabeledExample]:
         """Generate the pairs of one split."""
-        counts = {"train": self.count, "validation": self.held, "test": self.tested}
+        counts = {"train": self.count, "validation": self.validation_size, "test": self.test_size}
         return [
-            LabeledExample(phrase, None, day)
-            for phrase, day in generate_dates(split, counts[split], seed=self.seed)
+            LabeledExample(phrase, None, day) for phrase, day in generate_dates(split, counts[split], seed=self.seed)
         ]
 
 
@@ -85,9 +76,9 @@ class Seq2SeqFiles:
     overlap: ClassVar[int] = 0
     truncation: ClassVar[Truncation] = "error"
     folder: str
-    learnt: str = "train"
-    held: str = ""
-    tested: str = "test"
+    train_file: str = "train"
+    validation_file: str = ""
+    test_file: str = "test"
     validation: float = 0.1
     columns: Mapping[str, Any] = field(default_factory=dict)
     tokenizer: Mapping[str, Any] = field(default_factory=lambda: {**BYTE_BPE, "vocab": 8000})
@@ -95,19 +86,11 @@ class Seq2SeqFiles:
 
     def load(self) -> Seq2SeqData:
         """Read the training and validation split, and train the tokenizer."""
-        return encode_splits(
-            {split: self.read_split(split) for split in TRAINING_SPLITS},
-            self.tokenizer,
-            self.length,
-        )
+        return encode_splits({split: self.read_split(split) for split in TRAINING_SPLITS}, self.tokenizer, self.length)
 
-    def dataset(
-        self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()
-    ) -> Seq2SeqDataset:
+    def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> Seq2SeqDataset:
         """Read one split and encode it with an existing tokenizer."""
-        return make_seq2seq_dataset(
-            self.read_split(split), require_subwords(tokenizer), self.length
-        )
+        return make_seq2seq_dataset(self.read_split(split), require_subwords(tokenizer), self.length)
 
     def read_split(self, split: Split) -> list[LabeledExample]:
         """Read the pairs of one split."""
@@ -115,9 +98,7 @@ class Seq2SeqFiles:
         def read_file(path: Path) -> list[LabeledExample]:
             return read_labeled(path, self.columns, paired=False)
 
-        def encode(
-            examples: Sequence[LabeledExample], tokenizer: Tokenizer, _: Sequence[str]
-        ) -> Seq2SeqDataset:
+        def encode(examples: Sequence[LabeledExample], tokenizer: Tokenizer, _: Sequence[str]) -> Seq2SeqDataset:
             return make_seq2seq_dataset(examples, require_subwords(tokenizer), self.length)
 
         return read_split(self, TextTask(read_file, list_texts, lambda _: (), encode), split)
@@ -127,18 +108,12 @@ def encode_splits(
     splits: Mapping[Split, Sequence[LabeledExample]], tokenizer: Mapping[str, Any], max_tokens: int
 ) -> Seq2SeqData:
     """Train one tokenizer for both sides on the training pairs, and encode all splits."""
-    subword_tokenizer = require_subwords(
-        build(TOKENIZER_BUILDERS, tokenizer, texts=list_texts(splits["train"]))
-    )
+    subword_tokenizer = require_subwords(build(TOKENIZER_BUILDERS, tokenizer, texts=list_texts(splits["train"])))
     train, validation = (
-        make_seq2seq_dataset(splits[split], subword_tokenizer, max_tokens)
-        for split in TRAINING_SPLITS
+        make_seq2seq_dataset(splits[split], subword_tokenizer, max_tokens) for split in TRAINING_SPLITS
     )
     return Seq2SeqData(
-        subword_tokenizer,
-        {"vocab": len(subword_tokenizer), "longest": max_tokens},
-        train,
-        validation,
+        subword_tokenizer, {"vocab": len(subword_tokenizer), "max_length": max_tokens}, train, validation
     )
 
 

@@ -117,17 +117,10 @@ def say_with_weekday(day: date) -> str:
 
 def say_year_first(day: date) -> str:
     """Say "in the year nineteen eighty four on the third of march"."""
-    return (
-        f"in the year {spell_year(day.year)} on the {spell_ordinal(day.day)} of {MONTHS[day.month]}"
-    )
+    return f"in the year {spell_year(day.year)} on the {spell_ordinal(day.day)} of {MONTHS[day.month]}"
 
 
-PHRASES: list[Callable[[date], str]] = [
-    say_day_first,
-    say_month_first,
-    say_with_weekday,
-    say_year_first,
-]
+PHRASES: list[Callable[[date], str]] = [say_day_first, say_month_first, say_with_weekday, say_year_first]
 
 
 def spell_year(number: int) -> str:

@@ -16,7 +16,7 @@ from mnemic.models import IGNORE, WindowBatch
 from mnemic.text import Encoding, Tokenizer, WindowedText
 from mnemic.text.windows import Window
 
-Kind = Literal["classes", "numbers", "spans", "tags", "reading"]
+Kind = Literal["classes", "numbers", "spans", "tags", "retrieval"]
 TOKEN_MULTIPLE = 8  # widths that matrix products and attention on a GPU are fastest with
 
 
@@ -78,9 +78,7 @@ class TextDataset:
     @property
     def lengths(self) -> Tensor:
         """Count the tokens of all windows of each text."""
-        return (
-            self.window_starts[self.first_window[1:]] - self.window_starts[self.first_window[:-1]]
-        )
+        return self.window_starts[self.first_window[1:]] - self.window_starts[self.first_window[:-1]]
 
     @property
     def num_unknown(self) -> int:
@@ -99,9 +97,7 @@ class TextDataset:
     def to(self, device: torch.device | str) -> "TextDataset":
         """Return this dataset on another device."""
         moved: dict[str, Any] = {
-            name: tensor.to(device)
-            for name, tensor in vars(self).items()
-            if torch.is_tensor(tensor)
+            name: tensor.to(device) for name, tensor in vars(self).items() if torch.is_tensor(tensor)
         }
         if self.retrieval is not None:
             questions, texts, gold_texts = self.retrieval
@@ -109,12 +105,7 @@ class TextDataset:
         return replace(self, **moved)
 
     def batch(
-        self,
-        rows: Tensor,
-        uniforms: Tensor | None = None,
-        *,
-        compact: bool = True,
-        max_length: int | None = None,
+        self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> TextBatch:
         """Return the texts ``rows`` (b) with all their windows, padded to the longest window.
 
@@ -174,10 +165,7 @@ class TextDataset:
         if not len(self.tokens):  # no text has a token, and nothing frames it
             empty = positions.new_zeros(positions.shape)
             return WindowBatch(empty, mask, empty, mask), positions
-        ids, segments = (
-            values[positions].long().masked_fill(~mask, 0)
-            for values in (self.tokens, self.segments)
-        )
+        ids, segments = (values[positions].long().masked_fill(~mask, 0) for values in (self.tokens, self.segments))
         return WindowBatch(ids, mask, segments, self.answer_mask[positions] & mask), positions
 
 

@@ -16,21 +16,9 @@ from mnemic.data.contract import Split
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.data.text_tasks.conll import OUTSIDE_TAG, read_conll
 from mnemic.data.text_tasks.encode_windows import encode_labeled, encode_questions, encode_tagged
-from mnemic.data.text_tasks.examples import (
-    LabeledExample,
-    QuestionExample,
-    TaggedExample,
-    TextError,
-)
+from mnemic.data.text_tasks.examples import LabeledExample, QuestionExample, TaggedExample, TextError
 from mnemic.data.text_tasks.labelled import read_labeled
-from mnemic.data.text_tasks.splits import (
-    WORDPIECE,
-    TextData,
-    TextTask,
-    load_text_data,
-    make_window_options,
-    read_split,
-)
+from mnemic.data.text_tasks.splits import WORDPIECE, TextData, TextTask, load_text_data, make_window_options, read_split
 from mnemic.data.text_tasks.squad import read_squad
 from mnemic.text import Tokenizer
 from mnemic.text.windows import Truncation
@@ -51,9 +39,9 @@ class ClassFiles:
 
     paired: ClassVar[bool] = False
     folder: str
-    learnt: str = "train"
-    held: str = ""
-    tested: str = "test"
+    train_file: str = "train"
+    validation_file: str = ""
+    test_file: str = "test"
     validation: float = 0.1
     columns: Mapping[str, Any] = field(default_factory=dict)
     labels: Labels = "names"
@@ -88,9 +76,9 @@ class SpanFiles:
     """Questions with answers in a text, in SQuAD 1.1 or 2.0 format (.json, .json.gz)."""
 
     folder: str
-    learnt: str = "train"
-    held: str = ""
-    tested: str = "dev"
+    train_file: str = "train"
+    validation_file: str = ""
+    test_file: str = "dev"
     validation: float = 0.1
     tokenizer: Mapping[str, Any] = field(default_factory=lambda: WORDPIECE)
     length: int = 384
@@ -101,26 +89,16 @@ class SpanFiles:
     def task(self) -> TextTask:
         """How these files are read and encoded."""
 
-        def encode(
-            examples: Sequence[QuestionExample], tokenizer: Tokenizer, _: Sequence[str]
-        ) -> TextDataset:
+        def encode(examples: Sequence[QuestionExample], tokenizer: Tokenizer, _: Sequence[str]) -> TextDataset:
             return encode_questions(examples, tokenizer, make_window_options(self))
 
-        return TextTask(
-            read_squad,
-            list_question_texts,
-            lambda _: (),
-            encode,
-            group_key=lambda example: example.text,
-        )
+        return TextTask(read_squad, list_question_texts, lambda _: (), encode, group_key=lambda example: example.text)
 
     def load(self) -> TextData:
         """Read the training and validation split, and train the tokenizer."""
         return load_text_data(self, self.task)
 
-    def dataset(
-        self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()
-    ) -> TextDataset:
+    def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> TextDataset:
         """Read one split and encode it with an existing tokenizer."""
         return self.task.encode(read_split(self, self.task, split), tokenizer, labels)
 
@@ -133,11 +111,11 @@ class TagFiles:
     """
 
     folder: str
-    learnt: str = "train"
-    held: str = ""
-    tested: str = "test"
+    train_file: str = "train"
+    validation_file: str = ""
+    test_file: str = "test"
     validation: float = 0.1
-    numbered: bool = False
+    index_column: bool = False
     tokenizer: Mapping[str, Any] = field(default_factory=lambda: WORDPIECE)
     length: int = 128
     overlap: int = 32
@@ -147,17 +125,13 @@ class TagFiles:
     def task(self) -> TextTask:
         """How these files are read and encoded."""
 
-        def encode(
-            examples: Sequence[TaggedExample], tokenizer: Tokenizer, labels: Sequence[str]
-        ) -> TextDataset:
+        def encode(examples: Sequence[TaggedExample], tokenizer: Tokenizer, labels: Sequence[str]) -> TextDataset:
             return encode_tagged(examples, tokenizer, make_window_options(self), labels=labels)
 
         def read_file(path: Any) -> list[TaggedExample]:
-            return read_conll(path, strip_digits=self.numbered)
+            return read_conll(path, strip_digits=self.index_column)
 
-        return TextTask(
-            read_file, lambda examples: [example.text for example in examples], list_tags, encode
-        )
+        return TextTask(read_file, lambda examples: [example.text for example in examples], list_tags, encode)
 
     def load(self) -> TextData:
         """Read the training and validation split, and train the tokenizer."""
@@ -175,15 +149,11 @@ def make_labeled_task(files: ClassFiles | PairFiles, *, paired: bool) -> TextTas
         expected = "pearson or spearman" if is_numeric else "accuracy, f1 or matthews"
         raise TextError(f"data.metric for labels that are {files.labels} is {expected}")
 
-    def encode(
-        examples: Sequence[LabeledExample], tokenizer: Tokenizer, labels: Sequence[str]
-    ) -> TextDataset:
+    def encode(examples: Sequence[LabeledExample], tokenizer: Tokenizer, labels: Sequence[str]) -> TextDataset:
         """Encode examples with classes or numbers."""
         kind: Literal["numbers", "classes"] = "numbers" if is_numeric else "classes"
         options = make_window_options(files)
-        return encode_labeled(
-            examples, tokenizer, options, labels=labels, kind=kind, metric=files.metric
-        )
+        return encode_labeled(examples, tokenizer, options, labels=labels, kind=kind, metric=files.metric)
 
     def list_labels(examples: Sequence[LabeledExample]) -> tuple[str, ...]:
         """List the classes of the training examples; there must be at least two."""
@@ -206,9 +176,7 @@ def make_labeled_task(files: ClassFiles | PairFiles, *, paired: bool) -> TextTas
 
 def list_labeled_texts(examples: Sequence[LabeledExample]) -> Iterable[str]:
     """List all texts of the examples, both of a pair."""
-    return [
-        text for example in examples for text in (example.text, example.pair) if text is not None
-    ]
+    return [text for example in examples for text in (example.text, example.pair) if text is not None]
 
 
 def list_question_texts(examples: Sequence[QuestionExample]) -> Iterable[str]:

@@ -27,8 +27,8 @@ def find_file(folder: str, name: str) -> Path:
     names = ", ".join(path.name for path in matches or paths) or "no files"
     raise TextError(
         f"{'no' if not matches else 'more than one'} file named {name!r} in {root} (there: "
-        f"{names}); say which file it is with data.learnt (to train on), data.held (validation) or "
-        "data.tested (to test on), such as --set data.tested=dev"
+        f"{names}); say which file it is with data.train_file (to train on), data.validation_file (validation) or "
+        "data.test_file (to test on), such as --set data.test_file=dev"
     )
 
 

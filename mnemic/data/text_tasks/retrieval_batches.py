@@ -96,11 +96,7 @@ class RetrievalDataset:
     @property
     def lengths(self) -> Tensor:
         """Count the tokens of each question with its whole text, q."""
-        return (
-            self.question_spans[:, 1]
-            + self.text_spans[self.text_of_question, 1]
-            + sum(self.num_special)
-        )
+        return self.question_spans[:, 1] + self.text_spans[self.text_of_question, 1] + sum(self.num_special)
 
     @property
     def num_unknown(self) -> int:
@@ -111,17 +107,10 @@ class RetrievalDataset:
         return replace(self, batch_device=torch.device(device))
 
     def batch(
-        self,
-        rows: Tensor,
-        uniforms: Tensor | None = None,
-        *,
-        compact: bool = True,
-        max_length: int | None = None,
+        self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> RetrievalBatch:
         """Return the questions ``rows`` (b) with a text each, and a retrieval task."""
-        drawn_uniforms = (
-            torch.zeros(len(rows), self.num_uniforms) if uniforms is None else uniforms
-        ).double()
+        drawn_uniforms = (torch.zeros(len(rows), self.num_uniforms) if uniforms is None else uniforms).double()
         reading, targets = self.draw_reading_windows(rows, drawn_uniforms[:, :READING_UNIFORMS])
         num_articles = min(self.mix.num_articles, len(rows))
         shape = (num_articles, self.mix.texts_per_article, 1 + self.mix.questions_per_text)
@@ -132,16 +121,9 @@ class RetrievalDataset:
         inputs, ranks = self.pack_windows(all_windows, len(rows))
         window_lengths = torch.tensor(inputs.mask.lengths)[ranks]
         spans = self.locate_spans(window_lengths, ranks, text_ids, len(rows))
-        answers, windows, gold_texts, device_text_ids = map(
-            self.send_to_device, (targets, ranks, right, text_ids)
-        )
+        answers, windows, gold_texts, device_text_ids = map(self.send_to_device, (targets, ranks, right, text_ids))
         return RetrievalBatch(
-            inputs,
-            answers,
-            windows,
-            gold_texts,
-            device_text_ids,
-            PooledSpans(*map(self.send_to_device, spans)),
+            inputs, answers, windows, gold_texts, device_text_ids, PooledSpans(*map(self.send_to_device, spans))
         )
 
     def draw_reading_windows(self, rows: Tensor, uniforms: Tensor) -> tuple[WindowSpans, Tensor]:
@@ -150,15 +132,10 @@ class RetrievalDataset:
         first, count = self.article_ranges[gold_text].unbind(1)
         same_article_text = draw_other(gold_text, first, count, uniforms[:, 2])
         any_text = draw_other(
-            gold_text,
-            torch.zeros_like(gold_text),
-            torch.full_like(gold_text, num_texts),
-            uniforms[:, 2],
+            gold_text, torch.zeros_like(gold_text), torch.full_like(gold_text, num_texts), uniforms[:, 2]
         )
         wrong_text = torch.where(
-            (uniforms[:, 1] < self.mix.other_article_fraction) | (count == 1),
-            any_text,
-            same_article_text,
+            (uniforms[:, 1] < self.mix.other_article_fraction) | (count == 1), any_text, same_article_text
         )
         is_wrong = (uniforms[:, 0] < self.mix.wrong_fraction) & (num_texts > 1)
         text = torch.where(is_wrong, wrong_text, gold_text)
@@ -169,17 +146,12 @@ class RetrievalDataset:
         windows = WindowSpans(self.question_spans[rows], spans, torch.ones_like(is_wrong))
         answer_ends = self.answer_tokens[rows] - start.unsqueeze(1)  # b 2
         has_answer = (
-            ~is_wrong
-            & (self.answer_tokens[rows, 0] >= 0)
-            & (answer_ends[:, 0] >= 0)
-            & (answer_ends[:, 1] < num_tokens)
+            ~is_wrong & (self.answer_tokens[rows, 0] >= 0) & (answer_ends[:, 0] >= 0) & (answer_ends[:, 1] < num_tokens)
         )
         text_start = self.num_special[0] + self.num_special[1] + self.question_spans[rows, 1:]
         return windows, torch.where(has_answer.unsqueeze(1), answer_ends + text_start + 1, 0)
 
-    def draw_retrieval_windows(
-        self, rows: Tensor, uniforms: Tensor
-    ) -> tuple[WindowSpans, WindowSpans, Tensor, Tensor]:
+    def draw_retrieval_windows(self, rows: Tensor, uniforms: Tensor) -> tuple[WindowSpans, WindowSpans, Tensor, Tensor]:
         """Draw texts of the articles of ``rows`` (a), spread evenly, and questions about each.
 
         ``uniforms`` are a g 1+questions_per_text. Texts longer than a window are truncated.
@@ -187,22 +159,13 @@ class RetrievalDataset:
         """
         first, count = self.article_ranges[self.text_of_question[rows]].unbind(1)  # a
         strata = torch.arange(self.mix.texts_per_article) + uniforms[..., 0]  # a g
-        text = (
-            first[:, None] + (strata * count[:, None] / self.mix.texts_per_article).long()
-        ).flatten()
+        text = (first[:, None] + (strata * count[:, None] / self.mix.texts_per_article).long()).flatten()
         first_question, num_questions = self.question_ranges[text].unbind(1)
-        question = (
-            first_question[:, None]
-            + (uniforms[..., 1:].flatten(0, 1) * num_questions[:, None]).long()
-        )
+        question = first_question[:, None] + (uniforms[..., 1:].flatten(0, 1) * num_questions[:, None]).long()
         max_tokens = self.mix.max_tokens - self.num_special[0] - self.num_special[2]
         questions, texts = self.question_spans[question.flatten()], self.text_spans[text]
         windows = [
-            WindowSpans(
-                torch.zeros_like(spans),
-                truncate_spans(spans, max_tokens),
-                torch.zeros(len(spans)).bool(),
-            )
+            WindowSpans(torch.zeros_like(spans), truncate_spans(spans, max_tokens), torch.zeros(len(spans)).bool())
             for spans in (questions, texts)
         ]
         gold_texts = torch.arange(len(text)).repeat_interleave(self.mix.questions_per_text)
@@ -224,9 +187,7 @@ class RetrievalDataset:
         # Where each section starts in its window: question, between, text, after.
         head = before + windows.first[:, 1]
         tail = head + middle
-        section_starts = torch.stack(
-            [torch.full_like(head, before), head, tail, tail + windows.second[:, 1]]
-        )
+        section_starts = torch.stack([torch.full_like(head, before), head, tail, tail + windows.second[:, 1]])
         section = (position >= section_starts[:, owner]).sum(0)  # t, 0 to 4
         special_start = len(self.token_pool) - sum(self.num_special)
         sources = torch.stack(  # pool index of a section's first token, minus its position
@@ -249,19 +210,11 @@ class RetrievalDataset:
         mask = PackedMask(lengths, self.send_to_device(edges.int()), lengths[-1], len(owner))
         clamped_positions = self.send_to_device(reading_positions.clamp(max=len(owner) - 1))
         packed_batch = PackedBatch(
-            tokens,
-            mask,
-            segments,
-            positions,
-            answer_mask.bool(),
-            clamped_positions,
-            self.send_to_device(is_real),
+            tokens, mask, segments, positions, answer_mask.bool(), clamped_positions, self.send_to_device(is_real)
         )
         return packed_batch, rank
 
-    def locate_spans(
-        self, window_lengths: Tensor, rank: Tensor, text_ids: Tensor, num_reading: int
-    ) -> PooledSpans:
+    def locate_spans(self, window_lengths: Tensor, rank: Tensor, text_ids: Tensor, num_reading: int) -> PooledSpans:
         """Cut a row into the spans that are pooled: windows, and sentences of texts.
 
         The last windows (m) are the texts ``text_ids`` (p), the first ``num_reading`` those that
@@ -286,16 +239,10 @@ class RetrievalDataset:
         single_spans = torch.ones(num_others, dtype=torch.long)
         spans_per_window = torch.cat([single_spans, spans_per_text])  # m
         order = rank.argsort()
-        span_order = concatenate_ranges(
-            (spans_per_window.cumsum(0) - spans_per_window)[order], spans_per_window[order]
-        )
-        span_ranks = torch.empty_like(span_order).scatter_(
-            0, span_order, torch.arange(len(span_order))
-        )
+        span_order = concatenate_ranges((spans_per_window.cumsum(0) - spans_per_window)[order], spans_per_window[order])
+        span_ranks = torch.empty_like(span_order).scatter_(0, span_order, torch.arange(len(span_order)))
         lengths = torch.cat([window_lengths[:num_others], sentence_lengths])[span_order]
-        return PooledSpans(
-            lengths, span_ranks[num_reading:num_others], span_ranks[num_others:], spans_per_text
-        )
+        return PooledSpans(lengths, span_ranks[num_reading:num_others], span_ranks[num_others:], spans_per_text)
 
     def send_to_device(self, tensor: Tensor) -> Tensor:
         """Copy a tensor to ``batch_device`` without waiting for the copy."""

@@ -28,10 +28,7 @@ def load_stored_tokenizer(texts: Iterable[str], *, folder: str) -> Tokenizer:
     )
 
 
-TOKENIZER_BUILDERS: dict[str, Callable[..., Tokenizer]] = {
-    **TOKENIZERS,
-    "stored": load_stored_tokenizer,
-}
+TOKENIZER_BUILDERS: dict[str, Callable[..., Tokenizer]] = {**TOKENIZERS, "stored": load_stored_tokenizer}
 
 
 class TextFiles(Protocol):
@@ -41,13 +38,13 @@ class TextFiles(Protocol):
     def folder(self) -> str: ...
 
     @property
-    def learnt(self) -> str: ...
+    def train_file(self) -> str: ...
 
     @property
-    def held(self) -> str: ...
+    def validation_file(self) -> str: ...
 
     @property
-    def tested(self) -> str: ...
+    def test_file(self) -> str: ...
 
     @property
     def validation(self) -> float: ...
@@ -95,18 +92,11 @@ def make_window_options(files: TextFiles) -> WindowOptions:
 def load_text_data(files: TextFiles, task: TextTask) -> TextData:
     """Read both training splits; build tokenizer and labels from the training examples."""
     make_window_options(files)
-    train_examples, validation_examples = (
-        read_split(files, task, split) for split in TRAINING_SPLITS
-    )
+    train_examples, validation_examples = (read_split(files, task, split) for split in TRAINING_SPLITS)
     labels = task.list_labels(train_examples)
-    tokenizer = build(
-        TOKENIZER_BUILDERS, files.tokenizer, texts=list(task.list_texts(train_examples))
-    )
-    train, validation = (
-        task.encode(examples, tokenizer, labels)
-        for examples in (train_examples, validation_examples)
-    )
-    sizes = {"vocab": len(tokenizer), "longest": files.length}
+    tokenizer = build(TOKENIZER_BUILDERS, files.tokenizer, texts=list(task.list_texts(train_examples)))
+    train, validation = (task.encode(examples, tokenizer, labels) for examples in (train_examples, validation_examples))
+    sizes = {"vocab": len(tokenizer), "max_length": files.length}
     if num_outputs := task.num_outputs or len(labels):
         sizes["classes"] = num_outputs
     return TextData(tokenizer, sizes, train, validation, labels=labels)
@@ -117,11 +107,11 @@ def read_split(files: TextFiles, task: TextTask, split: Split) -> list[Any]:
     if not 0 <= files.validation < 1:
         raise TextError(f"data.validation is a share from 0 to below 1, not {files.validation}")
     if split == "test":
-        return task.read_file(find_file(files.folder, files.tested)) if files.tested else []
-    if files.held and split == "validation":
-        return task.read_file(find_file(files.folder, files.held))
-    examples = task.read_file(find_file(files.folder, files.learnt))
-    if files.held:
+        return task.read_file(find_file(files.folder, files.test_file)) if files.test_file else []
+    if files.validation_file and split == "validation":
+        return task.read_file(find_file(files.folder, files.validation_file))
+    examples = task.read_file(find_file(files.folder, files.train_file))
+    if files.validation_file:
         return examples
     return split_off_validation(examples, files.validation, task.group_key)[split == "validation"]
 

@@ -39,16 +39,9 @@ def parse_article(article: Any, path: Path) -> Iterator[QuestionExample]:
         for record in paragraph["qas"]:
             answers = [] if record.get("is_impossible") else record.get("answers", [])
             answer_texts = tuple(answer["text"] for answer in answers)
-            start = (
-                locate_answer(text, answer_texts[0], answers[0]["answer_start"])
-                if answer_texts
-                else -1
-            )
+            start = locate_answer(text, answer_texts[0], answers[0]["answer_start"]) if answer_texts else -1
             if answer_texts and start < 0:
-                raise TextError(
-                    f"{path}, question {record['id']}: the answer {answer_texts[0]!r} is not in "
-                    "its text"
-                )
+                raise TextError(f"{path}, question {record['id']}: the answer {answer_texts[0]!r} is not in its text")
             yield QuestionExample(record["question"], text, answer_texts, start, str(record["id"]))
 
 

@@ -30,9 +30,7 @@ class Controller(nn.Module):
     ``fused=False``: use operations that `torch.func.vmap` supports.
     """
 
-    def __init__(
-        self, width: int, *, inner: int = 0, open: float = 3.0, fused: bool = True
-    ) -> None:
+    def __init__(self, width: int, *, inner: int = 0, open: float = 3.0, fused: bool = True) -> None:
         super().__init__()
         self.inner = inner or width
         self.embed = nn.Linear(width, self.inner)
@@ -69,9 +67,7 @@ class Controller(nn.Module):
             torch.where(flat_mask, steps, 0).view(mask.shape).amax(2).cummax(1).values
         )
         hidden_states = torch.cat([hidden, scan.states.to(hidden.dtype)], 1)  # b 1+sn c
-        next_hidden = hidden_states.gather(
-            1, last_step.unsqueeze(-1).expand(-1, -1, hidden_states.shape[-1])
-        )
+        next_hidden = hidden_states.gather(1, last_step.unsqueeze(-1).expand(-1, -1, hidden_states.shape[-1]))
         return Salience(logits.float().to(states.dtype), next_hidden.unsqueeze(2))
 
 

@@ -52,7 +52,4 @@ class ForgetUseless(nn.Module):
         return contents[:, :, self.table].tanh() @ self.vector
 
 
-FORGETS: dict[str, Callable[..., Any]] = {
-    "oldest": ForgetOldest,
-    "useless": ForgetUseless,
-}
+FORGETS: dict[str, Callable[..., Any]] = {"oldest": ForgetOldest, "useless": ForgetUseless}

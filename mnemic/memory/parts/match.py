@@ -37,7 +37,4 @@ class TanhMatch(nn.Module):
         return (features.tanh() @ self.map.mT).tanh()  # … d
 
 
-MATCHES: dict[str, Callable[..., Any]] = {
-    "linear": LinearMatch,
-    "tanh": TanhMatch,
-}
+MATCHES: dict[str, Callable[..., Any]] = {"linear": LinearMatch, "tanh": TanhMatch}

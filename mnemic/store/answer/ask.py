@@ -1,16 +1,16 @@
 """Answer a question from a memory: retrieve in hops, read passages, collect evidence."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from mnemic.store.answer.confidence import FITTED, MIN_CONFIDENCE, AnswerSpan, Reader, SpanFeatures, compute_features
-from mnemic.store.answers import Answer, AnswerKind, Evidence, RankedAnswer
-from mnemic.store.contract import Document, MemorySlot, Store, StoreError
+from mnemic.store.answers import Answer, Evidence, RankedAnswer
+from mnemic.store.contract import MemorySlot, Store, StoreError
 from mnemic.store.retrieve.embedders import Embedder
 from mnemic.store.retrieve.hybrid import Hop, choose_bm25_weight, compute_mean_std, read_hop, softmax
 from mnemic.store.retrieve.query_words import extract_words
 from mnemic.text.chinese import han_fraction
-from mnemic.text.documents import Sentence
 from mnemic.text.sentences import MIN_HAN_FRACTION
 
 DEFAULT_HOPS = 1
@@ -36,20 +36,8 @@ class AskOptions(NamedTuple):
         return self
 
 
-class ScoredSentence(NamedTuple):
-    """A sentence of a slot with its score."""
-
-    slot: MemorySlot
-    sentence: Sentence
-    score: float
-
-    @property
-    def text(self) -> str:
-        return self.slot.passage.text[self.sentence.start : self.sentence.end]
-
-
-class AnswerQuote(NamedTuple):
-    """An answer as a span of a slot's passage."""
+class SlotSpan(NamedTuple):
+    """A span of a slot's passage with its score: a sentence, or an answer."""
 
     slot: MemorySlot
     start: int
@@ -60,10 +48,10 @@ class AnswerQuote(NamedTuple):
     def text(self) -> str:
         return self.slot.passage.text[self.start : self.end]
 
-    def score_evidence(self, sentence: ScoredSentence) -> tuple[bool, bool, float]:
-        """Return a sort key of evidence: same slot, contains the answer, score."""
+    def score_evidence(self, sentence: "SlotSpan") -> tuple[bool, bool, float]:
+        """Return a sort key of evidence for this answer: same slot, contains it, score."""
         same_slot = sentence.slot.id == self.slot.id
-        return (same_slot, same_slot and sentence.sentence.start <= self.start < sentence.sentence.end, sentence.score)
+        return same_slot, same_slot and sentence.start <= self.start < sentence.end, sentence.score
 
 
 def check_question(question: str) -> None:
@@ -78,34 +66,45 @@ def answer_question(
     """Answer a question with a span of a passage, and all sentences as evidence."""
     check_question(question)
     notes = []
-    if is_chinese(question):
-        if embedder is not None:
-            notes.append("the question is Chinese: the memory was read by its words alone")
-        embedder = None
-    active_reader = None if is_chinese(question) else reader
+    if is_chinese(question) and embedder is not None:
+        notes.append("the question is Chinese: the memory was read by its words alone")
+    active_embedder, active_reader = (None, None) if is_chinese(question) else (embedder, reader)
     hops, sentences_by_slot = retrieve_in_hops(
-        store, embedder, question, options.check(), rank_last_hop=active_reader is None
+        store, active_embedder, question, options.check(), rank_last_hop=active_reader is None
     )
-    last_slot_ids = hops[-1].top_slots(options.passages) or [
-        slot_id for hop in hops for slot_id in hop.top_slots(options.passages)
-    ]
-    ranked = sorted(
-        (sentence for slot_sentences in sentences_by_slot.values() for sentence in slot_sentences),
-        key=lambda sentence: -sentence.score,
-    )
-    last_sentences = [sentence for sentence in ranked if sentence.slot.id in last_slot_ids]
+    sentences = sorted(chain.from_iterable(sentences_by_slot.values()), key=lambda sentence: -sentence.score)
     candidates = read_passages(active_reader, question, sentences_by_slot, hops)
-    if candidates is None and reader is not None and last_sentences:
-        notes.append("the reader knows no Chinese: the answer is the sentence that fits best")
-    quotes = quote_sentences(last_sentences) if candidates is None else merge_spans(candidates)
-    is_confident = bool(quotes) and (candidates is None or quotes[0].score >= options.confidence)
-    kind: AnswerKind = "sentence" if candidates is None else "span"
-    return build_answer(store, RankedQuotes(question, kind, quotes, is_confident, tuple(notes)), ranked, hops)
+    if candidates is not None:
+        answers = merge_answers(candidates)
+        best = answers[0] if answers and answers[0].score >= options.confidence else None
+    else:
+        last_slots = hops[-1].top_slots(options.passages) or sentences_by_slot
+        answers = weigh_sentences([sentence for sentence in sentences if sentence.slot.id in last_slots])
+        best = answers[0] if answers else None
+        if best and reader is not None:
+            notes.append("the reader knows no Chinese: the answer is the sentence that fits best")
+    if best:
+        sentences.sort(key=best.score_evidence, reverse=True)
+    evidence = make_evidence(store, sentences, hops)
+    return Answer(
+        question=question,
+        text=best.text if best else "",
+        score=best.score if best else 0.0,
+        evidence=tuple(evidence),
+        start=best.start if best else 0,
+        end=best.end if best else 0,
+        ranked=tuple(rank_answer(answer, sentences, evidence) for answer in answers),
+        kind="sentence" if candidates is None else "span",
+        hops=len(hops),
+        looked=hops[0].num_slots,
+        read=len({sentence.slot.id for sentence in sentences}),
+        notes=tuple(notes),
+    )
 
 
 def retrieve_in_hops(
     store: Store, embedder: Embedder | None, question: str, options: AskOptions, *, rank_last_hop: bool
-) -> tuple[list[Hop], dict[int, list[ScoredSentence]]]:
+) -> tuple[list[Hop], dict[int, list[SlotSpan]]]:
     """Retrieve slots hop by hop; return the hops and the scored sentences per slot.
 
     The query of a later hop is the question with the best sentence of the hop before, its clue.
@@ -113,7 +112,7 @@ def retrieve_in_hops(
     where one of them becomes the answer, and by words alone it takes no time.
     """
     hops: list[Hop] = []
-    sentences_by_slot: dict[int, list[ScoredSentence]] = {}
+    sentences_by_slot: dict[int, list[SlotSpan]] = {}
     clue = ""
     for number in range(options.hops):
         query = f"{question} {clue}".strip()
@@ -124,10 +123,7 @@ def retrieve_in_hops(
         sentences_by_slot |= new_sentences
         if not new_sentences:
             break
-        clue = max(
-            (sentence for slot_sentences in new_sentences.values() for sentence in slot_sentences),
-            key=lambda sentence: sentence.score,
-        ).text
+        clue = max(chain.from_iterable(new_sentences.values()), key=lambda sentence: sentence.score).text
     return hops, sentences_by_slot
 
 
@@ -138,20 +134,24 @@ def is_chinese(text: str) -> bool:
 
 def score_sentences(
     store: Store, embedder: Embedder | None, hop: Hop, options: AskOptions
-) -> dict[int, list[ScoredSentence]]:
+) -> dict[int, list[SlotSpan]]:
     """Score the sentences of the best slots: the slot's score plus the sentence's own."""
     slots = store.get_slots(hop.top_slots(options.passages))
-    pairs = [(slot, sentence) for slot in slots for sentence in slot.passage.sentences]
-    texts = [slot.passage.text[sentence.start : sentence.end] for slot, sentence in pairs]
+    sentences = [
+        SlotSpan(slot, sentence.start, sentence.end, hop.scores[slot.id])
+        for slot in slots
+        for sentence in slot.passage.sentences
+    ]
+    texts = [sentence.text for sentence in sentences]
     bm25_weight = choose_bm25_weight(embedder, options.bm25_weight)
     scores = [bm25_weight * score for score in standardize(compute_word_overlap(hop.query, texts))]
     if embedder is not None and texts:
         vectors = embedder.embed([hop.query, *texts])
         cosines = standardize((vectors[1:] @ vectors[0]).tolist())
         scores = [score + (1 - bm25_weight) * cosine for score, cosine in zip(scores, cosines)]
-    sentences_by_slot: dict[int, list[ScoredSentence]] = {slot.id: [] for slot in slots}
-    for (slot, sentence), score in zip(pairs, scores):
-        sentences_by_slot[slot.id].append(ScoredSentence(slot, sentence, hop.scores[slot.id] + score))
+    sentences_by_slot: dict[int, list[SlotSpan]] = {slot.id: [] for slot in slots}
+    for sentence, score in zip(sentences, scores):
+        sentences_by_slot[sentence.slot.id].append(sentence._replace(score=sentence.score + score))
     return sentences_by_slot
 
 
@@ -167,27 +167,16 @@ def standardize(scores: Sequence[float]) -> list[float]:
     return [(score - mean) / max(std, 1e-9) for score in scores]
 
 
-def quote_sentences(sentences: Sequence[ScoredSentence]) -> list[AnswerQuote]:
-    """Quote the best sentences as answers (without a reader), with softmax scores."""
+def weigh_sentences(sentences: Sequence[SlotSpan]) -> list[SlotSpan]:
+    """Return the best sentences as answers (without a reader), with softmax scores."""
     probabilities = softmax(dict(enumerate(sentence.score for sentence in sentences)))
-    return [
-        AnswerQuote(sentence.slot, sentence.sentence.start, sentence.sentence.end, probabilities[rank])
-        for rank, sentence in enumerate(sentences[:MAX_ANSWERS])
-    ]
-
-
-class SpanCandidate(NamedTuple):
-    """The span that a reader found in a slot, with its features."""
-
-    slot: MemorySlot
-    span: AnswerSpan
-    features: SpanFeatures
+    return [sentence._replace(score=probabilities[rank]) for rank, sentence in enumerate(sentences[:MAX_ANSWERS])]
 
 
 def read_passages(
-    reader: Reader | None, question: str, sentences_by_slot: Mapping[int, Sequence[ScoredSentence]], hops: Sequence[Hop]
-) -> list[SpanCandidate] | None:
-    """Let a reader find a span per slot; None if it can read nothing.
+    reader: Reader | None, question: str, sentences_by_slot: Mapping[int, Sequence[SlotSpan]], hops: Sequence[Hop]
+) -> list[tuple[SlotSpan, SpanFeatures]] | None:
+    """Find a span per slot with a reader, and its features; None: nothing to read.
 
     A slot of a later hop is read with the hop's clue in front: it may speak of something that the
     question does not name, and only the clue connects the two.
@@ -206,7 +195,8 @@ def read_passages(
     texts = [clue + slot.passage.text for clue, slot in zip(clues, slots)]
     spans = [shift_span(span, len(clue)) for span, clue in zip(reader.answer(question, texts), clues)]
     features = compute_features(scores, compute_word_overlap(question, texts), spans)
-    return [SpanCandidate(*fields) for fields in zip(slots, spans, features)]
+    candidates = [SlotSpan(slot, span.start, span.end, span.probability) for slot, span in zip(slots, spans)]
+    return list(zip(candidates, features))
 
 
 def shift_span(span: AnswerSpan, offset: int) -> AnswerSpan:
@@ -216,23 +206,18 @@ def shift_span(span: AnswerSpan, offset: int) -> AnswerSpan:
     return AnswerSpan(0, 0, 0.0, 1.0)
 
 
-def merge_spans(candidates: Sequence[SpanCandidate]) -> list[AnswerQuote]:
+def merge_answers(candidates: Sequence[tuple[SlotSpan, SpanFeatures]]) -> list[SlotSpan]:
     """Merge equal answers of several slots; return the best with their confidence.
 
     The probability of an answer is the sum over the slots that have the same words.
     """
-    probabilities = FITTED.predict_probabilities([candidate.features for candidate in candidates])
-    quotes = [
-        AnswerQuote(candidate.slot, candidate.span.start, candidate.span.end, probability)
-        for candidate, probability in zip(candidates, probabilities)
-        if candidate.span.end > candidate.span.start
-    ]
-    merged: dict[str, AnswerQuote] = {}
-    for quote in sorted(quotes, key=lambda quote: -quote.score):
-        key = normalize_answer(quote.text)
-        first = merged.get(key)
-        merged[key] = first._replace(score=first.score + quote.score) if first else quote
-    return sorted(merged.values(), key=lambda quote: -quote.score)[:MAX_ANSWERS]
+    probabilities = FITTED.predict_probabilities([features for _, features in candidates])
+    answers = [answer._replace(score=score) for (answer, _), score in zip(candidates, probabilities) if answer.text]
+    merged: dict[str, SlotSpan] = {}
+    for answer in sorted(answers, key=lambda answer: -answer.score):
+        first = merged.get(normalize_answer(answer.text))
+        merged[normalize_answer(answer.text)] = first._replace(score=first.score + answer.score) if first else answer
+    return sorted(merged.values(), key=lambda answer: -answer.score)[:MAX_ANSWERS]
 
 
 def normalize_answer(text: str) -> str:
@@ -240,61 +225,29 @@ def normalize_answer(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-class RankedQuotes(NamedTuple):
-    """All answers to a question, best first, and whether the best one is confident."""
-
-    question: str
-    kind: AnswerKind
-    quotes: Sequence[AnswerQuote]
-    is_confident: bool
-    notes: tuple[str, ...]
-
-
-def build_answer(
-    store: Store, result: RankedQuotes, sentences: Sequence[ScoredSentence], hops: Sequence[Hop]
-) -> Answer:
-    """Build the ``Answer`` with its evidence, first the sentence that it quotes."""
-    best = result.quotes[0] if result.is_confident else None
-    if best is not None:
-        sentences = sorted(sentences, key=best.score_evidence, reverse=True)
+def make_evidence(store: Store, sentences: Sequence[SlotSpan], hops: Sequence[Hop]) -> list[Evidence]:
+    """Make the evidence of sentences, with their weights in each hop."""
     documents = {sentence.slot.document: store.get_document(sentence.slot.document) for sentence in sentences}
-
-    def evidence(sentence: ScoredSentence) -> Evidence:
-        return make_evidence(sentence, documents[sentence.slot.document], hops)
-
-    ranked = []
-    for quote in result.quotes:
-        quote_evidence = evidence(max(sentences, key=quote.score_evidence))
-        ranked.append(RankedAnswer(start=quote.start, end=quote.end, score=quote.score, evidence=quote_evidence))
-    return Answer(
-        question=result.question,
-        text=best.text if best else "",
-        score=best.score if best else 0.0,
-        evidence=tuple(map(evidence, sentences)),
-        start=best.start if best else 0,
-        end=best.end if best else 0,
-        ranked=tuple(ranked),
-        kind=result.kind,
-        hops=len(hops),
-        looked=hops[0].num_slots,
-        read=len({sentence.slot.id for sentence in sentences}),
-        notes=result.notes,
-    )
+    evidence = []
+    for sentence in sentences:
+        slot, document = sentence.slot, documents[sentence.slot.document]
+        assert document is not None, "an active slot has a document"
+        source = next(source for source in slot.passage.sentences if source.start == sentence.start)
+        evidence.append(
+            Evidence(
+                document=document.id,
+                name=document.name,
+                page=slot.passage.page,
+                **source._asdict(),
+                passage=slot.passage.text,
+                weights=tuple(hop.weights.get(slot.id, 0.0) for hop in hops),
+                score=sentence.score,
+            )
+        )
+    return evidence
 
 
-def make_evidence(sentence: ScoredSentence, document: Document | None, hops: Sequence[Hop]) -> Evidence:
-    """Make the evidence of a sentence, with its weight in each hop."""
-    assert document is not None, "an active slot has a document"
-    return Evidence(
-        document=document.id,
-        name=document.name,
-        page=sentence.slot.passage.page,
-        line=sentence.sentence.line,
-        first=sentence.sentence.first,
-        last=sentence.sentence.last,
-        passage=sentence.slot.passage.text,
-        start=sentence.sentence.start,
-        end=sentence.sentence.end,
-        weights=tuple(hop.weights.get(sentence.slot.id, 0.0) for hop in hops),
-        score=sentence.score,
-    )
+def rank_answer(answer: SlotSpan, sentences: Sequence[SlotSpan], evidence: Sequence[Evidence]) -> RankedAnswer:
+    """Make an answer of the ranking, with the sentence that it quotes."""
+    best = max(range(len(sentences)), key=lambda position: answer.score_evidence(sentences[position]))
+    return RankedAnswer(start=answer.start, end=answer.end, score=answer.score, evidence=evidence[best])

@@ -65,23 +65,17 @@ def compute_features(
     scores: Sequence[float], overlaps: Sequence[float], spans: Sequence[AnswerSpan]
 ) -> list[SpanFeatures]:
     """Compute the features of spans from fused scores, word overlaps and the reader."""
-    top = max(scores, default=0.0)
-    return [
-        SpanFeatures(
-            overlap, score - top, clip_log(safe_log(span.probability)), clip_log(compute_log_odds(1 - span.no_answer))
-        )
-        for overlap, score, span in zip(overlaps, scores, spans)
-    ]
+    top, features = max(scores, default=0.0), []
+    for score, overlap, span in zip(scores, overlaps, spans):
+        has_answer = 1 - span.no_answer
+        log_odds = safe_log(has_answer) - safe_log(1 - has_answer)
+        features.append(SpanFeatures(overlap, score - top, clip_log(safe_log(span.probability)), clip_log(log_odds)))
+    return features
 
 
 def safe_log(probability: float) -> float:
     """Return log(probability), or the lower bound for 0."""
     return log(probability) if probability > 0 else -MAX_LOG
-
-
-def compute_log_odds(probability: float) -> float:
-    """Return the log-odds of a probability."""
-    return safe_log(probability) - safe_log(1 - probability)
 
 
 def clip_log(value: float) -> float:

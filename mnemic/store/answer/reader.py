@@ -28,7 +28,7 @@ class SpanReader:
     @cached_property
     def checkpoint(self) -> "Checkpoint":
         """The checkpoint, loaded on first use; an error if it cannot answer questions."""
-        from mnemic.predict.text_tasks import check_method
+        from mnemic.predict.methods import check_method
 
         checkpoint, _ = load_with_digest(self.folder or find_shipped_folder())
         check_method(checkpoint, "answer")
@@ -49,18 +49,14 @@ class SpanReader:
 
 
 def resolve_reader(reader: str | Reader | None) -> Reader | None:
-    """Load a reader by its name or folder; return any other reader as it is."""
+    """Make a reader from a name or folder; return a reader as it is."""
     if reader is None or reader == NO_READER:
         return None
-    return load_reader(reader) if isinstance(reader, str) else reader
-
-
-def load_reader(name: str) -> Reader:
-    """Make the shipped reader, or one from a checkpoint folder."""
-    if name == SHIPPED_MODEL:
+    if not isinstance(reader, str):
+        return reader
+    if reader == SHIPPED_MODEL:
         return SpanReader()
-    folder = Path(name).expanduser()
+    folder = Path(reader).expanduser()
     if not folder.is_dir():
-        choice = f"there are {SHIPPED_MODEL}, {NO_READER} and folders of checkpoints"
-        raise StoreError(f"no reader {name!r}; {choice}")
+        raise StoreError(f"no reader {reader!r}; there are {SHIPPED_MODEL}, {NO_READER} and folders of checkpoints")
     return SpanReader(folder)

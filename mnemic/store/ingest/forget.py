@@ -1,12 +1,15 @@
 """Erase documents from a memory and verify that no trace of them is left."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-from mnemic.store.contract import Document, Store
-from mnemic.store.sqlite.residue import collect_traces
+from mnemic.store.contract import Document, MemorySlot, Store, Vectors
+from mnemic.store.retrieve.sentence_keys import pack_vector, quantize_vectors
 
 MAX_SAMPLED_PASSAGES = 200  # per document, about; traces of these are searched
+TRACE_BYTES = 24  # long enough not to occur by chance
+MAX_TEXT_TRACES, MAX_WORD_TRACES = 400, 60  # per document
+MIN_TRACE_BYTES = 10  # shorter words and samples leave no trace of their own
 
 
 class ForgetResult(NamedTuple):
@@ -57,3 +60,56 @@ def sample_traces(store: Store, document: Document) -> list[bytes]:
     slots = [slot for slot in store.list_slots(document.id) if slot.number % step == 0]
     slot_ids = [slot.id for slot in slots]
     return collect_traces(document, slots, store.get_vectors(slot_ids), store.get_sentence_vectors(slot_ids).vectors)
+
+
+def collect_traces(
+    document: Document, slots: Sequence[MemorySlot], vectors: Vectors, sentence_vectors: Vectors
+) -> list[bytes]:
+    """Collect byte strings of a document: names, text, words and vectors."""
+    names = [document.digest, document.title, *document.places]
+    traces = [name.encode() for name in names if len(name.encode()) >= MIN_TRACE_BYTES]
+    text_traces = [piece for slot in slots for piece in split_bytes(slot.passage.text)]
+    long_words = {
+        word.lower()
+        for slot in slots
+        for word in slot.passage.text.split()
+        if len(word) >= MIN_TRACE_BYTES and word.isalpha() and word.isascii()
+    }
+    traces += sample_evenly(text_traces, MAX_TEXT_TRACES)
+    # The index stores a stemmed term without the prefix it shares with the term before.
+    traces += [word[2:8].encode() for word in sample_evenly(sorted(long_words), MAX_WORD_TRACES)]
+    sampled_vectors = sample_evenly(vectors, MAX_TEXT_TRACES)
+    stored = [pack_vector(vector) for vector in sampled_vectors]
+    codes = [
+        quantize_vectors(vector[None])[1].tobytes()
+        for vector in [*sampled_vectors, *sample_evenly(sentence_vectors, MAX_TEXT_TRACES)]
+    ]
+    return traces + [trace for row in stored + codes if (trace := sample_bytes(row))]
+
+
+def sample_bytes(stored: bytes) -> bytes:
+    """Return some bytes of a stored vector, from the first that is not 0.
+
+    The result is empty if too few of them are not 0.
+    """
+    sample = stored.lstrip(b"\0")
+    size = 4 * TRACE_BYTES
+    while size < len(sample) and size - sample[:size].count(0) < MIN_TRACE_BYTES:
+        size *= 2  # vectors of short texts are mostly 0
+    sample = sample[:size]
+    return sample if len(sample) - sample.count(0) >= MIN_TRACE_BYTES else b""
+
+
+def split_bytes(text: str) -> Iterator[bytes]:
+    """Split a text into pieces of about ``TRACE_BYTES`` bytes, at character boundaries."""
+    content = text.encode("utf-8", "surrogatepass")
+    for start in range(0, max(len(content) - TRACE_BYTES, 1), TRACE_BYTES):
+        piece = content[start : start + TRACE_BYTES].decode("utf-8", "ignore").encode()
+        if len(piece) >= MIN_TRACE_BYTES:
+            yield piece
+
+
+def sample_evenly(items: Sequence[Any] | Vectors, limit: int) -> list[Any]:
+    """Return at most ``limit`` of the items, evenly spaced."""
+    step = max(len(items) // limit, 1)
+    return list(items[::step])[:limit]

@@ -1,12 +1,14 @@
 """A connection to a PostgreSQL server: requirements, reconnecting and readable errors."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
+from weakref import finalize
 
 from mnemic.store.contract import RaceError, StoreError
 from mnemic.store.postgres.address import Address
 from mnemic.store.postgres.migrations import migrate, read_version
+from mnemic.store.relational import BATCH_SIZE, Connection, Values
 
 CONNECT_TIMEOUT_S = 10  # unless the address has its own
 MIN_SERVER_VERSION = 140000  # PostgreSQL 14
@@ -34,16 +36,23 @@ SELECT_WRITABLE = """
     SELECT current_setting('transaction_read_only') = 'off',
         has_table_privilege('documents', 'INSERT')
 """
-Values: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 
-class PostgresConnection:
-    """A connection that raises ``StoreError`` with advice and reconnects on next use."""
+class PostgresConnection(Connection):
+    """A connection that raises ``StoreError`` with advice and reconnects on next use.
+
+    In a statement, ``?`` stands for a value as in SQLite, besides the ``%s`` of the driver.
+    """
+
+    in_ids = "= ANY (?)"
+    path_array = "coalesce(json_agg(path), '[]')::text"
+    row_lock = " FOR UPDATE"
 
     def __init__(self, address: Address, *, create: bool) -> None:
         self.address = address
         self.raw: Any = None
         self.in_transaction = False
+        self.write_depth = 0  # of nested write sessions
         self.connect(create=create)
 
     def connect(self, *, create: bool) -> None:
@@ -60,6 +69,7 @@ class PostgresConnection:
         self.raw = None
         with self.translate_errors():
             self.raw = psycopg.connect(**(defaults | parameters), autocommit=True)
+        finalize(self, self.raw.close)  # at the latest when its thread ends
         try:
             self.prepare(create=create)
         except BaseException:
@@ -93,18 +103,31 @@ class PostgresConnection:
         """Execute a statement."""
         raw = self.ensure_connected()
         with self.translate_errors():
-            return raw.execute(sql, values or None)
+            return raw.execute(sql.replace("?", "%s"), values or None)
 
     def fetch_all(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""
-        raw = self.ensure_connected()
+        cursor = self.execute(sql, values)
         with self.translate_errors():
-            return list(raw.execute(sql, values or None))
+            return list(cursor)
 
-    def fetch_value(self, sql: str, values: Values = ()) -> Any:
-        """Return the first column of the first row; None if there is no row."""
-        rows = self.fetch_all(sql, values)
-        return rows[0][0] if rows else None
+    def stream_rows(self, sql: str, first: Any) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a query page by page, by their first column, from ``first``.
+
+        No statement stays open.
+        """
+        last = first
+        while rows := self.fetch_all(f"{sql} LIMIT {BATCH_SIZE}", (last,)):
+            yield from rows
+            last = rows[-1][0]
+
+    def insert_row(self, sql: str, values: Sequence[Any]) -> int:
+        """Execute an INSERT of one row and return the row's id."""
+        return int(self.fetch_value(f"{sql} RETURNING id", values))
+
+    def pack_ids(self, ids: Sequence[int]) -> list[int]:
+        """Convert ids to the value that ``in_ids`` takes."""
+        return list(ids)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -1,32 +1,16 @@
-"""Write and read rows of the PostgreSQL tables as values of ``contract``."""
+"""Write and read passages in the PostgreSQL tables, as values of ``contract``."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from mnemic.store.contract import Document, EmbeddedPassages, MemorySlot, MemoryStats
+from mnemic.store.contract import EmbeddedPassages, MemorySlot, MemoryStats
 from mnemic.store.postgres.bm25 import INSERT_WORDS, normalize_words
-from mnemic.store.postgres.connection import PostgresConnection, Values
+from mnemic.store.postgres.connection import PostgresConnection
 from mnemic.store.postgres.vectors import write_embeddings
-from mnemic.store.sqlite.rows import parse_document_row
+from mnemic.store.relational import BATCH_SIZE
 from mnemic.text.documents import Passage, Sentence
 
-BATCH_SIZE = 256  # rows per statement
-SELECT_DOCUMENT = """
-    SELECT id, digest, kind, title, notes, previous, remembered, retired, passages, characters,
-        (SELECT coalesce(json_agg(path), '[]')::text FROM places WHERE document = documents.id)
-    FROM documents
-"""
-SELECT_VERSIONS = """
-    WITH RECURSIVE older (id) AS (
-        SELECT %(own)s::bigint UNION
-        SELECT previous FROM documents JOIN older USING (id) WHERE previous IS NOT NULL
-    ), newer (id) AS (
-        SELECT %(own)s::bigint UNION
-        SELECT documents.id FROM documents JOIN newer ON previous = newer.id
-    )
-    SELECT id FROM older UNION SELECT id FROM newer ORDER BY 1
-"""
 SELECT_SLOT = "SELECT id, document, number, page, text, sentences FROM passages"
 INSERT_PASSAGES = """
     INSERT INTO passages (document, number, page, text, sentences)
@@ -49,39 +33,23 @@ SELECT_STATS = """
 """
 
 
-def insert_document(connection: PostgresConnection, values: Sequence[Any]) -> int:
-    """Insert a document and return its id.
-
-    ``values``: digest, kind, title, notes, previous, remembered.
-    """
-    sql = (
-        "INSERT INTO documents (digest, kind, title, notes, previous, remembered) "
-        "VALUES (%s, %s, %s, %s, %s, %s) RETURNING id"
-    )
-    return int(connection.fetch_value(sql, values))
-
-
-def insert_passages(connection: PostgresConnection, document_id: int, passages: EmbeddedPassages) -> None:
-    """Append passages to a document, with its full-text and vector indexes."""
-    first = connection.fetch_value("SELECT passages FROM documents WHERE id = %s", (document_id,))
-    rest, count, characters = iter(passages), 0, 0
+def insert_passages(
+    connection: PostgresConnection, document_id: int, first_number: int, passages: EmbeddedPassages
+) -> tuple[int, int]:
+    """Insert passages with both indexes; return their number and their characters."""
+    rest, number, characters = iter(passages), first_number, 0
     while pairs := list(islice(rest, BATCH_SIZE)):
         batch = [passage for passage, _ in pairs]
         texts = [passage.text for passage in batch]
-        numbers = list(range(first + count, first + count + len(batch)))
+        numbers = list(range(number, number + len(batch)))
         sentence_arrays = [format_array(passage.sentences) for passage in batch]
         values = (document_id, numbers, [passage.page for passage in batch], texts, sentence_arrays)
         slot_ids = [slot_id for (slot_id,) in connection.fetch_all(INSERT_PASSAGES, values)]
         connection.execute(INSERT_WORDS, (slot_ids, [normalize_words(text) for text in texts]))
-        write_embeddings(
-            connection,
-            [(slot_id, embedding) for slot_id, (_, embedding) in zip(slot_ids, pairs) if embedding is not None],
-        )
-        count, characters = count + len(batch), characters + sum(map(len, texts))
-    connection.execute(
-        "UPDATE documents SET passages = passages + %s, characters = characters + %s WHERE id = %s",
-        (count, characters, document_id),
-    )
+        embedded = [(slot_id, embedding) for slot_id, (_, embedding) in zip(slot_ids, pairs) if embedding is not None]
+        write_embeddings(connection, embedded)
+        number, characters = number + len(batch), characters + sum(map(len, texts))
+    return number - first_number, characters
 
 
 def format_array(sentences: Sequence[Sentence]) -> str:
@@ -96,25 +64,12 @@ def unindex_document(connection: PostgresConnection, document_id: int) -> None:
         connection.execute(f"DELETE FROM {table} WHERE passage IN {passages}", (document_id,))
 
 
-def read_documents(connection: PostgresConnection, where: str, values: Values) -> list[Document]:
-    """Return the documents that a WHERE clause selects."""
-    return [parse_document_row(row) for row in connection.fetch_all(f"{SELECT_DOCUMENT} {where}", values)]
-
-
-def read_slots(connection: PostgresConnection, where: str, values: Values) -> list[MemorySlot]:
+def read_slots(connection: PostgresConnection, where: str, values: Sequence[Any]) -> list[MemorySlot]:
     """Return the slots that a WHERE clause selects, with their sentences."""
     return [
         MemorySlot(slot_id, document, number, Passage(text, page, tuple(Sentence(*sentence) for sentence in sentences)))
         for slot_id, document, number, page, text, sentences in connection.fetch_all(f"{SELECT_SLOT} {where}", values)
     ]
-
-
-def read_pages(connection: PostgresConnection, sql: str, first: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield rows page by page, by their first column; no statement stays open."""
-    last = first
-    while rows := connection.fetch_all(f"{sql} LIMIT {BATCH_SIZE}", (last,)):
-        yield from rows
-        last = rows[-1][0]
 
 
 def collect_stats(connection: PostgresConnection) -> MemoryStats:

@@ -13,7 +13,7 @@ import numpy
 from mnemic.store.contract import StoreError
 from mnemic.store.postgres.connection import PostgresConnection, import_psycopg
 from mnemic.store.postgres.vectors import HEADER_BYTES, drop_index
-from mnemic.store.sqlite.vectors import STORED_DTYPE
+from mnemic.store.retrieve.sentence_keys import STORED_DTYPE
 
 READER_TIMEOUT_S = 3.0  # wait for transactions that may still see erased rows
 BLOCK_BYTES, OVERLAP_BYTES = 1 << 24, 256

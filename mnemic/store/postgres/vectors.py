@@ -9,8 +9,7 @@ import numpy
 
 from mnemic.store.contract import NearestSlots, PassageEmbedding, ScoredSlot, SentenceVectors, StoreError, Vectors
 from mnemic.store.postgres.connection import PostgresConnection
-from mnemic.store.retrieve.sentence_keys import pack_sentence_vectors, unpack_sentence_vectors
-from mnemic.store.sqlite.vectors import STORED_DTYPE
+from mnemic.store.retrieve.sentence_keys import STORED_DTYPE, pack_sentence_vectors, unpack_sentence_vectors
 
 # With this many vectors there is an index (HNSW, Malkov & Yashunin 2018). For 100,000 of width 384
 # exact search takes ten times as long (benchmarks/postgres_vectors.py).
@@ -82,14 +81,8 @@ def write_embeddings(connection: PostgresConnection, pairs: Iterable[tuple[int, 
     """Insert or replace the embeddings of slots."""
     if rows := [(slot_id, *embedding) for slot_id, embedding in pairs]:
         slot_ids, vectors, sentence_vectors = zip(*rows)
-        connection.execute(
-            INSERT_EMBEDDINGS,
-            (
-                list(slot_ids),
-                format_half_vectors(vectors),
-                [pack_sentence_vectors(packed) for packed in sentence_vectors],
-            ),
-        )
+        packed = [pack_sentence_vectors(passage_sentences) for passage_sentences in sentence_vectors]
+        connection.execute(INSERT_EMBEDDINGS, (list(slot_ids), format_half_vectors(vectors), packed))
 
 
 def search_vectors(connection: PostgresConnection, vector: Vectors, limit: int, num_vectors: int) -> NearestSlots:

@@ -2,6 +2,7 @@
 
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from mnemic.checkpoint.shipped import WEIGHTS
@@ -10,8 +11,8 @@ from mnemic.store.contract import StoreError
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
-
 SHIPPED_MODEL = "reader"  # the shipped checkpoint, which both embeds and answers
+LOADING = Lock()
 
 
 def find_shipped_folder() -> Path:
@@ -31,7 +32,8 @@ def load_with_digest(folder: Path) -> tuple["Checkpoint", str]:
 
     checkpoint_folder = find_checkpoint(folder)
     weights_digest = hash_file(checkpoint_folder / WEIGHTS)
-    return load_once(checkpoint_folder, weights_digest), weights_digest
+    with LOADING:  # by one thread, while others wait
+        return load_once(checkpoint_folder, weights_digest), weights_digest
 
 
 @cache

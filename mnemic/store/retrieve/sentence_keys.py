@@ -1,12 +1,12 @@
-"""Sentence vectors of slots: their stored form, and the best match with a query.
+"""Pack passage and sentence vectors, and match the sentences of slots with a query.
 
 The similarity of a slot to a query is that of its most similar sentence. The vector of a sentence
 comes from its token states in the context of its passage; a passage of a single sentence has its
 passage vector only.
 
-Stored are the rows of a passage one after another, 8 bits per number
-(``quantized_codes.quantize_vectors``). A row has norm 1, so its scale follows from its codes and is
-not stored.
+A passage vector is stored in half precision. The sentence vectors of a passage are stored one
+after another, 8 bits per number. A row has norm 1, so its scale follows from its codes and is not
+stored.
 
 Shapes: n slots, k sentences of all slots, s sentences of one slot, d embedding width.
 """
@@ -14,11 +14,27 @@ Shapes: n slots, k sentences of all slots, s sentences of one slot, d embedding 
 from collections.abc import Iterable, Sequence
 
 import numpy
+from numpy.typing import NDArray
 
 from mnemic.store.contract import PassageEmbedding, SentenceVectors, Vectors
-from mnemic.store.sqlite.quantized_codes import quantize_vectors
 
+STORED_DTYPE = numpy.dtype("<f2")  # of passage vectors: half the size, the same neighbors
 CODE_DTYPE = numpy.dtype(numpy.int8)
+MAX_CODE = 127  # largest absolute value of a code
+
+
+def pack_vector(vector: Vectors) -> bytes:
+    """Convert a passage vector to the bytes that are stored."""
+    return numpy.asarray(vector, dtype=STORED_DTYPE).tobytes()
+
+
+def quantize_vectors(vectors: Vectors) -> tuple[NDArray[numpy.float32], NDArray[numpy.int8]]:
+    """Quantize vectors (n d) to scales (n) and 8-bit codes (n d).
+
+    A vector is about ``scale * codes``.
+    """
+    scales = numpy.abs(vectors).max(axis=1, initial=1e-12) / MAX_CODE
+    return scales.astype(numpy.float32), numpy.rint(vectors / scales[:, None]).astype(numpy.int8)
 
 
 def without_sentence_vectors(vectors: Iterable[Vectors]) -> list[PassageEmbedding]:

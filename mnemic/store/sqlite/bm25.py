@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mnemic.store.contract import ScoredSlot
-from mnemic.store.retrieve.query_words import build_fts5_query
+from mnemic.store.retrieve.query_words import build_fts5_query, extract_words
 from mnemic.store.sqlite.connection import SQLiteConnection
 
 MAX_LEADING_SLOTS = 25_000  # slots that the leading words match
@@ -24,13 +24,18 @@ class FTS5Query(NamedTuple):
     """A query in FTS5's language, and how often it repeats each word."""
 
     text: str
-    repeats: int
+    repeats: int = 1
 
 
-def search_bm25(connection: SQLiteConnection, words: Sequence[str], limit: int, num_slots: int) -> list[ScoredSlot]:
-    """Return the slots with the highest BM25, best first."""
-    if len(words) * num_slots <= MAX_LEADING_SLOTS:
-        return rank_slots(connection, FTS5Query(build_fts5_query(list(words)), 1), limit)
+def search_bm25(
+    connection: SQLiteConnection, text: str, limit: int, num_slots: int, *, require_all: bool
+) -> list[ScoredSlot]:
+    """Rank the slots with any of the words, or with all, by BM25."""
+    words = extract_words(text)
+    if not words:
+        return []
+    if require_all or len(words) * num_slots <= MAX_LEADING_SLOTS:
+        return rank_slots(connection, FTS5Query(build_fts5_query(words, require_all=require_all)), limit)
     counts = {word: connection.fetch_value(COUNT_MATCHES, (build_fts5_query([word]),)) for word in words}
     ordered = sorted((word for word in words if counts[word]), key=lambda word: counts[word])
     counted_words = take_words_within(ordered, counts, MAX_FOLLOWING_SLOTS)
@@ -58,7 +63,7 @@ def widen_queries(leading_words: list[str], words_by_rarity: list[str]) -> Itera
 def build_query(leading_query: str, leading_words: list[str], following_words: list[str]) -> FTS5Query:
     """Build a query for slots that match ``leading_query``, scored by all words."""
     if not following_words:
-        return FTS5Query(leading_query, 1)
+        return FTS5Query(leading_query)
     # FTS5 counts a word as often as the query has it: so have each of them twice.
     repeated = [*leading_words, *following_words, *following_words]
     return FTS5Query(f"({leading_query}) AND ({build_fts5_query(repeated)})", 2)

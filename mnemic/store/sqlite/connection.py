@@ -1,16 +1,21 @@
 """A SQLite connection: permissions, durability, migration and readable errors."""
 
+import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
+from mnemic.checkpoint.lock import acquire_lock
 from mnemic.store.contract import StoreError
+from mnemic.store.relational import Connection, Values
 from mnemic.store.sqlite.migrations import create_compatibility_views, migrate, read_version
 
 BUSY_TIMEOUT_S = 5  # wait for another process that is committing
+LOCK_TIMEOUT_S = 1.0
 CACHE_KIB = 32_768  # of pages kept in memory
 FETCH_SIZE = 500  # rows per block
 OWNER_ONLY = 0o600
@@ -29,11 +34,17 @@ ERROR_HINTS = {
 }
 
 
-class SQLiteConnection:
+class SQLiteConnection(Connection):
     """A connection to a SQLite file that raises ``StoreError`` with advice."""
+
+    in_ids = "IN (SELECT value FROM json_each(?))"
+    path_array = "json_group_array(path)"
+    row_lock = ""  # a transaction has the whole file for itself
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self.path = path
+        self.is_writing = self.is_changing = False  # within a write session; within a transaction
+        self.unchanged_row: tuple[object, tuple[Any, ...]] = (None, ())  # state of the file, row
         if not path.exists() and not create:
             raise StoreError(f"there is no memory {path}; begin one: mnemic remember FILE_OR_FOLDER")
         if not create and not path.stat().st_size:
@@ -51,7 +62,8 @@ class SQLiteConnection:
             if not path.exists():
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, OWNER_ONLY))
-            self.raw = sqlite3.connect(self.build_uri(), uri=True, isolation_level=None)
+            self.raw = sqlite3.connect(self.build_uri(), uri=True, isolation_level=None, check_same_thread=False)
+            finalize(self, self.raw.close)  # at the latest when its thread ends
             try:
                 self.prepare()
             except BaseException:
@@ -89,7 +101,7 @@ class SQLiteConnection:
             self.raw.execute(f"PRAGMA {pragma}")
         migrate(self.raw, str(self.path))
 
-    def execute(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+    def execute(self, sql: str, values: Values = ()) -> sqlite3.Cursor:
         """Execute a statement."""
         with self.translate_errors():
             return self.raw.execute(sql, values)
@@ -99,12 +111,12 @@ class SQLiteConnection:
         with self.translate_errors():
             self.raw.executemany(sql, rows)
 
-    def fetch_all(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def fetch_all(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
         """Return all rows of a query."""
         with self.translate_errors():
             return self.raw.execute(sql, values).fetchall()
 
-    def fetch_blocks(self, sql: str, values: Sequence[Any] = ()) -> Iterator[list[tuple[Any, ...]]]:
+    def fetch_blocks(self, sql: str, values: Values = ()) -> Iterator[list[tuple[Any, ...]]]:
         """Yield the rows of a query in blocks of ``FETCH_SIZE``."""
         with self.translate_errors():
             cursor = self.raw.execute(sql, values)
@@ -115,19 +127,34 @@ class SQLiteConnection:
                 return
             yield block
 
-    def fetch_value(self, sql: str, values: Sequence[Any] = ()) -> Any:
-        """Return the first column of the first row; None if there is no row."""
-        rows = self.fetch_all(sql, values)
-        return rows[0][0] if rows else None
+    def stream_rows(self, sql: str, first: Any) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a query whose first column, its order, is above ``first``."""
+        for block in self.fetch_blocks(sql, (first,)):
+            yield from block
 
-    def read_change_state(self) -> tuple[int, int]:
-        """Return two counters; one changes with commits of others, one with our own changes."""
-        return self.fetch_value("PRAGMA data_version"), self.raw.total_changes
+    def insert_row(self, sql: str, values: Sequence[Any]) -> int:
+        """Execute an INSERT of one row and return the row's id."""
+        row_id = self.execute(sql, values).lastrowid
+        assert row_id is not None
+        return row_id
+
+    def pack_ids(self, ids: Sequence[int]) -> str:
+        """Convert ids to the value that ``in_ids`` takes."""
+        return json.dumps(list(ids))
+
+    def fetch_unchanged(self, sql: str) -> tuple[Any, ...]:
+        """Return the only row of a query, cached until the file changes."""
+        # One of the two numbers changes with commits of others, one with changes of our own.
+        state = (sql, self.fetch_value("PRAGMA data_version"), self.raw.total_changes)
+        if self.is_changing or self.unchanged_row[0] != state:
+            self.unchanged_row = (None if self.is_changing else state, self.fetch_all(sql)[0])
+        return self.unchanged_row[1]
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Run the block in a transaction; roll it back on any exception."""
         self.execute("BEGIN IMMEDIATE")
+        self.is_changing = True
         try:
             yield
             self.execute("COMMIT")
@@ -135,6 +162,8 @@ class SQLiteConnection:
             if self.raw.in_transaction:  # a full disk may have ended it already
                 self.raw.execute("ROLLBACK")
             raise
+        finally:
+            self.is_changing = False
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -170,6 +199,30 @@ class SQLiteConnection:
 
     def close(self) -> None:
         self.raw.close()
+
+
+@contextmanager
+def lock_writer(memory: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+    """Hold the lock of the single writer of a memory; readers are not affected.
+
+    The lock file stays beside the memory: if it were removed, two writers could lock two files of
+    the same name. It waits a moment because a killed writer may have started a process that still
+    holds the lock.
+    """
+    path = memory.with_name(f"{memory.name}-writer")
+    try:
+        descriptor = acquire_lock(path, timeout_s=timeout_s, mode=OWNER_ONLY)
+    except BlockingIOError as writer:
+        raise StoreError(
+            f"another process ({writer}) is writing into {memory}; wait for it to end "
+            "(reading works meanwhile), or use another memory: --memory PATH"
+        ) from None
+    except OSError as error:
+        raise StoreError(f"{memory} cannot be written: {error.strerror}: {path}; reading it still works") from None
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def read_file_stamp(path: Path) -> tuple[int, int]:

@@ -1,7 +1,40 @@
-"""Scrub deleted data from a SQLite file, and test whether bytes are still stored."""
+"""Scrub deleted data from a SQLite memory, and search its files for traces."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 from mnemic.store.sqlite.connection import SQLiteConnection
+from mnemic.store.sqlite.quantized import find_quantized
 
+BLOCK_BYTES = 1 << 24
+# Runs in a child process: closing a file that SQLite has open here would drop its locks.
+SCAN_SCRIPT = """
+import json, sys
+paths, traces, block = json.load(sys.stdin)
+traces = {bytes.fromhex(trace) for trace in traces}
+overlap = max(map(len, traces), default=0)
+matches = set()
+for path in paths:
+    with open(path, "rb") as file:
+        tail = b""
+        while new := file.read(block):
+            window = tail + new
+            matches |= {trace for trace in traces if trace in window}
+            tail = window[-overlap:]
+print(json.dumps([trace.hex() for trace in matches]))
+"""
+# A stored document may share a trace with an erased one.
+FIND_IN_TEXTS = """
+    SELECT EXISTS (SELECT 1 FROM passages
+        WHERE instr(text, ?1) OR instr(lower(text), ?1) OR instr(words, ?1))
+    OR EXISTS (SELECT 1 FROM documents WHERE instr(title, ?1) OR instr(digest, ?1) OR instr(notes, ?1))
+    OR EXISTS (SELECT 1 FROM places WHERE instr(path, ?1))
+    OR EXISTS (SELECT 1 FROM events WHERE instr(path, ?1))
+    OR EXISTS (SELECT 1 FROM sqlite_master WHERE instr(lower(sql), ?1))
+"""
 FIND_IN_EMBEDDINGS = (
     "SELECT EXISTS (SELECT 1 FROM vectors WHERE instr(vector, ?1)) OR EXISTS (SELECT 1 FROM keys WHERE instr(keys, ?1))"
 )
@@ -29,17 +62,24 @@ def empty_journal(connection: SQLiteConnection) -> bool:
     return not busy
 
 
+def find_traces(connection: SQLiteConnection, files: Sequence[Path], traces: Sequence[bytes]) -> list[bytes]:
+    """Return the traces in the memory's files that belong to no stored document."""
+    matches = scan_files(files, traces) if traces else []
+    unexplained = [trace for trace in matches if not is_remembered(connection, trace)]
+    quantized_traces = find_quantized(connection, unexplained) if unexplained else set()
+    return [trace for trace in unexplained if trace not in quantized_traces]
+
+
+def scan_files(files: Sequence[Path], traces: Sequence[bytes]) -> list[bytes]:
+    """Return the traces that occur in the files."""
+    request = json.dumps([[str(path) for path in files], [trace.hex() for trace in traces], BLOCK_BYTES])
+    command = [sys.executable, "-I", "-c", SCAN_SCRIPT]
+    process = subprocess.run(command, input=request, capture_output=True, text=True, check=True)
+    return sorted(map(bytes.fromhex, json.loads(process.stdout)))
+
+
 def is_remembered(connection: SQLiteConnection, trace: bytes) -> bool:
     """Return whether a trace occurs in a stored document."""
     text = trace.decode("utf-8", "ignore")
-    conditions = {
-        "passages": "instr(text, ?1) OR instr(lower(text), ?1) OR instr(words, ?1)",
-        "documents": "instr(title, ?1) OR instr(digest, ?1) OR instr(notes, ?1)",
-        "places": "instr(path, ?1)",
-        "events": "instr(path, ?1)",
-        "sqlite_master": "instr(lower(sql), ?1)",
-    }
-    queries = (f"SELECT 1 FROM {table} WHERE {where} LIMIT 1" for table, where in conditions.items())
-    return any(connection.fetch_value(sql, (text,)) for sql in queries) or bool(
-        connection.fetch_value(FIND_IN_EMBEDDINGS, (trace,))
-    )
+    queries = ((FIND_IN_TEXTS, text), (FIND_IN_EMBEDDINGS, trace))
+    return any(connection.fetch_value(sql, (value,)) for sql, value in queries)

@@ -1,18 +1,37 @@
-"""Exact vector search: compare a query with the vectors of all slots, block by block.
+"""Vectors in SQLite: write, read, and search exactly, block by block.
 
 Shapes: n slots, d embedding width.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from threading import Lock
 from typing import NamedTuple
 
 import numpy
 from numpy.typing import NDArray
 
-from mnemic.store.contract import NearestSlots, ScoredSlot, Vectors
+from mnemic.store.contract import NearestSlots, PassageEmbedding, ScoredSlot, SentenceVectors, Vectors
+from mnemic.store.retrieve.sentence_keys import (
+    STORED_DTYPE,
+    pack_sentence_vectors,
+    pack_vector,
+    unpack_sentence_vectors,
+)
+from mnemic.store.sqlite.connection import SQLiteConnection
 
-STORED_DTYPE = numpy.dtype("<f2")  # on disk: half the size, the same neighbors
+SELECT_SLOTS_STATE = "SELECT (SELECT value FROM facts WHERE name = 'vectors'), count(*), max(id) FROM lexicon_docsize"
 MAX_CACHE_BYTES = 1_000_000_000  # vectors that stay in memory between two searches
+
+
+class SlotsState(NamedTuple):
+    """Values of which one changes whenever active slots or their vectors do.
+
+    Ids of slots are never given twice, and what replaces vectors renews the stamp of ``quantized``.
+    """
+
+    stamp: str | None
+    num_slots: int  # that are active
+    last_id: int | None
 
 
 class VectorBlock(NamedTuple):
@@ -22,16 +41,55 @@ class VectorBlock(NamedTuple):
     vectors: Vectors  # n d
 
 
-def pack_vector(vector: Vectors) -> bytes:
-    """Convert a vector to the bytes that are stored."""
-    return numpy.asarray(vector, dtype=STORED_DTYPE).tobytes()
+def read_slots_state(connection: SQLiteConnection) -> SlotsState:
+    """Return the state of the active slots, cached until the file changes."""
+    return SlotsState(*connection.fetch_unchanged(SELECT_SLOTS_STATE))
 
 
 def unpack_vectors(stored: Iterable[bytes], width: int) -> Vectors:
     """Convert stored bytes to vectors (n d)."""
     rows = list(stored)
-    flat = numpy.frombuffer(b"".join(rows), dtype=STORED_DTYPE)
-    return flat.reshape(len(rows), width).astype(numpy.float32)
+    return numpy.frombuffer(b"".join(rows), dtype=STORED_DTYPE).reshape(len(rows), width).astype(numpy.float32)
+
+
+def write_embeddings(connection: SQLiteConnection, pairs: Iterable[tuple[int, PassageEmbedding]]) -> None:
+    """Insert or replace the embeddings of slots."""
+    for slot_id, (vector, sentence_vectors) in pairs:
+        connection.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (slot_id, pack_vector(vector)))
+        row = (slot_id, pack_sentence_vectors(sentence_vectors))
+        connection.execute("INSERT OR REPLACE INTO keys VALUES (?, ?)", row)
+
+
+def read_vectors(connection: SQLiteConnection, slot_ids: Sequence[int], width: int) -> Vectors:
+    """Return the vectors (n d) of slots; zeros for a slot without one."""
+    blobs = read_blobs(connection, "vectors", slot_ids)
+    zeros = bytes(width * STORED_DTYPE.itemsize)
+    return unpack_vectors((blobs.get(slot_id, zeros) for slot_id in slot_ids), width)
+
+
+def read_sentence_vectors(connection: SQLiteConnection, slot_ids: Sequence[int], width: int) -> SentenceVectors:
+    """Return the sentence vectors of slots; no rows for a slot without them."""
+    blobs = read_blobs(connection, "keys", slot_ids)
+    return unpack_sentence_vectors([blobs.get(slot_id, b"") for slot_id in slot_ids], width)
+
+
+def read_blobs(connection: SQLiteConnection, table: str, slot_ids: Sequence[int]) -> dict[int, bytes]:
+    """Return packed vectors by slot id; slots without a row are left out."""
+    sql = f"SELECT * FROM {table} WHERE passage {connection.in_ids}"
+    return dict(connection.fetch_all(sql, (connection.pack_ids(slot_ids),)))
+
+
+def read_vector_blocks(connection: SQLiteConnection, width: int, after: int = 0) -> Iterator[VectorBlock]:
+    """Yield blocks of slots with their vectors, in ascending order of ids."""
+    sql = "SELECT passage, vector FROM vectors WHERE passage > ? ORDER BY passage"
+    for rows in connection.fetch_blocks(sql, (after,)):
+        slot_ids = numpy.array([row[0] for row in rows], numpy.int64)
+        yield VectorBlock(slot_ids, unpack_vectors((row[1] for row in rows), width))
+
+
+def count_vectors(connection: SQLiteConnection, after: int = 0) -> int:
+    """Return the number of vectors of slots with ids above ``after``."""
+    return connection.fetch_value("SELECT count(*) FROM vectors WHERE passage > ?", (after,))
 
 
 def search_blocks(blocks: Iterable[VectorBlock], vector: Vectors, limit: int) -> NearestSlots:
@@ -62,27 +120,29 @@ def select_top_k(scores: Vectors, top_k: int) -> NDArray[numpy.int64]:
 
 
 class VectorCache:
-    """A cache of all vectors, valid while the table does not change."""
+    """A cache of all vectors for all threads, valid while the table does not change."""
 
     def __init__(self) -> None:
+        self.lock = Lock()
         self.state: object = None  # of the table when it was read
         self.block: VectorBlock | None = None
 
-    def load_blocks(
-        self, state: object, width: int, count_slots: Callable[[], int], blocks_on_disk: Iterable[VectorBlock]
-    ) -> Iterable[VectorBlock]:
-        """Return all vectors: cached ones of this ``state``, else ``blocks_on_disk``.
+    def load_blocks(self, connection: SQLiteConnection, state: object, width: int) -> Iterable[VectorBlock]:
+        """Return all vectors: cached ones of this ``state``, else those of the table.
 
         ``state`` is None within a transaction, which may be rolled back.
         """
-        if self.block is not None and state is not None and state == self.state:
+        blocks = read_vector_blocks(connection, width)
+        if state is None:
+            return blocks
+        with self.lock:
+            if self.block is None or state != self.state:
+                self.block = None  # free the old vectors before the new ones are read
+                count = count_vectors(connection)
+                if count * width * numpy.dtype(numpy.float32).itemsize > MAX_CACHE_BYTES:
+                    return blocks
+                self.state, self.block = state, join_blocks(blocks, count, width)
             return [self.block]
-        self.state = self.block = None  # free the old vectors before the new ones are read
-        slots = count_slots()
-        if slots * width * numpy.dtype(numpy.float32).itemsize > MAX_CACHE_BYTES:
-            return blocks_on_disk
-        self.state, self.block = state, join_blocks(blocks_on_disk, slots, width)
-        return [self.block]
 
 
 def join_blocks(blocks: Iterable[VectorBlock], count: int, width: int) -> VectorBlock:

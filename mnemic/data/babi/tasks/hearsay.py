@@ -9,14 +9,7 @@ from typing import NamedTuple
 
 from mnemic.data.babi.format import Story
 from mnemic.data.babi.tasks.page import CandidateQuestion, StoryBuilder, fill_story
-from mnemic.data.babi.tasks.world import (
-    FAMILY,
-    NUM_RECENT_EVENTS,
-    TOWNSPEOPLE,
-    Cast,
-    World,
-    describe_event,
-)
+from mnemic.data.babi.tasks.world import FAMILY, NUM_RECENT_EVENTS, TOWNSPEOPLE, Cast, World, describe_event
 
 FORMS = ("move", "move", "is", "vague")
 
@@ -48,6 +41,7 @@ def make_report_story(generator: Random, cast: Cast, *, indefinite: bool) -> Sto
     people: list[str] = []  # the person of each sentence
 
     def add_report() -> None:
+        """Move someone, and add a sentence about it."""
         previous_locations = dict(world.locations)
         event = world.draw_event(("move",))
         person, location = event.actor, event.target
@@ -71,9 +65,7 @@ def make_report_story(generator: Random, cast: Cast, *, indefinite: bool) -> Sto
     return fill_story(
         builder,
         add_report,
-        lambda: ask_is_person_there(
-            latest_reports[generator.choice(people[-NUM_RECENT_EVENTS:])], cast, generator
-        ),
+        lambda: ask_is_person_there(latest_reports[generator.choice(people[-NUM_RECENT_EVENTS:])], cast, generator),
     )
 
 

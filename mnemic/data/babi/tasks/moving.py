@@ -5,14 +5,7 @@ from random import Random
 
 from mnemic.data.babi.format import Story
 from mnemic.data.babi.tasks.page import CandidateQuestion, StoryBuilder, fill_story
-from mnemic.data.babi.tasks.world import (
-    FAMILY,
-    MOVE_VERBS,
-    NUM_RECENT_EVENTS,
-    World,
-    WorldEvent,
-    moves_of,
-)
+from mnemic.data.babi.tasks.world import FAMILY, MOVE_VERBS, NUM_RECENT_EVENTS, World, WorldEvent, moves_of
 
 CONNECTIVES = ("Then", "Afterwards", "After that", "Following that")
 PRONOUNS = {"John": "he", "Daniel": "he", "Mary": "she", "Sandra": "she"}
@@ -48,43 +41,31 @@ def make_moving_story(generator: Random, *, group_size: int, coreference: bool) 
     group: list[str] = []
 
     def add_move() -> None:
+        """Move a group, and add a sentence about it."""
         nonlocal group
         num_sentences = len(builder.lines) - builder.num_questions
         if coreference and num_sentences % 2:
             location = move_group(world, group)
-            subject = (
-                f"{generator.choice(CONNECTIVES)} "
-                f"{'they' if group_size > 1 else PRONOUNS[group[0]]}"
-            )
+            subject = f"{generator.choice(CONNECTIVES)} {'they' if group_size > 1 else PRONOUNS[group[0]]}"
         else:
             group, location = world.move_together(group_size)
             subject = " and ".join(group)
         line = builder.add_sentence(f"{subject} {generator.choice(MOVE_VERBS)} to the {location}.")
         history.extend(WorldEvent("move", person, location, line=line) for person in group)
 
-    return fill_story(
-        builder,
-        add_move,
-        lambda: ask_where_person_is(history, generator, num_facts=1 + coreference),
-    )
+    return fill_story(builder, add_move, lambda: ask_where_person_is(history, generator, num_facts=1 + coreference))
 
 
 def move_group(world: World, group: Sequence[str]) -> str:
     """Move a group of people to another location."""
     current_location = world.locations[group[0]]
-    location = world.generator.choice(
-        [location for location in world.cast.locations if location != current_location]
-    )
+    location = world.generator.choice([location for location in world.cast.locations if location != current_location])
     world.locations.update(dict.fromkeys(group, location))
     return location
 
 
-def ask_where_person_is(
-    history: Sequence[WorldEvent], generator: Random, *, num_facts: int
-) -> CandidateQuestion:
+def ask_where_person_is(history: Sequence[WorldEvent], generator: Random, *, num_facts: int) -> CandidateQuestion:
     """Ask where a recently moved person is; the last ``num_facts`` moves prove it."""
     person = generator.choice(history[-NUM_RECENT_EVENTS:]).actor
     moves = moves_of(history, person)[-num_facts:]
-    return CandidateQuestion(
-        f"Where is {person}? ", moves[-1].target, tuple(move.line for move in moves)
-    )
+    return CandidateQuestion(f"Where is {person}? ", moves[-1].target, tuple(move.line for move in moves))

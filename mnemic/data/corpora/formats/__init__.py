@@ -12,13 +12,7 @@ from collections.abc import Callable
 
 from mnemic.data.corpora.formats.doc_sentences import DocSentences
 from mnemic.data.corpora.formats.full_sentences import FullSentences
-from mnemic.data.corpora.formats.plan import (
-    DocumentSpan,
-    SentenceEnds,
-    SequenceFormat,
-    SequencePlan,
-    count_tokens,
-)
+from mnemic.data.corpora.formats.plan import DocumentSpan, SentenceEnds, SequenceFormat, SequencePlan, count_tokens
 from mnemic.data.corpora.formats.segment_pair import SegmentPair
 from mnemic.data.corpora.formats.sentence_pair import SentencePair
 
@@ -29,11 +23,4 @@ FORMATS: dict[str, Callable[..., SequenceFormat]] = {
     "doc-sentences": DocSentences,
 }
 
-__all__ = [
-    "FORMATS",
-    "DocumentSpan",
-    "SentenceEnds",
-    "SequenceFormat",
-    "SequencePlan",
-    "count_tokens",
-]
+__all__ = ["FORMATS", "DocumentSpan", "SentenceEnds", "SequenceFormat", "SequencePlan", "count_tokens"]

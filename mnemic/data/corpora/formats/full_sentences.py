@@ -3,13 +3,7 @@
 import random
 from collections.abc import Iterable, Iterator, Sequence
 
-from mnemic.data.corpora.formats.plan import (
-    DocumentSpan,
-    SentenceEnds,
-    SequencePlan,
-    check_max_tokens,
-    cut_sentences,
-)
+from mnemic.data.corpora.formats.plan import DocumentSpan, SentenceEnds, SequencePlan, check_max_tokens, cut_sentences
 from mnemic.models import IGNORE
 
 
@@ -27,9 +21,7 @@ class FullSentences:
         return list(pack_sentences(enumerate(documents), max_tokens))
 
 
-def pack_sentences(
-    documents: Iterable[tuple[int, SentenceEnds]], max_tokens: int
-) -> Iterator[SequencePlan]:
+def pack_sentences(documents: Iterable[tuple[int, SentenceEnds]], max_tokens: int) -> Iterator[SequencePlan]:
     """Pack full sentences, in order, into as few sequences as possible."""
     spans: list[DocumentSpan] = []
     size = 1  # with [CLS]

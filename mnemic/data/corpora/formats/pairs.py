@@ -23,12 +23,7 @@ class PairBuilder:
     """
 
     def __init__(
-        self,
-        documents: Sequence[SentenceEnds],
-        max_tokens: int,
-        generator: random.Random,
-        *,
-        max_sentences: int,
+        self, documents: Sequence[SentenceEnds], max_tokens: int, generator: random.Random, *, max_sentences: int
     ) -> None:
         num_text_tokens = max_tokens - NUM_SPECIAL_TOKENS
         self.sentences = [  # of each document; any two fit into a sequence
@@ -52,9 +47,7 @@ class PairBuilder:
     def make_pair(self, document: int, start: int, length: int) -> tuple[SequencePlan, int]:
         """Plan the pair from sentence ``start`` on, and return the next pair's first sentence."""
         sentences = self.sentences[document]
-        end = find_segment_end(
-            sentences, start, length, min_sentences=2, max_sentences=2 * self.max_sentences
-        )
+        end = find_segment_end(sentences, start, length, min_sentences=2, max_sentences=2 * self.max_sentences)
         if end - start == 1:
             return self.pair_last_sentence(DocumentSpan(document, *sentences[start]), length), end
         middle = self.generator.randrange(start + 1, end)
@@ -96,17 +89,10 @@ class PairBuilder:
 
 
 def find_segment_end(
-    sentences: Sequence[tuple[int, int]],
-    first: int,
-    max_tokens: int,
-    *,
-    min_sentences: int,
-    max_sentences: int,
+    sentences: Sequence[tuple[int, int]], first: int, max_tokens: int, *, min_sentences: int, max_sentences: int
 ) -> int:
     """Find how many sentences from ``first`` on fit; return the index after the last one."""
     start, end = sentences[first][0], min(first + min_sentences, len(sentences))
-    while (
-        end < min(first + max_sentences, len(sentences)) and sentences[end][1] - start <= max_tokens
-    ):
+    while end < min(first + max_sentences, len(sentences)) and sentences[end][1] - start <= max_tokens:
         end += 1
     return end

@@ -55,6 +55,4 @@ def cut_sentences(sentence_ends: SentenceEnds, max_tokens: int) -> Iterator[tupl
 def check_max_tokens(kind: str, max_tokens: int, min_tokens: int) -> None:
     """Raise a ConfigError if sequences of ``max_tokens`` are too short for a format."""
     if max_tokens < min_tokens:
-        raise ConfigError(
-            f"{kind} needs sequences of at least {min_tokens} tokens, not {max_tokens}"
-        )
+        raise ConfigError(f"{kind} needs sequences of at least {min_tokens} tokens, not {max_tokens}")
