@@ -77,9 +77,9 @@ def commands() -> Iterator[str]:
     """Every command with what its ``--help`` prints."""
     import typer
 
-    from mnemic.cli.main import app
+    from mnemic.cli.typer_app import build_app
 
-    for path in walk(typer.main.get_command(app)):
+    for path in walk(typer.main.get_command(build_app())):
         yield f"## mnemic {' '.join(path)}\n\n```text\n{help_of(path)}\n```\n"
 
 

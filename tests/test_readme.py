@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import pytest
 import typer
 
-from mnemic.cli.main import app
+from mnemic.cli.aliases import translate_argv
+from mnemic.cli.typer_app import build_app
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -100,7 +101,7 @@ def test_commands_that_are_only_shown_exist(page: str, command: str) -> None:
         targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
         assert set(words[1:]) <= targets
     elif words[0] == "mnemic":
-        check_options(typer.main.get_command(app), words[1:])
+        check_options(typer.main.get_command(build_app()), translate_argv(words[1:]))
 
 
 def check_options(command: Any, words: list[str]) -> None:

@@ -172,19 +172,19 @@ def test_measuring_a_text(table: Path) -> None:
 
 def test_commands_of_a_language_model(table: Path, files: Path) -> None:
     model = table / "lstm-words-0"
-    read = run("read", "--model", model, stdin="the old train\n")
+    read = run("predict", "--model", model, stdin="the old train\n")
     assert set(read.json) == {"file", "line", "perplexity", "known", "unknown", "total"}
-    more = run("read", "--model", model, "--words", 4, stdin="the old train\n")
+    more = run("predict", "--model", model, "--words", 4, stdin="the old train\n")
     assert set(more.json) == {"file", "line", "text", "score", "seen", "total"}
-    tested = run("evaluate", "--model", model, "--data", files, "--json").json
+    tested = run("evaluate", model, "--data", files, "--json").json
     assert list(tested["figures"]) == ["perplexity", "known words", "unknown %"]
     whole = json.loads((table / "table.json").read_text("utf-8"))
     rows = {row["recipe"]: row["perplexity"] for row in whole["rows"]}
     assert tested["figures"]["perplexity"] == pytest.approx(rows["lstm-words"], rel=1e-4)
-    assert "words asked for" in run("evaluate", "--model", model).out
-    wrong = run("read", "--model", model, "--beams", 2, stdin="a\n")
+    assert "words asked for" in run("evaluate", model).out
+    wrong = run("predict", "--model", model, "--beams", 2, stdin="a\n")
     assert (wrong.code, "samples its words" in wrong.err) == (2, True)
-    wrong = run("read", "--model", model, "--embed", stdin="a\n")
+    wrong = run("predict", "--model", model, "--embed", stdin="a\n")
     assert (wrong.code, "it can complete, perplexity" in wrong.err) == (2, True)
     wrong = run("train", "lstm-words")
     assert (wrong.code, "this recipe learns from text files" in wrong.err) == (2, True)

@@ -219,7 +219,7 @@ def test_the_command_line_makes_sequences_and_trains_on_them(tmp_path: Path) -> 
     done = command("train", "bert-pretrain", "--data", kept, *out, *given, "--set", "train.steps=2")
     assert done.code == 0, done.err
     assert "mnemic export" in done.out
-    seen = command("evaluate", "--model", tmp_path / "run", "--split", "validation", "--json").json
+    seen = command("evaluate", tmp_path / "run", "--split", "validation", "--json").json
     assert set(seen["figures"]) == {"accuracy", "loss"}
     wrong = command("data", "sequences", "memn2n", "--data", texts(), "--out", tmp_path / "no")
     assert (wrong.code, "does not train on a corpus" in wrong.err) == (2, True)
