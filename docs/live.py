@@ -106,9 +106,9 @@ def load_program() -> Any:
     """Load the command line as a tree of commands."""
     import typer
 
-    if find_spec("mnemic.cli.typer_app") is None:
-        return typer.main.get_command(import_module("mnemic.cli.main").app)
-    return typer.main.get_command(import_module("mnemic.cli.typer_app").build_app())
+    from mnemic.cli.typer_app import build_app
+
+    return typer.main.get_command(build_app())
 
 
 def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -265,7 +265,7 @@ def check_state(state: State, network: SegmentModel) -> State:
         raise StateError(
             f"this memory was written by another network{origin} or by this one before it was "
             "trained further, and can be read by no other; ask the one that wrote it, or read the "
-            "text again (mnemic read --fresh)"
+            "text again (mnemic text read --fresh)"
         )
     return state
 

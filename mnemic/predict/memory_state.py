@@ -175,7 +175,7 @@ def check_save_path(path: Path) -> None:
 
 def read_metadata(path: Path) -> dict[str, str]:
     """Read the metadata of a state file; raise a StateError if ``path`` is none."""
-    expected = "expected a file that mnemic read --state or State.save wrote; give another one"
+    expected = "expected a file that mnemic text read or State.save wrote; give another one"
     if not path.is_file():
         raise StateError(f"{path} is no memory, and no file; {expected}")
     path.open("rb").close()  # its error names the cause; that of safetensors does not
@@ -194,7 +194,7 @@ def load_state_file(path: str | Path) -> State:
     path = Path(path)
     if not path.exists():
         raise StateError(
-            f"there is no memory {str(path)!r}; read a text into one: mnemic read --model DIR --state FILE TEXT"
+            f"there is no memory {str(path)!r}; read a text into one: mnemic text read FILE TEXT"
         )
     header = read_metadata(path)
     kind = KINDS["memory"].get(header["kind"], header["kind"])

@@ -84,7 +84,7 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
     if model["respond"]["kind"] in FROM_MEMORY:
         raise StoryError("this network reads long texts: use its remember, and ask what it returns")
     if "memory" not in model or "segments" in model:
-        raise StoryError("this network reads texts: use `mnemic read`, or its classify, tag, answer or embed")
+        raise StoryError("this network reads texts: use `mnemic predict`, or its classify, tag, answer or embed")
     assert isinstance(tokenizer, WordTokenizer)
     example = StoryExample(tuple(sentences), question, "", (), 0)
     num_unseen = checkpoint.sizes.get("unseen", 0)

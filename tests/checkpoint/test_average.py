@@ -8,7 +8,7 @@ import torch
 
 from mnemic.checkpoint.average import average_checkpoints
 from mnemic.checkpoint.folder import load_checkpoint, save_checkpoint, weights_of
-from mnemic.cli.bare import main
+from mnemic.cli.main import main
 from mnemic.recipe import ConfigError
 from mnemic.recipe import load_recipe as recipe_of
 from mnemic.train.run import fit

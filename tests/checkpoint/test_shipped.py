@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from mnemic.checkpoint import shared_weights, shipped
 from mnemic.checkpoint.atomic_files import CheckpointError, write_json
 from mnemic.checkpoint.folder import weights_of
-from mnemic.cli.bare import main
+from mnemic.cli.main import main
 from mnemic.data import DATASETS
 from mnemic.evaluate.error_rate import compute_task_errors
 from mnemic.files import read_json
@@ -104,10 +104,10 @@ def test_the_shipped_memory_reads_a_text_of_any_length_and_finds_what_is_asked()
 
 def test_a_name_is_enough_to_ask(tmp_path: Path) -> None:
     (tmp_path / "story.txt").write_text("\n".join(STORY), encoding="utf-8")
-    argv = ("ask", "--model", "entnet-babi", "--story", tmp_path / "story.txt", "Where is Mary?")
-    assert run(*argv, "--json").json["answer"] == "office"
-    assert "entnet-babi" in " ".join(run("ask", "--help").out.split())
-    wrong = run("ask", "--model", "entnet-bab", "--sentence", STORY[0], "Where is Mary?")
+    asked = ("story", "ask", "--model", "entnet-babi", "--story", tmp_path / "story.txt", "Where is Mary?")
+    assert run(*asked, "--json").json["answer"] == "office"
+    assert "entnet-babi" in " ".join(run("story", "ask", "--help").out.split())
+    wrong = run("story", "ask", "--model", "entnet-bab", "--sentence", STORY[0], "Where is Mary?")
     assert wrong.code == 2
     assert f"came with mnemic: {', '.join(NAMES)}" in wrong.err
 

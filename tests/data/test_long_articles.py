@@ -161,10 +161,10 @@ def test_a_tiny_network_finds_the_sentence_of_a_question_that_came_after_it(tmp_
     paragraphs = json.loads(path.read_text("utf-8"))["data"][0]["paragraphs"]
     text = "\n\n".join(own["context"] for own in paragraphs)
     (tmp_path / "article.txt").write_text(text, encoding="utf-8")
-    kept = ("--state", tmp_path / "notes.mem")
-    run("read", "--model", tmp_path / "run", *kept, "--device", "cpu", tmp_path / "article.txt")
+    kept = tmp_path / "notes.mem"
+    run("text", "read", kept, "--model", tmp_path / "run", "--device", "cpu", tmp_path / "article.txt")
     asked = [own for paragraph in paragraphs for own in paragraph["qas"] if own["answers"]]
-    answers = [run("ask", *kept, own["question"], "--json").json for own in asked]
+    answers = [run("text", "ask", kept, own["question"], "--json").json for own in asked]
     right = [own["answers"][0]["text"] in found["evidence"][0]["text"] for own, found in zip(asked, answers)]
     # It says no words: the evidence is quoted from the file, and the reader points at the answer.
     assert sum(right) >= len(right) - 1 == 3

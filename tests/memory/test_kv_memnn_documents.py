@@ -182,13 +182,13 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     out = ("--out", tmp_path / "run", "--device", "cpu")
     assert run("train", "kv-memnn", *options, *out).code == 0
     fact, picture = GeneratedKnowledge(films=20).load_facts()[0], tmp_path / "read.svg"
-    asked = ("ask", "--model", tmp_path / "run", f"who directed [{fact.subject}]")
+    asked = ("story", "ask", "--model", tmp_path / "run", f"who directed [{fact.subject}]")
     seen = run(*asked, "--plot", picture)
     assert seen.code == 0, seen.err
     assert f"{fact.subject}: " in seen.out
     assert "How much of each sentence was read" in picture.read_text(encoding="utf-8")
     place = folder(tmp_path)
-    other = ("evaluate", "--model", tmp_path / "run", "--data", place, "--device", "cpu", "--json")
+    other = ("evaluate", tmp_path / "run", "--data", place, "--device", "cpu", "--json")
     told = run(*other).json["data"]
     assert (told["kind"], told["keys"]) == ("knowledge", "sentences")
     strange = run("train", "kv-memnn", *options, *sets("data.keys=pages"), *out, "--fresh")

@@ -133,11 +133,11 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     options = sets('data={kind="generated-knowledge", films=20}', "train.steps=3")
     trained = run("train", "kv-memnn", *options, "--out", tmp_path / "run", "--device", "cpu")
     assert trained.code == 0, trained.err
-    tested = run("evaluate", "--model", tmp_path / "run", "--json", "--device", "cpu").json
+    tested = run("evaluate", tmp_path / "run", "--json", "--device", "cpu").json
     assert tested["names"] == {"1": "one-fact questions"}
     assert tested["questions"]["1"] > 20
     place = folder(tmp_path, "The Bat|directed_by|Ada Berg\n", "who directed [The Bat]\tAda Berg\n")
-    other = ("evaluate", "--model", tmp_path / "run", "--data", place, "--device", "cpu")
+    other = ("evaluate", tmp_path / "run", "--data", place, "--device", "cpu")
     assert "1 of 1 answers are words the network does not know" in run(*other).err
     needs = run("train", "kv-memnn", "--out", tmp_path / "other")
     assert needs.code == 2

@@ -253,19 +253,19 @@ def chance(own: Any) -> list[float]:
 
 
 def test_the_command_line_tells_of_slots() -> None:
-    told = run("read", "--model", run_of("classes"), "--device", "cpu", stdin=FAR + "\n").json
+    told = run("predict", "--model", run_of("classes"), "--device", "cpu", stdin=FAR + "\n").json
     assert told["label"] == "good"
     assert told["seen"] == told["total"]
     assert {"number", "weight", "sources"} == told["slots"][0].keys()
     assert {"start", "end", "weight"} == told["slots"][0]["sources"][0].keys()
-    judged = run("evaluate", "--model", run_of("classes"), "--device", "cpu", "--json").json
+    judged = run("evaluate", run_of("classes"), "--device", "cpu", "--json").json
     assert judged["figures"]["accuracy"] >= 95
     assert judged["seen"] == judged["total"]
-    cut = run("read", "--model", run_of("classes"), "--truncation", "first", stdin=FAR)
+    cut = run("predict", "--model", run_of("classes"), "--truncation", "first", stdin=FAR)
     assert cut.code == 2
     assert "reads all of a text" in cut.err
-    story = run("ask", "--model", run_of("classes"), "--sentence", "a", "who ?")
-    assert "reads texts: use `mnemic read`" in story.err
+    story = run("story", "ask", "--model", run_of("classes"), "--sentence", "a", "who ?")
+    assert "reads texts: use `mnemic predict`" in story.err
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_a_memory_survives_the_disk_and_is_read_on(carrying: Path, tmp_path: Pat
     for name in ("spans", "worth", "history"):
         assert torch.equal(getattr(first, name), getattr(back, name))
     assert back == first
-    assert back.origin == str(carrying)  # so that mnemic ask --state finds the network
+    assert back.origin == str(carrying)  # so that mnemic text ask finds the network
     both = model.remember(BACK, back)
     assert both.seen == both.total == model.remember(BACK).seen + first.seen
     assert both.segments == len(both.history) == model.remember(BACK).segments + first.segments

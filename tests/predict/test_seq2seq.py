@@ -160,15 +160,15 @@ def test_greedy_speech_is_what_the_whole_pass_would_say(quick_one: Model) -> Non
 
 
 def test_reading_and_testing_from_the_command_line(quick: Path) -> None:
-    done = run("read", "--model", quick, "--beams", 2, stdin="june the first nineteen ten\n\n")
+    done = run("predict", "--model", quick, "--beams", 2, stdin="june the first nineteen ten\n\n")
     assert done.code == 0, done.err
     assert set(done.json) == {"file", "line", "text", "score", "ranked", "seen", "total"}
-    report = run("evaluate", "--model", quick, "--json").json
+    report = run("evaluate", quick, "--json").json
     assert set(report["figures"]) == {"exact", "exact, 4 beams"}
     assert report["texts"] == 200
     assert report["seen"] == report["total"] > 2000
     for words, message in (("--words 3", "is for language models"), ("--overlap 3", "reads each text whole")):
-        wrong = run("read", "--model", quick, *words.split(), stdin="a\n")
+        wrong = run("predict", "--model", quick, *words.split(), stdin="a\n")
         assert (wrong.code, message in wrong.err) == (2, True)
 
 

@@ -260,7 +260,7 @@ def test_networks_of_stories_say_what_they_are() -> None:
         mnemic.load("entnet-babi").classify(["a"])
     with pytest.raises(ConfigError, match=r"about what it has read .`mnemic text read`"):
         mnemic.load("bert-mass").embed(["a"])
-    with pytest.raises(ValueError, match="reads texts: use `mnemic read`, or its classify, tag"):
+    with pytest.raises(ValueError, match="reads texts: use `mnemic predict`, or its classify, tag"):
         ask_story(trained("classes"), ["a b."], "c?")
 
 

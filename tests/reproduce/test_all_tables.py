@@ -10,7 +10,7 @@ import torch
 from table_runs import SHORT, by_hand, stories, table_of, trained
 
 from mnemic.checkpoint.folder import load_checkpoint
-from mnemic.cli.bare import main
+from mnemic.cli.main import main
 from mnemic.evaluate.evidence import measure_faithfulness, measure_supporting_facts
 from mnemic.reproduce import babi_table as tables
 from mnemic.reproduce.all_tables import check_tables, list_tables, table_folder_of
@@ -148,7 +148,7 @@ def test_one_command_rebuilds_all_and_goes_on_where_it_was(
     """Joint alone, since that is two small tables; stopped after the first."""
     sets = [word for text in SHORT for word in ("--set", text)]
     words = ["table", "babi", "--recipe", "all", "--joint", "--data", str(stories), "--seeds", "1"]
-    words += ["--tasks", "1", "6", "--out", str(tmp_path), *sets]
+    words += ["--tasks", "1,6", "--out", str(tmp_path), "--device", "cpu", "--json", *sets]
     first = list_tables(table_of(stories, recipe="all", joint=True, seeds=1))[0]
     assert trained(first, table_folder_of(first, tmp_path)) == 6
     before = (table_folder_of(first, tmp_path) / "runs.jsonl").read_bytes()

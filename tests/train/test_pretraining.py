@@ -4,6 +4,7 @@ Generated documents of which each keeps to one place: the kind of animal tells i
 words can be known from their neighbours, and the place tells whether two texts belong together.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -147,11 +148,12 @@ def test_two_processes_learn_what_one_does(tmp_path: Path) -> None:
     kept = [f"data.kept={tmp_path / 'kept'}", "train.accumulate=2"]
     given = [w for text in [*TINY, *sets, *kept] for w in ("--set", text)]
     start = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    words = ["-m", "mnemic.cli.bare", "bert-pretrain-pairs", "--out", str(tmp_path / "two")]
+    words = ["-m", "mnemic", "train", "bert-pretrain-pairs", "--out", str(tmp_path / "two"), "--json"]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = python([*start, *words, "--device", "cpu", "--data", str(texts()), *given], env=env)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert len(done.stdout.splitlines()) == 2
+    assert json.loads(done.stdout)["steps"] == 6  # one process speaks for both
+    assert done.stderr.count("step 3 of 6") == done.stderr.count("step 6 of 6") == 1
     both = load(tmp_path / "two")
     for row, other in zip(both.progress.history, alone, strict=True):
         assert row["loss"] == pytest.approx(other["loss"], rel=1e-5)
@@ -217,7 +219,7 @@ def test_the_command_line_makes_sequences_and_trains_on_them(tmp_path: Path) -> 
     done = command("train", "bert-pretrain", "--data", kept, *out, *given, "--set", "train.steps=2")
     assert done.code == 0, done.err
     assert "mnemic export" in done.out
-    seen = command("evaluate", "--model", tmp_path / "run", "--split", "validation", "--json").json
+    seen = command("evaluate", tmp_path / "run", "--split", "validation", "--json").json
     assert set(seen["figures"]) == {"accuracy", "loss"}
     wrong = command("data", "sequences", "memn2n", "--data", texts(), "--out", tmp_path / "no")
     assert (wrong.code, "does not train on a corpus" in wrong.err) == (2, True)

@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 
 from mnemic.checkpoint.folder import save_checkpoint, weights_of
 from mnemic.checkpoint.quantize import dequantize_weights, quantize_weights
-from mnemic.cli.bare import main
+from mnemic.cli.main import main
 from mnemic.evaluate.calibration import Calibration, apply_calibration, calibrate_no_answer, fit_platt_scaling
 from mnemic.evaluate.metrics import balanced_accuracy, expected_calibration_error
 from mnemic.evaluate.text_metrics import compute_metrics, max_answer_tokens_of

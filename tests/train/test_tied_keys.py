@@ -30,7 +30,7 @@ def test_a_recipe_names_words_and_the_run_keeps_their_ids(tmp_path: Path) -> Non
     assert checkpoint.sizes["tied_words"] == ids
     network = checkpoint.network
     assert torch.equal(network.memory.slot_keys(), network.encode.words[ids])
-    asked = ("ask", "--model", tmp_path / "run", "--story", "-", "Where is Mary?", "--json")
+    asked = ("story", "ask", "--model", tmp_path / "run", "--story", "-", "Where is Mary?", "--json")
     assert run(*asked, stdin=STORY).json["slots"]["names"] == ["mary", "john"]
     again = run(*train)
     assert again.code == 0, again.err
