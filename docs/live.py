@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from docutils import nodes

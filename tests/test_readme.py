@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
 

@@ -157,7 +157,9 @@ def test_the_other_commands_of_a_training_machine_work_there(tmp_path: Path, bar
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("The ant eats honey. " * 200, encoding="utf-8")
     options = ("--set", 'data.tokenizer={kind="wordpiece", vocab=60}', "--set", "data.length=16")
-    report = run("data", "sequences", "bert-pretrain", "--data", tmp_path / "texts", "--out", tmp_path / "ids", *options)
+    report = run(
+        "data", "sequences", "bert-pretrain", "--data", tmp_path / "texts", "--out", tmp_path / "ids", *options
+    )
     assert report["sequences"]["train"] > 0
     assert len(run("recipes")["recipes"]) > 40
 
@@ -200,7 +202,10 @@ def test_the_command_says_each_epoch(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["memn2n", *("--set", SMALL[0]), "--set", "train.rate=fast"], "train.rate is a number, not 'fast'"),
         (["memn2n"], "learns from story files: give their folder with --data DIR"),
         (["memn2n", "--data", "nowhere/at/all"], "nowhere/at/all"),
-        (["memn2n", *("--set", SMALL[0]), "--device", "abacus"], "--device is cpu, cuda, cuda:NUMBER or auto, not 'abacus'"),
+        (
+            ["memn2n", *("--set", SMALL[0]), "--device", "abacus"],
+            "--device is cpu, cuda, cuda:NUMBER or auto, not 'abacus'",
+        ),
         (["memn2n", *("--set", SMALL[0]), "--set", "train.batch=1000"], "a batch of 1000 cannot"),
     ],
 )

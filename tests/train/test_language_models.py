@@ -101,7 +101,9 @@ def test_a_table_that_is_there_is_not_trained_again(table: Path, files: Path) ->
     shown = run(*words, "--out", table)
     assert (table / "runs.jsonl").read_text("utf-8") == before
     assert all(name in shown.out for name in (*DEFAULT_RECIPES, "word frequencies"))
-    assert run_plain(["table", "words", "--data", str(files), *sets(*TINY), "--device", "cpu", "--out", str(table)]) == 0
+    assert (
+        run_plain(["table", "words", "--data", str(files), *sets(*TINY), "--device", "cpu", "--out", str(table)]) == 0
+    )
     assert (table / "runs.jsonl").read_text("utf-8") == before
     other = run(*words, *sets("train.rate=0.02"), "--out", table)
     assert (other.code, "another recipe or seed" in other.err) == (2, True)
