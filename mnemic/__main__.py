@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> int:
-    """Run a command and return its exit code; Ctrl-C may also come while it is imported."""
+    """Run a command and return its exit code, even on an early Ctrl-C."""
     try:
         from mnemic.cli.main import main as run_main
 

@@ -105,7 +105,7 @@ def test_the_wheel_works_in_an_empty_environment(installed: Path, tmp_path: Path
     shipped = ("story", "ask", "--model", "entnet-babi", *asked[4:])
     assert json.loads(run(installed / "mnemic", *shipped, folder=tmp_path))["answer"] == "bathroom"
     shown = json.loads(run(installed / "mnemic", "demo", "--json", folder=tmp_path))
-    assert shown["remembered"]["files"] == {"new": 1}  # the README: a wheel has no other page
+    assert shown["remembered"]["files"]["new"] > 20  # the README and the pages
     assert all(one["right"] for one in shown["answers"])
 
 

@@ -60,7 +60,7 @@ def execute(block: Block, folder: Path) -> str:
     done = subprocess.run(
         [*words, block.text],
         cwd=folder,
-        env=os.environ | own | {"PYTHONUTF8": "1"},
+        env=os.environ | own | {"PYTHONUTF8": "1", "COLUMNS": "110"},
         capture_output=True,
         text=True,
         encoding="utf-8",

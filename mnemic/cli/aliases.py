@@ -1,4 +1,4 @@
-"""Old spellings of commands: they work for one version, with a note on the new one."""
+"""Translate old spellings of commands, with a note on the new one."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -60,7 +60,7 @@ def translate_argv(argv: Sequence[str]) -> list[str]:
 
 
 def pop_value(words: list[str], key: str) -> str | None:
-    """Remove an option and its value, or a file, from words; None if it is not there."""
+    """Remove an option with its value, or a file, from words; None if absent."""
     for index, word in enumerate(words):
         if word == "--":
             break

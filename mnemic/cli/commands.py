@@ -1,4 +1,4 @@
-"""The table of commands: what is typed, the function behind it, and its place in the help."""
+"""The table of commands: their words, functions and places in the help."""
 
 from collections.abc import Callable
 from typing import NamedTuple

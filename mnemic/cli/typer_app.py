@@ -18,7 +18,7 @@ UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 def run(argv: list[str]) -> int:
-    """Run a command and return its exit code; a mistake in its options is a ValueError."""
+    """Run a command and return its exit code; raise ValueError for wrong options."""
     group: Any = typer.main.get_command(build_app())
     if COMPLETION_VARIABLE in os.environ:
         group.main(argv, prog_name="mnemic")  # prints the completions and exits

@@ -10,8 +10,8 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 @contextmanager
-def evaluating(network: Network) -> Iterator[Network]:
-    """Switch ``network`` to evaluation mode; restore its mode at the end, come what may.
+def evaluating(*networks: Network) -> Iterator[Network]:
+    """Switch networks to evaluation mode; restore their modes at the end, come what may.
 
     >>> network = nn.Dropout()
     >>> with evaluating(network):
@@ -20,9 +20,11 @@ def evaluating(network: Network) -> Iterator[Network]:
     >>> network.training
     True
     """
-    was_training = network.training
-    network.eval()
+    modes = [network.training for network in networks]
     try:
-        yield network
+        for network in networks:
+            network.eval()
+        yield networks[0]
     finally:
-        network.train(was_training)
+        for network, mode in zip(networks, modes):
+            network.train(mode)

@@ -59,7 +59,7 @@ def test_a_shipped_network_loads_says_what_it_is_and_answers(name: str) -> None:
     assert card["command"].startswith(("mnemic train ", "mnemic table "))
     assert {int(task) for task in card["per_task"]} == set(card["data"]["tasks"])
     assert checkpoint.progress.done
-    assert checkpoint.state == {}  # nothing that only training needs
+    assert checkpoint.checkpoint.state == {}  # nothing that only training needs
     assert "card.json" in read_json(shipped.WEIGHTS / name / "manifest.json")["files"]
     if 1 in card["data"]["tasks"]:
         answer = ask_story(checkpoint, STORY, "Where is Mary?")

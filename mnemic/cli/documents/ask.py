@@ -89,7 +89,7 @@ def print_answer(answer: "Answer", limit: int) -> None:
             evidence.sentence,
             evidence.weights,
             label=str(evidence.document),
-            place=format_citation(evidence.name, evidence.page, evidence.line),
+            citation=format_citation(evidence.name, evidence.page, evidence.line),
         )
         for evidence in answer.evidence[:limit]
     ]

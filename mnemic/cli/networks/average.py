@@ -39,7 +39,7 @@ def ship(
     folder: Annotated[Path, Option("--into DIR", "Target folder, if not the package's.", "the package's")] = WEIGHTS,
     as_json: JsonOption = False,
 ) -> None:
-    """Add a finished run to the networks of the package, with a card of its test; print the card.
+    """Add a finished run to the package's networks, and print its card.
 
     Example: mnemic ship runs/reader reader --precision int8 --command "mnemic train reader"
     """

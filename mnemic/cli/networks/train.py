@@ -139,7 +139,7 @@ def select_best_metrics(history: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def show_step(bars: ProgressBars, report: "StepReport") -> None:
-    """Update the bar of the phase; without a terminal, print a line per row of the log."""
+    """Update the bar of the phase, or print a line without a terminal."""
     row, name = report.row, f"phase {report.phase + 1} of {report.num_phases}"
     if row is None:
         bars.show(name, report.step, report.total_steps)

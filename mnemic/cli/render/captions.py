@@ -70,7 +70,7 @@ def compute_unread_weights(answer: "StoryAnswer") -> list[float]:
 
 
 def build_story_rows(answer: "StoryAnswer", limit: int | None) -> list[EvidenceRow]:
-    """Build rows of the sentences read most, in story order, and of the rest; None is no limit."""
+    """Build rows of the ``limit`` sentences read most, and one of the rest."""
     visible = {evidence.sentence for evidence in answer.best_evidence(limit or len(answer.evidence))}
     gates = answer.slots.gates if answer.slots else [()] * len(answer.evidence)
     rows = [

@@ -1,4 +1,4 @@
-"""The table of the evidence of an answer: what was read, where it stands, and how much."""
+"""Format the evidence of an answer as a table."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,12 +17,12 @@ BLOCKS = "·▁▂▃▄▅▆▇█"  # closed to fully open
 
 
 class EvidenceRow(NamedTuple):
-    """A row of the table; a column that is empty in all rows is left out."""
+    """A row of evidence; the table omits columns that are always empty."""
 
     text: str
     weights: Sequence[float]  # one per hop
     label: str = ""  # the number of the sentence or document
-    place: str = ""  # file and line
+    citation: str = ""  # file and line
     gates: Sequence[float] = ()  # one per slot: how far it opened
     is_total: bool = False  # set apart from the evidence
     pick_colors: Callable[[float], CellColors] = pick_weight_colors
@@ -37,7 +37,7 @@ def evidence_table(
 ) -> "Table":
     """Build the table of the evidence of documents, texts and stories."""
     has_labels, has_places, has_gates = (
-        any(column) for column in zip(*((row.label, row.place, len(row.gates)) for row in rows))
+        any(column) for column in zip(*((row.label, row.citation, len(row.gates)) for row in rows))
     )
     # Long paths are shortened at their beginning, so that file and line can be read.
     max_place_chars = max(MIN_PLACE_CHARS, get_stdout().width // 3)
@@ -48,10 +48,10 @@ def evidence_table(
     for row in rows:
         if row.is_total:
             cells.append(None)
-        place = style_text(shorten_start(row.place, max_place_chars), "dim")
+        citation = style_text(shorten_start(row.citation, max_place_chars), "dim")
         cells.append([
             *[style_text(row.label, "" if has_places else "dim")] * has_labels,
-            *[place] * has_places,
+            *[citation] * has_places,
             style_text(row.text, "dim" if row.is_total else ""),
             *(format_weight(weight, row.pick_colors) for weight in row.weights),
             *[""] * (len(weight_titles) - len(row.weights)),

@@ -109,7 +109,7 @@ def locate_network(path: Path) -> Path:
 def answer_from_memory(
     checkpoint: "Checkpoint", state: "State", question: str, quotes: QuoteFinder
 ) -> tuple["MemoryAnswer", AnswerText]:
-    """Answer a question from a memory; the text of the answer may come from the reader."""
+    """Answer a question from a memory, if need be with the reader's words."""
     from mnemic.predict import long_text
 
     answer = long_text.answer_from_memory(checkpoint, state, question)
@@ -148,7 +148,7 @@ def print_memory_answer(
     show_all: bool,
     as_json: bool,
 ) -> None:
-    """Answer a question from a memory and print the evidence; plot it if a path is given."""
+    """Answer a question from a memory; print its evidence, or plot it."""
     from mnemic.cli.render.plot_state import plot_state
 
     answer, answer_text = answer_from_memory(checkpoint, state, question, quotes)

@@ -66,7 +66,7 @@ def find_texts(state: "State", files: list[str]) -> Iterator[tuple[int, int]]:
 
 
 def check_spans(state: "State", starts: list[int], ends: list[int]) -> Iterator[tuple[int, int]]:
-    """Pair the starts and ends of spans; raise if one is no span of the texts."""
+    """Pair starts and ends of spans, and check that they lie in texts."""
     if len(starts) != len(ends):
         raise ValueError("a span has a start and an end: give as many --to as --from")
     for start, end in zip(starts, ends):

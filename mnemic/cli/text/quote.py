@@ -24,7 +24,7 @@ class Quote(NamedTuple):
     text: str | None  # None: not available
 
     @property
-    def place(self) -> str:
+    def citation(self) -> str:
         """The text and the character offsets in it."""
         name = display_name_of(self.name) or (f"text {self.number}" if self.number else "")
         return f"{name}{', ' if name else ''}{self.start}-{self.end}"
@@ -63,7 +63,7 @@ class QuoteFinder:
         return Quote(text.name, text_number, start - text_start, end - text_start, quotation)
 
     def load_text(self, number: int) -> str:
-        """Load a text once; empty if it has no file, or its file is missing or has changed."""
+        """Load a text once; empty if its file is missing or has changed."""
         from mnemic.predict.memory_state import TextRecord
 
         text = self.texts[number]
@@ -90,10 +90,10 @@ class QuoteFinder:
         return values | ({"file": quote.name, "at": [quote.start, quote.end]} if quote.name else {})
 
     def to_row(self, start: int, end: int, weight: float, suffix: str = "") -> EvidenceRow:
-        """Convert a span to a row of the evidence table; a long quotation loses its middle."""
+        """Convert a span to a row of evidence, its quotation shortened in the middle."""
         quote = self.quote_span(start, end)
         text = truncate(quote.text or "", tail_chars=MAX_PASSAGE_CHARS // 2)
-        return EvidenceRow(text + suffix, (weight,), place=quote.place)
+        return EvidenceRow(text + suffix, (weight,), citation=quote.citation)
 
 
 def display_name_of(name: str) -> str:

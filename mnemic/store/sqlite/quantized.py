@@ -178,7 +178,7 @@ def renew_stamp(connection: SQLiteConnection) -> str:
 
 
 class QuantizedIndex:
-    """Quantized vectors of a memory for all threads: a cached segment, and one of newer slots."""
+    """The quantized vectors of a memory: a cached segment and newer slots."""
 
     def __init__(self, memory: Path) -> None:
         self.lock = Lock()
