@@ -9,12 +9,9 @@ traces of erased documents can be searched, and without statistics, because thos
 Porter's, as in SQLite.
 """
 
-from typing import TYPE_CHECKING
-
 from mnemic.store.contract import StoreError
-
-if TYPE_CHECKING:
-    from mnemic.store.postgres.connection import PostgresConnection
+from mnemic.store.postgres.address import Address
+from mnemic.store.relational import Connection
 
 SCHEMAS = (
     """
@@ -87,15 +84,15 @@ SCHEMAS = (
 ADVISORY_LOCK = "SELECT pg_advisory_xact_lock(hashtext(%s))"
 
 
-def migrate(connection: "PostgresConnection") -> None:
+def migrate(connection: Connection, address: Address) -> None:
     """Migrate or create a memory, under a lock on which other processes wait."""
-    if read_version(connection) == len(SCHEMAS):
+    if read_version(connection, address) == len(SCHEMAS):
         return
-    schema = connection.address.schema
+    schema = address.schema
     with connection.transaction():
         connection.execute(ADVISORY_LOCK, (schema,))
-        version = read_version(connection)
-        if version == 0 and not has_schema(connection):
+        version = read_version(connection, address)
+        if version == 0 and not has_schema(connection, address):
             connection.execute(f'CREATE SCHEMA "{schema}"')
         for script in SCHEMAS[version:]:
             connection.execute(script)
@@ -105,15 +102,14 @@ def migrate(connection: "PostgresConnection") -> None:
         )
 
 
-def has_schema(connection: "PostgresConnection") -> bool:
+def has_schema(connection: Connection, address: Address) -> bool:
     """Return whether the schema of the memory exists."""
     sql = "SELECT 1 FROM pg_namespace WHERE nspname = %s"
-    return bool(connection.fetch_all(sql, (connection.address.schema,)))
+    return bool(connection.fetch_all(sql, (address.schema,)))
 
 
-def read_version(connection: "PostgresConnection") -> int:
+def read_version(connection: Connection, address: Address) -> int:
     """Return the schema version of a memory; 0 without tables."""
-    address = connection.address
     tables = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
     table_names = {name for (name,) in connection.fetch_all(tables, (address.schema,))}
     if not table_names:
