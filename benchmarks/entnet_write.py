@@ -1,9 +1,9 @@
-"""Check EntNet's kernels against the plain loop on a GPU, count launches, and time a story.
+"""Check EntNet's kernels against eager code on a GPU; count launches and time.
 
     python benchmarks/entnet_write.py [--runs 10] [--sentences 70] [--repeat 50]
 
-Forward and backward are recorded as a CUDA graph, as in training. The last table tries other
-block sizes, warps and precisions of the kernels; what is best there belongs in their constants.
+Forward and backward are recorded as a CUDA graph, as in training. The last table tries other block
+sizes, warps and precisions of the kernels; the best values belong in the kernels' constants.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
-from recorded import relative_difference, count_launches, time_replay
+from recorded import count_launches, relative_difference, time_replay
 from torch import Tensor
 from torch.func import vmap
 
@@ -31,6 +31,7 @@ Write = Callable[..., tuple[Tensor, Tensor]]
 
 
 def make_story(runs: int, sentences: int) -> EntNetWrite:
+    """Make random inputs of EntNet's write on the GPU."""
     torch.manual_seed(0)
     b, n, s, d = BATCH, sentences, SLOTS, WIDTH
     shapes = [(b, s, d), (b, n, d), (b, n, d), (b, n, s), (b, n), (s, d), (d, d), (d,)]
@@ -41,15 +42,17 @@ def make_story(runs: int, sentences: int) -> EntNetWrite:
 
 
 def write_eager(*parts: Tensor) -> tuple[Tensor, Tensor]:
+    """Write with eager operations."""
     return rewrite_slots_eager(EntNetWrite(*parts))
 
 
 def write_fused(*parts: Tensor) -> tuple[Tensor, Tensor]:
+    """Write with the fused kernels."""
     return rewrite_slots(EntNetWrite(*parts))
 
 
 def run_forward_backward(write: Write, write_inputs: EntNetWrite) -> list[Tensor]:
-    """Slots, gates and all gradients."""
+    """Run forward and backward; return slots, gates and all gradients."""
     slots, gates = vmap(write)(*write_inputs)
     leaves = [tensor for tensor in write_inputs if tensor.is_floating_point()]
     loss = (slots * write_inputs.slots.detach().flip(-1)).sum() + gates.square().sum()

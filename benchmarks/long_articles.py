@@ -1,14 +1,14 @@
-"""Articles read before anyone asks: what a memory of N sentences knows when the questions come.
+"""Read articles into a memory of N sentences, then ask questions: what is recalled?
 
     python benchmarks/long_articles.py runs/articles --slots 16 32 64 128 --device cuda
     python benchmarks/long_articles.py runs/articles --reader runs/reader --device cuda
 
-Every article of the test file is read once, whole; then all its questions are asked of the memory.
-``kept``: percent of questions whose answer's sentence is still there; ``found``: the slot that was
-read most is that sentence; ``found in 5``: one of the five is. Beside what the network keeps stand
-memories of equal size that keep sentences at random, and the first sentences of the paragraphs,
-then their second ones. With ``--reader``, a run that answers with spans reads the ``--told``
-sentences that were read most, in their order (F1 and exact match in percent), and beside it the
+Every article of the test file is read once; then all its questions are asked of the memory.
+``kept``: percent of questions whose answer's sentence is still stored; ``found``: the slot with the
+most attention is that sentence; ``found in 5``: one of the top five is. For comparison there are
+memories of equal size that store random sentences, and the first sentences of the paragraphs, then
+their second ones. With ``--reader``, a run that answers with spans reads the ``--told`` sentences
+with the most attention, in their order (F1 and exact match in percent), and, for comparison, the
 right paragraph.
 """
 
@@ -28,7 +28,7 @@ import torch
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
 from mnemic.data.long_context.articles import Article, paragraph_tokens_of
-from mnemic.data.long_context.batches import LongExample, LongDocument, LongDataset
+from mnemic.data.long_context.batches import LongDataset, LongDocument, LongExample
 from mnemic.data.long_context.hide import SentenceTokens, cut_segments
 from mnemic.evaluate.text_metrics import compute_answer_metrics
 from mnemic.models.segment_model import EncodedSegments
@@ -40,10 +40,10 @@ NO_TOKENS = np.zeros(0, dtype=np.int64)
 
 
 class RecallResult(NamedTuple):
-    """What the questions of one article found in its memory."""
+    """The recall of an article's sentences, per question."""
 
     is_stored: list[bool]
-    ranked_sentences: list[list[int]]  # the sentences that were read most, best first
+    ranked_sentences: list[list[int]]  # by attention, best first
 
 
 def main() -> None:
@@ -81,18 +81,16 @@ def main() -> None:
 
 
 class EncodedArticle(NamedTuple):
-    """An article's sentences after I, and its questions; the memory is not written yet."""
+    """The encoded sentences and questions of an article, before writing to the memory."""
 
     encoded: EncodedSegments
-    sentence_of_unit: list[int]  # which sentence each unit is, in the order of writing
-    question_inputs: Any  # Segments of the questions
+    sentence_of_unit: list[int]  # in the order of writing
+    question_inputs: Any  # a SegmentBatch of the questions
 
 
 @torch.no_grad()
-def encode_article(
-    network: Any, dataset: LongDataset, article: Article, *, paragraphs: bool = False
-) -> EncodedArticle:
-    """I of the whole article at once, and its questions in tokens."""
+def encode_article(network: Any, dataset: LongDataset, article: Article, *, paragraphs: bool = False) -> EncodedArticle:
+    """Encode all sentences of an article at once, and tokenize its questions."""
     tokenizer = dataset.tokenizer
     ids = tokenizer.encode_batch(list(article.sentences))
     paragraph_tokens = (
@@ -112,19 +110,25 @@ def encode_article(
         LongDocument(iter(()), LongExample((), np.array(question, dtype=np.int64), NO_TOKENS, (), 0))
         for question in questions
     ]
-    question_inputs = dataset.assemble_batch(question_documents, [[] for _ in question_documents], [0] * len(question_documents)).inputs
+    question_inputs = dataset.assemble_batch(
+        question_documents, [[] for _ in question_documents], [0] * len(question_documents)
+    ).inputs
     sentence_of_unit = [sentence.fact for segment in segments for sentence in segment]
     return EncodedArticle(network.encode_segments(inputs), sentence_of_unit, question_inputs)
 
 
 @torch.no_grad()
-def ask_memory(network: Any, encoded_article: EncodedArticle, article: Article, kind: str, article_number: int) -> RecallResult:
-    """Write the memory of one kind, and ask all questions of it."""
+def ask_memory(
+    network: Any, encoded_article: EncodedArticle, article: Article, kind: str, article_number: int
+) -> RecallResult:
+    """Write an article to a memory of one kind, and ask it all questions."""
     segments = encoded_article.encoded
     if kind != "network":
         chosen_sentences = set(choose_sentences(kind, article, network.memory.num_slots, article_number))
         writable = torch.zeros_like(segments.mask)
-        is_chosen = torch.tensor([sentence in chosen_sentences for sentence in encoded_article.sentence_of_unit], device=writable.device)
+        is_chosen = torch.tensor(
+            [sentence in chosen_sentences for sentence in encoded_article.sentence_of_unit], device=writable.device
+        )
         writable[segments.mask] = is_chosen
         segments = segments._replace(writable=writable)
     state, _, _ = network.write_segments(network.empty_memory(1, segments.items[:, 0]), segments)
@@ -135,22 +139,21 @@ def ask_memory(network: Any, encoded_article: EncodedArticle, article: Article, 
     slot_sentences = sentence_of_slots(state, encoded_article.sentence_of_unit)
     top_k = min(64, len(slot_sentences))
     top_slots = weights.topk(top_k, dim=1).indices.tolist()
-    ranked_sentences = [list(dict.fromkeys(slot_sentences[slot] for slot in slots if slot_sentences[slot] >= 0)) for slots in top_slots]
+    ranked_sentences = [
+        list(dict.fromkeys(slot_sentences[slot] for slot in slots if slot_sentences[slot] >= 0)) for slots in top_slots
+    ]
     stored_sentences = set(slot_sentences)
-    return RecallResult(
-        [bool(question.facts & stored_sentences) for question in article.questions],
-        ranked_sentences,
-    )
+    return RecallResult([bool(question.facts & stored_sentences) for question in article.questions], ranked_sentences)
 
 
 def sentence_of_slots(state: Any, sentence_of_unit: Sequence[int]) -> list[int]:
-    """Which sentence each slot holds; -1 = none."""
+    """Return the sentence in each slot; -1 = none."""
     sources, _ = state.origins  # 1 s 1
     return [sentence_of_unit[number] if number >= 0 else -1 for number in sources[0, :, 0].tolist()]
 
 
 def choose_sentences(kind: str, article: Article, num_slots: int, article_number: int) -> list[int]:
-    """The sentences that a memory without a controller keeps."""
+    """Choose the sentences that a memory without a controller stores."""
     sentences = range(len(article.sentences))
     if kind == "random":
         return Random(f"{article_number}/{num_slots}").sample(sentences, min(num_slots, len(sentences)))
@@ -166,7 +169,7 @@ def measure_memory(
     num_slots: int,
     reader_metrics: "ReaderMetrics | None",
 ) -> dict[str, Any]:
-    """All figures of one kind of memory of one size."""
+    """Measure all metrics of one kind and size of memory."""
     network.memory.num_slots = num_slots
     results = [
         ask_memory(network, encoded_article, article, kind, number)
@@ -195,9 +198,9 @@ def measure_memory(
 
 
 class ReaderMetrics:
-    """F1 and exact match in percent of what a reader says to every question, given sentences each.
+    """Computes F1 and exact match in percent of a reader's answers from given sentences.
 
-    Memories of one article have much in common: what was asked of a text is not asked again.
+    Answers are cached, since memories of one article have many sentences in common.
     """
 
     def __init__(self, args: argparse.Namespace, articles: Sequence[Article]) -> None:
@@ -207,10 +210,7 @@ class ReaderMetrics:
         self.answers: dict[tuple[str, tuple[str, ...]], str] = {}
 
     def __call__(self, sentences_per_question: Sequence[tuple[str, ...]]) -> dict[str, float]:
-        pairs = [
-            (question.question, sentences)
-            for question, sentences in zip(self.questions, sentences_per_question)
-        ]
+        pairs = [(question.question, sentences) for question, sentences in zip(self.questions, sentences_per_question)]
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self.answers]
         for pair, (answer, _) in zip(new, extract_answers(self.reader, new)):
             self.answers[pair] = answer
@@ -221,6 +221,7 @@ class ReaderMetrics:
 
 
 def compute_percent(flags: Sequence[bool]) -> float:
+    """Compute the percentage of true flags."""
     return round(100 * sum(flags) / max(len(flags), 1), 2)
 
 

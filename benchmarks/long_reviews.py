@@ -1,11 +1,11 @@
-"""Long texts in classes: memory, windows that are averaged, and truncation, compared text by text.
+"""Compare classifiers of long texts: memory, averaged windows, and truncation.
 
     python benchmarks/long_reviews.py memory=runs/memory windows=runs/averaged --device cuda
 
-Each run is one of ``bert-mass-classes`` or ``bert-classes``, named as the table shall name it. They
-are tested on the texts of the test file that have more than ``--over`` tokens, all on the same.
-Beside each pair of runs: on how many texts only the first and only the second is right, and how
-likely a difference as large or larger is by chance (the sign test, McNemar's in its exact form).
+Each run is one of ``bert-mass-classes`` or ``bert-classes``, with its name in the report. All are
+tested on the same texts: those of the test file with more than ``--over`` tokens. For each pair of
+runs the report has the number of texts on which only the first and only the second is right, and
+the probability of a difference at least as large by chance (the sign test, McNemar's exact test).
 """
 
 import argparse
@@ -20,8 +20,6 @@ from torch import Tensor
 
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
-from mnemic.data.text_tasks.dataset import make_labeled_task
-from mnemic.data.text_tasks.splits import read_split
 from mnemic.predict.windows import compute_class_logits
 from mnemic.recipe import build
 
@@ -42,35 +40,41 @@ def main() -> None:
     report["accuracy"] = {
         name: round(100 * float(is_correct.double().mean()), 2) for name, is_correct in correct_by_run.items()
     }
-    report["pairs"] = [compare_runs(first, second, correct_by_run[first], correct_by_run[second]) for first, second in combinations(correct_by_run, 2)]
+    report["pairs"] = [
+        compare_runs(first, second, correct_by_run[first], correct_by_run[second])
+        for first, second in combinations(correct_by_run, 2)
+    ]
     print(json.dumps(report, indent=1))
 
 
 def find_correct(run: Path, args: argparse.Namespace) -> Tensor:
-    """Whether a run is right about each long text, in the order of the file."""
+    """Report whether a run classifies each long text correctly, in file order."""
     checkpoint = load_checkpoint(run)
     spec = dict(checkpoint.recipe["data"]) | ({"folder": args.folder} if args.folder else {})
     files: Any = build(DATASETS, spec)
-    task = make_labeled_task(files, paired=False)
     tokenizer = checkpoint.tokenizer
-    examples = read_split(files, task, "test")
+    examples = files.read_split("test")
     lengths = map(len, tokenizer.encode_batch([example.text for example in examples]))
     long_examples = [example for example, length in zip(examples, lengths) if length > args.over]
-    texts = task.encode(long_examples[: args.texts or None], tokenizer, checkpoint.labels)
+    texts = files.encode(long_examples[: args.texts or None], tokenizer, checkpoint.labels)
     network = checkpoint.network.to(args.device)
     predictions = compute_class_logits(network, texts.to(args.device)).argmax(1)
     return predictions == texts.targets.cpu()
 
 
 def compare_runs(first_name: str, second_name: str, first: Tensor, second: Tensor) -> dict[str, Any]:
-    """How often only one of two is right, and what chance would say to that."""
+    """Count texts on which only one of two runs is right, with a p-value."""
     assert len(first) == len(second), "the runs have other tokenizers, so other texts are long"
     only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
-    return {f"only {first_name}": only_first, f"only {second_name}": only_second, "p": compute_sign_test(only_first, only_second)}
+    return {
+        f"only {first_name}": only_first,
+        f"only {second_name}": only_second,
+        "p": compute_sign_test(only_first, only_second),
+    }
 
 
 def compute_sign_test(wins: int, losses: int) -> float:
-    """The chance of a split as uneven as this one or more, two-sided."""
+    """Compute the two-sided p-value of the sign test."""
     count = wins + losses
     tail = sum(comb(count, k) for k in range(min(wins, losses) + 1))
     return float(f"{min(2 * tail / 2**count, 1.0):.3g}")

@@ -1,21 +1,22 @@
-"""Time a token and peak memory of reading one long text, beside sparse and full attention.
+"""Measure time per token and peak memory of reading one long text.
 
     python benchmarks/long_speed.py --tokens 1000 4000 16000
     python benchmarks/long_speed.py --tokens 1000 10000 100000 1000000 --device cuda
 
-All have random weights, the same width, depth and vocabulary; the others are those of
-``transformers``, as wide as they come: Longformer with windows of ``--length`` tokens, BigBird with
-blocks of 64. A memory reads segments of ``--length`` tokens, as many at once as ``--at-once``. Each
-measurement has a process of its own, in which the smallest size is read once before, of ours no
-less than goes on from a memory; short texts are read again for ``--again`` seconds, and their mean
-counts, since one reading of a long text is a mean, too. The peak is what reading added to the
-memory of the process; on a GPU, all that was allocated there. What would take more than
-``--seconds``, by the size before it, is left out and said to be.
+Our memories are compared with sparse and full attention. All have random weights and the same
+width, depth and vocabulary; the others are those of ``transformers``: Longformer with windows of
+``--length`` tokens, BigBird with blocks of 64, and full attention. A memory reads segments of
+``--length`` tokens, ``--at-once`` at a time. Each measurement runs in its own process, after a
+warm-up text of the smallest size (for a memory, at least one that continues from a memory); short
+texts are read again for ``--again`` seconds and averaged, since one reading of a long text is an
+average, too. The peak is the memory that reading added to the process; on a GPU, all memory
+allocated there. Lengths that would take more than ``--seconds``, extrapolated from the length
+before, are skipped, and the report says so.
 
-A machine's pace changes from minute to minute, and from process to process, by more than 10 %. So
-whether ours keep theirs is measured ``in turns``, too: one process reads texts of all lengths, each
-for ``--turn`` seconds, then the next, which may be in the middle of a text, until the longest is
-read to its end. What disturbs the machine then disturbs all lengths alike.
+The speed of a machine varies by more than 10 % between minutes and between processes. So whether
+our time per token stays constant is also measured ``in turns``: one process reads texts of all
+lengths, each for ``--turn`` seconds, possibly stopping in the middle of a text, until the longest
+one is finished. Disturbances of the machine then affect all lengths equally.
 """
 
 import argparse
@@ -33,12 +34,12 @@ import torch
 VOCAB, HEADS = 8000, 4
 TRANSFORMERS_KINDS = ("longformer", "bigbird", "full")
 MNEMIC_KINDS = ("bert-mass", "keeps")
-GROWTH = {"full": 2}  # by which power of the length time grows, if not by the first
-ReadText = Callable[[int], Iterator[int]]  # a text of so many tokens, piece by piece: their sizes
+GROWTH = {"full": 2}  # the power of the length by which time grows, if not 1
+ReadText = Callable[[int], Iterator[int]]  # reads so many tokens; yields the tokens per step
 
 
 def make_memory_reader(kind: str, args: argparse.Namespace) -> ReadText:
-    """A network of ours that carries a memory; segments are made when they are read."""
+    """Make a function that reads random text with one of our segment models."""
     from mnemic.models import build_model
     from mnemic.models.inputs import SegmentBatch
 
@@ -47,11 +48,12 @@ def make_memory_reader(kind: str, args: argparse.Namespace) -> ReadText:
         "encode": {"kind": "transformer", "stack": {"kind": "encoder", "depth": args.depth}},
         "memory": {"kind": kind, "slots": 128},
         "respond": {"kind": "predictor"},
-        "carry": {},
+        "segments": {},
     }
-    network = build_model(model, {"vocab": VOCAB, "longest": args.length}).to(args.device).eval()
+    network = build_model(model, {"vocab": VOCAB, "max_length": args.length}).to(args.device).eval()
 
     def read(tokens: int) -> Iterator[int]:
+        """Read a random text of so many tokens."""
         state, num_remaining = None, -(-tokens // args.length)
         while num_remaining:
             count = min(num_remaining, args.at_once)
@@ -68,15 +70,8 @@ def make_memory_reader(kind: str, args: argparse.Namespace) -> ReadText:
 
 
 def make_transformers_reader(kind: str, max_tokens: int, args: argparse.Namespace) -> ReadText:
-    """An encoder of ``transformers``, with positions for the ``longest`` text."""
-    from transformers import (
-        BertConfig,
-        BertModel,
-        BigBirdConfig,
-        BigBirdModel,
-        LongformerConfig,
-        LongformerModel,
-    )
+    """Make a function that reads random text with an encoder of ``transformers``."""
+    from transformers import BertConfig, BertModel, BigBirdConfig, BigBirdModel, LongformerConfig, LongformerModel
 
     shape: dict[str, Any] = {
         "vocab_size": VOCAB,
@@ -95,6 +90,7 @@ def make_transformers_reader(kind: str, max_tokens: int, args: argparse.Namespac
     network = network.to(args.device).eval()
 
     def read(tokens: int) -> Iterator[int]:
+        """Read a random text of so many tokens."""
         network(torch.randint(5, VOCAB, (1, tokens), device=args.device))
         yield tokens
 
@@ -102,17 +98,19 @@ def make_transformers_reader(kind: str, max_tokens: int, args: argparse.Namespac
 
 
 def prepare_reader(kind: str, lengths: list[int], args: argparse.Namespace) -> tuple[ReadText, float]:
-    """What reads, after a first text, and how much memory the process had before that one."""
-    read = make_memory_reader(kind, args) if kind in MNEMIC_KINDS else make_transformers_reader(kind, max(lengths), args)
+    """Make a reader and warm it up; return also the memory before the warm-up."""
+    read = (
+        make_memory_reader(kind, args) if kind in MNEMIC_KINDS else make_transformers_reader(kind, max(lengths), args)
+    )
     memory_before = measure_peak_memory()
-    warmup_tokens = 2 * args.at_once * args.length if kind in MNEMIC_KINDS else 0  # what goes on from a memory
+    warmup_tokens = 2 * args.at_once * args.length if kind in MNEMIC_KINDS else 0  # continues from a memory
     sum(read(max(min(args.tokens), warmup_tokens)))
     return read, memory_before
 
 
 @torch.no_grad()
 def time_alone(kind: str, tokens: int, args: argparse.Namespace) -> dict[str, float]:
-    """Microseconds a token, and what reading added to the process's memory, in MiB."""
+    """Measure time per token and peak memory of reading one length."""
     read, memory_before = prepare_reader(kind, [tokens], args)
     seconds: list[float] = []
     synchronize(args)
@@ -127,7 +125,7 @@ def time_alone(kind: str, tokens: int, args: argparse.Namespace) -> dict[str, fl
 
 @torch.no_grad()
 def time_in_turns(kind: str, lengths: list[int], args: argparse.Namespace) -> dict[int, float]:
-    """Microseconds a token of each length, all read in one process, each for a while in turn."""
+    """Measure microseconds per token of several lengths, read in turns in one process."""
     read, _ = prepare_reader(kind, lengths, args)
     texts = {tokens: read(tokens) for tokens in lengths}
     seconds, num_read = dict.fromkeys(lengths, 0.0), dict.fromkeys(lengths, 0)
@@ -147,21 +145,23 @@ def time_in_turns(kind: str, lengths: list[int], args: argparse.Namespace) -> di
 
 
 def synchronize(args: argparse.Namespace) -> float:
-    """The time, when all work is done."""
+    """Wait for the device, and return the time."""
     if args.device.startswith("cuda"):
         torch.cuda.synchronize()
     return time.perf_counter()
 
 
 def measure_peak_memory() -> float:
-    """The most memory that this process ever had, in MiB."""
+    """Return the peak memory of this process in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokens", type=int, nargs="+", default=[1000, 4000, 16_000])
-    parser.add_argument("--kinds", nargs="+", choices=MNEMIC_KINDS + TRANSFORMERS_KINDS, default=[*MNEMIC_KINDS, *TRANSFORMERS_KINDS])
+    parser.add_argument(
+        "--kinds", nargs="+", choices=MNEMIC_KINDS + TRANSFORMERS_KINDS, default=[*MNEMIC_KINDS, *TRANSFORMERS_KINDS]
+    )
     parser.add_argument("--width", type=int, default=256)
     parser.add_argument("--depth", type=int, default=4)
     parser.add_argument("--length", type=int, default=128, help="of a segment, or a window")
@@ -190,7 +190,7 @@ def main() -> None:
 
 
 def measure_kind(kind: str, args: argparse.Namespace) -> dict[int, dict[str, Any]]:
-    """One kind at each length, each in a process of its own; ours then also in turns."""
+    """Measure one kind of network at each length, each in its own process."""
     rows: dict[int, dict[str, Any]] = {}
     expected_s, previous_tokens, lengths = 0.0, 0, sorted(args.tokens)
     for tokens in lengths:
@@ -201,7 +201,9 @@ def measure_kind(kind: str, args: argparse.Namespace) -> dict[int, dict[str, Any
             continue
         rows[tokens] = run_process(kind, [tokens])
         if "failed" in rows[tokens]:
-            rows |= {us_per_token: {"left out": "a shorter one failed"} for us_per_token in lengths if us_per_token > tokens}
+            rows |= {
+                us_per_token: {"left out": "a shorter one failed"} for us_per_token in lengths if us_per_token > tokens
+            }
             break
         expected_s = rows[tokens]["seconds"]
     read_lengths = [tokens for tokens, row in rows.items() if "seconds" in row]
@@ -212,7 +214,7 @@ def measure_kind(kind: str, args: argparse.Namespace) -> dict[int, dict[str, Any
 
 
 def run_process(kind: str, lengths: list[int]) -> dict[str, Any]:
-    """One length, or several in turns, in a process of their own."""
+    """Measure one length, or several in turns, in a separate process."""
     command = [sys.executable, *sys.argv, "--one", kind, *map(str, lengths)]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
     if process.returncode:
@@ -225,6 +227,7 @@ def run_process(kind: str, lengths: list[int]) -> dict[str, Any]:
 
 
 def round_value(value: Any) -> Any:
+    """Round a float to three significant digits."""
     return float(f"{value:.3g}") if isinstance(value, float) else value
 
 

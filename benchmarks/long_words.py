@@ -1,14 +1,14 @@
-"""Masked words of long documents: what memory is worth, and where in the document.
+"""Measure the loss of masked words in long documents, with and without memory.
 
     python benchmarks/long_words.py runs/words --folder HELD --device cuda
     python benchmarks/long_words.py runs/words --beside runs/windows --segments 64 --device cuda
 
-Mean loss in nats of the masked words of each held-out document, from its beginning, by segment:
-``with memory``; ``emptied``, the same weights with the memory emptied before every segment; and
-``beside``, a run that was trained without a lasting memory (``model.carry.lasts=false``). All read
-the same words with the same masks; the first segment, before which nothing was read, counts only in
-its own row. ``difference`` is the mean over documents of emptied − with memory, with its standard
-error.
+The report has the mean loss in nats of the masked words of held-out documents, from their
+beginning, by segment: ``with memory``; ``emptied``, the same weights with an empty memory before
+every segment; and ``beside``, a run trained without carrying its memory
+(``model.segments.carry_memory=false``). All read the same words with the same masks; the first segment, which
+has no memory yet, counts only in its own row. ``difference`` is the mean over documents of emptied
+− with memory, with its standard error.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from torch import Tensor
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
 from mnemic.data.long_context.background import encode_novels, read_novels
-from mnemic.data.long_context.batches import LongExample, LongBatch, LongDocument, LongDataset, hash_values
+from mnemic.data.long_context.batches import LongBatch, LongDataset, LongDocument, LongExample, hash_values
 from mnemic.data.long_context.hide import SentenceTokens, cut_segments
 from mnemic.objectives.bert_mass import BertMassLoss
 from mnemic.recipe import build
@@ -39,9 +39,7 @@ def main() -> None:
     parser.add_argument("run", type=Path, help="a run of keeps-words or bert-mass on documents")
     parser.add_argument("--beside", type=Path, help="a run without a lasting memory")
     parser.add_argument("--folder", help="held-out documents, if not those of the recipe's test")
-    parser.add_argument(
-        "--segments", type=int, default=32, help="of a document, from its beginning"
-    )
+    parser.add_argument("--segments", type=int, default=32, help="of a document, from its beginning")
     parser.add_argument("--documents", type=int, default=0, help="only so many; 0: all")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--device", default="cpu")
@@ -62,14 +60,12 @@ def main() -> None:
             network.to(args.device).eval().carry_memory = carry_memory
             losses[name].append(compute_losses(network, batch))
         print(f"{sum(map(len, losses['emptied']))} documents", file=sys.stderr, flush=True)
-    padded = {
-        name: pad_segments(batch_losses, args.segments) for name, batch_losses in losses.items()
-    }
+    padded = {name: pad_segments(batch_losses, args.segments) for name, batch_losses in losses.items()}
     print(json.dumps(summarize_losses(padded), indent=1))
 
 
 def make_batches(dataset: LongDataset, args: argparse.Namespace) -> Iterator[LongBatch]:
-    """Every document of more than one segment, the first ``--segments`` of it, some at a time."""
+    """Yield batches of the first ``--segments`` segments of all longer documents."""
     documents = []
     for novel in range(len(dataset.background)):
         sentences = (SentenceTokens(ids) for ids in dataset.background.iterate_novel(novel))
@@ -87,7 +83,7 @@ def make_batches(dataset: LongDataset, args: argparse.Namespace) -> Iterator[Lon
 
 @torch.no_grad()
 def compute_losses(network: Any, batch: LongBatch) -> Tensor:
-    """Sum of the losses and number of the masked words of each segment: b s 2."""
+    """Compute the loss sum and the number of masked words per segment, b s 2."""
     inputs, targets = BertMassLoss(mlm=1.0).mask_inputs(batch)
     logits = network(inputs).masked_logits.float()
     token_losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none")  # p
@@ -99,11 +95,17 @@ def compute_losses(network: Any, batch: LongBatch) -> Tensor:
 
 
 def pad_segments(batch_losses: Sequence[Tensor], num_segments: int) -> Tensor:
-    return torch.cat([torch.cat([losses, losses.new_zeros(len(losses), num_segments - losses.shape[1], 2)], 1) for losses in batch_losses])
+    """Pad the losses of all batches to the same number of segments, and join them."""
+    return torch.cat(
+        [
+            torch.cat([losses, losses.new_zeros(len(losses), num_segments - losses.shape[1], 2)], 1)
+            for losses in batch_losses
+        ]
+    )
 
 
 def summarize_losses(losses: dict[str, Tensor]) -> dict[str, Any]:
-    """Means over all words, over the words of each segment, and over documents."""
+    """Compute mean losses over all words, per segment, and over documents."""
     document_losses = {name: table[:, 1:].sum(1) for name, table in losses.items()}  # b 2
     total_losses = {name: table.sum(0) for name, table in document_losses.items()}
     gain = document_losses["emptied"] - document_losses["with memory"]

@@ -1,4 +1,4 @@
-"""What many runs as one program cost: the time of N seeds at once, as a ratio to one seed.
+"""Time a training step of N seeds as one program, relative to one seed.
 
 python benchmarks/many_at_once.py --data DIR --device cuda --runs 1 10
 """
@@ -12,10 +12,10 @@ import torch
 
 from mnemic.data.contract import Data
 from mnemic.recipe import Recipe, load_recipe
-from mnemic.reproduce.train_ensemble import train_ensemble, create_networks
+from mnemic.reproduce.train_ensemble import create_networks, train_ensemble
 from mnemic.train.run import load_data
 
-NUM_WARMUP_STEPS = 50  # steps of each phase that are not timed: a graph is recorded, caches fill
+NUM_WARMUP_STEPS = 50  # per phase, not timed: a graph is recorded, caches fill
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def time_step(recipe: Recipe, data: Data, num_runs: int, device: torch.device) -> float:
-    """The mean time of a step, over all phases."""
+    """Return the mean seconds of a step, over all phases."""
     seeds = list(range(num_runs))
     networks = create_networks(recipe, data, seeds)
     pools = [torch.arange(len(data.train))] * num_runs

@@ -1,4 +1,4 @@
-"""What masked self-attention saves: one layer of it against one layer of full attention.
+"""Time a layer of masked self-attention against a layer of full attention.
 
 Forward and backward, at several lengths, 15 % of the positions masked; the median of ``--repeats``.
 
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def measure_length(args: argparse.Namespace, length: int) -> dict[str, float]:
-    """Milliseconds of a step of each layer, and how many times faster than the full one."""
+    """Measure milliseconds per step of each layer, and the speedup over full attention."""
     batch = max(args.tokens // length, 1)
     states = torch.randn(batch, length, args.width, device=args.device, requires_grad=True)
     mask = torch.ones(batch, length, dtype=torch.bool, device=args.device)
@@ -53,7 +53,7 @@ def measure_length(args: argparse.Namespace, length: int) -> dict[str, float]:
 
 
 def make_full_layer(width: int) -> nn.Module:
-    """As a layer of an encoder, of the same parts."""
+    """Make an encoder layer with full attention of the same size."""
 
     def make_add_norm() -> AddNorm:
         return AddNorm(width, norm="post", epsilon=1e-5, dropout=0.0)
@@ -63,7 +63,7 @@ def make_full_layer(width: int) -> nn.Module:
 
 
 def time_step(forward: Callable[[], Tensor], args: argparse.Namespace) -> float:
-    """The median of some steps, in milliseconds; two before them warm up."""
+    """Return the median milliseconds of a step, after two warm-up steps."""
     times_ms = []
     for number in range(args.repeats + 2):
         synchronize(args.device)
@@ -76,6 +76,7 @@ def time_step(forward: Callable[[], Tensor], args: argparse.Namespace) -> float:
 
 
 def synchronize(device: str) -> None:
+    """Wait until a GPU has finished its work."""
     if device.startswith("cuda"):
         torch.cuda.synchronize()
 

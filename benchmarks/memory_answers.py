@@ -1,21 +1,21 @@
-"""How well a lasting memory answers: the whole way from a question to a span, or to none.
+"""Measure the answers of a persistent memory: from a question to a span, or none.
 
     python benchmarks/memory_answers.py SQUAD --memory squad.db [--questions 1000] [--part dev]
 
-SQUAD is a folder with train-v1.1.json.gz and dev-v1.1.json.gz. The memory, a file, holds every
-paragraph of both; it is made once and kept, and so is a copy that has forgotten all articles of
-dev. Questions of dev are drawn by dice that always fall alike, and asked
+SQUAD is a folder with train-v1.1.json.gz and dev-v1.1.json.gz. The memory, a file, contains every
+paragraph of both; it is made once and reused, as is a copy without the articles of dev. Questions
+are sampled from dev with a fixed seed, and asked
 
-- of the whole memory, as ``mnemic ask`` reads it, and beside it by words alone (BM25), both with
-  the shipped reader: how often the first passage, or one of five, or the one that the best answer
-  is quoted from, is part of the question's paragraph, and how often that answer is right (exact
-  match and F1, as SQuAD's script counts), whatever its confidence;
+- of the whole memory, as in ``mnemic ask``, and with BM25 alone, both with the shipped reader: how
+  often the first passage, or one of five, or the one that the best answer is quoted from, is part
+  of the question's paragraph, and how often that answer is right (exact match and F1 as in SQuAD's
+  script), whatever its confidence;
 - of the copy, where every answer is wrong.
 
-The curve says, for a confidence from which on answers are given: how many of the questions that
-have an answer get one, how many of those are right (F1 of at least one half), and how many of the
-forgotten ones get one. ``calibration`` is that share of right answers by confidence, of both kinds
-of questions together. txtai's pipeline is not measured here: it is not installed with mnemic.
+The curve has, for each minimum confidence: the share of answerable questions that get an answer,
+the share of those answers that are right (F1 of at least one half), and the share of forgotten
+questions that get an answer. ``calibration`` is the share of right answers by confidence, for both
+kinds of questions together. txtai's pipeline is not measured here: it is not installed with mnemic.
 """
 
 import argparse
@@ -33,26 +33,28 @@ from mnemic.data.text_tasks.examples import QuestionExample
 from mnemic.evaluate.metrics import answer_f1, exact_match
 from mnemic.store.answer.confidence import MIN_CONFIDENCE
 
-MIN_RIGHT_F1 = 0.5  # of F1: from here on an answer counts as right
+MIN_RIGHT_F1 = 0.5  # of an answer that counts as right
 CURVE_CONFIDENCES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 class JudgedAnswer(NamedTuple):
-    """The best answer to a question."""
+    """The best answer to a question, with its scores."""
 
-    confidence: float  # its confidence
+    confidence: float
     exact: float
     f1: float
-    rank: int  # of the first passage that is part of the question's paragraph; 5: none
-    is_from_paragraph: bool  # whether the answer is quoted from such a passage
+    rank: int  # of the first passage from the question's paragraph; 5: none
+    is_from_paragraph: bool  # whether the answer is quoted from the question's paragraph
     seconds: float
 
     @property
     def is_right(self) -> bool:
+        """Report whether the answer counts as right."""
         return self.f1 >= MIN_RIGHT_F1
 
 
 def judge_answer(memory: Memory, question: QuestionExample, lexical: float | None = None) -> JudgedAnswer:
+    """Ask a question and compare the best answer with the right ones."""
     started = time.perf_counter()
     answer = memory.ask(question.question, lexical=lexical)
     seconds = time.perf_counter() - started
@@ -64,10 +66,13 @@ def judge_answer(memory: Memory, question: QuestionExample, lexical: float | Non
         return JudgedAnswer(0.0, 0.0, 0.0, rank, False, seconds)
     best = answer.ranked[0]
     scores = (exact_match(best.text, question.answers), answer_f1(best.text, question.answers))
-    return JudgedAnswer(best.score, *scores, rank, normalize_spaces(best.evidence.passage) in normalize_spaces(question.text), seconds)
+    return JudgedAnswer(
+        best.score, *scores, rank, normalize_spaces(best.evidence.passage) in normalize_spaces(question.text), seconds
+    )
 
 
 def summarize_answers(answers: list[JudgedAnswer]) -> dict[str, float]:
+    """Compute recall, exact match, F1 and latency of answers."""
     times = sorted(answer.seconds for answer in answers)
     metrics = {
         "recall@1": 100 * mean(answer.rank < 1 for answer in answers),
@@ -82,7 +87,7 @@ def summarize_answers(answers: list[JudgedAnswer]) -> dict[str, float]:
 
 
 def compute_curve(answerable: list[JudgedAnswer], forgotten: list[JudgedAnswer]) -> list[dict[str, float]]:
-    """Coverage against accuracy, for several confidences."""
+    """Compute coverage and accuracy for several minimum confidences."""
     rows = []
     for min_confidence in sorted({*CURVE_CONFIDENCES, MIN_CONFIDENCE}):
         answered = [answer for answer in answerable if answer.confidence >= min_confidence]
@@ -96,9 +101,13 @@ def compute_curve(answerable: list[JudgedAnswer], forgotten: list[JudgedAnswer])
     return rows
 
 
-def compute_calibration(answerable: list[JudgedAnswer], forgotten: list[JudgedAnswer], num_bins: int = 10) -> list[dict[str, Any]]:
-    """How many answers are right, by what was said of them."""
-    pairs = [(answer.confidence, answer.is_right) for answer in answerable] + [(answer.confidence, False) for answer in forgotten]
+def compute_calibration(
+    answerable: list[JudgedAnswer], forgotten: list[JudgedAnswer], num_bins: int = 10
+) -> list[dict[str, Any]]:
+    """Compute the share of right answers per bin of confidence."""
+    pairs = [(answer.confidence, answer.is_right) for answer in answerable] + [
+        (answer.confidence, False) for answer in forgotten
+    ]
     rows = []
     for bin_number in range(num_bins):
         bin_pairs = [pair for pair in pairs if min(int(pair[0] * num_bins), num_bins - 1) == bin_number]

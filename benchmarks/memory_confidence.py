@@ -1,16 +1,17 @@
-"""Fit what ``mnemic.store.answer.confidence`` knows: how sure an answer of the lasting memory is.
+"""Fit the weights of ``mnemic.store.answer.confidence`` for answers of a memory.
 
     python benchmarks/memory_confidence.py SQUAD --memory squad.db [--questions 800]
         [--kept gathered.jsonl]
 
-SQUAD and the memory are those of memory_answers.py. Questions are drawn from the articles of train
-that the reader's training held back, and asked of four memories: the whole one, a copy that has
-forgotten these articles, and a small one of every second of these articles, which can answer the
-questions of those and none of the others. Half of all questions thus have no answer. The weights
-maximise the likelihood of the right choice: a span of F1 of at least one half, else none. The least
-confidence is the smallest at which few of the questions without an answer (--wrong) get one, be the
-memory large or small. Figures are of questions of articles that had no part in the weights (two
-halves, in turn). --kept keeps what was gathered, the slow part, for the next time.
+SQUAD and the memory are those of memory_answers.py. Questions are sampled from the articles of
+train that the reader's training held out, and asked of three memories: the whole one, a copy
+without these articles, and a small one of every second of these articles, which can answer the
+questions about those and none of the others. Thus half of all questions have no answer. The weights
+maximize the likelihood of the right choice: a span with an F1 of at least one half, otherwise none.
+The minimum confidence is the smallest at which few of the questions without an answer (--wrong) get
+one, in a large and in a small memory. Metrics are of questions about articles that were not used to
+fit the weights (two-fold cross-validation). --kept saves the gathered cases, the slow part, for the
+next time.
 """
 
 import argparse
@@ -34,13 +35,13 @@ from mnemic.store.answer.confidence import ConfidenceModel, SpanFeatures
 
 CONFIDENCES = [number / 100 for number in range(1, 100)]
 MAX_ITERATIONS = 200
-Case = dict[str, Any]  # a question: its memory, whether it has an answer, its article, its offers
+Case = dict[str, Any]  # a question: its memory, whether it has an answer, its article, its candidates
 
 
 def gather_cases(
     memory: Memory, questions: list[tuple[int, QuestionExample]], memory_name: str, has_answer: bool
 ) -> list[Case]:
-    """What the reader offers for each question, and which of it is right."""
+    """Gather the reader's candidate answers to each question, with their scores."""
     cases = []
     for article, question in questions:
         hops, slots = retrieve_in_hops(
@@ -52,14 +53,12 @@ def gather_cases(
             metrics = {"exact": exact_match(text, question.answers), "f1": answer_f1(text, question.answers)}
             offers.append(features._asdict() | metrics | {"text": normalize_answer(text)})
         cases.append({"of": memory_name, "there": has_answer, "article": article, "offers": offers})
-    print(
-        f"gathered: {memory_name}, {'with' if has_answer else 'without'} an answer, {len(cases)}",
-        flush=True,
-    )
+    print(f"gathered: {memory_name}, {'with' if has_answer else 'without'} an answer, {len(cases)}", flush=True)
     return cases
 
 
 def gather_all_cases(path: Path, squad: Squad, num_questions: int) -> Iterator[Case]:
+    """Gather the cases of all memories."""
     questions = [
         (article_number, question)
         for article_number, article in enumerate(squad.splits["held"])
@@ -82,8 +81,7 @@ def gather_all_cases(path: Path, squad: Squad, num_questions: int) -> Iterator[C
 
 
 def make_tensors(cases: list[Case]) -> tuple[Tensor, Tensor, Tensor]:
-    """Features (q o f), which are there, and which are right (q o); a question that has none has
-    as many as the others, which are not there."""
+    """Make tensors of features (q o f), their mask and right candidates (q o)."""
     max_offers = max(len(case["offers"]) for case in cases)
     features = torch.zeros(len(cases), max_offers, len(SpanFeatures._fields), dtype=torch.float64)
     mask, is_right = (torch.zeros(len(cases), max_offers, dtype=torch.bool) for _ in range(2))
@@ -96,12 +94,13 @@ def make_tensors(cases: list[Case]) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def fit_confidence(cases: list[Case]) -> ConfidenceModel:
-    """The weights under which the right choices are likeliest."""
+    """Fit the weights of the confidence model by maximum likelihood."""
     features, mask, is_right = make_tensors(cases)
     weights = torch.zeros(len(SpanFeatures._fields) + 1, dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.LBFGS([weights], max_iter=MAX_ITERATIONS, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
+        """Compute the negative log-likelihood and its gradient."""
         optimizer.zero_grad()
         logits = (features @ weights[:-1] + weights[-1]).masked_fill(~mask, -torch.inf)  # q o
         log_probabilities = torch.cat([logits, torch.zeros(len(cases), 1, dtype=torch.float64)], 1).log_softmax(1)
@@ -116,7 +115,7 @@ def fit_confidence(cases: list[Case]) -> ConfidenceModel:
 
 
 def choose_answer(model: ConfidenceModel, case: Case) -> JudgedAnswer:
-    """The answer that would be given."""
+    """Choose the answer with the highest confidence, summed over equal texts."""
     offers = case["offers"]
     probabilities = model.predict_probabilities(
         [SpanFeatures(*(offer[name] for name in SpanFeatures._fields)) for offer in offers]
@@ -132,25 +131,19 @@ def choose_answer(model: ConfidenceModel, case: Case) -> JudgedAnswer:
 
 
 def judge_cases(cases: list[Case]) -> list[tuple[Case, JudgedAnswer]]:
-    """Each question by weights that were fitted on other articles."""
+    """Choose the answer to each case with weights fitted on other articles."""
     halves = [[case for case in cases if case["article"] // 2 % 2 == parity] for parity in (0, 1)]
     return [
         (case, choose_answer(model, case))
-        for model, held_out_cases in (
-            (fit_confidence(halves[1]), halves[0]),
-            (fit_confidence(halves[0]), halves[1]),
-        )
+        for model, held_out_cases in ((fit_confidence(halves[1]), halves[0]), (fit_confidence(halves[0]), halves[1]))
         for case in held_out_cases
     ]
 
 
 def compute_answer_share(
-    judged_cases: list[tuple[Case, JudgedAnswer]],
-    min_confidence: float,
-    memory_name: str,
-    has_answer: bool,
+    judged_cases: list[tuple[Case, JudgedAnswer]], min_confidence: float, memory_name: str, has_answer: bool
 ) -> float:
-    """How many get an answer."""
+    """Compute the share of one kind of questions that get an answer."""
     is_answered = [
         answer.confidence >= min_confidence
         for case, answer in judged_cases
@@ -179,13 +172,16 @@ def main() -> None:
             args.kept.write_text(case_lines, encoding="utf-8")
     print(fit_confidence(cases))
     judged_cases = judge_cases(cases)
-    answerable, forgotten = ([answer for case, answer in judged_cases if case["there"] == has_answer] for has_answer in (True, False))
+    answerable, forgotten = (
+        [answer for case, answer in judged_cases if case["there"] == has_answer] for has_answer in (True, False)
+    )
     for row in compute_calibration(answerable, forgotten):
         print(json.dumps(row))
     sufficient = [
         confidence
         for confidence in CONFIDENCES
-        if max(compute_answer_share(judged_cases, confidence, memory_name, False) for memory_name in ("large", "small")) <= args.wrong
+        if max(compute_answer_share(judged_cases, confidence, memory_name, False) for memory_name in ("large", "small"))
+        <= args.wrong
     ]
     min_confidence = min(sufficient)
     print(f"least confidence {min_confidence}")
@@ -196,7 +192,9 @@ def main() -> None:
             if case["there"] and case["of"] == memory_name and answer.confidence >= min_confidence
         ]
         print(
-            f"{memory_name}: {compute_answer_share(judged_cases, min_confidence, memory_name, True):.3f} of those with an answer get one, "
+            f"{memory_name}: "
+            f"{compute_answer_share(judged_cases, min_confidence, memory_name, True):.3f} "
+            f"of those with an answer get one, "
             f"{sum(is_right) / max(len(is_right), 1):.3f} of it right; "
             f"{compute_answer_share(judged_cases, min_confidence, memory_name, False):.3f} of those without one"
         )

@@ -1,11 +1,11 @@
-"""How much working memory remembering takes while megabytes of text go by, and how fast they do.
+"""Measure RAM and speed of remembering many megabytes of text.
 
     python benchmarks/memory_flat.py TEXTS FOLDER [--megabytes 50] [--file 20] [--embedder none]
 
-TEXTS is a file of JSON lines with ``text`` (.jsonl or .jsonl.xz). FOLDER gets text files of --file
-megabytes made of them, as many as it takes; once all texts are used they come again with a number
-before each line, so that no two files are the same. Then everything is remembered, and lines of
-JSON say how much of this process and of the one that parses was resident by then, at most.
+TEXTS is a file of JSON lines with ``text`` (.jsonl or .jsonl.xz). They are written to FOLDER as
+files of --file megabytes; once all texts are used they are repeated with a number before each line,
+so that no two files are the same. Then all files are remembered, and lines of JSON report the peak
+resident memory of this process and of the one that parses.
 """
 
 import argparse
@@ -22,7 +22,7 @@ MEGABYTE = 1_000_000
 
 
 def repeat_lines(texts: Path) -> Iterator[str]:
-    """Lines of all texts, for ever; from the second time on each has a number before it."""
+    """Yield the lines of all texts endlessly; repetitions have a number before each line."""
     for repetition in count():
         open_file = lzma.open if texts.suffix == ".xz" else open
         with open_file(texts, "rt", encoding="utf-8") as file:
@@ -32,7 +32,7 @@ def repeat_lines(texts: Path) -> Iterator[str]:
 
 
 def write_files(texts: Path, folder: Path, total_bytes: int, file_bytes: int) -> None:
-    """Files of ``size`` bytes, ``total`` in all; those that are there are left alone."""
+    """Write text files of ``file_bytes`` bytes each, ``total_bytes`` in total."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = repeat_lines(texts)
     for number in range(-(-total_bytes // file_bytes)):
@@ -45,7 +45,7 @@ def write_files(texts: Path, folder: Path, total_bytes: int, file_bytes: int) ->
 
 
 def measure_resident_mb(process: str | int = "self") -> float:
-    """Megabytes of a process and of its children that are in memory now."""
+    """Return the resident megabytes of a process and its children."""
     kilobytes = 0.0
     for line in Path(f"/proc/{process}/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("VmRSS:"):
@@ -56,6 +56,7 @@ def measure_resident_mb(process: str | int = "self") -> float:
 
 
 def print_progress(megabytes: float, seconds: float, max_resident_mb: float) -> None:
+    """Print speed and peak memory as JSON."""
     progress = {
         "megabytes": round(megabytes),
         "seconds": round(seconds),
@@ -85,14 +86,12 @@ def main() -> None:
             if step.done >= step.total * tenth / 10:
                 print_progress(step.done / MEGABYTE, time.perf_counter() - started, max_resident_mb)
                 max_resident_mb, tenth = 0.0, tenth + 1
-        print_progress(step.total / MEGABYTE, time.perf_counter() - started, max(max_resident_mb, measure_resident_mb()))
+        print_progress(
+            step.total / MEGABYTE, time.perf_counter() - started, max(max_resident_mb, measure_resident_mb())
+        )
         counts = lasting.stats()
     size = memory_path.stat().st_size / MEGABYTE
-    print(
-        json.dumps(
-            {"passages": counts.passages, "sentences": counts.sentences, "file": round(size)}
-        )
-    )
+    print(json.dumps({"passages": counts.passages, "sentences": counts.sentences, "file": round(size)}))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
-"""Whether a second hop finds what the first one cannot: questions about two facts of a movie base.
+"""Measure whether a second hop helps with questions that need two facts about films.
 
     python benchmarks/memory_hops.py METAQA FOLDER [--facts 20000] [--questions 500]
         [--embedder hashed-ngrams]
 
-METAQA is a folder with kb.txt. Its facts are written as sentences, each a record by itself, whole
-films at a time until there are --facts of them; FOLDER keeps the memory. A question such as "Who
+METAQA is a folder with kb.txt. Its facts are written as sentences, one record each, all facts of a
+film at a time until there are --facts of them; FOLDER holds the memory. A question such as "Who
 directed the film that Emily Giffin wrote?" names neither the film nor the answer: one fact says
 which film it is, the other has the answer. Only people with one such film and films with one such
-answer are asked about. ``proof`` is how often the second fact is among the five best sentences,
-``right`` how often the answer quoted (its sentence where there is no reader) holds the right one.
+answer are used. ``proof`` is how often the second fact is among the top five sentences, ``right``
+how often the quoted answer (its sentence if there is no reader) contains the right one.
 """
 
 import argparse
@@ -43,23 +43,28 @@ QUESTION_TEMPLATES = {
 
 
 class FilmFact(NamedTuple):
+    """A relation of a film to a person, year, language or genre."""
+
     film: str
     relation: str
     entity: str
 
     @property
     def sentence(self) -> str:
+        """Return the fact as a sentence."""
         return SENTENCE_TEMPLATES[self.relation].format(film=self.film, other=self.entity)
 
 
 class HopQuestion(NamedTuple):
+    """A question that needs two facts."""
+
     text: str
     answer: str
     proof: str  # the second fact
 
 
 def sample_facts(path: Path, max_facts: int, generator: random.Random) -> list[FilmFact]:
-    """All facts of films drawn by dice, about ``most`` in all."""
+    """Sample films with all their facts, about ``max_facts`` in total."""
     films: dict[str, list[FilmFact]] = defaultdict(list)
     for line in path.read_text(encoding="utf-8").splitlines():
         fact = FilmFact(*line.split("|"))
@@ -74,7 +79,7 @@ def sample_facts(path: Path, max_facts: int, generator: random.Random) -> list[F
 
 
 def sample_questions(facts: list[FilmFact], generator: random.Random, max_questions: int) -> list[HopQuestion]:
-    """Questions that two of the facts answer, and only one way."""
+    """Sample questions that exactly two of the facts answer."""
     entities_by_film: dict[tuple[str, str], set[str]] = defaultdict(set)
     films_by_entity: dict[tuple[str, str], set[str]] = defaultdict(set)
     for film, relation, entity in facts:
@@ -121,10 +126,7 @@ def main() -> None:
                 num_right += question.answer in answer.text
             metrics = {"proof": 100 * num_proofs / len(questions), "right": 100 * num_right / len(questions)}
             num_slots = memory.stats().passages
-            print(
-                json.dumps({"hops": hops, "questions": len(questions), "slots": num_slots} | metrics),
-                flush=True,
-            )
+            print(json.dumps({"hops": hops, "questions": len(questions), "slots": num_slots} | metrics), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
-"""How well, and how fast, a lasting memory finds the paragraph that a question is about.
+"""Measure recall and latency of a memory's search for the paragraph of a question.
 
     python benchmarks/memory_recall.py SQUAD --memory squad.db [--embedder reader]
         [--questions 1000] [--lexical 0.3 0.5] [--part held] [--remember held dev] [--whole]
 
 SQUAD is a folder with train-v1.1.json.gz and dev-v1.1.json.gz. The memory, a file or an address,
-holds every paragraph of both, or of the parts that --remember names; it is made once and kept.
-Questions are drawn from dev, by dice that always fall alike; --part held draws them from articles
-of train that the reader was not trained on, which is where a share is to be chosen: --lexical may
-name several. --whole takes the vectors of whole passages alone, without their keys. A question is
-answered by rank k if one of the first k passages is part of its paragraph. ``sentence``, which is
-measured for one share alone and with keys, is how often the sentence that ``ask`` quotes without a
-reader holds a right answer.
+contains every paragraph of both, or of the splits that --remember names; it is made once and
+reused. Questions are sampled from dev with a fixed seed; --part held samples them from articles of
+train that the reader was not trained on, to choose the weight of BM25: --lexical may name several.
+--whole uses only the vectors of whole passages, not those of sentences. A question counts as found
+at rank k if one of the first k passages is part of its paragraph. ``sentence``, which is measured
+only for a single weight and with sentence vectors, is how often the sentence that ``ask`` quotes
+without a reader contains a right answer.
 """
 
 import argparse
@@ -25,27 +25,22 @@ from mnemic import Memory
 from mnemic.data.text_tasks.examples import QuestionExample
 from mnemic.store.retrieve.hybrid import Candidates, choose_bm25_weight, retrieve_candidates
 
-TOP_K = 5  # passages that are looked at
+TOP_K = 5
 
 
 def score_by_passage_vectors(memory: Memory, candidates: Candidates) -> Candidates:
-    """The same slots, but the vector of each is its only key."""
+    """Score the same slots by passage vectors only, without sentence vectors."""
     assert memory.embedder is not None
     assert candidates.cosine is not None
-    products = (
-        memory.store.get_vectors(candidates.slot_ids) @ memory.embedder.embed([candidates.query])[0]
-    )
+    products = memory.store.get_vectors(candidates.slot_ids) @ memory.embedder.embed([candidates.query])[0]
     scores = dict(zip(candidates.slot_ids, products.tolist()))
     return candidates._replace(cosine=candidates.cosine._replace(scores=scores))
 
 
 def measure_recall(
-    memory: Memory,
-    questions: list[QuestionExample],
-    bm25_weights: Sequence[float | None],
-    passage_vectors_only: bool,
+    memory: Memory, questions: list[QuestionExample], bm25_weights: Sequence[float | None], passage_vectors_only: bool
 ) -> dict[float | None, dict[str, float]]:
-    """Recall for each share, and how long looking takes, which is the same for all."""
+    """Measure recall per weight of BM25, and search latency, which is the same for all."""
     ranks: dict[float | None, list[int]] = {bm25_weight: [] for bm25_weight in bm25_weights}
     times = []
     for question in questions:
@@ -74,10 +69,11 @@ def measure_recall(
     }
 
 
-def measure_sentences(
-    memory: Memory, questions: list[QuestionExample], lexical: float | None
-) -> dict[str, float]:
-    answers_and_targets = ((memory.ask(question.question, lexical=lexical).text, question.answers) for question in questions)
+def measure_sentences(memory: Memory, questions: list[QuestionExample], lexical: float | None) -> dict[str, float]:
+    """Measure how often the quoted sentence contains a right answer."""
+    answers_and_targets = (
+        (memory.ask(question.question, lexical=lexical).text, question.answers) for question in questions
+    )
     num_right = sum(any(text in answer for text in answers) for answer, answers in answers_and_targets)
     return {"sentence": 100 * num_right / len(questions)}
 

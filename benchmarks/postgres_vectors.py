@@ -1,9 +1,9 @@
-"""How long a PostgreSQL server looks for the nearest vectors: at every one, and by its index.
+"""Time PostgreSQL's search for the nearest vectors, with and without its index.
 
     python benchmarks/postgres_vectors.py postgresql://host/database#trial [--count 100000]
 
-The memory must be a new one; it is left there, to be dropped with its schema, mnemic_trial. Vectors
-lie around 500 centres, queries too. Recall is how many of the 200 nearest the index finds.
+The memory must be new; it is not deleted: drop its schema, mnemic_trial. Vectors and queries are
+drawn around 500 centers. Recall is the share of the 200 nearest vectors that the index finds.
 """
 
 import argparse
@@ -22,16 +22,15 @@ from mnemic.text.documents import Passage, Sentence
 TOP_K, NUM_CENTERS, NUM_QUERIES = 200, 500, 30
 
 
-def draw_vectors(
-    centers: Vectors, count: int, generator: numpy.random.Generator
-) -> Iterator[Vectors]:
+def draw_vectors(centers: Vectors, count: int, generator: numpy.random.Generator) -> Iterator[Vectors]:
+    """Yield random unit vectors around the centers."""
     for number in range(count):
         vector = centers[number % NUM_CENTERS] + generator.normal(size=centers.shape[1])
         yield (vector / numpy.linalg.norm(vector)).astype(numpy.float32)
 
 
 def time_searches(store: PostgresStore, queries: list[Vectors]) -> tuple[float, list[NearestSlots]]:
-    """The median time of a search, in milliseconds, and what was found."""
+    """Run all queries; return the median milliseconds of a search and the results."""
     store.search_vectors(queries[0], TOP_K)
     times, results = [], []
     for query in queries:
@@ -57,8 +56,7 @@ def main() -> None:
     with store.write_session(), store.transaction():
         store.set_model(EmbeddingModel("trial", "", args.width))
         store.add_document(
-            Draft("", "text", ""),
-            zip(passages, without_sentence_vectors(draw_vectors(centers, args.count, generator))),
+            Draft("", "text", ""), zip(passages, without_sentence_vectors(draw_vectors(centers, args.count, generator)))
         )
     queries = list(draw_vectors(centers, NUM_QUERIES, generator))
     exact_ms, exact_results = time_searches(store, queries)
@@ -68,9 +66,7 @@ def main() -> None:
         pass
     indexing_s = time.perf_counter() - started
     indexed_ms, indexed_results = time_searches(store, queries)
-    pairs = [
-        ({s.slot_id for s in a.best}, {s.slot_id for s in b.best}) for a, b in zip(exact_results, indexed_results)
-    ]
+    pairs = [({s.slot_id for s in a.best}, {s.slot_id for s in b.best}) for a, b in zip(exact_results, indexed_results)]
     recall = statistics.mean(len(a & b) / len(a) for a, b in pairs)
     print(f"{args.count} vectors of width {args.width}: every one {exact_ms:.0f} ms, by the index")
     print(f"{indexed_ms:.1f} ms with recall {recall:.3f}; making it took {indexing_s:.0f} s")

@@ -1,13 +1,13 @@
-"""How fast a BERT is pre-trained: tokens a second, and the share of the device's own peak.
+"""Measure the speed of BERT pre-training: tokens per second, and share of peak.
 
     python benchmarks/pretraining_speed.py [--data DIR] [--sizes 768x12 512x8] [--steps 60]
 
-The peak is that of one large product of bfloat16 matrices, measured on this machine. Training
-steps are those of ``mnemic train bert-pretrain`` at other widths and depths: data, masks, loss,
-clipping and AdamW. Only what is needed counts as work: real tokens, no padding, the vocabulary at
-masked places alone, three times the forward products. DIR is a folder of ``mnemic data
-sequences``; without it sequences are random, with the lengths of English Wikipedia. ``--set``
-changes the recipe; ``--heads`` also times a head that scores the vocabulary at every place.
+The peak is that of one large product of bfloat16 matrices, measured on this machine. Training steps
+are those of ``mnemic train bert-pretrain`` at other widths and depths: data, masks, loss, clipping
+and AdamW. Only necessary operations count: real tokens without padding, the output layer at masked
+positions only, three times the forward products. DIR is a folder of ``mnemic data sequences``;
+without it sequences are random, with the lengths of English Wikipedia. ``--set`` changes the
+recipe; ``--heads`` also times an output layer at every position.
 """
 
 import argparse
@@ -21,7 +21,8 @@ import numpy as np
 import torch
 
 from mnemic.data import DATASETS
-from mnemic.data.corpora import CorpusDataset, SequenceArrays, make_corpus_dataset
+from mnemic.data.corpora.batches import CorpusDataset, make_corpus_dataset
+from mnemic.data.corpora.sequence_folder import SequenceArrays
 from mnemic.models import IGNORE
 from mnemic.objectives import OBJECTIVES, Loss
 from mnemic.objectives.answer import cross_entropy
@@ -34,11 +35,11 @@ from mnemic.train.loop import build_optimizer
 from mnemic.train.phases import build_sampler, read_phases, train_phase
 
 VOCAB_SIZE, MAX_LENGTH, MEAN_LENGTH, LENGTH_DEVIATION = 16_384, 128, 108, 17  # of bert-pretrain on English Wikipedia
-NUM_WARMUP_STEPS = 10  # steps before the clock starts: compiling, and the allocator
+NUM_WARMUP_STEPS = 10  # not timed: compilation, and the allocator
 
 
 def time_work(work: Callable[[], Any], device: torch.device) -> float:
-    """Seconds, from an idle device to an idle device."""
+    """Return the seconds of some work, from an idle device to an idle device."""
     if device.type == "cuda":
         torch.cuda.synchronize()
     started = time.perf_counter()
@@ -49,7 +50,7 @@ def time_work(work: Callable[[], Any], device: torch.device) -> float:
 
 
 def measure_peak_flops(device: torch.device, size: int, repeat: int = 50) -> float:
-    """Operations a second of the best of three rows of products."""
+    """Measure operations per second of matrix products, best of three."""
     a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
 
     def products() -> None:
@@ -61,7 +62,7 @@ def measure_peak_flops(device: torch.device, size: int, repeat: int = 50) -> flo
 
 
 def make_random_dataset(count: int, vocab: int) -> CorpusDataset:
-    """Sequences of random ids, as long as those of a real corpus."""
+    """Make a dataset of random ids with the lengths of a real corpus."""
     generator = np.random.default_rng(0)
     lengths = np.clip(generator.normal(MEAN_LENGTH, LENGTH_DEVIATION, count), 16, MAX_LENGTH).astype("<i4")
     lengths[0] = MAX_LENGTH
@@ -71,7 +72,7 @@ def make_random_dataset(count: int, vocab: int) -> CorpusDataset:
 
 
 def compute_full_head_loss(network: Any, batch: Any, carried: Any = None) -> Loss:
-    """The loss of masked words, after scoring the vocabulary at all places."""
+    """Compute the masked-word loss with an output layer at all positions."""
     masked_batch = mask_batch(batch, TokenMasking())
     count = batch.mask.numel()
     targets = torch.full((count + 1,), IGNORE, device=batch.mask.device)
@@ -82,20 +83,20 @@ def compute_full_head_loss(network: Any, batch: Any, carried: Any = None) -> Los
 
 
 def count_token_flops(recipe: Recipe, corpus: CorpusDataset, vocab: int) -> float:
-    """Operations that a token needs on average, forward and backward."""
+    """Count the mean operations per token, forward and backward."""
     width, stack = recipe["model"]["width"], recipe["model"]["encode"]["stack"]
     inner = stack.get("inner") or 4 * width
     lengths = corpus.lengths.double()
-    tokens_attended = float(lengths.square().sum() / lengths.sum())  # how many tokens a token sees
+    tokens_attended = float(lengths.square().sum() / lengths.sum())  # per token, on average
     layer_flops = 2 * (4 * width**2 + 2 * width * inner) + 4 * width * tokens_attended
     masked_share = recipe["objective"]["masking"]["rate"] * float(1 - 2 / lengths.mean())
     return 3 * (stack["depth"] * layer_flops + masked_share * 2 * (width**2 + width * vocab))
 
 
 def time_step(recipe: Recipe, corpus: CorpusDataset, vocab: int, steps: int) -> float:
-    """Train ``steps`` steps against the clock."""
+    """Train ``steps`` steps and return the mean seconds per step."""
     phase = read_phases(recipe)[0]
-    sizes = {"vocab": vocab, "longest": corpus.max_length}
+    sizes = {"vocab": vocab, "max_length": corpus.max_length}
     network = build_network(recipe["model"], sizes, 0).to(corpus.device)
     sampler = build_sampler(phase, network, corpus, [torch.arange(len(corpus))], [0])
     optimizer = build_optimizer(network, phase.settings)
@@ -106,7 +107,7 @@ def time_step(recipe: Recipe, corpus: CorpusDataset, vocab: int, steps: int) -> 
 
 
 def measure_size(recipe: Recipe, corpus: CorpusDataset, vocab: int, steps: int) -> dict[str, float]:
-    """The figures of one size."""
+    """Measure the speed of one size of network."""
     seconds = time_step(recipe, corpus, vocab, steps)
     tokens = read_phases(recipe)[0].settings.batch * float(corpus.lengths.double().mean())
     return {
@@ -118,6 +119,7 @@ def measure_size(recipe: Recipe, corpus: CorpusDataset, vocab: int, steps: int) 
 
 
 def load_sized_recipe(name: str, settings: list[str]) -> Recipe:
+    """Load the recipe of a size such as 768x12, width and depth."""
     width, depth = (int(number) for number in name.split("x"))
     sizes = [f"model.width={width}", f"model.encode.stack.depth={depth}", "train.epochs=1000000"]
     heads = f"model.encode.stack.attention.heads={max(width // 64, 1)}"

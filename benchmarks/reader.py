@@ -1,13 +1,13 @@
-"""How well the reader reads, declines and finds; and what its 8 bits cost.
+"""Measure the reader's answers, rejections and retrieval, and the cost of 8-bit weights.
 
     python benchmarks/reader.py --data SQUAD [--model reader] [--against runs/reader]
 
-SQUAD is a folder with train-v1.1.json.gz and dev-v1.1.json.gz. Every question of dev is read in its
-own paragraph (F1 and exact match, as SQuAD's script counts) and in another of the same article ("no
-answer": balanced accuracy), and is searched for among all paragraphs of train and dev (recall). The
-figures of --against, say of the run before it was stored in 8 bits, are measured the same way.
---part validation takes the articles that were held back of training instead, --articles the first
-few. On a CPU all of dev takes the better part of an hour on one core.
+SQUAD is a folder with train-v1.1.json.gz and dev-v1.1.json.gz. The reader answers every question of
+dev from its paragraph (F1 and exact match as in SQuAD's script) and from another paragraph of the
+same article ("no answer": balanced accuracy), and retrieves its paragraph from all of train and dev
+(recall). --against is measured in the same way, for example the run before quantization. --part
+validation uses the articles that were held out of training instead, --articles only the first few.
+On a CPU all of dev takes most of an hour on one core.
 """
 
 import argparse
@@ -21,7 +21,6 @@ import torch
 from mnemic.checkpoint.folder import Checkpoint, load_checkpoint
 from mnemic.data import DATASETS
 from mnemic.data.text_tasks.retrieval import ArticleFiles, make_evaluation_dataset
-from mnemic.data.text_tasks.splits import make_window_options
 from mnemic.encode import prepare_for_inference
 from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.recipe import build
@@ -54,13 +53,13 @@ def main() -> int:
 
 
 def measure_checkpoint(checkpoint: Checkpoint, args: argparse.Namespace, device: torch.device) -> Any:
-    """All figures of one network."""
+    """Measure all metrics of one network."""
     files = build(DATASETS, checkpoint.recipe["data"] | {"folder": args.data})
     if not isinstance(files, ArticleFiles):
         sys.exit(f"error: data of kind {checkpoint.recipe['data']['kind']!r}; expected a reader")
     articles = files.read_split(args.part)[: args.articles or None]
     extra_articles = files.read_split("train") + files.read_split("validation") if args.part == "test" else []
-    texts = make_evaluation_dataset(articles, checkpoint.tokenizer, make_window_options(files), extra_articles)
+    texts = make_evaluation_dataset(articles, checkpoint.tokenizer, files.window_options, extra_articles)
     network = prepare_for_inference(checkpoint.network.to(device), args.precision)
     started = time.monotonic()
     metrics = compute_metrics(network, texts.to(device))

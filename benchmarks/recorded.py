@@ -1,15 +1,15 @@
-"""Time work on a GPU as training does it: recorded as a CUDA graph and replayed."""
+"""Time work on a GPU as in training: recorded as a CUDA graph and replayed."""
 
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-Work = Callable[[], list[Tensor]]  # what it gives must be detached, or recording fails
+Work = Callable[[], list[Tensor]]  # its outputs must be detached, or recording fails
 
 
 def time_replay(work: Work, repeat: int) -> float:
-    """Of one replay, the mean of ``repeat``."""
+    """Return the mean seconds of ``repeat`` replays."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for _ in range(3):
@@ -29,7 +29,7 @@ def time_replay(work: Work, repeat: int) -> float:
 
 
 def count_launches(work: Work) -> int:
-    """How many kernels it starts."""
+    """Count the GPU kernels that some work launches."""
     work()
     torch.cuda.synchronize()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
@@ -39,7 +39,8 @@ def count_launches(work: Work) -> int:
 
 
 def relative_difference(tensors: list[Tensor], expected: list[Tensor]) -> float:
-    """The largest difference, as a share of the largest number of its tensor."""
+    """Return the largest difference, relative to the largest value of its tensor."""
     return max(
-        ((tensor - reference).abs().max() / reference.abs().max()).item() for tensor, reference in zip(tensors, expected)
+        ((tensor - reference).abs().max() / reference.abs().max()).item()
+        for tensor, reference in zip(tensors, expected)
     )

@@ -1,11 +1,11 @@
-"""The plain row beside KV-MemNN: classify the question's relation, then look the fact up.
+"""Baseline of KV-MemNN: classify the relation of a question, then look up the fact.
 
     python benchmarks/relation_lookup.py --data DIR [--split validation|test] [--json]
 
-A logistic regression over the question's words, without its entity, chooses one of the base's
-relations in either direction. It learns from the relation whose facts about the entity agree best
-with the right answers. The answer is the first fact of the entity with that relation, or with the
-next likely one where there is none. Files, split and measure (hits@1) are those of ``kv-memnn``.
+A logistic regression on the question's words, without its entity, chooses one of the base's
+relations in either direction. Its training label is the relation whose facts about the entity agree
+best with the right answers. The answer is the first fact of the entity with the most probable
+relation that it has. Files, splits and metric (hits@1) are those of ``kv-memnn``.
 """
 
 import argparse
@@ -23,11 +23,11 @@ from mnemic.text.tokenizers.words import normalize_word
 
 NUM_STEPS, LEARNING_RATE = 300, 0.05
 
-Index = dict[str, dict[str, list[str]]]  # entity → relation → what it leads to, in order
+Index = dict[str, dict[str, list[str]]]  # entity → relation → entities, in order
 
 
 def index_facts(facts: Sequence[Fact]) -> Index:
-    """Every fact from both ends; entities are spelled in lower case, as the vocabulary does."""
+    """Index every fact by its subject and its object, in lower case."""
     index: Index = {}
     for fact in facts:
         subject, end = normalize_word(fact.subject), normalize_word(fact.object)
@@ -37,26 +37,26 @@ def index_facts(facts: Sequence[Fact]) -> Index:
 
 
 def split_question(question: KnowledgeQuestion) -> tuple[str, str]:
-    """The entity, and the question without it."""
+    """Split a question into its entity and the remaining text."""
     start, end = question.text.index("["), question.text.rindex("]")
     return normalize_word(question.text[start + 1 : end]), question.text[:start] + question.text[end + 1 :]
 
 
 def compute_jaccard(entities: Sequence[str], answers: Sequence[str]) -> float:
-    """How much two sets of answers share (Jaccard)."""
+    """Compute the Jaccard similarity of entities and right answers."""
     entity_set, answer_set = set(entities), {normalize_word(answer) for answer in answers}
     return len(entity_set & answer_set) / len(entity_set | answer_set)
 
 
 def find_best_relation(index: Index, question: KnowledgeQuestion) -> str | None:
-    """The relation that gives the right answers best; None where none gives any."""
+    """Find the relation that matches the right answers best; None if none does."""
     facts_of_entity = index.get(split_question(question)[0], {})
     jaccard = {relation: compute_jaccard(ends, question.answers) for relation, ends in facts_of_entity.items()}
     return max(jaccard, key=lambda r: jaccard[r]) if jaccard and max(jaccard.values()) else None
 
 
 def count_words(questions: Sequence[KnowledgeQuestion], tokenizer: WordTokenizer) -> Tensor:
-    """q v: how often each word stands in each question."""
+    """Count each word of each question, q v."""
     counts = torch.zeros(len(questions), len(tokenizer))
     for row, question in enumerate(questions):
         for word_id in tokenizer.encode(split_question(question)[1]).ids:
@@ -65,6 +65,7 @@ def count_words(questions: Sequence[KnowledgeQuestion], tokenizer: WordTokenizer
 
 
 def train_classifier(counts: Tensor, targets: Tensor, num_relations: int) -> nn.Linear:
+    """Train a logistic regression from word counts to relations."""
     torch.manual_seed(0)
     model = nn.Linear(counts.shape[1], num_relations)
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE)
@@ -76,20 +77,27 @@ def train_classifier(counts: Tensor, targets: Tensor, num_relations: int) -> nn.
 
 
 def look_up_answer(index: Index, question: KnowledgeQuestion, ranked_relations: Sequence[str]) -> str | None:
+    """Look up the first answer by the best relation that the entity has."""
     facts_of_entity = index.get(split_question(question)[0], {})
     return next((facts_of_entity[relation][0] for relation in ranked_relations if relation in facts_of_entity), None)
 
 
 def measure_hits(folder: str, split: str) -> dict[str, float]:
-    """hits@1 in percent, beside the best that any choice of relation could reach."""
+    """Measure hits@1 in percent, and the upper bound over all choices of relation."""
     source, started = KnowledgeFolder(folder=folder), time.monotonic()
     train, test_questions = source.read_split("train"), source.read_split("test" if split == "test" else "validation")
     index = index_facts(source.load_facts())
     relations = sorted({relation for known in index.values() for relation in known})
-    labelled = [(train_question, best) for train_question in train if (best := find_best_relation(index, train_question)) is not None]
+    labelled = [
+        (train_question, best)
+        for train_question in train
+        if (best := find_best_relation(index, train_question)) is not None
+    ]
     tokenizer = WordTokenizer.from_texts(split_question(question)[1] for question in train)
     targets = torch.tensor([relations.index(best) for _, best in labelled])
-    model = train_classifier(count_words([train_question for train_question, _ in labelled], tokenizer), targets, len(relations))
+    model = train_classifier(
+        count_words([train_question for train_question, _ in labelled], tokenizer), targets, len(relations)
+    )
     order = model(count_words(test_questions, tokenizer)).argsort(1, descending=True).tolist()
     num_hits = num_possible = 0
     for question, ranks in zip(test_questions, order):

@@ -1,18 +1,18 @@
-"""The table of long-context stories of docs/results.md, from what long_context.py measured."""
+"""Format the table of long-context stories in docs/results.md."""
 
 from collections.abc import Iterator, Sequence
 from statistics import mean, stdev
 from typing import Any
 
 # Published on BABILong (Kuratov et al. 2024, arXiv:2406.10149; Rodkin et al. 2024), 137M weights,
-# one network a task: mean accuracy of tasks 1-5 by tokens.
+# one network per task: mean accuracy of tasks 1-5 by tokens.
 ARMT = {0: 99.3, 4000: 98.1, 32_000: 98.0, 128_000: 96.9, 1_000_000: 93.4, 10_000_000: 76.6}
 RMT = {0: 99.4, 4000: 92.3, 32_000: 77.9, 128_000: 58.5, 1_000_000: 42.8, 10_000_000: 33.8}
 ANSWER_SOURCES = {"memory": "memory", "window": "the last window", "retrieval": "sentences most like it"}
 
 
 def format_long_table(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """One line a length, and before them what was answered from: the mean over all seeds."""
+    """Format one line per source of answers and length: the mean over all seeds."""
     yield (
         "| answered from | tokens | 1 | 2 | 3 | 4 | 5 | mean ± deviation | ARMT | RMT | seeds "
         "| questions a task | tokens a second |"
@@ -36,13 +36,13 @@ def format_long_table(runs: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def format_pace(rows: Sequence[dict[str, Any]]) -> str:
-    """Tokens a second, where all of them were read."""
+    """Format the mean tokens per second, if all runs read all tokens."""
     paces = [row["tokens a second"] for row in rows if "tokens a second" in row]
     return f"{mean(paces):,.0f}" if len(paces) == len(rows) else "–"
 
 
 def group_by_length(runs: Sequence[dict[str, Any]]) -> dict[tuple[str, int], list[dict[str, Any]]]:
-    """What all runs had, by what they answered from and the tokens they had read."""
+    """Group the rows of all runs by source of answers and number of tokens."""
     rows_by_length: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for run in runs:
         for row in run["rows"]:
@@ -51,5 +51,6 @@ def group_by_length(runs: Sequence[dict[str, Any]]) -> dict[tuple[str, int], lis
 
 
 def sort_key_of(group: tuple[tuple[str, int], Any]) -> tuple[int, int]:
+    """Return the key that sorts groups by source of answers, then by length."""
     (way, tokens), _ = group
     return list(ANSWER_SOURCES).index(way), tokens

@@ -1,17 +1,17 @@
-"""Fill the tables of docs/results.md from the measured tables in docs/results/*.json.
+"""Fill the tables of docs/explain/results.md from the measured tables in docs/results/*.json.
 
     python benchmarks/results_page.py
 
-`mnemic table … --out DIR` measures; a copy of its DIR/table.json goes to docs/results/NAME.json.
-A table on the page stands between `<!-- rows: NAME NAME -->` (one line a measured table),
+`mnemic table … --out DIR` measures; copy its DIR/table.json to docs/results/NAME.json. A table of
+the page is between `<!-- rows: NAME NAME -->` (one line per measured table),
 `<!-- networks: NAME NAME -->` (the same as the summary of `mnemic table babi --recipe all`),
-`<!-- tasks: NAME NAME -->` (one line a bAbI task) or `<!-- words: NAME -->` (`mnemic table words`)
-and `<!-- end -->`; the words around are free. `<!-- tuned: TASK TASK -->` has a line a task that
-`benchmarks/fine_tuning.py run` measured; copies of its files are in docs/results/fine-tuning.
-`<!-- long: RUN RUN -->` has a line a length; docs/results/long-context/RUN.json has a line that
-`benchmarks/long_context.py` printed.
-With `NAME = LABEL` on lines of their own, the rows are labelled. What the runs read is shown as
-soon as one of a table's lines knows it; tables measured earlier have a dash there.
+`<!-- tasks: NAME NAME -->` (one line per bAbI task) or `<!-- words: NAME -->` (`mnemic table
+words`) and `<!-- end -->`; the text around it is free. `<!-- tuned: TASK TASK -->` has one line per
+task that `benchmarks/fine_tuning.py run` measured; copies of its files are in
+docs/results/fine-tuning. `<!-- long: RUN RUN -->` has one line per length;
+docs/results/long-context/RUN.json has a line that `benchmarks/long_context.py` printed. With lines
+`NAME = LABEL` the rows have labels. The columns of evidence are shown if one line of a table has
+evidence; tables measured earlier have a dash there.
 """
 
 import json
@@ -26,25 +26,26 @@ from results_long import format_long_table
 
 from mnemic.reproduce.statistics import format_evidence, summarize_table
 
-EVIDENCE_COLUMNS = (  # the head of the columns that say what was read, tasks 1 / 2 / 3
+EVIDENCE_COLUMNS = (  # heads of the columns of evidence, tasks 1 / 2 / 3
     "reads a proof, tasks 1 / 2 / 3, % | answer changes without it; without another, % | ",
     "---: | ---: | ",
 )
 DOCS = Path(__file__).parents[1] / "docs"
-NUM_TASKS = 20  # tasks of bAbI
+NUM_TASKS = 20  # of bAbI
 KINDS = "rows|networks|tasks|tuned|words|long"
 BLOCK = re.compile(rf"(<!-- ({KINDS}):\s(.*?)\s-->)\n.*?<!-- end -->", re.DOTALL)
 
 
 def main() -> None:
-    page = DOCS / "results.md"
+    page = DOCS / "explain" / "results.md"
     page.write_text(fill_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def fill_tables(page: str) -> str:
-    """The page with every table written anew."""
+    """Replace every table of a page."""
 
     def replace_block(match: re.Match[str]) -> str:
+        """Format the table of one block."""
         head, kind, labels_by_name = match[1], match[2], parse_names(match[3])
         if kind == "tuned":
             lines = format_tuned_table([read_runs(name) for name in labels_by_name], list(labels_by_name.values()))
@@ -53,7 +54,12 @@ def fill_tables(page: str) -> str:
             lines = format_long_table([read_table(f"long-context/{name}") for name in labels_by_name])
             return "\n".join([head, "", *lines, "", "<!-- end -->"])
         tables, labels = [read_table(name) for name in labels_by_name], list(labels_by_name.values())
-        kinds = {"rows": format_settings_table, "networks": format_networks_table, "tasks": format_tasks_table, "words": format_words_table}
+        kinds = {
+            "rows": format_settings_table,
+            "networks": format_networks_table,
+            "tasks": format_tasks_table,
+            "words": format_words_table,
+        }
         lines = kinds[kind](tables, labels)
         return "\n".join([head, "", *lines, "", "<!-- end -->"])
 
@@ -61,7 +67,7 @@ def fill_tables(page: str) -> str:
 
 
 def parse_names(text: str) -> dict[str, str]:
-    """The names in a table's first line, each with its label or nothing."""
+    """Parse the names in a table's first line, each with its label or nothing."""
     if "=" not in text:
         return dict.fromkeys(text.split(), "")
     pairs = [line.partition("=") for line in text.strip().splitlines()]
@@ -69,11 +75,12 @@ def parse_names(text: str) -> dict[str, str]:
 
 
 def read_table(name: str) -> dict[str, Any]:
+    """Read a measured table."""
     return json.loads((DOCS / "results" / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def read_runs(task: str) -> list[dict[str, Any]]:
-    """What fine-tuning measured, seed by seed."""
+    """Read the fine-tuning results of a task, ordered by seed."""
     paths = sorted((DOCS / "results" / "fine-tuning").glob(f"{task}-[0-9]*.json"))
     runs = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
     if not runs:
@@ -82,7 +89,10 @@ def read_runs(task: str) -> list[dict[str, Any]]:
 
 
 def format_tuned_table(groups: Sequence[list[dict[str, Any]]], labels: Sequence[str]) -> Iterator[str]:
-    """One line a task: the mean of all seeds; a label is what was published for a larger BERT."""
+    """Format one line per fine-tuned task: the mean of all seeds.
+
+    The labels are published results of a larger BERT.
+    """
     yield (
         "| task | BERT base, published | ours: mean ± deviation | seeds | validation | begun with "
         "| recipe and settings | seconds a run | hardware |"
@@ -108,7 +118,7 @@ def format_tuned_table(groups: Sequence[list[dict[str, Any]]], labels: Sequence[
 
 
 def format_settings_table(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
-    """One line a measured table: published beside ours."""
+    """Format one line per measured table: published and ours."""
     has_evidence = any(table["ours"].get("evidence") for table in tables)
     yield (
         "| setting | published | ours: best | mean ± deviation | median | failed, published / ours "
@@ -135,12 +145,12 @@ def format_settings_table(tables: Sequence[dict[str, Any]], labels: Sequence[str
 
 
 def format_spread(statistics: dict[str, Any], seeds: int) -> str:
-    """The mean with its deviation, which one run does not have."""
+    """Format a mean with its deviation, if there are several runs."""
     return f"{statistics['mean_error']:.1f}" + (f" ± {statistics['std']:.1f}" if seeds > 1 else "")
 
 
 def format_networks_table(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
-    """One line a network: published beside ours, what it read, and what it cost."""
+    """Format one line per network: published and ours, evidence, and cost."""
     yield (
         "| network | published: error / failed | ours: best / failed | mean ± deviation | seeds "
         f"| best chosen by | {EVIDENCE_COLUMNS[0]}minutes | hardware |"
@@ -164,17 +174,15 @@ def format_networks_table(tables: Sequence[dict[str, Any]], labels: Sequence[str
 
 
 def format_evidence_cells(evidence: dict[str, dict[str, float]]) -> list[str]:
-    """Two cells: how often a proof is read; how often the answer needs it, and another one."""
+    """Format two cells: how often a proof is read, and how often needed."""
     if not evidence:
         return ["–", "–"]
-    supporting, needed, unrelated = (
-        format_evidence(evidence, k) for k in ("supporting", "most_read", "other")
-    )
+    supporting, needed, unrelated = (format_evidence(evidence, k) for k in ("supporting", "most_read", "other"))
     return [supporting, f"{needed}; {unrelated}"]
 
 
 def format_tasks_table(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
-    """One line a task, two columns a measured table."""
+    """Format one line per task, three columns per measured table."""
     default_labels = [f"{table['size']} {table['setting']}" for table in tables]
     titles = [f"{label or name}: {{}}" for label, name in zip(labels, default_labels)]
     names = [title.format(statistic) for title in titles for statistic in ("published", "best", "mean")]
@@ -190,7 +198,7 @@ def format_tasks_table(tables: Sequence[dict[str, Any]], labels: Sequence[str]) 
 
 
 def format_words_table(tables: Sequence[dict[str, Any]], labels: Sequence[str]) -> Iterator[str]:
-    """One line a language model; above them what guessing by frequency would give."""
+    """Format one line per language model, after the unigram baseline."""
     heads = "network | perplexity | of known words | weights | words read | seconds | seeds"
     yield f"| {heads} | hardware |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | --- | --- |"
@@ -222,7 +230,7 @@ def format_words_table(tables: Sequence[dict[str, Any]], labels: Sequence[str]) 
 
 
 def format_words_command(table: dict[str, Any]) -> str:
-    """What was typed to measure it."""
+    """Format the command that measured a table of language models."""
     command = ["mnemic", "table", "words", "--data", "DIR"]
     command += ["--seeds", str(len(table["seeds"]))] if len(table["seeds"]) > 1 else []
     for text in table["overrides"]:
@@ -231,7 +239,7 @@ def format_words_command(table: dict[str, Any]) -> str:
 
 
 def format_command(table: dict[str, Any]) -> str:
-    """What was typed to measure it."""
+    """Format the command that measured a bAbI table."""
     command = ["mnemic", "table", "babi", "--recipe", table["recipe"], "--size", table["size"]]
     command += ["--joint"] if table["setting"] == "joint" else []
     command += ["--seeds", str(len(table["seeds"])), "--data", "DIR"]

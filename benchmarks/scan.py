@@ -1,10 +1,10 @@
-"""Check the scan's kernels against the plain loop on a GPU, count launches, and time a sequence.
+"""Check the GRU scan's kernels against eager code on a GPU; count launches and time.
 
     python benchmarks/scan.py [--runs 10] [--rows 100] [--steps 130] [--width 80] [--repeat 20]
 
 Forward and backward are recorded as a CUDA graph, as in training. DMN+ has the default sizes; the
 WMN reads its sentences with ``--rows 31744 --steps 10 --width 30``. ``--parts 2`` is DMN+'s GRU
-over facts. The last table tries other sizes of the kernels; what is best there belongs in their
+over facts. The last table tries other sizes of the kernels; the best values belong in the kernels'
 constants.
 """
 
@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
-from recorded import relative_difference, count_launches, time_replay
+from recorded import count_launches, relative_difference, time_replay
 from torch import Tensor
 from torch.func import vmap
 
-from mnemic.encode.gated_gru import scan_with_kernel, scan_stepwise
+from mnemic.encode.gated_gru import scan_stepwise, scan_with_kernel
 
 try:
     from mnemic.kernels import gru_scan as kernel
@@ -25,27 +25,27 @@ except ImportError as error:
     raise SystemExit(f"this needs a GPU, and triton: {error}") from None
 
 ScanFunction = Callable[..., tuple[Tensor, Tensor]]
-CONFIGURATIONS: list[dict[str, int | str]] = [  # each alone; the first stays as the kernels have it
+CONFIGURATIONS: list[dict[str, int | str]] = [  # of the kernels; the first is the default
     {},
-    {"STAGES": 1},
-    {"STAGES": 2},
-    {"STAGES": 4},
-    {"STAGES": 5},
-    {"DEPTH": 32},
-    {"DEPTH": 32, "STAGES": 2},
-    {"COLUMNS": 8, "WARPS": 8},
-    {"COLUMNS": 32},
-    {"COLUMNS": 32, "WARPS": 2},
-    {"ROWS": 32},
-    {"ROWS": 32, "COLUMNS": 8, "WARPS": 8},
-    {"ROWS": 64, "COLUMNS": 8, "WARPS": 8},
+    {"NUM_STAGES": 1},
+    {"NUM_STAGES": 2},
+    {"NUM_STAGES": 4},
+    {"NUM_STAGES": 5},
+    {"BLOCK_DEPTH": 32},
+    {"BLOCK_DEPTH": 32, "NUM_STAGES": 2},
+    {"CHANNELS_PER_WARP": 8, "MIN_WARPS": 8},
+    {"CHANNELS_PER_WARP": 32},
+    {"CHANNELS_PER_WARP": 32, "MIN_WARPS": 2},
+    {"BLOCK_ROWS": 32},
+    {"BLOCK_ROWS": 32, "CHANNELS_PER_WARP": 8, "MIN_WARPS": 8},
+    {"BLOCK_ROWS": 64, "CHANNELS_PER_WARP": 8, "MIN_WARPS": 8},
     {"PRECISION": "bf16x3"},
     {"PRECISION": "tf32"},
 ]
 
 
 def make_inputs(args: argparse.Namespace) -> list[Tensor]:
-    """Given, gates, weight, bias and start; one step in five is padding."""
+    """Make random inputs, gates, weight, bias and initial state; a fifth is padding."""
     torch.manual_seed(0)
     b, n, g, d = args.rows, args.steps, args.parts, args.width
     shapes = [(b, n, g, d), (b, n), (g * d, d), (g * d,), (b, d)]
@@ -56,7 +56,7 @@ def make_inputs(args: argparse.Namespace) -> list[Tensor]:
 
 
 def run_forward_backward(scan: ScanFunction, inputs: list[Tensor]) -> list[Tensor]:
-    """States, last state and all gradients."""
+    """Run forward and backward; return states, last state and all gradients."""
     states, last = vmap(scan)(*inputs)
     loss = states.square().sum() + (last * inputs[4].detach()).sum()
     return [states.detach(), last.detach(), *torch.autograd.grad(loss, inputs)]
@@ -70,7 +70,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--once", action="store_true", help="try no other sizes")
     args = parser.parse_args(argv)
     inputs = make_inputs(args)
-    expected, kernel_outputs = run_forward_backward(scan_stepwise, inputs), run_forward_backward(scan_with_kernel, inputs)
+    expected, kernel_outputs = (
+        run_forward_backward(scan_stepwise, inputs),
+        run_forward_backward(scan_with_kernel, inputs),
+    )
     replay_s = {}
     for name, function in {"plain": scan_stepwise, "kernels": scan_with_kernel}.items():
         work = partial(run_forward_backward, function, inputs)
@@ -93,7 +96,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         except Exception as error:  # too large for the chip: triton has several kinds of it
             print(f"{configuration}: {type(error).__name__}")
             continue
-        print(f"{configuration}: {configuration_s / args.steps * 1e6:.1f} µs a step, off by {difference:.1e}", flush=True)
+        print(
+            f"{configuration}: {configuration_s / args.steps * 1e6:.1f} µs a step, off by {difference:.1e}", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""SQuAD's paragraphs as a lasting memory, one document an article, for the benchmarks beside this.
+"""SQuAD's paragraphs in a persistent memory, one document per article, for benchmarks.
 
-Three parts of it: ``train``, on which the shipped reader was trained; ``held``, articles of the
-train file that its training held back, where constants are chosen and fitted; ``dev``, where
-figures are measured and nothing is chosen.
+It has three splits: ``train``, on which the shipped reader was trained; ``held``, articles of the
+train file that its training held out, to choose and fit constants; ``dev``, to measure metrics.
 """
 
 import json
@@ -14,30 +13,30 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mnemic import Memory
-from mnemic.checkpoint.atomic_files import read_json
 from mnemic.checkpoint.shipped import WEIGHTS
 from mnemic.data import DATASETS
 from mnemic.data.contract import Split
 from mnemic.data.text_tasks.examples import QuestionExample
 from mnemic.data.text_tasks.retrieval import ArticleFiles
+from mnemic.files import read_json
 from mnemic.recipe import build
 
 SPLITS: dict[str, Split] = {"train": "train", "held": "validation", "dev": "test"}
 
 
 class Squad(NamedTuple):
-    """The articles of each part; an article is its questions with their paragraphs."""
+    """The articles of each split; an article is its questions with their paragraphs."""
 
     splits: dict[str, list[list[QuestionExample]]]
 
     def sample(self, split: str, count: int) -> list[QuestionExample]:
-        """That many questions of a part, by dice that always fall alike."""
+        """Sample up to ``count`` questions of a split with a fixed seed."""
         questions = [question for article in self.splits[split] for question in article]
         return random.Random(0).sample(questions, min(count, len(questions)))
 
 
 def read_squad(folder: Path) -> Squad:
-    """train-v1.1.json.gz and dev-v1.1.json.gz of a folder, parted as for the shipped reader."""
+    """Read SQuAD's train and dev files, split as for the shipped reader."""
     recipe = read_json(WEIGHTS / "reader" / "recipe.json")["recipe"]
     files = build(DATASETS, recipe["data"] | {"folder": str(folder)})
     assert isinstance(files, ArticleFiles)
@@ -45,7 +44,7 @@ def read_squad(folder: Path) -> Squad:
 
 
 def fill_memory(memory: Memory, squad: Squad, splits: Iterable[str] = SPLITS) -> None:
-    """Remember every paragraph, a record each, of one file an article beside the memory."""
+    """Remember every paragraph as a record, from one file per article next to the memory."""
     folder = article_folder_of(memory)
     if not folder.is_dir():
         folder.mkdir(parents=True)
@@ -64,17 +63,18 @@ def fill_memory(memory: Memory, squad: Squad, splits: Iterable[str] = SPLITS) ->
 
 
 def article_folder_of(memory: Memory) -> Path:
-    """Where the files of a memory's articles are: beside it, or here if it lies on a server."""
+    """Return the folder of a memory's article files, next to it or in this folder."""
     path = memory.path if isinstance(memory.path, Path) else Path("squad")
     return path.with_suffix(".articles")
 
 
 def normalize_spaces(text: str) -> str:
+    """Replace all whitespace by single spaces."""
     return " ".join(text.split())
 
 
 def copy_without_split(path: Path, split: str) -> Memory:
-    """A copy of a memory that has forgotten all articles of a part; made once, beside it."""
+    """Open a copy of a memory without one split; make it once, next to it."""
     copy = path.with_name(f"{path.stem}-without-{split}.db")
     if not copy.exists():
         temporary = path.with_name(f".{copy.name}")

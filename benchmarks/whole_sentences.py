@@ -1,18 +1,21 @@
-"""Hold back whole sentences of SST-2, and train on no phrase that is theirs alone.
+"""Hold out whole sentences of SST-2 with all phrases that occur only in them.
 
-GLUE's training file has 67,349 phrases of about 7,000 sentences, mixed; its dev file has sentences
-that no phrase of it comes from. A tenth of the phrases, drawn by dice, is therefore judged far too
-well: nearly all are parts of what was trained on.
+GLUE's training file has 67,349 phrases of about 7,000 sentences, mixed; its dev file has whole
+sentences that share no phrase with them. A random tenth of the phrases is therefore too easy as a
+validation split: nearly all of them are parts of training sentences.
 """
 
 from random import Random
 
 
 def split_whole_sentences(raw: bytes, share: float = 0.1, seed: int = 0) -> tuple[bytes, bytes]:
-    """The file (a header, then phrase, tab, label) as what is trained on, and whole sentences."""
+    """Split a file of phrases into training phrases and held-out whole sentences.
+
+    The file has a header, then lines of phrase, tab and label.
+    """
     header, *lines = raw.decode("utf-8").splitlines(keepends=True)
     words = {line: tuple(line.split("\t")[0].split()) for line in lines}
-    sentences_with_phrase: dict[tuple[str, ...], set[str]] = {}  # phrase -> whole sentences it is a part of
+    sentences_with_phrase: dict[tuple[str, ...], set[str]] = {}  # phrase -> lines of its sentences
     sentence_lines = []
     for line in sorted(words, key=lambda line: -len(words[line])):
         sentence_words = words[line]

@@ -1,4 +1,4 @@
-"""How the documentation is built; ``live.py`` holds the parts that are read from the code."""
+"""Configuration of the documentation; ``live.py`` writes what comes from the code."""
 
 import sys
 from pathlib import Path
@@ -13,12 +13,12 @@ copyright = "the mnemic developers, Apache License 2.0"
 version = release = mnemic.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "live"]
-myst_enable_extensions = ["deflist"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "results"]
 
 autodoc_member_order = "bysource"
-autodoc_inherit_docstrings = False  # of torch, whose forward tells how to write one
+autodoc_inherit_docstrings = False  # of torch, whose forward explains how to write one
 autodoc_typehints = "signature"
 python_maximum_signature_line_length = 88
 

@@ -1,6 +1,7 @@
 """Language models with an explicit memory.
 
-Every name here is loaded when it is first used: ``import mnemic`` alone imports no torch.
+Every name here is loaded when it is first used: ``import mnemic`` alone imports no torch. These
+names are the public surface; everything else may change between versions.
 """
 
 from typing import TYPE_CHECKING
@@ -8,61 +9,52 @@ from typing import TYPE_CHECKING
 from mnemic._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from mnemic.checkpoint.folder import Checkpoint
     from mnemic.data.babi.format import read_story
+    from mnemic.encode import load_encoder
     from mnemic.memory import Reading, Written
-    from mnemic.models import MemoryNetwork as Network
-    from mnemic.models import build_model as assemble
-    from mnemic.predict import SentenceEvidence as Evidence
-    from mnemic.predict import StoryAnswer as Answer
-    from mnemic.predict import ask_story
+    from mnemic.models import MemoryNetwork, build_model
     from mnemic.predict.memory_state import State
     from mnemic.predict.model import Model, load
+    from mnemic.predict.results import (
+        Classification,
+        GeneratedText,
+        MemoryAnswer,
+        SpanAnswer,
+        TaggedText,
+        TextEmbeddings,
+    )
+    from mnemic.predict.story import StoryAnswer, ask_story
     from mnemic.recipe import ConfigError, load_recipe
-    from mnemic.store import Memory
+    from mnemic.store import Answer, Evidence, Memory
+    from mnemic.text import load_tokenizer
     from mnemic.train.run import fit
     from mnemic.train.sklearn import TextClassifier
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Answer",
-    "Checkpoint",
-    "ConfigError",
-    "Evidence",
-    "Memory",
-    "Model",
-    "Network",
-    "Reading",
-    "State",
-    "TextClassifier",
-    "Written",
-    "ask_story",
-    "assemble",
-    "fit",
-    "load",
-    "load_recipe",
-    "read_story",
-]
-
 _HOMES = {
-    "mnemic.predict": ["Answer", "Evidence", "ask_story"],
     "mnemic.data.babi.format": ["read_story"],
-    "mnemic.checkpoint.folder": ["Checkpoint"],
-    "mnemic.predict.model": ["Model", "load"],
-    "mnemic.train.sklearn": ["TextClassifier"],
-    "mnemic.train.run": ["fit"],
-    "mnemic.predict.memory_state": ["State"],
+    "mnemic.encode": ["load_encoder"],
     "mnemic.memory": ["Reading", "Written"],
-    "mnemic.models": ["Network", "assemble"],
+    "mnemic.models": ["MemoryNetwork", "build_model"],
+    "mnemic.predict.memory_state": ["State"],
+    "mnemic.predict.model": ["Model", "load"],
+    "mnemic.predict.results": [
+        "Classification",
+        "GeneratedText",
+        "MemoryAnswer",
+        "SpanAnswer",
+        "TaggedText",
+        "TextEmbeddings",
+    ],
+    "mnemic.predict.story": ["StoryAnswer", "ask_story"],
     "mnemic.recipe": ["ConfigError", "load_recipe"],
-    "mnemic.store": ["Memory"],
+    "mnemic.store": ["Answer", "Evidence", "Memory"],
+    "mnemic.text": ["load_tokenizer"],
+    "mnemic.train.run": ["fit"],
+    "mnemic.train.sklearn": ["TextClassifier"],
 }
-_ALIASES = {
-    "Answer": "StoryAnswer",
-    "Evidence": "SentenceEvidence",
-    "Network": "MemoryNetwork",
-    "assemble": "build_model",
-}
+__all__ = [name for names in _HOMES.values() for name in names]
+
 if not TYPE_CHECKING:  # a type checker would take every name for known
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES, _ALIASES)
+    __getattr__, __dir__ = lazy_names(__name__, _HOMES)

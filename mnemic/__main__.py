@@ -1,13 +1,17 @@
-"""``python -m mnemic`` is ``mnemic``; training also works without the command line's packages."""
+"""``python -m mnemic`` is ``mnemic``."""
 
-import os
 import sys
-from importlib.util import find_spec
+
+
+def main() -> int:
+    """Run a command and return its exit code, even on an early Ctrl-C."""
+    try:
+        from mnemic.cli.main import main as run_main
+
+        return run_main()
+    except KeyboardInterrupt:
+        return 130
+
 
 if __name__ == "__main__":
-    bare = sys.argv[1:2] in (["average"], ["prepare"], ["ship"])
-    if bare or "RANK" in os.environ or find_spec("typer") is None:
-        from mnemic.cli.bare import main
-    else:
-        from mnemic.cli.main import main
     sys.exit(main())

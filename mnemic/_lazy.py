@@ -7,17 +7,14 @@ from typing import Any
 
 
 def lazy_names(
-    package: str, homes: Mapping[str, Sequence[str]], aliases: Mapping[str, str] | None = None
+    package: str, homes: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Make a package's ``__getattr__`` and ``__dir__`` from the modules that its names live in.
-
-    ``aliases`` has names that their module calls otherwise.
-    """
+    """Make a package's ``__getattr__`` and ``__dir__`` from the modules its names live in."""
 
     def get(name: str) -> Any:
         for home, names in homes.items():
             if name in names:
-                value = getattr(import_module(home), (aliases or {}).get(name, name))
+                value = getattr(import_module(home), name)
                 setattr(sys.modules[package], name, value)  # the next use does not come here
                 return value
         raise AttributeError(f"module {package!r} has no attribute {name!r}")

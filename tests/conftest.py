@@ -1,5 +1,6 @@
 """What every test can rely on: one thread, the same dice whatever ran before, and a server."""
 
+import os
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -9,6 +10,8 @@ import torch
 from learn_runs import finish, small
 from long_runs import MEMORIES, lay_out, run_of
 from postgres_server import server
+
+os.environ.pop("COLUMNS", None)  # tables are as wide as in a pipe, wherever tests run
 
 
 @pytest.fixture(autouse=True)

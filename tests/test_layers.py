@@ -17,7 +17,7 @@ ROOT = Path(mnemic.__file__).parent
 # From top to bottom; a room may import what stands below it, never what stands above.
 ROOMS = (
     "cli", "mcp", "store", "reproduce", "train", "evaluate", "predict", "checkpoint", "objectives",
-    "data", "models", "respond", "memory", "encode", "kernels", "text", "recipe",
+    "data", "models", "respond", "memory", "encode", "kernels", "text", "recipe", "files",
 )  # fmt: skip
 SCREEN = {"typer", "click", "rich", "matplotlib"}  # only a command may need these
 KERNELS = {path for path in (ROOT / "kernels").glob("*.py") if path.stem != "__init__"}  # need triton

@@ -99,13 +99,13 @@ def test_the_wheel_works_in_an_empty_environment(installed: Path, tmp_path: Path
     options = [word for text in sets for word in ("--set", text)]
     run(installed / "mnemic", "train", "memn2n", "--out", "run", *options, folder=tmp_path)
     (tmp_path / "story.txt").write_text(STORY, encoding="utf-8")
-    asked = ("ask", "--model", "run", "--story", "story.txt", "--json", "Where is Mary?")
+    asked = ("story", "ask", "--model", "run", "--story", "story.txt", "--json", "Where is Mary?")
     answer = json.loads(run(installed / "mnemic", *asked, folder=tmp_path))
     assert [one["text"] for one in answer["evidence"]] == STORY.splitlines()
-    shipped = ("ask", "--model", "entnet-babi", *asked[3:])
+    shipped = ("story", "ask", "--model", "entnet-babi", *asked[4:])
     assert json.loads(run(installed / "mnemic", *shipped, folder=tmp_path))["answer"] == "bathroom"
     shown = json.loads(run(installed / "mnemic", "demo", "--json", folder=tmp_path))
-    assert shown["remembered"]["files"] == {"new": 1}  # the README: a wheel has no other page
+    assert shown["remembered"]["files"]["new"] > 20  # the README and the pages
     assert all(one["right"] for one in shown["answers"])
 
 

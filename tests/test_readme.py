@@ -6,23 +6,27 @@ otherwise. Commands that are only shown, in blocks marked ``console`` or within 
 the documentation, must exist.
 """
 
+import ast
+import importlib
 import json
 import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import typer
-
-from mnemic.cli.main import app
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+
+from live import load_program  # noqa: E402
+
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^ *```(\S*)[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`((?:make|mnemic) [^`\n]+)`")
 
 
@@ -34,7 +38,9 @@ class Block(NamedTuple):
 
 
 def blocks(page: Path) -> list[Block]:
-    return [Block(*found) for found in FENCE.findall(page.read_text(encoding="utf-8"))]
+    """The fenced blocks of a page, without its directives (```{figure} and the like)."""
+    found = [Block(*match) for match in FENCE.findall(page.read_text(encoding="utf-8"))]
+    return [block for block in found if not block.mark.startswith("{")]
 
 
 def shown_commands() -> list[tuple[str, str]]:
@@ -54,7 +60,7 @@ def execute(block: Block, folder: Path) -> str:
     done = subprocess.run(
         [*words, block.text],
         cwd=folder,
-        env=os.environ | own | {"PYTHONUTF8": "1"},
+        env=os.environ | own | {"PYTHONUTF8": "1", "COLUMNS": "110"},
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -82,7 +88,7 @@ def test_every_block_that_can_run_runs_and_prints_what_is_shown(tmp_path: Path) 
 
 
 def test_every_block_is_marked() -> None:
-    known = {"bash", "python", "text", "console", "toml", "json", ""}  # no mark: a drawing
+    known = {"bash", "python", "text", "console", "toml", "json", "typescript", ""}  # no mark: a drawing
     every = [block for page in PAGES for block in blocks(page)]
     strange = {block.mark for block in every} - known
     assert not strange, f"a test cannot tell what to do with blocks marked {sorted(strange)}"
@@ -90,6 +96,35 @@ def test_every_block_is_marked() -> None:
     commands = re.compile(r"^\s*(\$|make|mnemic|pip)\s", re.MULTILINE)
     for page in PAGES:
         assert not [b for b in blocks(page) if not b.mark and commands.search(b.text)], page.name
+
+
+def test_toml_of_the_documentation_is_toml() -> None:
+    for page in PAGES:
+        for block in blocks(page):
+            if block.mark == "toml":
+                tomllib.loads(block.text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_python_of_the_documentation_imports_what_exists(page: Path) -> None:
+    for block in blocks(page):
+        if block.mark != "python":
+            continue
+        for node in ast.walk(ast.parse(block.text)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mnemic"):
+                module = importlib.import_module(str(node.module))
+                assert all(hasattr(module, name.name) for name in node.names), ast.unparse(node)
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "mnemic":
+                assert hasattr(importlib.import_module("mnemic"), node.attr), node.attr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_files_that_the_documentation_names_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:mnemic|tests|benchmarks|docs)/[\w/.-]+\.(?:py|md|sh))`", text))
+    named |= set(re.findall(r"python (benchmarks/\w+\.py|docs/\w+/\w+\.py)", text))
+    new = {"mnemic/encode/attention/local.py", "mnemic/memory/cosine.py"}  # the worked examples
+    assert not [path for path in named - new if not (ROOT / path).is_file()]
 
 
 @pytest.mark.parametrize(("page", "command"), shown_commands())
@@ -100,14 +135,15 @@ def test_commands_that_are_only_shown_exist(page: str, command: str) -> None:
         targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
         assert set(words[1:]) <= targets
     elif words[0] == "mnemic":
-        check_options(typer.main.get_command(app), words[1:])
+        check_options(load_program(), words[1:])
 
 
 def check_options(command: Any, words: list[str]) -> None:
     """Follow the words to the command they name; it must take their options."""
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]
-    assert not (words and getattr(command, "commands", {})), f"{command.name} has no {words[0]}"
+    is_command = bool(words) and not words[0].startswith("-")  # else an option of mnemic itself
+    assert not (is_command and getattr(command, "commands", {})), f"{command.name} has no {words[0]}"
     known = {name for parameter in command.params for name in parameter.opts}
     assert {word for word in words if word.startswith("--")} <= known
 

@@ -52,16 +52,3 @@ def hash_file(path: Path) -> str:
 def write_json(path: Path, value: Any) -> None:
     """Write a value to a file as indented JSON."""
     path.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object from a file, or raise ``CheckpointError``."""
-    if not path.is_file():
-        raise CheckpointError(f"{path} is missing")
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{path} is no valid JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise CheckpointError(f"{path} does not hold a JSON object")
-    return value

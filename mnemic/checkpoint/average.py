@@ -53,7 +53,7 @@ def check_compatible(first_path: Path, first: Checkpoint, second_path: Path, sec
     if not second.progress.done:
         raise ConfigError(f"{second_path} is not trained to the end; finish it first")
     for aspect, first_value, second_value in (
-        ("models", *(checkpoint.recipe["model"] | {"start": None} for checkpoint in (first, second))),
+        ("models", *(checkpoint.recipe["model"] | {"init_from": None} for checkpoint in (first, second))),
         ("sizes", first.sizes, second.sizes),
         ("labels", first.labels, second.labels),
     ):

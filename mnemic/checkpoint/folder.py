@@ -26,19 +26,21 @@ from mnemic.checkpoint.atomic_files import (
     backup_path_of,
     flush_to_disk,
     hash_file,
-    read_json,
     replace_folder,
     write_json,
 )
 from mnemic.checkpoint.quantize import quantize_weights
 from mnemic.checkpoint.tensors import read_tensors, write_tensors
 from mnemic.encode.precision import Precision, prepare_for_inference
+from mnemic.files import read_json
 from mnemic.models import build_model
 from mnemic.recipe import Recipe, join_words
+from mnemic.recipe.migrate import migrate_recipe, migrate_sizes, migrate_state
 from mnemic.text import Tokenizer
 from mnemic.text import load_tokenizer as load_tokenizer
 
-FORMAT = 1
+FORMAT = 2  # that is written
+READABLE_FORMATS = (1, 2)  # 1: with the names of version 0.1, which ``recipe.migrate`` translates
 RECIPE, WEIGHTS, TOKENIZER = "recipe.json", "weights.safetensors", "tokenizer.json"
 PROGRESS, STATE, MANIFEST = "progress.json", "progress.safetensors", "manifest.json"
 
@@ -114,7 +116,7 @@ def load_checkpoint(folder: str | Path, *, precision: Precision = "float32") -> 
         tokenizer=load_tokenizer(folder / TOKENIZER),
         network=network.eval() if precision == "float32" else prepare_for_inference(network, precision),
         progress=read_progress(folder / PROGRESS),
-        state=read_tensors(folder / STATE),
+        state=migrate_state(read_tensors(folder / STATE)),
         labels=tuple(metadata.get("labels", ())),
         origin=str(path if folder == shipped.WEIGHTS / path else path.absolute()),
     )
@@ -122,7 +124,7 @@ def load_checkpoint(folder: str | Path, *, precision: Precision = "float32") -> 
 
 def read_metadata(path: Path) -> dict[str, Any]:
     """Read the recipe, seed, sizes and labels that ``save_checkpoint`` wrote."""
-    metadata = read_json(path)
+    metadata = read_json(path, error=CheckpointError)
     recipe, sizes = metadata.get("recipe"), metadata.get("sizes")
     has_model = isinstance(recipe, dict) and isinstance(recipe.get("model"), dict)
     labels = metadata.get("labels", [])
@@ -130,7 +132,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
     has_sizes = isinstance(sizes, dict) and all(isinstance(size, int | list) for size in sizes.values())
     if not has_model or not has_sizes or not has_valid_labels or not isinstance(metadata.get("seed"), int):
         raise CheckpointError(f"{path} does not hold a recipe with its model, a seed and sizes")
-    return metadata
+    return metadata | {"recipe": migrate_recipe(metadata["recipe"]), "sizes": migrate_sizes(metadata["sizes"])}
 
 
 def read_weights(folder: Path, metadata: Mapping[str, Any], names: Iterable[str]) -> dict[str, Tensor]:
@@ -144,7 +146,7 @@ def read_weights(folder: Path, metadata: Mapping[str, Any], names: Iterable[str]
 
 def read_progress(path: Path) -> TrainingProgress:
     """Read how far a run has been trained; unknown fields are an error."""
-    values = read_json(path)
+    values = read_json(path, error=CheckpointError)
     known = {field.name for field in fields(TrainingProgress)}
     rows = values.get("history", [])
     if values.keys() - known or not all(isinstance(row, dict) for row in rows):
@@ -197,11 +199,11 @@ def checkpoint_paths_of(run: Path) -> tuple[Path, Path]:
 
 def verify_files(folder: Path) -> None:
     """Compare the SHA-256 of every file with the manifest."""
-    manifest = read_json(folder / MANIFEST)
-    if manifest.get("format") != FORMAT:
+    manifest = read_json(folder / MANIFEST, error=CheckpointError)
+    if manifest.get("format") not in READABLE_FORMATS:
         raise CheckpointError(
             f"{folder / MANIFEST} has format {manifest.get('format')!r}; this version reads "
-            f"{FORMAT}: use the mnemic that wrote it ({manifest.get('mnemic')!r})"
+            f"formats 1 to {FORMAT}: use the mnemic that wrote it ({manifest.get('mnemic')!r})"
         )
     files = manifest.get("files")
     if not isinstance(files, dict) or not {RECIPE, WEIGHTS, TOKENIZER} <= files.keys():

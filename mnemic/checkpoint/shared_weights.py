@@ -1,6 +1,6 @@
 """Leave weights out of a checkpoint that are equal to those of a shipped network.
 
-A BERT with a memory may start from the shipped reader's encoder and freeze it (``train.fixed``).
+A BERT with a memory may start from the shipped reader's encoder and freeze it (``train.frozen``).
 Of such a network only the other weights are stored, with the name of the shipped network and the
 SHA-256 of its weights file: with other weights it would be another network.
 """
@@ -35,7 +35,7 @@ def drop_shared_weights(weights: Mapping[str, Tensor], shared: Mapping[str, Tens
         name: weight for name, weight in weights.items() if name not in shared or not is_equal(weight, shared[name])
     }
     if len(unshared) == len(weights):
-        raise ConfigError("no weight equals the shipped network's: train with --start and train.fixed to share")
+        raise ConfigError("no weight equals the shipped network's: train with --start and train.frozen to share")
     return unshared
 
 

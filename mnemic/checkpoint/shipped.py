@@ -5,10 +5,12 @@ was trained on, the command, the seed and the metrics. Nothing here imports torc
 of the command line can list them.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from mnemic.files import read_json
+from mnemic.recipe.migrate import migrate_recipe
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
 CARD = "card.json"
@@ -23,7 +25,8 @@ def list_networks() -> list[str]:
 
 def read_card(name: str) -> dict[str, Any]:
     """Read the card of a shipped network."""
-    return json.loads((WEIGHTS / name / CARD).read_text(encoding="utf-8"))
+    card = read_json(WEIGHTS / name / CARD)
+    return card | migrate_recipe({"data": card["data"]})
 
 
 def size_in_bytes(folder: Path) -> int:

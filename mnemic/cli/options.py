@@ -1,51 +1,43 @@
 """Options that several commands share, and the checks of their values."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-import typer
-
 from mnemic.checkpoint import shipped
+from mnemic.cli.declare import Argument, Option
 
-JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print only JSON; an error is {error: …}.")]
+JsonOption: TypeAlias = Annotated[bool, Option("--json", "Print only JSON; an error is {error: …}.")]
 MODEL_HELP = (
     f"A run's folder, a checkpoint, or a network that ships with the package: {', '.join(shipped.list_networks())}."
 )
-ModelOption: TypeAlias = Annotated[Path, typer.Option("--model", metavar="DIR", help=MODEL_HELP)]
+ModelOption: TypeAlias = Annotated[Path, Option("--model DIR", MODEL_HELP)]
+ModelArgument: TypeAlias = Annotated[Path, Argument("DIR", MODEL_HELP)]
 DataOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--data", metavar="DIR", help="Folder of the data files; for bAbI the one that contains en and en-10k."
-    ),
+    str | None, Option("--data DIR", "Folder of the data files; for bAbI the one that contains en and en-10k.")
 ]
 SetOption: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="KEY=VALUE", help="Change a key of the recipe, such as train.rate=0.01; may be repeated."
-    ),
+    list[str] | None, Option("--set KEY=VALUE", "Change a key of the recipe, such as train.rate=0.01; may be repeated.")
 ]
-SeedOption: TypeAlias = Annotated[int, typer.Option("--seed", help="Seed of the random generators.")]
-DeviceOption: TypeAlias = Annotated[
-    str, typer.Option("--device", help="cpu, cuda, cuda:1 … or auto: a GPU if there is one.")
+SeedOption: TypeAlias = Annotated[int, Option("--seed", "Seed of the random generators.")]
+DeviceOption: TypeAlias = Annotated[str, Option("--device", "cpu, cuda, cuda:1 … or auto: a GPU if there is one.")]
+FreshOption: TypeAlias = Annotated[bool, Option("--fresh", "Start again, even if a run exists there.")]
+TasksOption: TypeAlias = Annotated[list[str] | None, Option("--tasks TASKS", "Only these, such as 1,2,15-17.", "all")]
+QuestionArgument: TypeAlias = Annotated[str | None, Argument("QUESTION", "The question; - is standard input.")]
+QuestionsOption: TypeAlias = Annotated[
+    str | None,
+    Option("--questions FILE", "A file with one question per line, or - for standard input; prints JSON lines."),
 ]
-FreshOption: TypeAlias = Annotated[bool, typer.Option("--fresh", help="Start again, even if a run exists there.")]
-TasksOption: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--tasks", metavar="TASKS", help="Only these, such as 1,2,15-17.", show_default="all"),
+PlotOption: TypeAlias = Annotated[
+    Path | None, Option("--plot FILE", "Plot the evidence into a .png, .svg or .pdf file.")
 ]
+AllOption: TypeAlias = Annotated[bool, Option("--all", "Show all evidence, not only what was read most.")]
 
 
-def refuse_options(context: typer.Context, names: Iterable[str], reason: str) -> None:
-    """Raise if one of these options is on the command line.
-
-    ``names`` are parameter names. Options set by environment variables are ignored.
-    """
-    option_strings = {parameter.name: parameter.opts[0] for parameter in context.command.params}
-    sources = {name: context.get_parameter_source(name) for name in names}
-    options = [option_strings[name] for name, source in sources.items() if source and source.name == "COMMANDLINE"]
-    if options:
-        raise ValueError(f"{reason}: leave out {', '.join(options)}")
+def refuse_options(values: Mapping[str, object], reason: str) -> None:
+    """Raise if one of these options, by its name, has a value."""
+    if names := [name for name, value in values.items() if value is not None]:
+        raise ValueError(f"{reason}: leave out {', '.join(names)}")
 
 
 def parse_task_numbers(terms: list[str], known: list[int]) -> list[int]:
@@ -58,13 +50,10 @@ def parse_task_numbers(terms: list[str], known: list[int]) -> list[int]:
         if term == "all":
             tasks.update(known)
         elif first.isdecimal() and (last or first).isdecimal():
-            ends = int(first), int(last or first)
-            if unknown := [end for end in ends if end not in known] or sorted({*ends} - {*known}):
-                known_tasks = join_words(map(str, known))
-                raise ConfigError(f"there is no task {unknown[0]} here; tasks: {known_tasks}")
-            if ends[1] < ends[0]:
-                raise ConfigError(f"the tasks {term} run backwards; write {ends[1]}-{ends[0]}")
-            tasks.update(range(ends[0], ends[1] + 1))
+            start, end = int(first), int(last or first)
+            if end < start:
+                raise ConfigError(f"the tasks {term} run backwards; write {end}-{start}")
+            tasks.update({start, end}, range(start, min(end, max(known)) + 1))
         else:
             raise ConfigError(f"tasks are numbers such as 1,2,15-17 or all, not {term!r}")
     if unknown := sorted(tasks - set(known)):

@@ -1,4 +1,4 @@
-"""Read UTF-8 texts without changing a character, so that offsets stay valid."""
+"""Read UTF-8 texts and questions without changing a character, so that offsets stay valid."""
 
 import sys
 from pathlib import Path
@@ -31,3 +31,17 @@ def decode_utf8(raw: bytes, name: str) -> str:
             f"with iconv -f latin1 -t utf-8 {file} > NEW_FILE; for PDF and other documents use "
             "mnemic remember"
         ) from None
+
+
+def read_questions(question: str | None, question_file: str | None) -> list[str]:
+    """Read one question, or a file with a question per line; ``-`` is standard input."""
+    if question_file is None:
+        if question is None:
+            raise ValueError("no question: give it in quotes, or a file of them: --questions FILE")
+        return [read_text(STDIN).strip() if question == STDIN else question]
+    if question is not None:
+        raise ValueError("give --questions or a question, not both: write it into the file, or ask it alone")
+    text = read_text(question_file).removeprefix("\ufeff")
+    if questions := [line for line in text.splitlines() if line.strip()]:
+        return questions
+    raise ValueError(f"{question_file} holds no question; write one per line")

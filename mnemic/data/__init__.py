@@ -1,6 +1,5 @@
 """Data sources: loaders and generators of training data, and the table of their kinds."""
 
-from collections.abc import Callable
 from typing import Any
 
 from mnemic.data.babi.dataset import GeneratedStories, StoryFolder
@@ -13,44 +12,34 @@ from mnemic.data.seq2seq.dataset import GeneratedDates, Seq2SeqFiles
 from mnemic.data.text_tasks.dataset import ClassFiles, PairFiles, SpanFiles, TagFiles
 from mnemic.data.text_tasks.retrieval import ArticleFiles
 
-DATASETS: dict[str, Callable[..., Any]] = {
-    "stories": StoryFolder,
-    "generated": GeneratedStories,
+DATASETS: dict[str, type[Any]] = {
+    "babi": StoryFolder,
+    "generated-babi": GeneratedStories,
     "knowledge": KnowledgeFolder,
     "generated-knowledge": GeneratedKnowledge,
     "classes": ClassFiles,
     "pairs": PairFiles,
     "spans": SpanFiles,
     "tags": TagFiles,
-    "reading": ArticleFiles,
+    "retrieval": ArticleFiles,
     "corpus": CorpusFiles,
-    "words": LanguageModelFiles,
-    "sequences": Seq2SeqFiles,
+    "language-modeling": LanguageModelFiles,
+    "seq2seq": Seq2SeqFiles,
     "dates": GeneratedDates,
     "long-stories": LongStories,
     "long-recall": LongRecall,
     "long-articles": LongArticles,
-    "documents": LongDocuments,
+    "long-documents": LongDocuments,
 }
 
 # Kinds whose texts are read in segments, with a memory.
-SEGMENT_KINDS = ("long-stories", "long-recall", "long-articles", "documents")
+SEGMENT_KINDS = tuple(kind for kind, source in DATASETS.items() if source.layout == "segments")
 
 # Kinds whose texts are read in windows, without a memory.
-WINDOW_KINDS = ("classes", "pairs", "spans", "tags", "reading", "corpus")
+WINDOW_KINDS = tuple(kind for kind, source in DATASETS.items() if source.layout == "windows")
 
-# Those whose windows can also be read one after the other, with a memory: model.carry.
-SEQUENTIAL_WINDOW_KINDS = ("classes", "spans", "tags")
+# Those whose windows can also be read one after the other, with a memory: model.segments.
+SEQUENTIAL_WINDOW_KINDS = tuple(kind for kind, source in DATASETS.items() if source.reads_segments)
 
 # The kind of response that each kind needs, of all that can be read without a memory.
-RESPONSE_OF = {
-    "classes": "classes",
-    "pairs": "classes",
-    "spans": "spans",
-    "tags": "tags",
-    "reading": "spans",
-    "corpus": "masked",
-    "words": "next",
-    "sequences": "sequence",
-    "dates": "sequence",
-}
+RESPONSE_OF = {kind: source.response for kind, source in DATASETS.items() if source.response}

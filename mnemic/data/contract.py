@@ -1,28 +1,33 @@
-"""Protocols of data sources and datasets: everything that training and evaluation use of them.
+"""What training and evaluation use of data: kinds of data, loaded data, and datasets.
 
 A ``DataSource`` is one kind of the table ``DATASETS``: it reads files or generates examples, and
 ``load`` returns ``Data``: a tokenizer and one ``Dataset`` per split. Training draws batches from a
-``Dataset``. A ``QuestionDataset`` is answered with one word and measured by its error rate; texts
-that are read in windows (``text_tasks.batches``) have metrics of their own.
+``Dataset``. A ``QuestionDataset`` is answered with one word and measured by its error rate; other
+datasets name their ``metrics``.
 
 Shapes: q examples of the dataset, b batch, v vocabulary; with several runs a runs axis in front.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
-from mnemic.text import Tokenizer, WordTokenizer
+from mnemic.text import Tokenizer
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
-Sizes = dict[str, Any]  # sizes a model is built from (vocab, longest, …): integers, or lists
+Layout = Literal["stories", "windows", "segments", "tokens", "sequences"]  # of a batch
+Names = tuple[str, ...]
+Sizes = dict[str, Any]  # sizes a model is built from (vocab, max_length, …): integers, or lists
+DatasetT = TypeVar("DatasetT")
 
 
 class Dataset(Protocol):
     """A set of examples on one device that batches are drawn from."""
+
+    @property
+    def metrics(self) -> str: ...  # how networks are measured on it, a key of evaluate's table
 
     @property
     def device(self) -> torch.device: ...
@@ -41,12 +46,7 @@ class Dataset(Protocol):
     def to(self, device: torch.device | str) -> "Dataset": ...
 
     def batch(
-        self,
-        rows: Tensor,
-        uniforms: Tensor | None = None,
-        *,
-        compact: bool = True,
-        max_length: int | None = None,
+        self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> Any:
         """Return the examples ``rows`` (b): the model's ``inputs`` and the objective's targets.
 
@@ -92,31 +92,41 @@ class Data(Protocol):
     def generated_tasks(self) -> tuple[int, ...]: ...  # tasks whose training set was generated
 
 
-class DataSource(Protocol):
-    """A source of questions; its fields are the keys of a recipe's ``[data]`` table."""
+class LoadedData(NamedTuple, Generic[DatasetT]):
+    """The splits of loaded data, with their tokenizer and a network's sizes."""
 
-    @property
-    def tasks(self) -> Sequence[int]: ...
-
-    @property
-    def names(self) -> Mapping[int, str]: ...  # of its tasks
-
-    def load(self) -> Data:
-        """Read all splits and build the tokenizer from what may be learned from."""
-        ...
-
-    def dataset(
-        self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None
-    ) -> QuestionDataset:
-        """Read one split, of all tasks or some, and encode it with an existing tokenizer."""
-        ...
+    tokenizer: Any  # a Tokenizer, of the class that the kind of data needs
+    sizes: Sizes
+    train: DatasetT
+    validation: DatasetT
+    test: Any = None  # a dataset; None: it is read on demand
+    generated_tasks: tuple[int, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
-class TextDataSource(Protocol):
-    """A source of texts, like ``DataSource``, with labels instead of tasks."""
+class DataSource:
+    """Base of the kinds of data: what a kind can do.
 
-    def load(self) -> Data: ...
+    Its fields are the keys of a recipe's ``[data]``.
 
-    def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str]) -> Dataset:
-        """Read one split and encode it with an existing tokenizer and labels."""
-        ...
+    A kind has ``load()``, which reads all splits and builds the tokenizer from what may be learned
+    from, and ``dataset(split, tokenizer, …)``, which encodes one split with an existing tokenizer:
+    that of some ``tasks``, or with these ``labels``.
+    """
+
+    layout: ClassVar[Layout]
+    response: ClassVar[str | None] = None  # the kind of response it needs, if only one fits
+    objectives: ClassVar[Names] = ()  # kinds of objective that fit
+    reads_segments: ClassVar[bool] = False  # windows can be read in turn, with a memory
+    files: ClassVar[str] = ""  # what the files of data.folder hold
+    alternative: ClassVar[str] = ""  # what can be used instead of such files
+    input_description: ClassVar[str] = "reads one text at a time"
+    input_fields: ClassVar[tuple[Names, ...]] = (("text",), ("sentence",))
+    file_kind: ClassVar[str] = ""  # of generated data: the kind that reads the same from files
+    shared_keys: ClassVar[Names] = ()  # recipe keys that both kinds have
+    suggestions: ClassVar[Names] = ("evaluate --model {run}", "read --model {run} FILE")
+
+    @classmethod
+    def next_commands(cls, run: str) -> list[str]:
+        """List commands of ``mnemic`` to try after training; ``run`` is the folder of the run."""
+        return [command.format(run=run) for command in cls.suggestions]

@@ -6,87 +6,52 @@ allows.
 
 Contract: ``encode(tokens, mask, context=None) → states``; ids b n and bool b n → b n d, zeros at
 padding, ``width`` d. ``context`` is what the kind can look back at; each kind documents it.
-``bag``, ``context``, ``exact``, ``masked-bag``, ``ngrams`` and ``sentence`` encode each text as a
-whole instead: one state per table, u w → u t d; their ``words`` are the word vectors (v d), which
-other parts may share.
+Kinds with ``reads_texts`` encode each text as a whole instead, for a memory: one state per table,
+u w → u t d; their ``words`` are the word vectors (v d), which other parts may share.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from mnemic.encode.attention import ATTENTIONS, FullAttention, HeadProjection, KeyValues
-from mnemic.encode.causal import CausalEncoder
-from mnemic.encode.embeddings import EMBEDDINGS, Embeddings
-from mnemic.encode.fusion import FUSIONS
-from mnemic.encode.huggingface import Pretrained, load_encoder, save_encoder
-from mnemic.encode.packed import PackedMask
-from mnemic.encode.pooler import Pooler
-from mnemic.encode.positions import POSITIONS
-from mnemic.encode.precision import prepare_for_inference
-from mnemic.encode.ragged import encode_ragged
-from mnemic.encode.recurrence import RecurrentOutput
-from mnemic.encode.recurrent import RECURRENTS, RecurrentEncoder
-from mnemic.encode.stack import DECODERS, STACKS, DecoderOutput, DecoderStack, EncoderStack, KeyValueCache, StackContext
+from mnemic.encode.attention import ATTENTIONS as ATTENTIONS
+from mnemic.encode.causal import CausalEncoder as CausalEncoder
+from mnemic.encode.embeddings import EMBEDDINGS as EMBEDDINGS
+from mnemic.encode.embeddings import Embeddings as Embeddings
+from mnemic.encode.fusion import FUSIONS as FUSIONS
+from mnemic.encode.huggingface import Pretrained as Pretrained
+from mnemic.encode.huggingface import load_encoder as load_encoder
+from mnemic.encode.huggingface import save_encoder as save_encoder
+from mnemic.encode.packed import PackedMask as PackedMask
+from mnemic.encode.positions import POSITIONS as POSITIONS
+from mnemic.encode.precision import prepare_for_inference as prepare_for_inference
+from mnemic.encode.ragged import encode_ragged as encode_ragged
+from mnemic.encode.recurrence import RecurrentOutput as RecurrentOutput
+from mnemic.encode.recurrent import RECURRENTS as RECURRENTS
+from mnemic.encode.recurrent import RecurrentEncoder as RecurrentEncoder
+from mnemic.encode.stack import DECODERS as DECODERS
+from mnemic.encode.stack import STACKS as STACKS
+from mnemic.encode.stack import DecoderStack as DecoderStack
 from mnemic.encode.texts.bag import Bag
-from mnemic.encode.texts.context_bag import ContextBag
-from mnemic.encode.texts.exact_match import ExactMatch
+from mnemic.encode.texts.context_bag import ContextBag as ContextBag
+from mnemic.encode.texts.exact_match import ExactMatch as ExactMatch
 from mnemic.encode.texts.masked_bag import MaskedBag
 from mnemic.encode.texts.ngrams import Ngrams
 from mnemic.encode.texts.recurrent_sentence import RecurrentSentence
 from mnemic.encode.texts.word_vectors import WordVectors
-from mnemic.encode.transformer import TransformerEncoder
+from mnemic.encode.transformer import TransformerEncoder as TransformerEncoder
+from mnemic.recipe import select_kinds
 
 ENCODERS: dict[str, Callable[..., Any]] = {
     "bag": Bag,
     "causal": CausalEncoder,
-    "context": ContextBag,
-    "exact": ExactMatch,
+    "context-bag": ContextBag,
+    "exact-match": ExactMatch,
     "masked-bag": MaskedBag,
     "ngrams": Ngrams,
     "recurrent": RecurrentEncoder,
-    "sentence": RecurrentSentence,
+    "recurrent-sentence": RecurrentSentence,
     "transformer": TransformerEncoder,
-    "words": WordVectors,
+    "word-vectors": WordVectors,
 }
 
-# Kinds that encode each text by itself, as a whole or word by word, for memories of texts.
-TEXT_KINDS = ("bag", "context", "exact", "masked-bag", "ngrams", "sentence", "words")
-
-__all__ = [
-    "ATTENTIONS",
-    "DECODERS",
-    "EMBEDDINGS",
-    "ENCODERS",
-    "FUSIONS",
-    "POSITIONS",
-    "RECURRENTS",
-    "STACKS",
-    "TEXT_KINDS",
-    "Bag",
-    "CausalEncoder",
-    "ContextBag",
-    "DecoderOutput",
-    "DecoderStack",
-    "Embeddings",
-    "EncoderStack",
-    "ExactMatch",
-    "FullAttention",
-    "HeadProjection",
-    "KeyValueCache",
-    "KeyValues",
-    "MaskedBag",
-    "Ngrams",
-    "PackedMask",
-    "Pooler",
-    "Pretrained",
-    "RecurrentEncoder",
-    "RecurrentOutput",
-    "RecurrentSentence",
-    "StackContext",
-    "TransformerEncoder",
-    "WordVectors",
-    "encode_ragged",
-    "load_encoder",
-    "prepare_for_inference",
-    "save_encoder",
-]
+TEXT_KINDS = tuple(select_kinds(ENCODERS, reads_texts=True))

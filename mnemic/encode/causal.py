@@ -6,17 +6,17 @@ Shapes: b batch, n tokens, d width.
 from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from mnemic.encode.embeddings import EMBEDDINGS
+from mnemic.encode.embeddings import DEFAULT_EMBEDDINGS
 from mnemic.encode.stack import DECODERS, DecoderOutput, KeyValueCache
+from mnemic.encode.token_encoder import TokenEncoder
 from mnemic.recipe import build
 
-DEFAULT_EMBEDDINGS: Mapping[str, Any] = {"kind": "sum"}
 DEFAULT_STACK: Mapping[str, Any] = {"kind": "transformer"}
 
 
-class CausalEncoder(nn.Module):
+class CausalEncoder(TokenEncoder):
     """The body of a causal language model (Radford et al. 2018)."""
 
     def __init__(
@@ -27,10 +27,12 @@ class CausalEncoder(nn.Module):
         embeddings: Mapping[str, Any] = DEFAULT_EMBEDDINGS,
         stack: Mapping[str, Any] = DEFAULT_STACK,
     ) -> None:
-        super().__init__()
-        self.width = width
-        self.embeddings = build(EMBEDDINGS, embeddings, width=width, vocab=vocab)
+        super().__init__(width, vocab, embeddings)
         self.stack = build(DECODERS, stack, width=width, cross=False)
+
+    @property
+    def is_causal(self) -> bool:
+        return True
 
     def forward(self, tokens: Tensor, mask: Tensor, context: KeyValueCache | None = None) -> Tensor:
         """Encode tokens causally; ``context`` is the key/value cache of earlier tokens.

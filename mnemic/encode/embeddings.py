@@ -20,7 +20,7 @@ class Embeddings(nn.Module):
     """Token + segment + position embeddings, layer norm, dropout (Devlin et al. 2019, figure 2).
 
     ``segments`` 0 means none, and ``norm`` false no layer norm; with 1 segment, all texts are in it
-    (RoBERTa). ``scaled`` multiplies the token vectors by √d (Vaswani et al. 2017, section 3.4), for
+    (RoBERTa). ``scale`` multiplies the token vectors by √d (Vaswani et al. 2017, section 3.4), for
     sinusoidal positions. Padding comes out as zeros.
 
     Where we differ: tables start with a standard deviation of 1/√d, BERT's with 0.02 at any width.
@@ -33,7 +33,7 @@ class Embeddings(nn.Module):
         *,
         segments: int = 0,
         positions: Mapping[str, Any] = DEFAULT_POSITIONS,
-        scaled: bool = False,
+        scale: bool = False,
         norm: bool = True,
         epsilon: float = 1e-5,
         dropout: float = 0.0,
@@ -45,7 +45,7 @@ class Embeddings(nn.Module):
                 f"segments, not {width}, {vocab} and {segments}"
             )
         self.width = width
-        self.scale = width**0.5 if scaled else 1.0
+        self.scale = width**0.5 if scale else 1.0
         self.tokens = nn.Parameter(torch.randn(vocab, width) * width**-0.5)
         self.segments = nn.Parameter(torch.randn(segments, width) * width**-0.5) if segments else None
         self.positions = build(POSITIONS, positions, width=width)
@@ -80,17 +80,17 @@ class Embeddings(nn.Module):
 class FactorizedEmbeddings(nn.Module):
     """Narrow embeddings with a linear map to the full width (ALBERT).
 
-    Lan et al. 2020, section 3.1. ``narrow`` is the narrow width, ``embeddings`` the spec of the
-    narrow embeddings. ELECTRA's small models do the same.
+    Lan et al. 2020, section 3.1. ``embedding_width`` is the narrow width, ``embeddings`` the spec
+    of the narrow embeddings. ELECTRA's small models do the same.
     """
 
     def __init__(
-        self, width: int, vocab: int, *, narrow: int = 128, embeddings: Mapping[str, Any] = DEFAULT_EMBEDDINGS
+        self, width: int, vocab: int, *, embedding_width: int = 128, embeddings: Mapping[str, Any] = DEFAULT_EMBEDDINGS
     ) -> None:
         super().__init__()
         self.width = width
-        self.narrow = build({"sum": Embeddings}, embeddings, width=narrow, vocab=vocab)
-        self.widen = nn.Linear(narrow, width)
+        self.narrow = build({"sum": Embeddings}, embeddings, width=embedding_width, vocab=vocab)
+        self.widen = nn.Linear(embedding_width, width)
 
     @property
     def tokens(self) -> Tensor:

@@ -55,7 +55,7 @@ class SinusoidalPositions(nn.Module):
     """Sine and cosine position embeddings of any length (Vaswani et al. 2017, section 3.5).
 
     PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos(the same). Their size is about one:
-    use ``scaled`` embeddings with them, as the paper does.
+    use ``scale = true`` in the embeddings with them, as the paper does.
     """
 
     def __init__(self, width: int) -> None:

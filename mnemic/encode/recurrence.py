@@ -119,8 +119,8 @@ def run_fused(
 
     b n d → b n c and the state after it. The real steps are moved to the front, in reading order,
     so that padding is read last, when it can no longer change anything, and its outputs are
-    ignored. Steps that are padding in every row are skipped, unless a CUDA graph is captured, which
-    cannot depend on their number.
+    ignored. Steps that are padding in every row are skipped, unless a CUDA graph is captured or
+    there are no values: these cannot depend on their number.
     """
     positions = torch.arange(mask.shape[1], device=mask.device)
     rows = torch.arange(mask.shape[0], device=mask.device)[:, None]  # b 1
@@ -128,7 +128,8 @@ def run_fused(
     run = run_lstm if len(state) == 2 else run_rnn_or_gru
     lengths = mask.sum(-1, keepdim=True)
     is_capturing = mask.is_cuda and torch.cuda.is_current_stream_capturing()
-    num_steps = mask.shape[1] if is_capturing or not len(mask) else max(int(lengths.max()), 1)
+    is_fixed = is_capturing or mask.is_meta or not len(mask)
+    num_steps = mask.shape[1] if is_fixed else max(int(lengths.max()), 1)
     outputs, end = run(network, x[rows, order[:, :num_steps]], lengths, state)
     outputs = nn.functional.pad(outputs, (0, 0, 0, mask.shape[1] - num_steps))
     is_empty = ~mask.any(-1, keepdim=True)  # b 1
@@ -152,7 +153,7 @@ def run_lstm(network: nn.RNNBase, x: Tensor, lengths: Tensor, state: LayerState)
     makes training on a CPU up to three times slower.
     """
     initial_state = tuple(tensor.unsqueeze(0).contiguous() for tensor in state)
-    run = run_lstm_guarded if x.device.type == "cpu" else run_lstm_packed
+    run = run_lstm_guarded if x.device.type in ("cpu", "meta") else run_lstm_packed
     outputs, cell = run(network, x, lengths, initial_state)
     return outputs, (gather_last_real(outputs, lengths), cell.squeeze(0))
 

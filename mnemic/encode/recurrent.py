@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from mnemic.encode.embeddings import EMBEDDINGS
 from mnemic.encode.gated_gru import relay_gru, scan_gru
 from mnemic.encode.recurrence import Directions, LayerState, RecurrentLayers, RecurrentOutput, loop_steps
+from mnemic.encode.token_encoder import TokenEncoder
 from mnemic.recipe import build
 
 DEFAULT_EMBEDDINGS: Mapping[str, Any] = {"kind": "sum", "positions": {"kind": "none"}, "norm": False}
@@ -37,67 +37,16 @@ class LSTMState(NamedTuple):
     cell: Tensor  # b l c
 
 
-class Elman(nn.Module):
-    """The simple recurrent network, h' = tanh(W x + U h) (Elman 1990; he used the sigmoid)."""
+class RecurrentNetwork(nn.Module):
+    """Build and run the layers of one kind of recurrent network.
 
-    def __init__(
-        self,
-        width: int,
-        *,
-        depth: int = 1,
-        directions: Directions = "forward",
-        dropout: float = 0.0,
-        fused: bool = True,
-    ) -> None:
-        super().__init__()
-        self.layers = RecurrentLayers(
-            nn.RNN, partial(loop_steps, elman_step), width,
-            depth=depth, directions=directions, dropout=dropout, fused=fused,
-        )  # fmt: skip
-
-    def forward(self, x: Tensor, mask: Tensor, state: HiddenState | None = None) -> RecurrentOutput:
-        """Run the network over ``x`` b n d from ``state``, zeros by default."""
-        initial_state = HiddenState(self.layers.zero_state(x)) if state is None else state
-        states, last, final_state = self.layers(x, mask, initial_state)
-        return RecurrentOutput(states, last, HiddenState(*final_state))
-
-
-class GRU(nn.Module):
-    """The gated recurrent unit (Cho et al. 2014).
-
-    r = σ(W_r x + U_r h), z = σ(W_z x + U_z h), h̃ = tanh(W x + r ⊙ U h), h' = (1−z) ⊙ h̃ + z ⊙ h.
-
-    Where we differ: r gates U h, as in torch's kernels; the paper gates h before U.
+    A kind names torch's network, its loop and its state, and maybe a faster loop for few rows.
     """
 
-    def __init__(
-        self,
-        width: int,
-        *,
-        depth: int = 1,
-        directions: Directions = "forward",
-        dropout: float = 0.0,
-        fused: bool = True,
-    ) -> None:
-        super().__init__()
-        self.layers = RecurrentLayers(
-            nn.GRU, partial(scan_with_mask, scan_gru), width,
-            depth=depth, directions=directions, dropout=dropout, fused=fused,
-            relay=partial(scan_with_mask, relay_gru),
-        )  # fmt: skip
-
-    def forward(self, x: Tensor, mask: Tensor, state: HiddenState | None = None) -> RecurrentOutput:
-        """Run the network over ``x`` b n d from ``state``, zeros by default."""
-        initial_state = HiddenState(self.layers.zero_state(x)) if state is None else state
-        states, last, final_state = self.layers(x, mask, initial_state)
-        return RecurrentOutput(states, last, HiddenState(*final_state))
-
-
-class LSTM(nn.Module):
-    """Long short-term memory with a forget gate (Hochreiter and Schmidhuber 1997; Gers 2000).
-
-    c' = σ(f) ⊙ c + σ(i) ⊙ tanh(g), h' = σ(o) ⊙ tanh(c'), each gate W x + U h; no peepholes.
-    """
+    network: Any
+    loop: Any  # a LoopFunction
+    relay: Any = None
+    State: type[HiddenState] | type[LSTMState] = HiddenState
 
     def __init__(
         self,
@@ -110,16 +59,16 @@ class LSTM(nn.Module):
     ) -> None:
         super().__init__()
         self.layers = RecurrentLayers(
-            nn.LSTM, partial(loop_steps, lstm_step), width,
-            depth=depth, directions=directions, dropout=dropout, fused=fused,
+            self.network, self.loop, width,
+            depth=depth, directions=directions, dropout=dropout, fused=fused, relay=self.relay,
         )  # fmt: skip
 
-    def forward(self, x: Tensor, mask: Tensor, state: LSTMState | None = None) -> RecurrentOutput:
+    def forward(self, x: Tensor, mask: Tensor, state: Any = None) -> RecurrentOutput:
         """Run the network over ``x`` b n d from ``state``, zeros by default."""
-        zeros = self.layers.zero_state(x)
-        initial_state = LSTMState(zeros, zeros) if state is None else state
-        states, last, final_state = self.layers(x, mask, initial_state)
-        return RecurrentOutput(states, last, LSTMState(*final_state))
+        if state is None:
+            state = self.State(*[self.layers.zero_state(x)] * len(self.State._fields))
+        states, last, final_state = self.layers(x, mask, state)
+        return RecurrentOutput(states, last, self.State(*final_state))
 
 
 def elman_step(projected_input: Tensor, projected_hidden: Tensor, state: LayerState) -> LayerState:
@@ -150,10 +99,37 @@ def lstm_step(projected_input: Tensor, projected_hidden: Tensor, state: LayerSta
     return output_gate.sigmoid() * cell.tanh(), cell
 
 
+class Elman(RecurrentNetwork):
+    """The simple recurrent network, h' = tanh(W x + U h) (Elman 1990; he used the sigmoid)."""
+
+    network, loop = nn.RNN, staticmethod(partial(loop_steps, elman_step))
+
+
+class GRU(RecurrentNetwork):
+    """The gated recurrent unit (Cho et al. 2014).
+
+    r = σ(W_r x + U_r h), z = σ(W_z x + U_z h), h̃ = tanh(W x + r ⊙ U h), h' = (1−z) ⊙ h̃ + z ⊙ h.
+
+    Where we differ: r gates U h, as in torch's kernels; the paper gates h before U.
+    """
+
+    network, loop = nn.GRU, staticmethod(partial(scan_with_mask, scan_gru))
+    relay = staticmethod(partial(scan_with_mask, relay_gru))
+
+
+class LSTM(RecurrentNetwork):
+    """Long short-term memory with a forget gate (Hochreiter and Schmidhuber 1997; Gers 2000).
+
+    c' = σ(f) ⊙ c + σ(i) ⊙ tanh(g), h' = σ(o) ⊙ tanh(c'), each gate W x + U h; no peepholes.
+    """
+
+    network, loop, State = nn.LSTM, staticmethod(partial(loop_steps, lstm_step)), LSTMState
+
+
 RECURRENTS: dict[str, Callable[..., nn.Module]] = {"elman": Elman, "gru": GRU, "lstm": LSTM}
 
 
-class RecurrentEncoder(nn.Module):
+class RecurrentEncoder(TokenEncoder):
     """Embeddings followed by a recurrent network: one state per token, zeros at padding.
 
     With ``norm`` a layer norm follows (Ba et al. 2016), like the last one of a pre-norm
@@ -171,17 +147,13 @@ class RecurrentEncoder(nn.Module):
         recurrent: Mapping[str, Any] = DEFAULT_RECURRENT,
         norm: bool = False,
     ) -> None:
-        super().__init__()
-        self.width = width
-        self.embeddings = build(EMBEDDINGS, embeddings, width=width, vocab=vocab)
-        self.recurrent = build(RECURRENTS, recurrent, width=width)
+        super().__init__(width, vocab, embeddings)
+        self.recurrent: Any = build(RECURRENTS, recurrent, width=width)
         self.norm = nn.LayerNorm(width) if norm else nn.Identity()
 
     @property
-    def max_length(self) -> int | None:
-        """The maximum number of tokens of a text; None if unlimited."""
-        positions: Any = self.embeddings.positions
-        return positions.max_length
+    def is_causal(self) -> bool:
+        return self.recurrent.layers.directions == "forward"
 
     def forward(self, tokens: Tensor, mask: Tensor, context: Any = None) -> Tensor:
         """Encode tokens; ``context`` is the state after the tokens before them.

@@ -4,6 +4,7 @@ Shapes: b batch, n tokens, m context positions, s source positions, d width, h h
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -53,10 +54,7 @@ class EncoderStack(nn.Module):
         super().__init__()
         if not 0 <= groups <= depth:
             raise ConfigError(f"{depth} layers cannot have the weights of {groups} groups")
-
-        def make_add_norm() -> AddNorm:
-            return AddNorm(width, norm=norm, epsilon=epsilon, dropout=dropout)
-
+        make_add_norm = partial(AddNorm, width, norm=norm, epsilon=epsilon, dropout=dropout)
         unique_blocks = [
             EncoderBlock(
                 build(ATTENTIONS, attention, width=width),
@@ -142,10 +140,7 @@ class DecoderStack(nn.Module):
         super().__init__()
         self.width = width
         self.cross = cross
-
-        def make_add_norm() -> AddNorm:
-            return AddNorm(width, norm=norm, epsilon=epsilon, dropout=dropout)
-
+        make_add_norm = partial(AddNorm, width, norm=norm, epsilon=epsilon, dropout=dropout)
         self.blocks = nn.ModuleList(
             DecoderBlock(
                 build(ATTENTIONS, attention, width=width),

@@ -9,22 +9,24 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.encode.embeddings import EMBEDDINGS
+from mnemic.encode.embeddings import DEFAULT_EMBEDDINGS
 from mnemic.encode.packed import MAX_TOKENS_CPU, PackedMask, find_true_positions, group_by_length, has_varlen_kernel
 from mnemic.encode.stack import STACKS, StackContext, real_token_mask
+from mnemic.encode.token_encoder import TokenEncoder
 from mnemic.recipe import build
 
-DEFAULT_EMBEDDINGS: Mapping[str, Any] = {"kind": "sum"}
 DEFAULT_STACK: Mapping[str, Any] = {"kind": "encoder"}
 
 
-class TransformerEncoder(nn.Module):
+class TransformerEncoder(TokenEncoder):
     """A bidirectional Transformer encoder (Vaswani et al. 2017), as in BERT.
 
     On a CPU a padded batch is packed internally, so that nothing is computed on padding. A GPU
     would have to synchronize to learn the lengths: there ``encode_ragged`` packs the texts
     beforehand, or the caller states with ``max_tokens`` how many tokens are real.
     """
+
+    takes_max_tokens = True
 
     def __init__(
         self,
@@ -34,25 +36,14 @@ class TransformerEncoder(nn.Module):
         embeddings: Mapping[str, Any] = DEFAULT_EMBEDDINGS,
         stack: Mapping[str, Any] = DEFAULT_STACK,
     ) -> None:
-        super().__init__()
-        self.width = width
-        self.embeddings: Any = build(EMBEDDINGS, embeddings, width=width, vocab=vocab)
+        super().__init__(width, vocab, embeddings)
         self.stack: Any = build(STACKS, stack, width=width)
-
-    @property
-    def max_length(self) -> int | None:
-        """The maximum number of tokens of a text; None if unlimited."""
-        return self.embeddings.positions.max_length
 
     @property
     def segments(self) -> int:
         """The number of segment embeddings; 0 means that it takes no segments."""
         table = self.embeddings.segments
         return 0 if table is None else len(table)
-
-    @property
-    def device(self) -> torch.device:
-        return self.embeddings.tokens.device
 
     def forward(
         self,

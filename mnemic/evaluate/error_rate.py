@@ -3,7 +3,7 @@
 Shapes: q questions; stacked networks have a leading axis of runs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import cast
 
 import torch
@@ -15,7 +15,9 @@ from mnemic.data.language_modeling.batches import TokenDataset
 from mnemic.data.long_context.batches import LongDataset
 from mnemic.data.seq2seq.batches import Seq2SeqDataset
 from mnemic.data.text_tasks.batches import TextDataset
+from mnemic.evaluate.by_task import mean_error, percent_by_task
 from mnemic.evaluate.text_metrics import compute_metrics
+from mnemic.models.evaluating import evaluating
 from mnemic.predict.perplexity import compute_perplexity
 
 QUESTIONS_PER_BATCH = 500  # changes memory use, not results
@@ -38,14 +40,12 @@ def map_questions(
     """Apply ``map_logits(logits, rows)`` to all questions in ``rows``, batch by batch."""
     if not rows.numel():
         return rows
-    was_training = network.training
-    network.eval()
-    compact = dataset.device.type != "cuda"
-    batch_results = [
-        map_logits(network(dataset.batch(batch_rows, compact=compact).inputs).logits.squeeze(-2), batch_rows)
-        for batch_rows in rows.split(QUESTIONS_PER_BATCH, -1)
-    ]
-    network.train(was_training)
+    with evaluating(network):
+        compact = dataset.device.type != "cuda"
+        batch_results = [
+            map_logits(network(dataset.batch(batch_rows, compact=compact).inputs).logits.squeeze(-2), batch_rows)
+            for batch_rows in rows.split(QUESTIONS_PER_BATCH, -1)
+        ]
     return torch.cat(batch_results, -1)
 
 
@@ -72,14 +72,3 @@ def compute_task_errors(network: nn.Module, dataset: QuestionDataset) -> dict[in
         return compute_recall_errors(network, dataset)
     rows = torch.arange(len(dataset), device=dataset.device)
     return percent_by_task(find_wrong_answers(network, dataset, rows), dataset.task)
-
-
-def percent_by_task(flags: Tensor, tasks: Tensor) -> dict[int, float]:
-    """Compute the percentage of true ``flags`` (q) for each task."""
-    flags_by_task = {task: flags[tasks == task] for task in tasks.unique().tolist()}
-    return {task: 100 * int(task_flags.sum()) / len(task_flags) for task, task_flags in flags_by_task.items()}
-
-
-def mean_error(task_errors: Sequence[float]) -> float:
-    """Compute the unweighted mean error over tasks, as the papers report it."""
-    return sum(task_errors) / len(task_errors)

@@ -15,9 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.data.babi.batches import StoryDataset
-from mnemic.evaluate.error_rate import QUESTIONS_PER_BATCH, percent_by_task
+from mnemic.evaluate.by_task import percent_by_task
+from mnemic.evaluate.error_rate import QUESTIONS_PER_BATCH
 from mnemic.models import ModelOutput, StoryInputs
 from mnemic.models.ensemble import StackedNetworks
+from mnemic.models.evaluating import evaluating
 
 MASKED = -1e30  # below every read weight and every uniform number
 
@@ -76,18 +78,17 @@ def measure_faithfulness(network: nn.Module, dataset: StoryDataset, generator: t
 @torch.no_grad()
 def run_ablations(network: nn.Module, dataset: StoryDataset, generator: torch.Generator) -> AblationResult:
     """Ablate the sentences of all questions; with ``StackedNetworks`` per run: runs q."""
-    was_training, batches = network.training, []
-    network.eval()
-    for rows in torch.arange(len(dataset), device=dataset.device).split(QUESTIONS_PER_BATCH):
-        run_rows = rows.expand(network.num_runs, -1) if isinstance(network, StackedNetworks) else rows
-        inputs = dataset.batch(run_rows, compact=dataset.device.type != "cuda").inputs
-        uniforms = torch.rand(inputs.story.shape[-2:], generator=generator).to(dataset.device)
-        arguments = (inputs, dataset.facts[run_rows], uniforms.expand(inputs.story.shape))
-        if isinstance(network, StackedNetworks):
-            batches.append(network.map_networks(ablate_batch, *arguments))
-        else:
-            batches.append(ablate_batch(network, *arguments))
-    network.train(was_training)
+    batches = []
+    with evaluating(network):
+        for rows in torch.arange(len(dataset), device=dataset.device).split(QUESTIONS_PER_BATCH):
+            run_rows = rows.expand(network.num_runs, -1) if isinstance(network, StackedNetworks) else rows
+            inputs = dataset.batch(run_rows, compact=dataset.device.type != "cuda").inputs
+            uniforms = torch.rand(inputs.story.shape[-2:], generator=generator).to(dataset.device)
+            arguments = (inputs, dataset.facts[run_rows], uniforms.expand(inputs.story.shape))
+            if isinstance(network, StackedNetworks):
+                batches.append(network.map_networks(ablate_batch, *arguments))
+            else:
+                batches.append(ablate_batch(network, *arguments))
     return AblationResult(*(torch.cat(tensors, -1) for tensors in zip(*batches)))
 
 
@@ -139,9 +140,7 @@ def predict_answer_ids(output: ModelOutput) -> Tensor:
 @torch.no_grad()
 def predict_batches(network: nn.Module, dataset: StoryDataset) -> Iterator[StoryPrediction]:
     """Run a network on all questions, batch by batch, in evaluation mode."""
-    was_training = network.training
-    network.eval()
-    for rows in torch.arange(len(dataset), device=dataset.device).split(QUESTIONS_PER_BATCH):
-        inputs = dataset.batch(rows, compact=dataset.device.type != "cuda").inputs
-        yield StoryPrediction(rows, inputs, network(inputs))
-    network.train(was_training)
+    with evaluating(network):
+        for rows in torch.arange(len(dataset), device=dataset.device).split(QUESTIONS_PER_BATCH):
+            inputs = dataset.batch(rows, compact=dataset.device.type != "cuda").inputs
+            yield StoryPrediction(rows, inputs, network(inputs))

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.data.long_context.batches import TOKEN_TARGETS, LongBatch, LongDataset
-from mnemic.evaluate.error_rate import percent_by_task
+from mnemic.evaluate.by_task import percent_by_task
+from mnemic.models.evaluating import evaluating
 from mnemic.models.inputs import IGNORE, SegmentBatch, SegmentOutput
 from mnemic.models.segment_model import SegmentModel
 from mnemic.objectives.bert_mass import BertMassLoss, compute_fact_shares, compute_unit_facts, select_next_tokens
@@ -26,9 +27,9 @@ def compute_recall_errors(network: nn.Module, dataset: LongDataset) -> dict[int,
     """Compute the error of each task in percent; task 0 is masked or next words."""
     rows = range(len(dataset))
     batch_size = max(TOKENS_PER_BATCH // (dataset.length * (dataset.segments + 1)), 1)
-    if dataset.asks in TOKEN_TARGETS:
+    if dataset.target in TOKEN_TARGETS:
         return {0: compute_word_error(network, dataset, batch_size)}
-    find_wrong = find_wrong_answers if dataset.asks == "question" else find_missed_facts
+    find_wrong = find_wrong_answers if dataset.target == "question" else find_missed_facts
     wrong_batches = [
         find_wrong(network, dataset, rows[first : first + batch_size]) for first in range(0, len(rows), batch_size)
     ]
@@ -47,37 +48,29 @@ def find_wrong_answers_per_network(
     networks: Sequence[nn.Module], dataset: LongDataset, rows: Sequence[int], segments_per_batch: int = 64
 ) -> list[Tensor]:
     """Apply ``find_wrong_answers`` to several networks; documents are generated only once."""
-    models, training_modes = (
-        [unwrap_segment_model(network) for network in networks],
-        [network.training for network in networks],
-    )
-    states: list[Any] = [None] * len(models)
-    for model in models:
-        model.eval()
-    for batch in dataset.stream(rows, segments_per_batch):
-        for index, model in enumerate(models):
-            encoded = model.encode_segments(batch.inputs)
-            if states[index] is None:
-                states[index] = model.empty_memory(len(rows), encoded.items[:, 0])
-            states[index], _, _ = model.write_segments(states[index], encoded)
-    outputs = [model.answer_question(state, batch.inputs) for model, state in zip(models, states)]
-    for network, was_training in zip(networks, training_modes):
-        network.train(was_training)
+    models = [unwrap_segment_model(network) for network in networks]
+    states: list[Any] = [None] * len(networks)
+    with evaluating(*networks):
+        for batch in dataset.stream(rows, segments_per_batch):
+            for index, model in enumerate(models):
+                encoded = model.encode_segments(batch.inputs)
+                if states[index] is None:
+                    states[index] = model.empty_memory(len(rows), encoded.items[:, 0])
+                states[index], _, _ = model.write_segments(states[index], encoded)
+        outputs = [model.answer_question(state, batch.inputs) for model, state in zip(models, states)]
     return [~find_correct_answers(output, batch.answers).cpu() for output in outputs]
 
 
 @torch.no_grad()
 def find_missed_facts(network: nn.Module, dataset: LongDataset, rows: Sequence[int]) -> Tensor:
     """Return a mask of questions (b) whose most-read slot misses the supporting sentence."""
-    was_training = network.training
-    network.eval()
-    batch = dataset.batch(torch.tensor(rows))
-    output = network(batch.inputs, probes="written")
-    facts = compute_unit_facts(output.write_probes, batch.facts, batch.inputs)
-    mask = torch.cat([probe.mask for probe in output.write_probes], 1)
-    gold = compute_fact_shares(output, facts, mask, batch.max_facts).sum(-1)  # b a
-    best = output.reading.weights.mean((1, 2, 3)).argmax(-1, keepdim=True)  # b 1
-    network.train(was_training)
+    with evaluating(network):
+        batch = dataset.batch(torch.tensor(rows))
+        output = network(batch.inputs, probes="written")
+        facts = compute_unit_facts(output.write_probes, batch.facts, batch.inputs)
+        mask = torch.cat([probe.mask for probe in output.write_probes], 1)
+        gold = compute_fact_shares(output, facts, mask, batch.max_facts).sum(-1)  # b a
+        best = output.reading.weights.mean((1, 2, 3)).argmax(-1, keepdim=True)  # b 1
     return (gold.gather(1, best) < 0.5).squeeze(1).cpu()
 
 
@@ -90,20 +83,18 @@ def find_correct_answers(output: SegmentOutput, answers: Tensor) -> Tensor:
 @torch.no_grad()
 def compute_word_error(network: nn.Module, dataset: LongDataset, batch_size: int) -> float:
     """Compute the percentage of target words that are not the most probable ones."""
-    was_training = network.training
-    network.eval()
-    num_wrong = num_words = 0
-    for batch in iterate_batches(dataset, batch_size):
-        inputs, targets = select_target_words(batch, dataset)
-        predictions = network(inputs).masked_logits.argmax(-1)
-        num_wrong, num_words = (num_wrong + int((predictions != targets).sum()), num_words + len(targets))
-    network.train(was_training)
+    with evaluating(network):
+        num_wrong = num_words = 0
+        for batch in iterate_batches(dataset, batch_size):
+            inputs, targets = select_target_words(batch, dataset)
+            predictions = network(inputs).masked_logits.argmax(-1)
+            num_wrong, num_words = (num_wrong + int((predictions != targets).sum()), num_words + len(targets))
     return 100 * num_wrong / max(num_words, 1)
 
 
 def select_target_words(batch: LongBatch, dataset: LongDataset) -> tuple[SegmentBatch, Tensor]:
     """Return a network's inputs and their target words: next words, or masked ones."""
-    return select_next_tokens(batch) if dataset.asks == "next" else BertMassLoss(mlm=1.0).mask_inputs(batch)
+    return select_next_tokens(batch) if dataset.target == "next" else BertMassLoss(mlm=1.0).mask_inputs(batch)
 
 
 def iterate_batches(dataset: LongDataset, batch_size: int) -> Iterator[LongBatch]:

@@ -15,6 +15,7 @@ from mnemic.data.seq2seq.batches import Seq2SeqDataset
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.evaluate import metrics
 from mnemic.models import IGNORE
+from mnemic.models.evaluating import evaluating
 from mnemic.objectives.masking import TokenMasking
 from mnemic.objectives.pretraining import mask_batch, masked_token_loss
 from mnemic.predict.generate import generate_candidates
@@ -42,7 +43,7 @@ def compute_metrics(network: nn.Module, dataset: TextDataset | CorpusDataset | S
         raise ConfigError("there are no texts to evaluate on")
     if isinstance(dataset, CorpusDataset):
         return compute_masked_token_metrics(network, dataset)
-    values = METRICS_BY_KIND[dataset.kind](network, dataset)
+    values = METRICS_BY_KIND[dataset.metrics](network, dataset)
     main_metric = {dataset.metric: values[dataset.metric]}
     return {name: 100 * value for name, value in (main_metric | values).items()}
 
@@ -162,23 +163,22 @@ def compute_masked_token_metrics(network: nn.Module, corpus: CorpusDataset) -> M
     The masks are single tokens and always the same, however the network was trained, so that
     recipes can be compared. On a GPU matrix products are in bfloat16.
     """
-    was_training, on_gpu = network.training, corpus.device.type == "cuda"
-    network.eval()
-    sums = torch.zeros(5, dtype=torch.float64, device=corpus.device)
-    rows = torch.arange(len(corpus), device=corpus.device)
-    for batch_rows in rows.split(max(TOKENS_PER_BATCH // corpus.max_length, 1)):
-        batch = corpus.batch(batch_rows, compact=not on_gpu)
-        masked = mask_batch(batch, TokenMasking())
-        with torch.autocast(corpus.device.type, torch.bfloat16, enabled=on_gpu):
-            output = network(masked.inputs).logits
-        loss = masked_token_loss(output, masked)
-        sums_of_batch = [loss.total, loss.num_targets, (output.masked_logits.argmax(-1) == masked.targets).sum()]
-        if output.nsp_logits is not None:
-            is_pair = batch.follows != IGNORE
-            is_correct = (output.nsp_logits.argmax(-1) == 1 - batch.follows) & is_pair
-            sums_of_batch += [is_correct.sum(), is_pair.sum()]
-        sums[: len(sums_of_batch)] += torch.stack(sums_of_batch).double()
-    network.train(was_training)
+    on_gpu = corpus.device.type == "cuda"
+    with evaluating(network):
+        sums = torch.zeros(5, dtype=torch.float64, device=corpus.device)
+        rows = torch.arange(len(corpus), device=corpus.device)
+        for batch_rows in rows.split(max(TOKENS_PER_BATCH // corpus.max_length, 1)):
+            batch = corpus.batch(batch_rows, compact=not on_gpu)
+            masked = mask_batch(batch, TokenMasking())
+            with torch.autocast(corpus.device.type, torch.bfloat16, enabled=on_gpu):
+                output = network(masked.inputs).logits
+            loss = masked_token_loss(output, masked)
+            sums_of_batch = [loss.total, loss.num_targets, (output.masked_logits.argmax(-1) == masked.targets).sum()]
+            if output.nsp_logits is not None:
+                is_pair = batch.next_sentence_labels != IGNORE
+                is_correct = (output.nsp_logits.argmax(-1) == 1 - batch.next_sentence_labels) & is_pair
+                sums_of_batch += [is_correct.sum(), is_pair.sum()]
+            sums[: len(sums_of_batch)] += torch.stack(sums_of_batch).double()
     total_loss, num_targets, num_correct, num_followed, num_pairs = sums.tolist()
     values = {"accuracy": 100 * num_correct / max(num_targets, 1), "loss": total_loss / max(num_targets, 1)}
     return values | ({"follows": 100 * num_followed / num_pairs} if num_pairs else {})
@@ -201,8 +201,8 @@ def compute_generation_metrics(network: nn.Module, dataset: Seq2SeqDataset) -> M
 METRICS_BY_KIND: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "classes": compute_classification_metrics,
     "numbers": compute_regression_metrics,
-    "sequences": compute_generation_metrics,
+    "seq2seq": compute_generation_metrics,
     "spans": compute_span_metrics,
     "tags": compute_entity_metrics,
-    "reading": compute_reading_metrics,
+    "retrieval": compute_reading_metrics,
 }

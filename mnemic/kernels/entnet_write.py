@@ -68,10 +68,7 @@ def forward_kernel(  # type: ignore[no-untyped-def]
     columns = tl.arange(0, BLOCK_WIDTH)
     weight_mask = channel_mask[:, None] & (columns < width)[None, :]
     # U transposed: h Uᵀ
-    weight = tl.load(
-        weight_ptr + run * width * width + columns[None, :] * width + channels[:, None],
-        weight_mask, 0.0,
-    )  # fmt: skip
+    weight = tl.load(weight_ptr + run * width * width + columns[None, :] * width + channels[:, None], weight_mask, 0.0)
     h = tl.load(slots_ptr + offsets, mask, 0.0)
     key_offsets = slot[:, None] * width + channels[None, :]
     key_drive = tl.load(key_drive_ptr + run * num_slots * width + key_offsets, mask, 0.0)
@@ -130,10 +127,7 @@ def backward_kernel(  # type: ignore[no-untyped-def]
     offsets = rows[:, None] * width + channels[None, :]
     columns = tl.arange(0, BLOCK_WIDTH)
     weight_mask = channel_mask[:, None] & (columns < width)[None, :]
-    weight = tl.load(
-        weight_ptr + run * width * width + channels[:, None] * width + columns[None, :],
-        weight_mask, 0.0,
-    )  # fmt: skip
+    weight = tl.load(weight_ptr + run * width * width + channels[:, None] * width + columns[None, :], weight_mask, 0.0)
     slope = tl.load(slope_ptr + run * width + channels, channel_mask, 0.0)[None, :]
     d_h = tl.load(d_output_ptr + offsets, mask, 0.0)
     d_slope = tl.zeros([BLOCK_ROWS, BLOCK_WIDTH], tl.float32)
@@ -143,10 +137,7 @@ def backward_kernel(  # type: ignore[no-untyped-def]
         saved_offsets = n * batch * num_slots * width + offsets
         h = tl.load(saved_slots_ptr + saved_offsets, mask, 0.0)
         p = tl.load(saved_candidates_ptr + saved_offsets, mask, 0.0)
-        s = tl.load(
-            sentences_ptr + (example * num_inputs + n)[:, None] * width + channels[None, :],
-            mask, 0.0,
-        )  # fmt: skip
+        s = tl.load(sentences_ptr + (example * num_inputs + n)[:, None] * width + channels[None, :], mask, 0.0)
         gate_offsets = (example * num_inputs + n) * num_slots + slot
         g = tl.load(gates_ptr + gate_offsets, row_mask, 0.0)
         is_real = tl.load(mask_ptr + example * num_inputs + n, row_mask, 0) != 0
@@ -155,9 +146,7 @@ def backward_kernel(  # type: ignore[no-untyped-def]
         squared_norm = tl.sum(z * z, 1)
         inverse_norm = (1.0 / tl.sqrt(tl.maximum(squared_norm, MIN_NORM)))[:, None]
         projection = tl.sum(z * d_h, 1)[:, None] * inverse_norm * inverse_norm
-        d_z = (
-            d_h - tl.where(squared_norm > MIN_NORM, 1.0, 0.0)[:, None] * projection * z
-        ) * inverse_norm
+        d_z = (d_h - tl.where(squared_norm > MIN_NORM, 1.0, 0.0)[:, None] * projection * z) * inverse_norm
         d_g = tl.sum(d_z * c, 1) + tl.load(d_gates_ptr + gate_offsets, row_mask, 0.0)
         d_a = tl.where(is_real, d_g * g * (1.0 - g), 0.0)
         d_c = tl.where(is_real[:, None], g[:, None] * d_z, 0.0)
@@ -196,10 +185,7 @@ class EntNetWriteFunction(torch.autograd.Function):
             key_drive, weight, slope,
         )  # fmt: skip
         outputs = (saved_slots, saved_candidates, gates, final_slots)
-        launch(
-            forward_kernel, (*kernel_inputs, *outputs),
-            (num_runs, batch, num_inputs, num_slots, width), SAVE=save,
-        )  # fmt: skip
+        launch(forward_kernel, (*kernel_inputs, *outputs), (num_runs, batch, num_inputs, num_slots, width), SAVE=save)
         return final_slots, gates, saved_slots, saved_candidates
 
     @staticmethod
@@ -211,19 +197,12 @@ class EntNetWriteFunction(torch.autograd.Function):
         ctx.mark_non_differentiable(saved_slots, saved_candidates)
 
     @staticmethod
-    def backward(
-        ctx: Any, d_final_slots: Tensor, d_gates: Tensor, *_: Any
-    ) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, d_final_slots: Tensor, d_gates: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
         """Compute the gradient of every argument of `forward`."""
         saved = (tensor.contiguous() for tensor in (*ctx.saved_tensors, d_final_slots, d_gates))
-        (
-            sentences, mask, weight, slope, gates, saved_slots, saved_candidates, d_final_slots,
-            d_gates,
-        ) = saved  # fmt: skip
+        (sentences, mask, weight, slope, gates, saved_slots, saved_candidates, d_final_slots, d_gates) = saved
         num_runs, num_inputs, batch, num_slots, width = saved_slots.shape
-        d_slots, d_slope = (
-            torch.empty_like(d_final_slots), torch.empty_like(d_final_slots),  # r b s d
-        )  # fmt: skip
+        d_slots, d_slope = (torch.empty_like(d_final_slots), torch.empty_like(d_final_slots))  # r b s d
         d_gate_logits, d_candidates = torch.zeros_like(gates), torch.zeros_like(saved_candidates)
         kernel_inputs = (
             sentences, gates, mask.view(torch.int8), count_steps(mask), weight, slope, saved_slots,
@@ -233,9 +212,7 @@ class EntNetWriteFunction(torch.autograd.Function):
         sizes = (num_runs, batch, num_inputs, num_slots, width)
         launch(backward_kernel, (*kernel_inputs, d_final_slots, d_gates, *outputs), sizes)
         d_sentence_drive = d_candidates.sum(3).transpose(1, 2)  # r b n d
-        d_sentences = (
-            (d_gate_logits.transpose(1, 2).unsqueeze(3) @ saved_slots).squeeze(3).transpose(1, 2)
-        )
+        d_sentences = (d_gate_logits.transpose(1, 2).unsqueeze(3) @ saved_slots).squeeze(3).transpose(1, 2)
         d_key_drive = d_candidates.sum((1, 2))  # r s d
         # One product per sentence, then their sum: a single product would keep few cores busy.
         d_weight = (d_candidates.flatten(2, 3).mT @ saved_slots.flatten(2, 3)).sum(1)  # r d d
@@ -262,9 +239,7 @@ def count_steps(mask: Tensor) -> Tensor:
     return (mask * positions).amax(-1)
 
 
-def launch(
-    kernel: Any, tensors: tuple[Tensor, ...], sizes: tuple[int, ...], **constants: Any
-) -> None:
+def launch(kernel: Any, tensors: tuple[Tensor, ...], sizes: tuple[int, ...], **constants: Any) -> None:
     """Launch a kernel over all rows and runs; ``sizes``: r b n s d.
 
     A block of channels is padded to a power of two; the kernel masks the rest.
@@ -281,6 +256,4 @@ def launch(
         "BLOCK_ROWS": BLOCK_ROWS, "BLOCK_WIDTH": block_width, "MIN_NORM": MIN_SQUARED_NORM,
         "DOT_PRECISION": PRECISION,
     }  # fmt: skip
-    kernel[grid](
-        *tensors, *sizes[1:], num_warps=NUM_WARPS, num_stages=1, maxnreg=MAX_REGISTERS, **constants
-    )
+    kernel[grid](*tensors, *sizes[1:], num_warps=NUM_WARPS, num_stages=1, maxnreg=MAX_REGISTERS, **constants)

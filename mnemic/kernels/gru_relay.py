@@ -44,29 +44,17 @@ def relay_kernel(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Compute some channels of one sequence; grid: (blocks of columns, sequences)."""
     sequence = tl.program_id(1).to(tl.int64)
-    columns, channels = (
-        tl.program_id(0) * BLOCK_COLUMNS + tl.arange(0, BLOCK_COLUMNS), tl.arange(0, BLOCK_WIDTH),
-    )  # fmt: skip
+    columns, channels = (tl.program_id(0) * BLOCK_COLUMNS + tl.arange(0, BLOCK_COLUMNS), tl.arange(0, BLOCK_WIDTH))
     column_mask, channel_mask = columns < width, channels < width
-    inputs_ptr, gate_ptr = (
-        inputs_ptr + sequence * num_steps * 3 * width, gate_ptr + sequence * num_steps,
-    )  # fmt: skip
+    inputs_ptr, gate_ptr = (inputs_ptr + sequence * num_steps * 3 * width, gate_ptr + sequence * num_steps)
     states_ptr, start_ptr = states_ptr + sequence * num_steps * width, start_ptr + sequence * width
     weight_mask = column_mask[:, None] & channel_mask[None, :]
-    weight_ptrs, bias_ptrs = (
-        weight_ptr + columns[:, None] * width + channels[None, :], bias_ptr + columns,
-    )  # fmt: skip
-    reset_weight, reset_bias = (
-        tl.load(weight_ptrs, weight_mask, 0.0), tl.load(bias_ptrs, column_mask, 0.0),
-    )  # fmt: skip
+    weight_ptrs, bias_ptrs = (weight_ptr + columns[:, None] * width + channels[None, :], bias_ptr + columns)
+    reset_weight, reset_bias = (tl.load(weight_ptrs, weight_mask, 0.0), tl.load(bias_ptrs, column_mask, 0.0))
     weight_ptrs, bias_ptrs = weight_ptrs + width * width, bias_ptrs + width
-    update_weight, update_bias = (
-        tl.load(weight_ptrs, weight_mask, 0.0), tl.load(bias_ptrs, column_mask, 0.0),
-    )  # fmt: skip
+    update_weight, update_bias = (tl.load(weight_ptrs, weight_mask, 0.0), tl.load(bias_ptrs, column_mask, 0.0))
     weight_ptrs, bias_ptrs = weight_ptrs + width * width, bias_ptrs + width
-    new_weight, new_bias = (
-        tl.load(weight_ptrs, weight_mask, 0.0), tl.load(bias_ptrs, column_mask, 0.0),
-    )  # fmt: skip
+    new_weight, new_bias = (tl.load(weight_ptrs, weight_mask, 0.0), tl.load(bias_ptrs, column_mask, 0.0))
     h = tl.load(start_ptr + columns, column_mask, 0.0)
     h = tl.where(h == h, h, float("nan"))  # every NaN becomes one that is not ``NOT_STORED``
     state = tl.load(start_ptr + channels, channel_mask, 0.0)
@@ -82,9 +70,7 @@ def relay_kernel(  # type: ignore[no-untyped-def]
         state_ptr = states_ptr + n.to(tl.int64) * width  # type: ignore[union-attr]
         tl.store(state_ptr + columns, h.to(tl.int32, bitcast=True), column_mask)
         if step + 1 < num_steps:  # load the next step's inputs while waiting for the other programs
-            g, r, z, c = load_step(
-                inputs_ptr, gate_ptr, n - 1 if BACKWARD else n + 1, columns, column_mask, width
-            )
+            g, r, z, c = load_step(inputs_ptr, gate_ptr, n - 1 if BACKWARD else n + 1, columns, column_mask, width)
         bits = tl.load(state_ptr + channels, channel_mask, 0, volatile=True)
         while tl.max((bits == NOT_STORED).to(tl.int32), 0) > 0:
             bits = tl.load(state_ptr + channels, channel_mask, 0, volatile=True)

@@ -45,18 +45,14 @@ def forward_kernel(  # type: ignore[no-untyped-def]
     mask = row_mask[:, None] & channel_mask[None, :]
     # Move every pointer to the program's first row: from there 32-bit offsets are enough.
     first_row = run * batch + tl.program_id(0) * BLOCK_ROWS
-    inputs_ptr, gate_ptr = (
-        inputs_ptr + first_row * num_steps * NUM_GATES * width, gate_ptr + first_row * num_steps,
-    )  # fmt: skip
+    inputs_ptr, gate_ptr = (inputs_ptr + first_row * num_steps * NUM_GATES * width, gate_ptr + first_row * num_steps)
     states_ptr, saved_ptr = (
         states_ptr + first_row * (num_steps + 1) * width,
         saved_ptr + first_row * num_steps * (NUM_GATES + 1) * width,
     )
     start_ptr += first_row * width
     # U transposed, some of its rows at a time: h Uᵀ
-    weight_ptrs = (
-        weight_ptr + run * NUM_GATES * width * width + channels[None, :] * width + block[:, None]
-    )
+    weight_ptrs = weight_ptr + run * NUM_GATES * width * width + channels[None, :] * width + block[:, None]
     bias_ptrs = bias_ptr + run * NUM_GATES * width + channels
     reset_bias = tl.load(bias_ptrs, channel_mask, 0.0)[None, :]
     update_bias = tl.load(bias_ptrs + width, channel_mask, 0.0)[None, :]  # not used with two gates
@@ -87,9 +83,7 @@ def forward_kernel(  # type: ignore[no-untyped-def]
             if NUM_GATES == 3:
                 weight_block = tl.load(weight_ptrs + width * width + low, weight_mask, 0.0)
                 z = tl.dot(state_block, weight_block, z, input_precision=DOT_PRECISION)
-            weight_block = tl.load(
-                weight_ptrs + (NUM_GATES - 1) * width * width + low, weight_mask, 0.0
-            )
+            weight_block = tl.load(weight_ptrs + (NUM_GATES - 1) * width * width + low, weight_mask, 0.0)
             p = tl.dot(state_block, weight_block, p, input_precision=DOT_PRECISION)
         r = sigmoid(r)
         c = 2.0 * sigmoid(2.0 * (c + r * p)) - 1.0  # tanh
@@ -98,9 +92,7 @@ def forward_kernel(  # type: ignore[no-untyped-def]
             z = sigmoid(z)
             new = c + z * (h - c)
         if SAVE:
-            saved_ptrs = (
-                saved_ptr + (step_rows * (NUM_GATES + 1))[:, None] * width + channels[None, :]
-            )
+            saved_ptrs = saved_ptr + (step_rows * (NUM_GATES + 1))[:, None] * width + channels[None, :]
             tl.store(saved_ptrs, r, mask)
             if NUM_GATES == 3:
                 tl.store(saved_ptrs + width, z, mask)
@@ -134,13 +126,9 @@ def backward_kernel(  # type: ignore[no-untyped-def]
         d_states_ptr + first_row * (num_steps + 1) * width,
         d_inputs_ptr + first_row * num_steps * NUM_GATES * width,
     )
-    d_recurrent_ptr, d_start_ptr = (
-        d_recurrent_ptr + first_row * num_steps * width, d_start_ptr + first_row * width,
-    )  # fmt: skip
+    d_recurrent_ptr, d_start_ptr = (d_recurrent_ptr + first_row * num_steps * width, d_start_ptr + first_row * width)
     gate_ptr, d_gate_ptr = gate_ptr + first_row * num_steps, d_gate_ptr + first_row * num_steps
-    weight_ptrs = (
-        weight_ptr + run * NUM_GATES * width * width + block[:, None] * width + channels[None, :]
-    )
+    weight_ptrs = weight_ptr + run * NUM_GATES * width * width + block[:, None] * width + channels[None, :]
     last_rows = rows * (num_steps + 1) + (0 if BACKWARD else num_steps)
     d_h = tl.load(d_states_ptr + last_rows[:, None] * width + channels[None, :], mask, 0.0)
     for step in range(num_steps):
@@ -182,15 +170,11 @@ def backward_kernel(  # type: ignore[no-untyped-def]
             weight_block = tl.load(weight_ptrs + low * width, weight_mask, 0.0)
             d_old = tl.dot(d_block, weight_block, d_old, input_precision=DOT_PRECISION)
             if NUM_GATES == 3:
-                d_block = tl.load(
-                    d_input_ptrs + width + (low + block)[None, :], row_block_mask, 0.0
-                )
+                d_block = tl.load(d_input_ptrs + width + (low + block)[None, :], row_block_mask, 0.0)
                 weight_block = tl.load(weight_ptrs + (width + low) * width, weight_mask, 0.0)
                 d_old = tl.dot(d_block, weight_block, d_old, input_precision=DOT_PRECISION)
             d_block = tl.load(d_recurrent_ptrs + (low + block)[None, :], row_block_mask, 0.0)
-            weight_block = tl.load(
-                weight_ptrs + ((NUM_GATES - 1) * width + low) * width, weight_mask, 0.0
-            )
+            weight_block = tl.load(weight_ptrs + ((NUM_GATES - 1) * width + low) * width, weight_mask, 0.0)
             d_old = tl.dot(d_block, weight_block, d_old, input_precision=DOT_PRECISION)
         d_h = d_old
     tl.store(d_start_ptr + rows[:, None] * width + channels[None, :], d_h, mask)
@@ -226,34 +210,26 @@ class GRUScanFunction(torch.autograd.Function):
         """Compute the gradient of every argument of `forward`."""
         contiguous = (tensor.contiguous() for tensor in (*ctx.saved_tensors, d_states))
         gate, weight, start, states, saved, d_states = contiguous
-        d_inputs = saved.new_empty(
-            *saved.shape[:3], saved.shape[3] - 1, saved.shape[4]
-        )  # r b n g d
+        d_inputs = saved.new_empty(*saved.shape[:3], saved.shape[3] - 1, saved.shape[4])  # r b n g d
         d_recurrent = saved.new_empty(*saved.shape[:3], saved.shape[4])  # r b n d
         d_gate, d_start = torch.empty_like(gate), torch.empty_like(start)
         tensors = (gate, weight, states, saved, d_states, d_inputs, d_recurrent, d_gate, d_start)
         launch(backward_kernel, tensors, d_inputs.shape, BACKWARD=ctx.turned)
         previous_states = (states[:, :, 1:] if ctx.turned else states[:, :, :-1]).flatten(1, 2)
         d_gates, d_new = d_inputs[:, :, :, :-1].flatten(1, 2).flatten(2), d_recurrent.flatten(1, 2)
-        d_weight = torch.cat(
-            [multiply_in_chunks(tensor, previous_states) for tensor in (d_gates, d_new)], 1
-        )
+        d_weight = torch.cat([multiply_in_chunks(tensor, previous_states) for tensor in (d_gates, d_new)], 1)
         d_bias = torch.cat([d_gates.sum(1), d_new.sum(1)], 1)
         return None, None, d_inputs, d_gate, d_weight, d_bias, d_start
 
     @staticmethod
-    def vmap(
-        info: Any, axes: tuple[int | None, ...], save: bool, backward: bool, *tensors: Tensor
-    ) -> Any:
+    def vmap(info: Any, axes: tuple[int | None, ...], save: bool, backward: bool, *tensors: Tensor) -> Any:
         """Merge the mapped axis with the axis of runs, so that one call serves all."""
         size = info.batch_size
         batched = [
             tensor.expand(size, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
             for tensor, axis in zip(tensors, axes[2:])
         ]
-        outputs = GRUScanFunction.apply(
-            save, backward, *(tensor.flatten(0, 1) for tensor in batched)
-        )
+        outputs = GRUScanFunction.apply(save, backward, *(tensor.flatten(0, 1) for tensor in batched))
         return tuple(tensor.unflatten(0, (size, -1)) for tensor in outputs), (0, 0)
 
 
@@ -263,15 +239,11 @@ def multiply_in_chunks(first_matrix: Tensor, second_matrix: Tensor) -> Tensor:
     (left_chunks, left_rest), (right_chunks, right_rest) = (
         matrix.split((NUM_CHUNKS * size, remainder), 1) for matrix in (first_matrix, second_matrix)
     )
-    chunk_products = left_chunks.unflatten(1, (NUM_CHUNKS, size)).mT @ right_chunks.unflatten(
-        1, (NUM_CHUNKS, size)
-    )
+    chunk_products = left_chunks.unflatten(1, (NUM_CHUNKS, size)).mT @ right_chunks.unflatten(1, (NUM_CHUNKS, size))
     return chunk_products.sum(1) + left_rest.mT @ right_rest
 
 
-def launch(
-    kernel: Any, tensors: tuple[Tensor, ...], sizes: tuple[int, ...], **constants: Any
-) -> None:
+def launch(kernel: Any, tensors: tuple[Tensor, ...], sizes: tuple[int, ...], **constants: Any) -> None:
     """Launch a kernel over all rows and runs; ``sizes``: r b n g d.
 
     A block of channels is padded to a power of two; the kernel masks the rest.

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mnemic.memory.blended import BlendedMemory
-from mnemic.memory.contract import MemoryProtocol as MemoryProtocol
 from mnemic.memory.contract import Reading as Reading
+from mnemic.memory.contract import ReadLabels as ReadLabels
 from mnemic.memory.contract import SegmentMemory as SegmentMemory
 from mnemic.memory.contract import Written as Written
 from mnemic.memory.dmn import DMN, LayeredDMN, SummedDMN
@@ -14,28 +14,22 @@ from mnemic.memory.entnet import EntNet
 from mnemic.memory.kv_memnn import KeyValueMemory
 from mnemic.memory.memn2n import MemN2N
 from mnemic.memory.memnn import MemNN
-from mnemic.memory.parts.cluster_hash import ClusterHash
-from mnemic.memory.parts.key_hash import KeyHash
 from mnemic.memory.selective import SelectiveMemory
 from mnemic.memory.wmn import WMN
+from mnemic.recipe import select_kinds
 
 MEMORIES: dict[str, Callable[..., Any]] = {
-    "bert-mass": BlendedMemory,
+    "blended": BlendedMemory,
     "dmn": DMN,
     "dmn-layers": LayeredDMN,
     "dmn-plus": DMNPlus,
     "dmn-sum": SummedDMN,
     "entnet": EntNet,
-    "keeps": SelectiveMemory,
+    "selective": SelectiveMemory,
     "key-value": KeyValueMemory,
     "memn2n": MemN2N,
     "memnn": MemNN,
     "wmn": WMN,
 }
 
-SEGMENT_MEMORIES = ("bert-mass", "keeps")  # kinds that can be carried from segment to segment
-
-SLOT_SELECTORS: dict[str, Callable[..., Any]] = {
-    "clusters": ClusterHash,
-    "words": KeyHash,
-}
+SEGMENT_MEMORIES = tuple(select_kinds(MEMORIES, carries_segments=True))

@@ -3,13 +3,13 @@
 Shapes: b batch, n inputs, s slots; a slot's content may have any shape (here: …).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from mnemic.memory.contract import Written
+from mnemic.memory.contract import ATTENTION_CAPTION, ReadLabels, Written
 
 
 class Slots(NamedTuple):
@@ -19,6 +19,25 @@ class Slots(NamedTuple):
     mask: Tensor  # b s, True = a filled slot
     sources: Tensor  # b s, the number of the slot's input, counted from the first ever written
     num_written: Tensor  # b, how many inputs were ever written
+
+
+class AppendMemory(nn.Module):
+    """Append each input as a slot; subclasses hold ``num_slots`` and define ``read``."""
+
+    num_tables = 1
+    num_uniforms = 0
+    ties_answers = False
+    State = Slots
+    labels = ReadLabels("hop {}", ATTENTION_CAPTION)
+    num_slots: int
+
+    def empty(self, batch: int, like: Tensor) -> Slots:
+        """Make a state with no slots, for contents like ``like`` (b n …)."""
+        return empty_slots(batch, like)
+
+    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
+        """Append the inputs as new slots; the oldest leave a full memory."""
+        return append_inputs(state, states, mask, max_slots=self.num_slots)
 
 
 def empty_slots(batch: int, like: Tensor) -> Slots:
@@ -32,12 +51,7 @@ def empty_slots(batch: int, like: Tensor) -> Slots:
 
 
 def append_inputs(
-    state: Slots,
-    states: Tensor,
-    mask: Tensor,
-    *,
-    max_slots: int,
-    salience: Callable[[Tensor], Tensor] | None = None,
+    state: Slots, states: Tensor, mask: Tensor, *, max_slots: int, salience: Callable[[Tensor], Tensor] | None = None
 ) -> Written:
     """Append every real input; keep the newest ``max_slots``, unchanged.
 
@@ -45,45 +59,35 @@ def append_inputs(
     newer. Shapes never depend on the data, so this runs under ``vmap`` and in a CUDA graph.
     """
     input_numbers = state.num_written.unsqueeze(1) + mask.long().cumsum(1) - 1  # b n
-    slots = Slots(
-        states, mask, torch.where(mask, input_numbers, -1), state.num_written + mask.sum(1)
-    )
+    slots = Slots(states, mask, torch.where(mask, input_numbers, -1), state.num_written + mask.sum(1))
     if state.mask.shape[1]:
-        tensors = [torch.cat(pair, 1) for pair in zip(state[:3], slots[:3])]
-        slots = Slots(tensors[0], tensors[1], tensors[2], slots.num_written)
+        slots = Slots._make([*(torch.cat(pair, 1) for pair in zip(state[:3], slots[:3])), slots.num_written])
     if slots.mask.shape[1] > max_slots:
-        slots = (
-            keep_newest(slots, max_slots)
-            if salience is None
-            else keep_most_salient(slots, max_slots, salience(slots.states))
-        )
-    is_stored = (  # b n s
-        input_numbers.unsqueeze(2) == slots.sources.unsqueeze(1)
-    ) & mask.unsqueeze(2)
+        order = find_kept_slots(slots.mask, max_slots, None if salience is None else salience(slots.states))
+        slots = Slots._make([*gather_slots(slots[:3], order), slots.num_written])
+    is_stored = (input_numbers.unsqueeze(2) == slots.sources.unsqueeze(1)) & mask.unsqueeze(2)  # b n s
     return Written(slots, is_stored.to(states.dtype))
 
 
-def keep_newest(slots: Slots, max_slots: int) -> Slots:
-    """Keep the last ``max_slots`` filled slots of every row, in order, after padding."""
-    return gather_slots(slots, slots.mask.long().argsort(dim=1, stable=True)[:, -max_slots:])
+def find_kept_slots(mask: Tensor, max_slots: int, salience: Tensor | None) -> Tensor:
+    """Find the slots that a full memory keeps: indices b max_slots, in order.
 
-
-def keep_most_salient(slots: Slots, max_slots: int, salience: Tensor) -> Slots:
-    """Keep the ``max_slots`` filled slots of highest ``salience`` (b s), in writing order."""
+    These are the last filled slots of every row, after padding; with ``salience`` (b s) the filled
+    slots where it is highest.
+    """
+    if salience is None:
+        return mask.long().argsort(dim=1, stable=True)[:, -max_slots:]
     ascending = salience.argsort(dim=1, stable=True)  # b s
-    order = slots.mask.gather(1, ascending).long().argsort(dim=1, stable=True)[:, -max_slots:]
-    return gather_slots(slots, ascending.gather(1, order).sort(dim=1).values)
+    order = mask.gather(1, ascending).long().argsort(dim=1, stable=True)[:, -max_slots:]
+    return ascending.gather(1, order).sort(dim=1).values
 
 
-def gather_slots(slots: Slots, order: Tensor) -> Slots:
-    """Gather some slots of every row by index; ``order`` is b max_slots."""
-    wide_order = order.view(*order.shape, *[1] * (slots.states.dim() - 2))
-    return Slots(
-        slots.states.gather(1, wide_order.expand(*order.shape, *slots.states.shape[2:])),
-        slots.mask.gather(1, order),
-        slots.sources.gather(1, order),
-        slots.num_written,
-    )
+def gather_slots(tensors: Iterable[Tensor], order: Tensor) -> list[Tensor]:
+    """Gather slots by index (``order`` b max_slots) in all tensors (b s …)."""
+    return [
+        tensor.gather(1, order.view(*order.shape, *[1] * (tensor.dim() - 2)).expand(-1, -1, *tensor.shape[2:]))
+        for tensor in tensors
+    ]
 
 
 def find_slots(input_numbers: Tensor, weights: Tensor) -> Tensor:

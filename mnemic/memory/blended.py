@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.contract import Reading, Written
+from mnemic.memory.contract import MASKED_SCORE, Reading, ReadLabels, Written
 from mnemic.memory.parts.controller import CONTROLLERS, DEFAULT_CONTROLLER
-from mnemic.memory.parts.hops import MASKED_SCORE, MultiHopAttention
+from mnemic.memory.parts.hops import MultiHopAttention
 from mnemic.memory.parts.sources import Sources, add_sources, clear_sources, empty_sources
 from mnemic.recipe import ConfigError, build
 
@@ -67,12 +67,12 @@ class WritePlan(NamedTuple):
 class BlendedMemory(nn.Module):
     """Blend inputs selected by a controller into similar slots; read over several hops.
 
-    Of a segment (one call of ``write``) the ``most`` inputs of highest u are selected, none below
-    ``least``. Each goes to its ``spread`` best slots by content: a slot's score is ``a_s · W z +
-    v · m_s``, plus ``fresh`` while the slot is empty. A slot moves towards the mean x of its new
-    inputs, ``m ← m + g (x − m)``, by its gate ``g = σ(G [m; x]) (1 − Π (1 − u α))``; *all other
-    slots are copied bit for bit*. An empty slot is zero, so a slot is exactly Σ share · v over its
-    sources.
+    Of a segment (one call of ``write``) the ``max_writes`` inputs of highest u are selected, none
+    below ``threshold``. Each goes to its ``slots_per_write`` best slots by content: a slot's score
+    is ``a_s · W z + v · m_s``, plus ``empty_bonus`` while the slot is empty. A slot moves towards
+    the mean x of its new inputs, ``m ← m + g (x − m)``, by its gate
+    ``g = σ(G [m; x]) (1 − Π (1 − u α))``; *all other slots are copied bit for bit*. An empty slot
+    is zero, so a slot is exactly Σ share · v over its sources.
 
     The selected inputs of a segment are written at once, so the result depends on where a text is
     cut.
@@ -82,33 +82,33 @@ class BlendedMemory(nn.Module):
     num_uniforms = 0
     ties_answers = False
     is_cut_sensitive = True
+    carries_segments = True
+    State = BlendedState
+    when_full = "what comes now is blended into what they hold"
+    labels = ReadLabels("hop {}", "How much of each sentence was read at each hop, as its share of the slots.")
 
     def __init__(
         self,
         width: int,
         *,
         slots: int = 32,
-        most: int = 16,
-        least: float = 0.02,
-        spread: int = 2,
-        fresh: float = 1.0,
+        max_writes: int = 16,
+        threshold: float = 0.02,
+        slots_per_write: int = 2,
+        empty_bonus: float = 1.0,
         sources: int = 8,
         hops: int = 2,
         heads: int = 1,
         controller: Mapping[str, Any] = DEFAULT_CONTROLLER,
     ) -> None:
         super().__init__()
-        if min(slots, most, spread, sources) < 1 or not 0 <= least < 1:
+        if min(slots, max_writes, slots_per_write, sources) < 1 or not 0 <= threshold < 1:
             raise ConfigError(
-                "bert-mass takes slots, most, spread and sources ≥ 1 and 0 ≤ least < 1, not "
-                f"{slots = }, {most = }, {spread = }, {sources = }, {least = }"
+                "blended takes slots, max_writes, slots_per_write and sources ≥ 1 and 0 ≤ threshold < 1, not "
+                f"{slots = }, {max_writes = }, {slots_per_write = }, {sources = }, {threshold = }"
             )
-        self.num_slots, self.max_writes, self.threshold = slots, most, least
-        self.slots_per_write, self.empty_bonus, self.num_sources = (
-            min(spread, slots),
-            fresh,
-            sources,
-        )
+        self.num_slots, self.max_writes, self.threshold = slots, max_writes, threshold
+        self.slots_per_write, self.empty_bonus, self.num_sources = (min(slots_per_write, slots), empty_bonus, sources)
         self.controller = build(CONTROLLERS, controller, width=width)
         self.ask, self.value = (nn.Linear(width, width) for _ in range(2))
         self.addresses = nn.Parameter(torch.randn(slots, width) * width**-0.5)
@@ -140,9 +140,7 @@ class BlendedMemory(nn.Module):
         write_strength, positions = self.select_inputs(  # b g c
             salience_logits, mask if writable is None else mask & writable
         )
-        selected_states = states.gather(
-            2, positions.unsqueeze(-1).expand(*positions.shape, states.shape[-1])
-        )
+        selected_states = states.gather(2, positions.unsqueeze(-1).expand(*positions.shape, states.shape[-1]))
         input_numbers = (mask.long().cumsum(2) - 1).gather(2, positions)
         address_logits = self.ask(selected_states) @ self.addresses.mT  # b g c s
         plan = WritePlan(
@@ -171,26 +169,20 @@ class BlendedMemory(nn.Module):
         """
         if plan is None:
             segment_writable = None if writable is None else writable.unsqueeze(1)
-            plan = next(
-                self.plan_writes(state, states.transpose(1, 2), mask.unsqueeze(1), segment_writable)
-            )
+            plan = next(self.plan_writes(state, states.transpose(1, 2), mask.unsqueeze(1), segment_writable))
         weights = plan.write_strength.unsqueeze(-1) * self.address_slots(state, plan)  # b c s
         slots, gate, is_written = self.blend_slots(state.slots, plan.values, weights)
         with torch.no_grad():
             total = weights.sum(1, keepdim=True)
             shares = gate.unsqueeze(1) * weights / total.clamp(min=torch.finfo(total.dtype).tiny)
             sources = Sources(state.sources, state.shares, state.lost)
-            sources = add_sources(
-                sources, state.told.unsqueeze(1) + plan.input_numbers, shares, 1 - gate
-            )
+            sources = add_sources(sources, state.told.unsqueeze(1) + plan.input_numbers, shares, 1 - gate)
         num_written = state.told + plan.num_inputs
         new_state = BlendedState(slots, state.mask | is_written, *sources, plan.hidden, num_written)
         wide_positions = plan.positions.unsqueeze(-1).expand_as(weights)
         blank = weights.new_zeros(*mask.shape, self.num_slots)
         input_shares = blank.scatter(1, wide_positions, shares)
-        return Written(
-            new_state, input_shares, blank.scatter(1, wide_positions, weights), plan.salience_logits
-        )
+        return Written(new_state, input_shares, blank.scatter(1, wide_positions, weights), plan.salience_logits)
 
     def select_inputs(self, salience_logits: Tensor, writable: Tensor) -> tuple[Tensor, Tensor]:
         """Select the inputs of highest u: their u and positions (… c), 0 for padding."""
@@ -202,20 +194,12 @@ class BlendedMemory(nn.Module):
     def address_slots(self, state: BlendedState, plan: WritePlan) -> Tensor:
         """Distribute each selected input over its best slots: weights b c s, softmaxed."""
         values = plan.values
-        scores = (  # b c s
-            plan.address_logits + values @ state.slots.mT
-        ).float() * values.shape[-1] ** -0.5
+        scores = (plan.address_logits + values @ state.slots.mT).float() * values.shape[-1] ** -0.5  # b c s
         scores = scores + self.empty_bonus * (~state.mask).unsqueeze(1).to(scores.dtype)
         cutoff = scores.topk(self.slots_per_write, dim=-1).values[..., -1:]
-        return (
-            scores.masked_fill(scores < cutoff, MASKED_SCORE)
-            .softmax(-1)
-            .to(plan.write_strength.dtype)
-        )
+        return scores.masked_fill(scores < cutoff, MASKED_SCORE).softmax(-1).to(plan.write_strength.dtype)
 
-    def blend_slots(
-        self, slots: Tensor, values: Tensor, weights: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def blend_slots(self, slots: Tensor, values: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Move slots towards their new inputs; return slots, gates and a mask.
 
         ``values`` b c d, ``weights`` b c s. Returns the slots b s d, their gates b s, and which
@@ -228,19 +212,10 @@ class BlendedMemory(nn.Module):
         amount = 1 - torch.log1p(-weights.clamp(max=MAX_WEIGHT)).sum(1).exp()
         gate = torch.sigmoid(gate_logits) * amount * is_written
         new_slots = slots + gate.unsqueeze(-1) * (mean - slots)
-        return (
-            torch.where(is_written.unsqueeze(-1), new_slots.to(slots.dtype), slots),
-            gate,
-            is_written,
-        )
+        return (torch.where(is_written.unsqueeze(-1), new_slots.to(slots.dtype), slots), gate, is_written)
 
     def read(
-        self,
-        state: BlendedState,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
+        self, state: BlendedState, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read with ``query`` (b m 1 d); soft reads do not use ``teacher_slots``."""
         return self.hops(state.slots, state.mask, query[:, :, 0])

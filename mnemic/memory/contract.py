@@ -8,6 +8,10 @@ from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
+MASKED_SCORE = -1e30  # the score of a masked slot
+ATTENTION_CAPTION = "How much of each sentence was read at each hop; a column adds up to 1."
+FREE_SLOTS = "(nothing: free slots)"
+
 
 class Written(NamedTuple):
     """The result of a write: the new state, and which input went into which slot."""
@@ -35,6 +39,14 @@ class Reading(NamedTuple):
     salience: Tensor | None = None  # b s, learned scores that decide which slots stay
 
 
+class ReadLabels(NamedTuple):
+    """The texts that explain the evidence of one kind of memory."""
+
+    column: str  # title of a column; {} is the number of the hop
+    caption: str  # {item} is what a slot holds
+    unread: str = ""  # weight on no sentence; empty: columns do not add up to 1
+
+
 class MemoryProtocol(Protocol):
     """The interface of a memory: a module with weights, whose state is a value.
 
@@ -45,6 +57,7 @@ class MemoryProtocol(Protocol):
     the caller draws them and passes them to ``read``; without them a read is deterministic.
     ``ties_answers``: the last table holds the values that a read finds, so that the response may
     answer with that table.
+    ``State``: the class of its states. ``labels``: the texts beside its evidence.
 
     ``teacher_slots`` (b m f) are the slots that the first f hops must read instead of their own
     choice (teacher forcing), below 0: none. Only hard reads use them; the ``scores`` of such reads
@@ -54,6 +67,8 @@ class MemoryProtocol(Protocol):
     num_tables: int
     num_uniforms: int
     ties_answers: bool
+    State: type
+    labels: ReadLabels
 
     def empty(self, batch: int, like: Tensor) -> Any:
         """Make an empty state for ``batch`` rows and inputs like ``like`` (b n t d)."""
@@ -64,12 +79,7 @@ class MemoryProtocol(Protocol):
         ...
 
     def read(
-        self,
-        state: Any,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
+        self, state: Any, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read a state with queries (b m t d)."""
         ...
@@ -79,14 +89,15 @@ class SegmentMemory(MemoryProtocol, Protocol):
     """A memory with a controller, to be carried from segment to segment.
 
     ``is_cut_sensitive``: the result depends on where a text is cut into segments. Only inputs that
-    are ``writable`` (b n) may be written; the controller reads all.
+    are ``writable`` (b n) may be written; the controller reads all. ``when_full``: what happens
+    when all slots are filled.
     """
 
+    carries_segments: bool  # True
     is_cut_sensitive: bool
+    when_full: str
 
-    def plan_writes(
-        self, state: Any, states: Tensor, mask: Tensor, writable: Tensor | None = None
-    ) -> Iterator[Any]:
+    def plan_writes(self, state: Any, states: Tensor, mask: Tensor, writable: Tensor | None = None) -> Iterator[Any]:
         """Plan the writes of many segments at once; yield one plan per segment.
 
         ``states`` b g n d, ``mask`` and ``writable`` b g n. Each plan is passed to the ``write``
@@ -95,12 +106,7 @@ class SegmentMemory(MemoryProtocol, Protocol):
         ...
 
     def write(
-        self,
-        state: Any,
-        states: Tensor,
-        mask: Tensor,
-        writable: Tensor | None = None,
-        plan: Any = None,
+        self, state: Any, states: Tensor, mask: Tensor, writable: Tensor | None = None, plan: Any = None
     ) -> Written:
         """Write the inputs of one segment (b n 1 d, with their mask b n)."""
         ...

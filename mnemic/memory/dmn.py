@@ -7,17 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.gru_cell import GRUCell
-from mnemic.memory.append import Slots, append_inputs, empty_slots
-from mnemic.memory.contract import Reading, Written
-from mnemic.memory.parts.episodes import (
-    MASKED_SCORE,
-    FactGate,
-    check_dmn_sizes,
-    facts_of,
-    scan_facts,
-    similarity_features,
-    stack_passes,
-)
+from mnemic.memory.contract import ATTENTION_CAPTION, MASKED_SCORE, ReadLabels
+from mnemic.memory.parts.episodes import DynamicMemory, FactGate, scan_facts, similarity_features
 
 
 class FactScorer(nn.Module):
@@ -76,7 +67,7 @@ class EpisodePass(nn.Module):
         return scores, gates, *scan_facts(projections, gates, self.cell.back)
 
 
-class DMN(nn.Module):
+class DMN(DynamicMemory):
     """Append facts; read them in several passes, each given the last pass's memory.
 
     The last state of a pass's GRU is an episode e, and ``m^i = GRU(e^i, m^{i−1})`` with
@@ -84,46 +75,20 @@ class DMN(nn.Module):
     Where we differ: the number of passes is fixed; no pass decides to stop.
     """
 
-    num_tables, num_uniforms, ties_answers = 1, 0, False
-
-    def __init__(self, width: int, *, passes: int = 3, slots: int = 130) -> None:
-        super().__init__()
-        check_dmn_sizes(passes, slots)
-        self.passes, self.num_slots = passes, slots
+    def add_parts(self, width: int) -> None:
+        """Build the pass over the facts and the memory update."""
         self.attend = EpisodePass(width)
         self.update = GRUCell(width, width)
 
-    def empty(self, batch: int, like: Tensor) -> Slots:
-        """Make a state with no slots."""
-        return empty_slots(batch, like)
-
-    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
-        """Append the inputs as new slots."""
-        return append_inputs(state, states, mask, max_slots=self.num_slots)
-
-    def read(
-        self,
-        state: Slots,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
-    ) -> Reading:
-        """Read with ``query`` (b m 1 d); ``teacher_slots`` is unused.
-
-        Supporting facts supervise the gates through the scores.
-        """
-        facts, question = facts_of(state), query.squeeze(2)
-        memory, scores, gates = question, [], []
-        for _ in range(self.passes):
-            score, gate, _, episode = self.attend(facts, memory, question, state.mask.unsqueeze(1))
-            memory = self.update(episode, memory)
-            scores.append(score)
-            gates.append(gate)
-        return Reading(memory, stack_passes(gates), stack_passes(scores))
+    def read_pass(
+        self, number: int, facts: Tensor, memory: Tensor, question: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Read an episode and update the memory with it."""
+        scores, gates, _, episode = self.attend(facts, memory, question, mask)
+        return scores, gates, facts, self.update(episode, memory)
 
 
-class LayeredDMN(nn.Module):
+class LayeredDMN(DynamicMemory):
     """A DMN whose passes are the layers of one gated GRU.
 
     ``e^i_t = g^i_t GRU(e^{i−1}_t, e^i_{t−1}) + (1 − g^i_t) e^i_{t−1}`` with ``e^0`` the facts,
@@ -131,80 +96,35 @@ class LayeredDMN(nn.Module):
     figure; its text has episodes and a GRU over them.
     """
 
-    num_tables, num_uniforms, ties_answers = 1, 0, False
-
-    def __init__(self, width: int, *, passes: int = 3, slots: int = 130) -> None:
-        super().__init__()
-        check_dmn_sizes(passes, slots)
-        self.passes, self.num_slots = passes, slots
+    def add_parts(self, width: int) -> None:
+        """Build the pass over the facts."""
         self.attend = EpisodePass(width)
 
-    def empty(self, batch: int, like: Tensor) -> Slots:
-        """Make a state with no slots."""
-        return empty_slots(batch, like)
-
-    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
-        """Append the inputs as new slots."""
-        return append_inputs(state, states, mask, max_slots=self.num_slots)
-
-    def read(
-        self,
-        state: Slots,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
-    ) -> Reading:
-        """Read with ``query`` (b m 1 d); ``teacher_slots`` is unused, as in ``DMN``."""
-        facts, question = facts_of(state), query.squeeze(2)
-        memory, scores, gates = question, [], []
-        for _ in range(self.passes):
-            mask = state.mask.unsqueeze(1)
-            score, gate, facts, memory = self.attend(facts, memory, question, mask)
-            scores.append(score)
-            gates.append(gate)
-        return Reading(memory, stack_passes(gates), stack_passes(scores))
+    def read_pass(
+        self, number: int, facts: Tensor, memory: Tensor, question: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Read one layer; its states are the facts of the next."""
+        return self.attend(facts, memory, question, mask)
 
 
-class SummedDMN(nn.Module):
+class SummedDMN(DynamicMemory):
     """A DMN whose episode is a weighted sum: ``e^i = Σ_t softmax(G)_t c_t``.
 
     The soft attention that Xiong et al. 2016 (section 3.2) compare with a gated GRU. Scores that
     are supervised through one softmax over the facts are then used in the same way.
     """
 
-    num_tables, num_uniforms, ties_answers = 1, 0, False
+    labels = ReadLabels("pass {}", ATTENTION_CAPTION.replace("at each hop", "in each pass"))
 
-    def __init__(self, width: int, *, passes: int = 3, slots: int = 130) -> None:
-        super().__init__()
-        check_dmn_sizes(passes, slots)
-        self.passes, self.num_slots = passes, slots
+    def add_parts(self, width: int) -> None:
+        """Build the scores of the facts and the memory update."""
         self.score = FactScorer(width)
         self.update = GRUCell(width, width)
 
-    def empty(self, batch: int, like: Tensor) -> Slots:
-        """Make a state with no slots."""
-        return empty_slots(batch, like)
-
-    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
-        """Append the inputs as new slots."""
-        return append_inputs(state, states, mask, max_slots=self.num_slots)
-
-    def read(
-        self,
-        state: Slots,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
-    ) -> Reading:
-        """Read with ``query`` (b m 1 d); ``teacher_slots`` is unused, as in ``DMN``."""
-        facts, question, mask = facts_of(state), query.squeeze(2), state.mask.unsqueeze(1)
-        memory, scores, shares = question, [], []
-        for _ in range(self.passes):
-            score = self.score(facts, memory, question, mask)
-            share = score.softmax(-1) * mask  # an empty memory gives zeros
-            memory = self.update((share.unsqueeze(2) @ facts).squeeze(2), memory)
-            scores.append(score)
-            shares.append(share)
-        return Reading(memory, stack_passes(shares), stack_passes(scores))
+    def read_pass(
+        self, number: int, facts: Tensor, memory: Tensor, question: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Read the weighted sum of the facts and update the memory with it."""
+        scores = self.score(facts, memory, question, mask)
+        shares = scores.softmax(-1) * mask  # an empty memory gives zeros
+        return scores, shares, facts, self.update((shares.unsqueeze(2) @ facts).squeeze(2), memory)

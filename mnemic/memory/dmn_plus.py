@@ -7,17 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.gru_cell import init_glorot
-from mnemic.memory.append import Slots, append_inputs, empty_slots
-from mnemic.memory.contract import Reading, Written
-from mnemic.memory.parts.episodes import (
-    MASKED_SCORE,
-    FactGate,
-    check_dmn_sizes,
-    facts_of,
-    scan_facts,
-    similarity_features,
-    stack_passes,
-)
+from mnemic.memory.contract import MASKED_SCORE, ReadLabels
+from mnemic.memory.parts.episodes import DynamicMemory, FactGate, scan_facts, similarity_features
 
 
 class AttentionGRU(nn.Module):
@@ -51,18 +42,14 @@ class UntiedPass(nn.Module):
         self.gru = AttentionGRU(width)
         self.update = init_glorot(nn.Linear(3 * width, width))
 
-    def forward(
-        self, facts: Tensor, memory: Tensor, query: Tensor, mask: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, facts: Tensor, memory: Tensor, query: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Read all facts once; return scores, gates and the new memory.
 
         ``facts`` b 1 s d, ``memory`` and ``query`` b m d, ``mask`` b 1 s. Scores and gates are
         b m s, the new memory b m d.
         """
         references = (query.unsqueeze(2), memory.unsqueeze(2))  # b m 1 d
-        features = [
-            feature for vector in references for feature in similarity_features(facts, vector)
-        ]
+        features = [feature for vector in references for feature in similarity_features(facts, vector)]
         scores = self.gate(torch.cat(features, -1)).masked_fill(~mask, MASKED_SCORE)
         gates = scores.softmax(-1) * mask  # an empty memory gives zeros
         episode = self.gru(facts, gates)
@@ -70,42 +57,22 @@ class UntiedPass(nn.Module):
         return scores, gates, self.update(joined).relu()
 
 
-class DMNPlus(nn.Module):
+class DMNPlus(DynamicMemory):
     """DMN with untied passes, softmax gates and a ReLU memory update.
 
     The facts should come from position encoding and a bidirectional GRU over the sentences
     (``model.fuse``), so that a pass can see the context of a fact.
     """
 
-    num_tables, num_uniforms, ties_answers = 1, 0, False
+    labels = ReadLabels("pass {}", "How far the gate of each sentence opened in each pass; a column adds up to 1.")
 
-    def __init__(self, width: int, *, passes: int = 3, slots: int = 130) -> None:
-        super().__init__()
-        check_dmn_sizes(passes, slots)
-        self.num_slots = slots
-        self.passes = nn.ModuleList(UntiedPass(width) for _ in range(passes))
+    def add_parts(self, width: int) -> None:
+        """Build every pass with its own weights."""
+        self.passes = nn.ModuleList(UntiedPass(width) for _ in range(self.num_passes))
 
-    def empty(self, batch: int, like: Tensor) -> Slots:
-        """Make a state with no slots."""
-        return empty_slots(batch, like)
-
-    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
-        """Append the inputs as new slots."""
-        return append_inputs(state, states, mask, max_slots=self.num_slots)
-
-    def read(
-        self,
-        state: Slots,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
-    ) -> Reading:
-        """Read with ``query`` (b m 1 d); soft reads do not use ``teacher_slots``."""
-        facts, question = facts_of(state), query.squeeze(2)
-        memory, scores, gates = question, [], []
-        for episode_pass in self.passes:
-            score, gate, memory = episode_pass(facts, memory, question, state.mask.unsqueeze(1))
-            scores.append(score)
-            gates.append(gate)
-        return Reading(memory, stack_passes(gates), stack_passes(scores))
+    def read_pass(
+        self, number: int, facts: Tensor, memory: Tensor, question: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Read all facts with the weights of this pass."""
+        scores, gates, memory = self.passes[number](facts, memory, question, mask)
+        return scores, gates, facts, memory

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.contract import Reading, Written
+from mnemic.memory.contract import Reading, ReadLabels, Written
 from mnemic.memory.parts.entnet_write import EntNetWrite, prelu, remaining_shares, rewrite_slots
 
 
@@ -41,15 +41,15 @@ class EntNet(nn.Module):
     num_tables = 2
     num_uniforms = 0
     ties_answers = False
+    State = EntityState
+    labels = ReadLabels(
+        "read",
+        "What is left of each sentence in the slots that were read; the column adds up to 1.",
+        "(what the slots held before the story)",
+    )
 
     def __init__(
-        self,
-        width: int,
-        *,
-        slots: int = 20,
-        tied: Sequence[int | str] = (),
-        bias: bool = True,
-        fused: bool = True,
+        self, width: int, *, slots: int = 20, tied: Sequence[int | str] = (), bias: bool = True, fused: bool = True
     ) -> None:
         super().__init__()
         slots = len(tied) or slots
@@ -90,26 +90,12 @@ class EntNet(nn.Module):
         if self.bias:
             gate_logits, key_drive = gate_logits + self.gate_bias, key_drive + self.old_bias
         sentence_drive = sentences @ self.new.mT  # b n d
-        inputs = EntNetWrite(
-            state.slots,
-            sentences,
-            sentence_drive,
-            gate_logits,
-            mask,
-            key_drive,
-            self.old,
-            self.slope,
-        )
+        inputs = EntNetWrite(state.slots, sentences, sentence_drive, gate_logits, mask, key_drive, self.old, self.slope)
         slots, gates = rewrite_slots(inputs, fused=self.fused)
         return Written(EntityState(slots), remaining_shares(gates.detach()), gates)
 
     def read(
-        self,
-        state: EntityState,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
+        self, state: EntityState, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read with ``query`` (b m t d); soft reads do not use ``teacher_slots``."""
         question = query[:, :, 1]  # b m d

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from mnemic.memory.append import Slots, append_inputs, empty_slots
-from mnemic.memory.contract import Reading, Written
-from mnemic.memory.memn2n import MASKED_SCORE
+from mnemic.memory.append import AppendMemory, Slots
+from mnemic.memory.contract import MASKED_SCORE, Reading, ReadLabels
 from mnemic.memory.parts.hop_update import UPDATES
 from mnemic.recipe import build
 
@@ -19,7 +18,7 @@ KEY, VALUE = 0, 1  # the tables of a slot
 DEFAULT_UPDATE: Mapping[str, Any] = {"kind": "rotate"}
 
 
-class KeyValueMemory(nn.Module):
+class KeyValueMemory(AppendMemory):
     """Address slots by key, read values: ``p = softmax(q·key)``, ``o = Σ p value``.
 
     Then ``q ← R_j (q + o)``, with one R per hop (section 3.1; ``update``). An input has two states
@@ -35,16 +34,11 @@ class KeyValueMemory(nn.Module):
     """
 
     num_tables = 2
-    num_uniforms = 0
     ties_answers = True
+    labels = ReadLabels("hop {}", "How much of each {item} was read at each hop; a column adds up to 1.")
 
     def __init__(
-        self,
-        width: int,
-        *,
-        hops: int = 2,
-        slots: int = 200,
-        update: Mapping[str, Any] = DEFAULT_UPDATE,
+        self, width: int, *, hops: int = 2, slots: int = 200, update: Mapping[str, Any] = DEFAULT_UPDATE
     ) -> None:
         super().__init__()
         if hops < 1 or slots < 1:
@@ -52,21 +46,8 @@ class KeyValueMemory(nn.Module):
         self.hops, self.num_slots = hops, slots
         self.update = build(UPDATES, update, width=width, hops=hops)
 
-    def empty(self, batch: int, like: Tensor) -> Slots:
-        """Make a state with no slots."""
-        return empty_slots(batch, like)
-
-    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
-        """Append the inputs as new slots."""
-        return append_inputs(state, states, mask, max_slots=self.num_slots)
-
     def read(
-        self,
-        state: Slots,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
+        self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read with ``query`` (b m t d); soft reads do not use ``teacher_slots``."""
         keys, values = state.states[:, :, KEY], state.states[:, :, VALUE]  # b s d

@@ -12,16 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.texts.bag import channel_weights
-from mnemic.memory.append import Slots, append_inputs, empty_slots, slot_ages
-from mnemic.memory.contract import Reading, Written
+from mnemic.memory.append import AppendMemory, Slots, slot_ages
+from mnemic.memory.contract import ATTENTION_CAPTION, FREE_SLOTS, MASKED_SCORE, Reading, ReadLabels
 from mnemic.memory.parts.hop_update import UPDATES, mean_gate
 from mnemic.recipe import build
 
 DEFAULT_UPDATE: Mapping[str, Any] = {"kind": "add"}
-MASKED_SCORE = -1e30  # the score of a masked slot
 
 
-class MemN2N(nn.Module):
+class MemN2N(AppendMemory):
     """Append sentences; read over several soft hops: ``u ← u + Σ softmax(u·key) value``.
 
     The encoder yields one state per table and text (b n t d).
@@ -32,14 +31,16 @@ class MemN2N(nn.Module):
 
     ``time`` adds a learned vector for each slot's age, counted back from the question (end of
     section 4.1). As in the authors' code, where it is a word, it is weighted like the last word
-    of a sentence of ``longest`` words (``ramp``; turn it off if words have no position weights).
+    of a sentence of ``max_length`` words (``ramp``; turn it off if words have no position weights).
     ``noise`` shifts ages during training as if up to that share of empty sentences stood between
     the real ones (random noise, RN); it never hides a slot.
     ``softmax=False`` reads with the bare scores: the linear start (LS) of section 4.2.
-    ``spare`` includes the free slots in the softmax as empty sentences, with a score and a value
-    of 0, so that a hop may read nothing. The paper does not say so, but the authors' code does it,
-    and without it the joint error is far from the published one.
+    ``free_slots`` includes the free slots in the softmax as empty sentences, with a score and a
+    value of 0, so that a hop may read nothing. The paper does not say so, but the authors' code
+    does it, and without it the joint error is far from the published one.
     """
+
+    labels = ReadLabels("hop {}", ATTENTION_CAPTION, FREE_SLOTS)
 
     def __init__(
         self,
@@ -52,44 +53,29 @@ class MemN2N(nn.Module):
         time: bool = True,
         noise: float = 0.1,
         softmax: bool = True,
-        spare: bool = True,
+        free_slots: bool = True,
         ramp: bool = True,
-        longest: int = 12,
+        max_length: int = 12,
     ) -> None:
         super().__init__()
         if hops < 1 or slots < 1 or not 0 <= noise <= 1:
             received = f"hops = {hops}, slots = {slots}, noise = {noise}"
             raise ValueError(f"memn2n takes hops and slots ≥ 1, noise from 0 to 1, not {received}")
         self.hops, self.num_slots, self.tying = hops, slots, tying
-        self.noise, self.softmax, self.spare = noise, softmax, spare
+        self.noise, self.softmax, self.free_slots = noise, softmax, free_slots
         self.ties_answers = tying == "adjacent"
         self.num_tables = hops + 1 if tying == "adjacent" else 3
         self.num_uniforms = slots + ceil(noise * slots) + 1 if time and noise else 0
         num_timed = self.num_tables if tying == "adjacent" else 2  # the question has no time
-        self.time = nn.ParameterList(
-            torch.randn(slots, width) * 0.1 for _ in range(num_timed * time)
-        )
-        distance = (longest - 1) / 2 if ramp else 0.0  # of the last word from the middle
-        last = 1 + distance * channel_weights(width, longest)
+        self.time = nn.ParameterList(torch.randn(slots, width) * 0.1 for _ in range(num_timed * time))
+        distance = (max_length - 1) / 2 if ramp else 0.0  # of the last word from the middle
+        last = 1 + distance * channel_weights(width, max_length)
         self.register_buffer("last", last, persistent=False)  # d
         self.last: Tensor
         self.update = build(UPDATES, update, width=width, hops=hops)
 
-    def empty(self, batch: int, like: Tensor) -> Slots:
-        """Make a state with no slots."""
-        return empty_slots(batch, like)
-
-    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
-        """Append the inputs as new slots."""
-        return append_inputs(state, states, mask, max_slots=self.num_slots)
-
     def read(
-        self,
-        state: Slots,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
+        self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read with ``query`` (b m t d); soft reads do not use ``teacher_slots``."""
         contents = self.add_time(state, uniforms)  # t times b s d
@@ -126,14 +112,10 @@ class MemN2N(nn.Module):
         if not self.softmax:
             return scores * mask
         scores = scores.masked_fill(~mask, MASKED_SCORE)
-        if self.spare:
+        if self.free_slots:
             num_free = self.num_slots - mask.sum(-1, keepdim=True, dtype=scores.dtype)  # b 1 1
-            free_score = (
-                num_free.clamp(min=0).log().clamp(min=MASKED_SCORE).expand(*scores.shape[:-1], 1)
-            )
-            scores = torch.cat(
-                [scores, free_score], -1
-            )  # n free slots of score 0 equal one of log n
+            free_score = num_free.clamp(min=0).log().clamp(min=MASKED_SCORE).expand(*scores.shape[:-1], 1)
+            scores = torch.cat([scores, free_score], -1)  # n free slots of score 0 equal one of log n
         return scores.softmax(-1)[..., : mask.shape[-1]] * mask  # an empty memory gives zeros
 
 
@@ -150,7 +132,5 @@ def shift_ages(ages: Tensor, mask: Tensor, uniforms: Tensor, noise: float) -> Te
     positions = torch.arange(sort_keys.shape[1], device=sort_keys.device)  # p
     sort_keys = sort_keys.masked_fill(positions >= length + blanks, 2.0)  # after the last position
     rank = sort_keys.argsort(1).argsort(1)  # b p
-    kept_ages = (
-        torch.where(rank < length, positions, sort_keys.shape[1]).sort(1).values
-    )  # b p, ages in order
+    kept_ages = torch.where(rank < length, positions, sort_keys.shape[1]).sort(1).values  # b p, ages in order
     return kept_ages.gather(1, ages.clamp(max=sort_keys.shape[1] - 1))

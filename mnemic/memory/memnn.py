@@ -12,15 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.append import Slots, empty_slots
-from mnemic.memory.contract import Reading, Written
-from mnemic.memory.parts.contest import (
-    PairwiseScores,
-    WriteTimeScorer,
-    find_winner,
-    margins_over,
-    pair_without_time,
-)
+from mnemic.memory.append import AppendMemory, Slots
+from mnemic.memory.contract import MASKED_SCORE, Reading, ReadLabels, Written
+from mnemic.memory.parts.contest import PairwiseScores, WriteTimeScorer, find_winner, margins_over, pair_without_time
 from mnemic.memory.parts.forget import FORGETS
 from mnemic.memory.parts.match import MATCHES
 from mnemic.recipe import build
@@ -28,10 +22,9 @@ from mnemic.recipe import build
 DEFAULT_MATCH: Mapping[str, Any] = {"kind": "linear"}
 DEFAULT_FORGET: Mapping[str, Any] = {"kind": "oldest"}
 QUESTION, FACT, CANDIDATE, QUESTION_R, FACT_R = range(5)  # the tables: dictionaries of O, then of R
-MASKED_SCORE = -1e30  # the score of a masked slot
 
 
-class MemNN(nn.Module):
+class MemNN(AppendMemory):
     """Append sentences; each hop reads the best match of the question and earlier facts.
 
     ``o₁ = argmax s_O(x, mᵢ)``, ``o₂ = argmax s_O([x, m_o₁], mᵢ)`` … (a, eqs. 2 and 3), and
@@ -49,7 +42,12 @@ class MemNN(nn.Module):
     ``scores`` are relative to the slot that was read, whose score is 0; ``nothing`` likewise.
     """
 
-    num_tables, num_uniforms, ties_answers = 5, 0, False
+    num_tables = 5
+    labels = ReadLabels(
+        "hop {}",
+        "Each hop read one slot and no other; how much of each sentence is in it.",
+        "(nothing: it had read enough)",
+    )
 
     def __init__(
         self,
@@ -73,21 +71,12 @@ class MemNN(nn.Module):
         self.gains = nn.Parameter(1 + order * torch.randn(2, hops, width)) if order else None
         self.nothing = nn.Parameter(torch.randn(width) * 0.1) if stop else None
 
-    def empty(self, batch: int, like: Tensor) -> Slots:
-        """Make a state with no slots."""
-        return empty_slots(batch, like)
-
     def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
         """Append the inputs as new slots; ``forget`` decides which slots leave."""
         return self.forget.write(state, states, mask, max_slots=self.num_slots)
 
     def read(
-        self,
-        state: Slots,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
+        self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read one slot per hop with ``query`` (b m 5 d), or read the ``teacher_slots``.
 
@@ -101,27 +90,22 @@ class MemNN(nn.Module):
         no_slot = torch.full(mask.shape[:2], mask.shape[-1] - 1, device=mask.device)  # b m
         last_slot = no_slot
         scores, weights = [], []
-        for hop in range(self.max_hops(teacher_slots)):
+        num_hops = self.hops
+        if teacher_slots is not None and self.nothing is not None:
+            num_hops = min(num_hops, teacher_slots.shape[-1] + 1)
+        for hop in range(num_hops):
             pair_scores = self.score_candidates(self.match(read_query), candidates, last_slot)
             selected = last_slot if self.nothing is None else no_slot
-            if self.needs_selection(teacher_slots, hop):
+            if teacher_slots is None or (self.nothing is None and not hop):
                 selected = self.select_candidate(pair_scores, mask)
             if teacher_slots is not None and hop < teacher_slots.shape[-1]:
-                selected = torch.where(
-                    teacher_slots[..., hop] >= 0, teacher_slots[..., hop], selected
-                )
+                selected = torch.where(teacher_slots[..., hop] >= 0, teacher_slots[..., hop], selected)
             if self.nothing is not None and hop:
-                selected = torch.where(
-                    last_slot == no_slot, no_slot, selected
-                )  # once stopped, always stopped
+                selected = torch.where(last_slot == no_slot, no_slot, selected)  # once stopped, always stopped
             weight = (selected.unsqueeze(-1) == slot_indices).to(read_query.dtype)  # b m s
             read_query = read_query + self.hop_gain(0, hop) * (weight @ state.states[:, :, FACT])
-            response_query = response_query + self.hop_gain(1, hop) * (
-                weight @ state.states[:, :, FACT_R]
-            )
-            scores.append(
-                margins_over(pair_scores, selected).masked_fill(~mask.unsqueeze(1), MASKED_SCORE)
-            )
+            response_query = response_query + self.hop_gain(1, hop) * (weight @ state.states[:, :, FACT_R])
+            scores.append(margins_over(pair_scores, selected).masked_fill(~mask.unsqueeze(1), MASKED_SCORE))
             weights.append(weight)
             last_slot = selected
         heads = 1 if self.times is None else 2
@@ -146,16 +130,10 @@ class MemNN(nn.Module):
         mask = torch.cat([state.mask, nothing_mask], 1).unsqueeze(1)  # b 1 c
         return self.match(vectors), mask.expand(*query.shape[:2], -1)
 
-    def score_candidates(
-        self, query: Tensor, candidates: Tensor, last_slot: Tensor
-    ) -> PairwiseScores:
+    def score_candidates(self, query: Tensor, candidates: Tensor, last_slot: Tensor) -> PairwiseScores:
         """Score all candidates against the query (b m d), with write times if used."""
         scores = query @ candidates.mT  # b m c
-        return (
-            pair_without_time(scores)
-            if self.times is None
-            else self.times(query, scores, last_slot)
-        )
+        return pair_without_time(scores) if self.times is None else self.times(query, scores, last_slot)
 
     def select_candidate(self, scores: PairwiseScores, mask: Tensor) -> Tensor:
         """Select the best candidate: its index (b m)."""
@@ -163,13 +141,3 @@ class MemNN(nn.Module):
             return find_winner(scores, mask)
         best = scores.as_winner.masked_fill(~mask, MASKED_SCORE).argmax(-1)
         return torch.where(mask.any(-1), best, mask.shape[-1] - 1)
-
-    def needs_selection(self, teacher_slots: Tensor | None, hop: int) -> bool:
-        """Tell whether a hop may have to select a slot without a teacher."""
-        return teacher_slots is None or (self.nothing is None and not hop)
-
-    def max_hops(self, teacher_slots: Tensor | None) -> int:
-        """Return the number of hops to run."""
-        if teacher_slots is None or self.nothing is None:
-            return self.hops
-        return min(self.hops, teacher_slots.shape[-1] + 1)

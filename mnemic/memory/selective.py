@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.positions import SinusoidalPositions
-from mnemic.memory.append import slot_ages
-from mnemic.memory.contract import Reading, Written
+from mnemic.memory.append import gather_slots, slot_ages
+from mnemic.memory.contract import ATTENTION_CAPTION, Reading, ReadLabels, Written
 from mnemic.memory.parts.controller import CONTROLLERS, DEFAULT_CONTROLLER, Salience
 from mnemic.memory.parts.hops import MultiHopAttention
 from mnemic.recipe import ConfigError, build
@@ -51,39 +51,41 @@ class SelectiveMemory(nn.Module):
     The selection is hard and nothing is blended: a slot is one input, so its source is exact. The
     gradient reaches u through the scores, ``q · k + log u``: it raises u of inputs that a read
     needs and lowers u of inputs that draw attention away from them. Of equal inputs the newer
-    stay. Writing in two pieces gives the same state as writing at once. An input below ``least``
-    is not kept even if there is room.
+    stay. Writing in two pieces gives the same state as writing at once. An input below
+    ``threshold`` is not kept even if there is room.
 
     ``time`` adds a slot's age among the kept slots, counted from the newest: once the controller
     drops useless inputs, ages do not depend on how many of them came in between.
-    ``alike``: as for ``MultiHopAttention``.
+    ``similarity_first``: as for ``MultiHopAttention``.
     """
 
     num_tables = 1
     num_uniforms = 0
     ties_answers = False
     is_cut_sensitive = False  # several segments may be written at once
+    carries_segments = True
+    State = SelectiveState
+    when_full = "what was worth least is no longer kept"
+    labels = ReadLabels("hop {}", ATTENTION_CAPTION)
 
     def __init__(
         self,
         width: int,
         *,
         slots: int = 160,
-        least: float = 0.0,
+        threshold: float = 0.0,
         hops: int = 3,
         heads: int = 1,
         time: bool = True,
-        alike: bool = False,
+        similarity_first: bool = False,
         controller: Mapping[str, Any] = DEFAULT_CONTROLLER,
     ) -> None:
         super().__init__()
-        if slots < 1 or not 0 <= least < 1:
-            raise ConfigError(
-                f"keeps takes slots ≥ 1 and 0 ≤ least < 1, not {slots = }, {least = }"
-            )
-        self.num_slots, self.threshold = slots, least
+        if slots < 1 or not 0 <= threshold < 1:
+            raise ConfigError(f"selective takes slots ≥ 1 and 0 ≤ threshold < 1, not {slots = }, {threshold = }")
+        self.num_slots, self.threshold = slots, threshold
         self.controller = build(CONTROLLERS, controller, width=width)
-        self.hops = MultiHopAttention(width, hops=hops, heads=heads, alike=alike)
+        self.hops = MultiHopAttention(width, hops=hops, heads=heads, similarity_first=similarity_first)
         self.waves = SinusoidalPositions(width + width % 2) if time else None
         self.time = nn.Linear(width, width, bias=False) if time else None
 
@@ -128,22 +130,13 @@ class SelectiveMemory(nn.Module):
         is_writable = mask if writable is None else mask & writable
         is_writable = is_writable & (torch.sigmoid(salience_logits) >= self.threshold)
         input_numbers = state.told.unsqueeze(1) + mask.long().cumsum(1) - 1  # b n
-        new_slots = (
-            inputs,
-            is_writable,
-            salience_logits,
-            torch.where(is_writable, input_numbers, -1),
-        )
+        new_slots = (inputs, is_writable, salience_logits, torch.where(is_writable, input_numbers, -1))
         tensors = [torch.cat(pair, 1) for pair in zip(state[:4], new_slots)]
         slots, slot_mask, slot_salience, sources = gather_slots(
             tensors, select_kept_slots(tensors[1], tensors[2], self.num_slots)
         )
-        new_state = SelectiveState(
-            slots, slot_mask, slot_salience, sources, hidden, state.told + mask.sum(1)
-        )
-        is_stored = (  # b n s
-            input_numbers.unsqueeze(2) == new_state.sources.unsqueeze(1)
-        ) & is_writable.unsqueeze(2)
+        new_state = SelectiveState(slots, slot_mask, slot_salience, sources, hidden, state.told + mask.sum(1))
+        is_stored = (input_numbers.unsqueeze(2) == new_state.sources.unsqueeze(1)) & is_writable.unsqueeze(2)  # b n s
         return Written(new_state, is_stored.to(inputs.dtype), salience_logits=salience_logits)
 
     def read(
@@ -175,13 +168,3 @@ def select_kept_slots(mask: Tensor, salience_logits: Tensor, max_slots: int) -> 
         rank = newest_first.argsort(dim=1, descending=True, stable=True).argsort(dim=1).flip(1)
         is_kept = mask & (rank < max_slots)
     return is_kept.long().argsort(dim=1, descending=True, stable=True)[:, :max_slots]
-
-
-def gather_slots(tensors: list[Tensor], order: Tensor) -> list[Tensor]:
-    """Gather some slots (b max_slots) of every tensor (b s …)."""
-    return [
-        tensor.gather(
-            1, order.view(*order.shape, *[1] * (tensor.dim() - 2)).expand(-1, -1, *tensor.shape[2:])
-        )
-        for tensor in tensors
-    ]

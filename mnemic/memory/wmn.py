@@ -9,13 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.encode.gru_cell import GRUCell, init_glorot
-from mnemic.memory.append import Slots, append_inputs, empty_slots, slot_ages
-from mnemic.memory.contract import Reading, Written
-
-MASKED_SCORE = -1e30  # the score of a masked slot
+from mnemic.memory.append import AppendMemory, Slots, slot_ages
+from mnemic.memory.contract import FREE_SLOTS, MASKED_SCORE, Reading, ReadLabels
 
 
-class WMN(nn.Module):
+class WMN(AppendMemory):
     """Append sentences; read over several multi-head hops and keep all hops' outputs.
 
     ``o_i = W_i [head_1; …; head_h]``, ``head_j = Σ_s softmax_s(tanh(U_ij m_s) · q_i / √d) m_s``,
@@ -30,13 +28,13 @@ class WMN(nn.Module):
 
     ``time`` reads the age of a slot as the last word of its sentence. The authors put that word
     into the sentence; here a sentence is encoded before its age is known, so the last step has
-    its own weights. ``spare``, as in `MemN2N`, lets free slots be read: the authors' code holds
-    empty sentences there, whose vector (``blank``) is learned.
+    its own weights. ``free_slots``, as in `MemN2N`, lets free slots be read: the authors' code
+    holds empty sentences there, whose vector (``blank``) is learned.
     """
 
-    num_tables = 1
-    num_uniforms = 0
-    ties_answers = False
+    labels = ReadLabels(
+        "hop {}", "How much of each sentence was read at each hop by all heads; a column adds up to 1.", FREE_SLOTS
+    )
 
     def __init__(
         self,
@@ -46,7 +44,7 @@ class WMN(nn.Module):
         heads: int = 8,
         slots: int = 30,
         time: bool = True,
-        spare: bool = True,
+        free_slots: bool = True,
         tanh: bool = True,
     ) -> None:
         super().__init__()
@@ -55,45 +53,24 @@ class WMN(nn.Module):
             raise ValueError(f"wmn takes hops, heads and slots ≥ 1, not {received}")
         self.hops, self.heads, self.num_slots, self.tanh = hops, heads, slots, tanh
         self.keys = nn.ModuleList(
-            init_glorot(nn.Linear(width, heads * width, bias=False), num_blocks=heads)
-            for _ in range(hops)
+            init_glorot(nn.Linear(width, heads * width, bias=False), num_blocks=heads) for _ in range(hops)
         )
-        self.join = nn.ModuleList(
-            init_glorot(nn.Linear(heads * width, width, bias=False)) for _ in range(hops)
-        )
+        self.join = nn.ModuleList(init_glorot(nn.Linear(heads * width, width, bias=False)) for _ in range(hops))
         half = max(width // 2, 1)
-        self.transition = nn.Sequential(
-            init_glorot(nn.Linear(width, half)), init_glorot(nn.Linear(half, width))
-        )
+        self.transition = nn.Sequential(init_glorot(nn.Linear(width, half)), init_glorot(nn.Linear(half, width)))
         self.time = AgeStep(width, slots) if time else None
-        self.blank = nn.Parameter(torch.randn(width) * 0.1) if spare else None
-
-    def empty(self, batch: int, like: Tensor) -> Slots:
-        """Make a state with no slots."""
-        return empty_slots(batch, like)
-
-    def write(self, state: Slots, states: Tensor, mask: Tensor) -> Written:
-        """Append the inputs as new slots."""
-        return append_inputs(state, states, mask, max_slots=self.num_slots)
+        self.blank = nn.Parameter(torch.randn(width) * 0.1) if free_slots else None
 
     def read(
-        self,
-        state: Slots,
-        query: Tensor,
-        *,
-        teacher_slots: Tensor | None = None,
-        uniforms: Tensor | None = None,
+        self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read with ``query`` (b m 1 d); soft reads do not use ``teacher_slots``."""
-        # b s d, b s; with ``spare`` one slot more
+        # b s d, b s; with ``free_slots`` one slot more
         contents, score_offset = self.slot_contents(state)
         output = query[:, :, 0]  # b m d
         scores, weights, buffer = [], [], []
         for key, join in zip(self.keys, self.join):
-            score = (
-                self.score_slots(key(contents), self.transition(output))
-                + score_offset[:, None, None]
-            )
+            score = self.score_slots(key(contents), self.transition(output)) + score_offset[:, None, None]
             # An empty memory gives zeros.
             weight = score.softmax(-1) * (score_offset > MASKED_SCORE)[:, None, None]
             heads = weight.flatten(1, 2) @ contents  # b (h m) d

@@ -1,15 +1,11 @@
 """All networks of the library, and the functions that build them."""
 
-from mnemic.models.build import build_memory_network as build_memory_network
 from mnemic.models.build import build_model as build_model
-from mnemic.models.build import build_segment_model as build_segment_model
-from mnemic.models.build import build_text_model as build_text_model
 from mnemic.models.build import check_model as check_model
+from mnemic.models.build import check_model_parts as check_model_parts
 from mnemic.models.build import check_parts_fit as check_parts_fit
-from mnemic.models.build import is_bidirectional as is_bidirectional
-from mnemic.models.build import resolve_tied_words as resolve_tied_words
+from mnemic.models.evaluating import evaluating as evaluating
 from mnemic.models.inputs import IGNORE as IGNORE
-from mnemic.models.inputs import SegmentBatch as SegmentBatch
 from mnemic.models.memory_network import MemoryNetwork as MemoryNetwork
 from mnemic.models.memory_network import ModelOutput as ModelOutput
 from mnemic.models.memory_network import StoryInputs as StoryInputs

@@ -4,93 +4,74 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from torch import nn
 
-from mnemic.encode import ENCODERS, FUSIONS, TEXT_KINDS, TransformerEncoder
+from mnemic.encode import ENCODERS, FUSIONS
 from mnemic.encode.masked_layer import MaskedLayer
 from mnemic.encode.segmenter import SEGMENTERS
-from mnemic.memory import MEMORIES, SEGMENT_MEMORIES
-from mnemic.models.inputs import SegmentBatch
-from mnemic.models.memory_network import MemoryNetwork, StoryInputs
+from mnemic.memory import MEMORIES
+from mnemic.models.evaluating import evaluating
+from mnemic.models.memory_network import MemoryNetwork
 from mnemic.models.segment_model import SegmentModel
 from mnemic.models.segment_text_model import SegmentTextModel
-from mnemic.models.text_model import TextModel, WindowBatch
-from mnemic.recipe import ConfigError, build, construct, join_words, matches_type, parameters_of
-from mnemic.respond import FROM_MEMORY, RESPONSES, WITHOUT_MEMORY
+from mnemic.models.text_model import TextModel
+from mnemic.recipe import ConfigError, build, construct, join_words, matches_type, parameters_of, select_kinds
+from mnemic.respond import RESPONSES
 
 REQUIRED_KEYS = ("width", "encode", "respond")
 # Sections that only some networks have.
-OPTIONAL_KEYS = ("memory", "ask", "fuse", "segment", "start", "takes", "carry", "mass")
+OPTIONAL_KEYS = ("memory", "ask", "fuse", "segmenter", "init_from", "init_parts", "segments", "mass")
 # Sections of networks that carry no memory from segment to segment.
-KEYS_WITHOUT_CARRY = ("ask", "fuse", "segment")
-# Responses of networks that carry one.
-SEGMENT_RESPONSES = (*FROM_MEMORY, "classes", "spans", "tags")
+KEYS_WITHOUT_SEGMENTS = ("ask", "fuse", "segmenter")
 
 
 def build_model(model: Mapping[str, Any], sizes: Mapping[str, Any]) -> Any:
     """Build the network that a recipe's ``[model]`` describes.
 
-    A ``MemoryNetwork``, or without ``memory`` a ``TextModel``; with ``carry`` a ``SegmentModel``,
-    or, if it answers with classes, tags or spans, a ``SegmentTextModel``. ``sizes`` are facts of
-    the data, such as the size of the vocabulary.
+    A ``MemoryNetwork``, or without ``memory`` a ``TextModel``; with ``segments`` a
+    ``SegmentModel``, or, if it answers with classes, tags or spans, a ``SegmentTextModel``.
+    ``sizes`` are facts of the data, such as the size of the vocabulary.
     """
     check_model(model)
     context = {"width": model["width"], **sizes}
-    if "carry" in model:
+    if "segments" in model:
         return build_segment_model(model, context)
-    return (
-        build_memory_network(model, context)
-        if "memory" in model
-        else build_text_model(model, context)
-    )
+    return build_memory_network(model, context) if "memory" in model else build_text_model(model, context)
 
 
 def build_text_model(model: Mapping[str, Any], context: dict[str, Any]) -> TextModel:
     """Build a network without a memory: I over tokens and R over their states."""
-    constructors = {
-        kind: constructor for kind, constructor in ENCODERS.items() if kind not in TEXT_KINDS
-    }
-    encode = build(constructors, model["encode"], **context)
-    kind = model["respond"].get("kind")
-    if kind == "next" and is_bidirectional(model["encode"]):
+    encode = build(select_kinds(ENCODERS, reads_texts=False), model["encode"], **context)
+    context["words"] = encode.embeddings.tokens  # for responses that share them
+    responses, kind = select_kinds(RESPONSES, source="text"), model["respond"].get("kind")
+    if kind in RESPONSES and kind not in responses:
         raise ConfigError(
-            'model.respond.kind = "next" asks for words that this encoder has already read: '
+            f"a response of kind {kind!r} needs a memory: add model.memory, or respond with {join_words(responses)}"
+        )
+    respond = build(responses if kind in responses else RESPONSES, model["respond"], **context)
+    if respond.needs_causal and not encode.is_causal:
+        raise ConfigError(
+            f'model.respond.kind = "{kind}" asks for words that this encoder has already read: '
             'model.encode.kind is "causal", or "recurrent" with directions = "forward"'
         )
-    if kind in RESPONSES and kind not in WITHOUT_MEMORY:
-        supported_kinds = join_words(WITHOUT_MEMORY)
-        raise ConfigError(
-            f"a response of kind {kind!r} needs a memory: add model.memory, or respond with "
-            f"{supported_kinds}"
-        )
-    context["words"] = encode.embeddings.tokens  # for responses that share them
-    respond = build(RESPONSES, model["respond"], **context)
-    has_segment_embeddings = isinstance(encode, TransformerEncoder) and encode.segments > 1
-    return TextModel(encode, respond, segments=has_segment_embeddings)
-
-
-def is_bidirectional(encode: Mapping[str, Any]) -> bool:
-    """Tell whether an encoder's states depend on later tokens."""
-    directions = encode.get("recurrent", {}).get("directions", "forward")
-    return encode["kind"] != "causal" and (encode["kind"], directions) != ("recurrent", "forward")
+    return TextModel(encode, respond)
 
 
 def build_memory_network(model: Mapping[str, Any], context: dict[str, Any]) -> MemoryNetwork:
     """Build a network with a memory; parts that share weights are tied here."""
-    memory = build(MEMORIES, resolve_tied_words(model["memory"], context), **context)
-    constructors = {kind: ENCODERS[kind] for kind in TEXT_KINDS}
-    encode = build(constructors, model["encode"], tables=memory.num_tables, **context)
+    memory_spec = model["memory"]
+    if "tied_words" in context:  # the ids of the words that the memory's keys are tied to
+        memory_spec = {**memory_spec, "tied": context["tied_words"]}
+    memory = build(MEMORIES, memory_spec, **context)
+    encoders = select_kinds(ENCODERS, reads_texts=True)
+    encode = build(encoders, model["encode"], tables=memory.num_tables, **context)
     if context.get("unseen") and "unseen" not in parameters_of(type(encode)):
         raise ConfigError(
             "data.unseen gives ids to words that training never met; model.encode.kind is then "
             "'context' or 'exact', which can read them, or set data.unseen=0"
         )
-    if model["memory"].get("tied"):
+    if memory_spec.get("tied"):
         memory.words = encode.words  # word vectors that are keys
-    constructors = {
-        kind: constructor for kind, constructor in RESPONSES.items() if kind not in WITHOUT_MEMORY
-    }
-    respond = build(constructors, model["respond"], **context)
+    respond = build(select_kinds(RESPONSES, source="memory"), model["respond"], **context)
     if respond.tied:
         if not memory.ties_answers:
             raise ConfigError(
@@ -99,81 +80,73 @@ def build_memory_network(model: Mapping[str, Any], context: dict[str, Any]) -> M
             )
         respond.table = encode.tables[-1]
     context["words"] = encode.words  # the word vectors, for parts that share them
-    ask = build(ENCODERS, model["ask"], **context) if "ask" in model else None
-    fuse = build(FUSIONS, model["fuse"], **context) if "fuse" in model else None
-    if fuse is not None and "segment" in model:
-        raise ConfigError("model.segment and model.fuse do not go together; leave one of them out")
-    segment = build(SEGMENTERS, model["segment"], **context) if "segment" in model else None
+    if "fuse" in model and "segmenter" in model:
+        raise ConfigError("model.segmenter and model.fuse do not go together; leave one of them out")
+    ask, fuse, segment = (
+        build(constructors, model[key], **context) if key in model else None
+        for key, constructors in (("ask", ENCODERS), ("fuse", FUSIONS), ("segmenter", SEGMENTERS))
+    )
     return MemoryNetwork(encode, memory, respond, ask=ask, fuse=fuse, segment=segment)
 
 
-def resolve_tied_words(memory: Mapping[str, Any], context: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Replace the words that a memory's keys are tied to by their ids."""
-    return {**memory, "tied": context["tied_words"]} if "tied_words" in context else memory
-
-
-def build_segment_model(
-    model: Mapping[str, Any], context: dict[str, Any]
-) -> SegmentModel | SegmentTextModel:
+def build_segment_model(model: Mapping[str, Any], context: dict[str, Any]) -> SegmentModel | SegmentTextModel:
     """Build a network that reads a text segment by segment and carries a memory along.
 
     It wraps an encoder of tokens, whose word vectors the response shares. It answers with words
     from memory alone, or with classes, tags or spans of the text.
     """
-    if conflicting_keys := [key for key in KEYS_WITHOUT_CARRY if key in model]:
-        raise ConfigError(
-            f"model.carry and model.{conflicting_keys[0]} do not go together; leave one out"
-        )
-    constructors = {
-        kind: constructor for kind, constructor in ENCODERS.items() if kind not in TEXT_KINDS
-    }
-    encode = build(constructors, model["encode"], **context)
-    constructors = {kind: MEMORIES[kind] for kind in SEGMENT_MEMORIES}
-    memory = build(constructors, model["memory"], **context) if "memory" in model else None
+    if conflicting_keys := [key for key in KEYS_WITHOUT_SEGMENTS if key in model]:
+        raise ConfigError(f"model.segments and model.{conflicting_keys[0]} do not go together; leave one out")
+    encode = build(select_kinds(ENCODERS, reads_texts=False), model["encode"], **context)
+    memories = select_kinds(MEMORIES, carries_segments=True)
+    memory = build(memories, model["memory"], **context) if "memory" in model else None
     context["words"] = encode.embeddings.tokens
-    constructors = {kind: RESPONSES[kind] for kind in SEGMENT_RESPONSES}
-    parts = {
-        "encode": encode,
-        "memory": memory,
-        "respond": build(constructors, model["respond"], **context),
-    }
-    if model["respond"]["kind"] not in FROM_MEMORY:
+    responses = select_kinds(RESPONSES, source="carried memory") | select_kinds(RESPONSES, reads_segments=True)
+    respond = build(responses, model["respond"], **context)
+    parts = {"encode": encode, "memory": memory, "respond": respond}
+    if respond.reads_segments:
         if memory is None or "mass" in model:
             raise ConfigError(
-                f"model.carry with model.respond.kind = {model['respond']['kind']!r} needs "
+                f"model.segments with model.respond.kind = {model['respond']['kind']!r} needs "
                 "model.memory, and takes no model.mass"
             )
-        parts["segments"] = isinstance(encode, TransformerEncoder) and encode.segments > 1
-        return construct(SegmentTextModel, model["carry"], name="carry", **parts)
+        return construct(SegmentTextModel, model["segments"], name="segments", **parts)
     if "mass" in model:
         parts["mass"] = construct(MaskedLayer, model["mass"], name="mass", **context)
-    return construct(SegmentModel, model["carry"], name="carry", **parts)
+    return construct(SegmentModel, model["segments"], name="segments", **parts)
 
 
-@torch.no_grad()
-def check_parts_fit(network: nn.Module, sizes: Mapping[str, int]) -> None:
+def check_model_parts(model: Mapping[str, Any], sizes: Mapping[str, Any]) -> Any:
+    """Check that the parts of ``[model]`` fit; return a network without values.
+
+    The network is on the meta device and takes no memory, unless a part fails there: then a real
+    one shows whether the part is to blame. No random number of the caller's is drawn.
+    """
+    with torch.random.fork_rng(devices=[]):
+        try:
+            with torch.device("meta"):
+                network = build_model(model, sizes)
+                run_on_dummy(network, sizes)
+        except (RuntimeError, IndexError, ValueError):
+            network = build_model(model, sizes)
+            check_parts_fit(network, sizes)
+    return network
+
+
+def check_parts_fit(network: Any, sizes: Mapping[str, int]) -> None:
     """Run a new network on a tiny batch; raise if its parts do not fit."""
-    length = 3 if isinstance(network, MemoryNetwork) else sizes["longest"]
-    tokens = torch.ones(2, length, dtype=torch.long)
-    inputs: Any = WindowBatch(tokens, tokens > 0, tokens, tokens > 0)
-    if isinstance(network, SegmentTextModel):
-        inputs = inputs._replace(document_windows=torch.tensor([[0, 1]]))
-    if isinstance(network, TextModel) and "decoder_tokens" in parameters_of(
-        type(network.respond).forward
-    ):
-        inputs = inputs._replace(decoder_tokens=tokens)
-    if isinstance(network, SegmentModel):
-        segments = tokens.unsqueeze(1)  # b 1 n
-        inputs = SegmentBatch(
-            segments, segments > 0, segments > 0, tokens, tokens > 0, tokens, sentence_ids=segments
-        )
-    elif isinstance(network, MemoryNetwork):
-        inputs = StoryInputs(tokens, tokens > 0, torch.tensor([[0, 1]]), torch.tensor([[1]]))
     try:
-        network.eval()(inputs)
+        run_on_dummy(network, sizes)
     except (RuntimeError, IndexError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise ConfigError(f"the parts of [model] do not fit together: {reason}") from None
+
+
+@torch.no_grad()
+def run_on_dummy(network: Any, sizes: Mapping[str, int]) -> None:
+    """Run a network on its own tiny batch."""
+    with evaluating(network):
+        network(network.dummy_inputs(sizes))
 
 
 def check_model(model: Mapping[str, Any]) -> None:

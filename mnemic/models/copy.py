@@ -35,7 +35,7 @@ class MaskedReads(NamedTuple):
 
 
 def collect_reads(reading: Reading, memory_state: Any, *, copies: bool) -> MaskedReads:
-    """Turn a segment's reading into masked reads; ``memory_state`` is what was read.
+    """Turn a segment's reading of ``memory_state`` into masked reads.
 
     With ``copies`` each slot's attention weight is divided among the slot's source tokens.
     """

@@ -67,9 +67,7 @@ class StackedNetworks(nn.Module):
         weights = dict(zip(self.names, self.stacked))
         weights |= {n: getattr(self, f"buffer{i}") for i, n in enumerate(self.buffer_names)}
         axes = tree_map(lambda leaf: 0 if isinstance(leaf, Tensor) else None, stacked)
-        results = iter(
-            vmap(run_network, in_dims=(0, *axes), randomness="different")(weights, *stacked)
-        )
+        results = iter(vmap(run_network, in_dims=(0, *axes), randomness="different")(weights, *stacked))
         leaves, spec = output_form
         output_leaves = [next(results) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
         return tree_unflatten(output_leaves, spec)

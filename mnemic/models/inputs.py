@@ -75,9 +75,7 @@ class SegmentOutput(NamedTuple):
     write_probes: tuple[WriteProbe, ...]  # one per segment, or one for a merged write
 
 
-def pool_sentences(
-    values: Tensor, sentence_ids: Tensor, num_sentences: int, *, root_scaled: bool = False
-) -> Tensor:
+def pool_sentences(values: Tensor, sentence_ids: Tensor, num_sentences: int, *, root_scaled: bool = False) -> Tensor:
     """Average ``values`` (b n d) over the tokens of each sentence: b p d.
 
     An empty sentence gives zeros. With ``root_scaled`` the sum is divided by the square root of
@@ -96,11 +94,7 @@ def pool_sentences(
 def any_per_sentence(flags: Tensor, sentence_ids: Tensor, num_sentences: int) -> Tensor:
     """Mark the sentences (b p) that have a token whose flag (b n) is set."""
     index, is_set = sentence_ids.clamp(min=0), (sentence_ids >= 0) & flags
-    return (
-        flags.new_zeros(flags.shape[0], num_sentences, dtype=torch.long)
-        .scatter_add(1, index, is_set.long())
-        .bool()
-    )
+    return flags.new_zeros(flags.shape[0], num_sentences, dtype=torch.long).scatter_add(1, index, is_set.long()).bool()
 
 
 def measure_batch(inputs: SegmentBatch) -> BatchSizes:
@@ -109,6 +103,4 @@ def measure_batch(inputs: SegmentBatch) -> BatchSizes:
         return inputs.sizes
     rows = inputs.mask.flatten(0, 1).any(1).nonzero().squeeze(1)
     sentence_ids = inputs.sentence_ids
-    return BatchSizes(
-        rows, 0 if sentence_ids is None or not sentence_ids.numel() else int(sentence_ids.max()) + 1
-    )
+    return BatchSizes(rows, 0 if sentence_ids is None or not sentence_ids.numel() else int(sentence_ids.max()) + 1)

@@ -3,6 +3,7 @@
 Shapes: u texts, w words, b batch, n inputs, m queries, s slots, d width.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -48,6 +49,8 @@ class MemoryNetwork(nn.Module):
     ``written.weights`` are still per sentence.
     """
 
+    carries_memory = reads_windows_in_turn = False
+
     def __init__(
         self,
         encode: nn.Module,
@@ -67,6 +70,11 @@ class MemoryNetwork(nn.Module):
     def num_uniforms(self) -> int:
         """How many uniform random numbers one example needs during training."""
         return self.memory.num_uniforms
+
+    def dummy_inputs(self, sizes: Mapping[str, Any]) -> StoryInputs:
+        """Make a story of two texts of three words and a question."""
+        texts = torch.ones(2, 3, dtype=torch.long)
+        return StoryInputs(texts, texts > 0, torch.tensor([[0, 1]]), torch.tensor([[1]]))
 
     def forward(self, inputs: StoryInputs, teacher_slots: Tensor | None = None) -> ModelOutput:
         """Encode, write, read and respond.
@@ -88,9 +96,7 @@ class MemoryNetwork(nn.Module):
         if shares is not None:
             written = written._replace(weights=shares @ written.weights)
         slots = None if teacher_slots is None else find_slots(teacher_slots, written.weights)
-        reading = self.memory.read(
-            written.state, query, teacher_slots=slots, uniforms=inputs.uniforms
-        )
+        reading = self.memory.read(written.state, query, teacher_slots=slots, uniforms=inputs.uniforms)
         response_kwargs = {} if inputs.candidates is None else {"candidates": inputs.candidates}
         logits = self.respond(query, reading, story, mask, **response_kwargs)
         return ModelOutput(logits, reading, written, segmentation_loss)
@@ -107,9 +113,7 @@ class MemoryNetwork(nn.Module):
             story = self.fuse(story, mask, gather_rows(inputs.mask, rows))
         if self.ask is None:
             return story, mask, gather_rows(states, inputs.question)
-        words, word_mask = (
-            gather_rows(tensor, inputs.question) for tensor in (inputs.texts, inputs.mask)
-        )
+        words, word_mask = (gather_rows(tensor, inputs.question) for tensor in (inputs.texts, inputs.mask))
         questions = self.ask(words.flatten(0, 1), word_mask.flatten(0, 1))  # (b m) …
         return story, mask, questions.unflatten(0, inputs.question.shape)
 

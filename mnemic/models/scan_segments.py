@@ -33,12 +33,7 @@ class SegmentInputs(NamedTuple):
 
 
 def scan_segments(
-    memory: SegmentMemory,
-    state: Any,
-    inputs: SegmentInputs,
-    *,
-    truncate: int = 0,
-    carry_memory: bool = True,
+    memory: SegmentMemory, state: Any, inputs: SegmentInputs, *, truncate: int = 0, carry_memory: bool = True
 ) -> Iterator[SegmentStep]:
     """Read, then write, segment by segment; yield one step per segment.
 
@@ -63,9 +58,7 @@ def scan_segments(
         next_state = written.state
         if truncate:
             segments_to_go = last_segment - segment
-            next_state = detach_rows(
-                (segments_to_go > 0) & (segments_to_go % truncate == 0), next_state
-            )
+            next_state = detach_rows((segments_to_go > 0) & (segments_to_go % truncate == 0), next_state)
         yield SegmentStep(state, reading, written, next_state)
         state = next_state
 
@@ -83,10 +76,7 @@ def merge_rows(rows: Tensor, selected_state: Any, other_state: Any) -> Any:
         return torch.where(rows.view(-1, *[1] * (selected.dim() - 1)), selected, unselected)
 
     return type(other_state)(
-        *(
-            merge_tensors(selected, unselected)
-            for selected, unselected in zip(selected_state, other_state)
-        )
+        *(merge_tensors(selected, unselected) for selected, unselected in zip(selected_state, other_state))
     )
 
 
@@ -96,9 +86,6 @@ def pad_slots(tensors: Sequence[Tensor]) -> list[Tensor]:
         return list(tensors)
     num_slots = max(tensor.shape[1] for tensor in tensors)
     return [
-        torch.cat(
-            [tensor, tensor.new_zeros(len(tensor), num_slots - tensor.shape[1], *tensor.shape[2:])],
-            1,
-        )
+        torch.cat([tensor, tensor.new_zeros(len(tensor), num_slots - tensor.shape[1], *tensor.shape[2:])], 1)
         for tensor in tensors
     ]

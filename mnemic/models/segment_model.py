@@ -7,14 +7,13 @@ Shapes: b documents, s segments, n tokens of a segment, p items of a segment (to
 m masked tokens of a segment, q tokens of a question, l probes of a segment, d width.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from mnemic.encode.masked_layer import MaskedLayer, MaskedPositions, find_masked_positions
-from mnemic.encode.transformer import TransformerEncoder
 from mnemic.memory import Reading
 from mnemic.models.copy import MaskedReads, collect_reads, stack_reads, token_ids_at
 from mnemic.models.inputs import (
@@ -52,16 +51,18 @@ class SegmentModel(nn.Module):
     """Encode, masked attention, write, read and answer, with one memory for all segments.
 
     ``truncate``: the answer's gradient reaches the writes of the last ``truncate`` segments of each
-    document (0: of all). ``lasts=False`` empties the memory before every segment, to measure what
-    the same weights know without it. ``unit``: a slot is written from a token or from a sentence.
+    document (0: of all). ``carry_memory=False`` empties the memory before every segment, to measure
+    what the same weights know without it. ``unit``: a slot is written from a token or a sentence.
     ``pool``: a sentence is the mean of its tokens, or their sum divided by the root of their
     number, which lets a controller tell long sentences, which say more, from short ones.
     ``tokens``: the controller selects among all tokens or among the masked ones only. ``query`` is
-    the question's first state or the mean of all. ``lessons`` items of each segment probe the
+    the question's first state or the mean of all. ``write_probes`` items of each segment probe the
     write.
     """
 
     num_uniforms = 0  # training draws no random numbers but dropout's
+    carries_memory = True
+    reads_windows_in_turn = False  # it reads documents in segments, not windows
 
     def __init__(
         self,
@@ -71,24 +72,31 @@ class SegmentModel(nn.Module):
         mass: MaskedLayer | None = None,
         *,
         truncate: int = 0,
-        lasts: bool = True,
+        carry_memory: bool = True,
         unit: ItemUnit = "tokens",
         pool: SentencePooling = "mean",
         tokens: WritableTokens = "controller",
         query: Literal["first", "mean"] = "mean",
-        lessons: int = 4,
+        write_probes: int = 4,
     ) -> None:
         super().__init__()
         self.encode, self.memory, self.respond, self.mass = encode, memory, respond, mass
-        self.truncate, self.carry_memory, self.unit, self.tokens = truncate, lasts, unit, tokens
-        self.query, self.num_probes, self.pool = query, lessons, pool
-        self.copies = getattr(respond, "copies", None) is not None
+        self.truncate, self.carry_memory, self.unit, self.tokens = truncate, carry_memory, unit, tokens
+        self.query, self.num_probes, self.pool = query, write_probes, pool
+        self.copies = respond.can_copy
         if truncate < 0:
-            raise ConfigError(f"carry.truncate is at least 0, which cuts nothing, not {truncate}")
-        if lessons < 0:
-            raise ConfigError(f"carry.lessons is at least 0, not {lessons}")
+            raise ConfigError(f"model.segments.truncate is at least 0, which cuts nothing, not {truncate}")
+        if write_probes < 0:
+            raise ConfigError(f"model.segments.write_probes is at least 0, not {write_probes}")
         if self.copies and unit != "tokens":
-            raise ConfigError("respond.copies takes words from slots: carry.unit is 'tokens'")
+            raise ConfigError("respond.copy takes words from slots: model.segments.unit is 'tokens'")
+
+    def dummy_inputs(self, sizes: Mapping[str, Any]) -> SegmentBatch:
+        """Make two documents of one segment of the greatest length, each with a question."""
+        tokens = torch.ones(2, sizes["max_length"], dtype=torch.long)
+        segments = tokens.unsqueeze(1)  # b 1 n
+        batch = SegmentBatch(segments, segments > 0, segments > 0, tokens, tokens > 0, tokens, sentence_ids=segments)
+        return batch._replace(sizes=BatchSizes(torch.arange(2), max_sentences=2))
 
     def forward(self, inputs: SegmentBatch, *, probes: ProbeDetail = "none") -> SegmentOutput:
         """Read whole documents and answer; ``probes`` adds the inputs of the write losses."""
@@ -97,24 +105,15 @@ class SegmentModel(nn.Module):
         state, reads, write_probes = self.write_segments(state, encoded, probes, inputs)
         masked_logits = None
         if encoded.queries is not None and encoded.masked_positions is not None:
-            queries, is_masked = (  # (b s) m d
-                encoded.queries.flatten(0, 1),
-                encoded.masked_positions.is_real,
-            )
-            read_states = (
-                queries.new_zeros(queries.shape) if reads is None else reads.states.flatten(0, 1)
-            )
+            queries, is_masked = encoded.queries.flatten(0, 1), encoded.masked_positions.is_real  # (b s) m d
+            read_states = queries.new_zeros(queries.shape) if reads is None else reads.states.flatten(0, 1)
             states = self.respond.add_found(queries[is_masked], read_states[is_masked])  # p d
             masked_logits = self.respond.vocabulary(states)  # p v
             if reads is not None and reads.copy_weights is not None:
                 copy_weights, token_numbers = reads.copy_weights  # b s m a, b s a
                 copy_ids = token_ids_at(inputs, token_numbers).unsqueeze(2).expand_as(copy_weights)
-                copy_weights, copy_ids = (  # p a
-                    tensor.flatten(0, 1)[is_masked] for tensor in (copy_weights, copy_ids)
-                )
-                masked_logits = self.respond.mix_copies(
-                    masked_logits, states, copy_weights.float(), copy_ids
-                )
+                copy_weights, copy_ids = (t.flatten(0, 1)[is_masked] for t in (copy_weights, copy_ids))  # p a
+                masked_logits = self.respond.mix_copies(masked_logits, states, copy_weights.float(), copy_ids)
         return self.answer_question(state, inputs)._replace(
             masked_logits=masked_logits, write_probes=tuple(write_probes)
         )
@@ -128,26 +127,18 @@ class SegmentModel(nn.Module):
         batch, num_segments, length = inputs.tokens.shape
         sizes = measure_batch(inputs)
         mask, rows = inputs.mask.flatten(0, 1), sizes.segment_rows  # (b s) n, r
-        encode_kwargs = (
-            {"max_tokens": sizes.num_tokens} if isinstance(self.encode, TransformerEncoder) else {}
-        )
-        states = self.encode(  # r n d
-            inputs.tokens.flatten(0, 1)[rows], mask[rows], **encode_kwargs
-        )
+        encode_kwargs = {"max_tokens": sizes.num_tokens} if self.encode.takes_max_tokens else {}
+        states = self.encode(inputs.tokens.flatten(0, 1)[rows], mask[rows], **encode_kwargs)  # r n d
         states = states.to(self.encode.embeddings.tokens.dtype)  # the memory stays exact
         queries = positions = writable = None
         if inputs.prediction_mask is not None:
             positions = find_masked_positions(inputs.prediction_mask.flatten(0, 1))
             all_states = scatter_rows(states, rows, batch * num_segments)  # (b s) n d
-            queries = self.select_masked(all_states, mask, positions).unflatten(
-                0, (batch, num_segments)
-            )
+            queries = self.select_masked(all_states, mask, positions).unflatten(0, (batch, num_segments))
         item_mask = inputs.text_mask.flatten(0, 1)
         if self.tokens == "masked":
             writable = (
-                item_mask.new_zeros(item_mask.shape)
-                if inputs.prediction_mask is None
-                else inputs.prediction_mask
+                item_mask.new_zeros(item_mask.shape) if inputs.prediction_mask is None else inputs.prediction_mask
             )
             writable = writable.view(batch * num_segments, length)
         if self.unit == "sentences":
@@ -160,40 +151,25 @@ class SegmentModel(nn.Module):
 
     def select_masked(self, states: Tensor, mask: Tensor, positions: MaskedPositions) -> Tensor:
         """Select the states of masked tokens, after MASS if used: (b s) m d."""
-        return (
-            positions.gather_rows(states)
-            if self.mass is None
-            else self.mass(states, mask, positions)
-        )
+        return positions.gather_rows(states) if self.mass is None else self.mass(states, mask, positions)
 
     def pool_items(
         self, states: Tensor, inputs: SegmentBatch, sizes: BatchSizes, writable: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Pool tokens into sentences; return states (r p d), item mask and writable mask."""
         if inputs.sentence_ids is None:
-            raise ValueError("carry.unit = 'sentences' needs inputs with sentence_ids")
+            raise ValueError("model.segments.unit = 'sentences' needs inputs with sentence_ids")
         sentence_ids, num_sentences = inputs.sentence_ids.flatten(0, 1), sizes.max_sentences
         item_mask = any_per_sentence(sentence_ids >= 0, sentence_ids, num_sentences)
-        writable = (
-            None if writable is None else any_per_sentence(writable, sentence_ids, num_sentences)
-        )
+        writable = None if writable is None else any_per_sentence(writable, sentence_ids, num_sentences)
         return (
-            pool_sentences(
-                states,
-                sentence_ids[sizes.segment_rows],
-                num_sentences,
-                root_scaled=self.pool == "root",
-            ),
+            pool_sentences(states, sentence_ids[sizes.segment_rows], num_sentences, root_scaled=self.pool == "root"),
             item_mask,
             writable,
         )
 
     def write_segments(
-        self,
-        state: Any,
-        encoded: EncodedSegments,
-        probes: ProbeDetail = "none",
-        inputs: SegmentBatch | None = None,
+        self, state: Any, encoded: EncodedSegments, probes: ProbeDetail = "none", inputs: SegmentBatch | None = None
     ) -> tuple[Any, MaskedReads | None, list[WriteProbe]]:
         """Continue from ``state``: read for masked tokens, then write, segment by segment.
 
@@ -206,33 +182,23 @@ class SegmentModel(nn.Module):
         reads: list[MaskedReads] = []
         write_probes: list[WriteProbe] = []
         if not self.memory.is_cut_sensitive and encoded.queries is None and probes != "read":
-            encoded = (
-                merge_segments(encoded) if self.carry_memory and not self.truncate else encoded
-            )
+            encoded = merge_segments(encoded) if self.carry_memory and not self.truncate else encoded
         for segment, step in enumerate(self.scan(state, encoded)):
             if step.reading is not None:
                 reads.append(collect_reads(step.reading, step.state_before, copies=self.copies))
             if probes != "none":
-                write_probes.append(
-                    WriteProbe(step.state_before, step.written, encoded.mask[:, segment])
-                )
+                write_probes.append(WriteProbe(step.state_before, step.written, encoded.mask[:, segment]))
             if probes == "read" and inputs is not None:
-                write_probes[-1] = self.probe_write(
-                    write_probes[-1], encoded.items[:, segment], inputs, segment
-                )
+                write_probes[-1] = self.probe_write(write_probes[-1], encoded.items[:, segment], inputs, segment)
             state = step.state
         return state, stack_reads(reads) if reads else None, write_probes
 
     def scan(self, state: Any, encoded: EncodedSegments) -> Iterator[SegmentStep]:
         """Iterate over the reads and writes of all segments, starting from ``state``."""
         inputs = SegmentInputs(encoded.items, encoded.mask, encoded.writable, encoded.queries)
-        return scan_segments(
-            self.memory, state, inputs, truncate=self.truncate, carry_memory=self.carry_memory
-        )
+        return scan_segments(self.memory, state, inputs, truncate=self.truncate, carry_memory=self.carry_memory)
 
-    def probe_write(
-        self, probe: WriteProbe, items: Tensor, inputs: SegmentBatch, segment: int
-    ) -> WriteProbe:
+    def probe_write(self, probe: WriteProbe, items: Tensor, inputs: SegmentBatch, segment: int) -> WriteProbe:
         """Query the memory with the items of a segment that were written most strongly."""
         written = probe.written
         amount = written.slot_writes.detach().sum(-1)  # b p
@@ -242,9 +208,7 @@ class SegmentModel(nn.Module):
         amounts, item_indices = amount.topk(num_probes, dim=1)  # b l
         queries = items.gather(1, item_indices.unsqueeze(-1).expand(-1, -1, items.shape[-1]))
         reading = self.read(written.state, queries)
-        weights = written.weights.gather(
-            1, item_indices.unsqueeze(-1).expand(-1, -1, written.weights.shape[-1])
-        )
+        weights = written.weights.gather(1, item_indices.unsqueeze(-1).expand(-1, -1, written.weights.shape[-1]))
         is_stored = (amounts > 0) & (weights.sum(-1) > 0)
         slots = torch.where(is_stored, weights.argmax(-1), -1)
         targets = token_ids_of_items(inputs, segment, item_indices, self.unit).masked_fill(
@@ -260,9 +224,7 @@ class SegmentModel(nn.Module):
         query, reading, initial_state = self.read_question(state, inputs)
         if not self.respond.generates_words:
             no_logits = query[..., :0]
-            return SegmentOutput(
-                no_logits, no_logits[:, :0], no_logits[:, 0], reading, state, None, ()
-            )
+            return SegmentOutput(no_logits, no_logits[:, :0], no_logits[:, 0], reading, state, None, ())
         return SegmentOutput(
             logits=self.respond.vocabulary(initial_state),
             rest_logits=self.respond.score_rest(initial_state.squeeze(1), inputs.answer_ids),
@@ -279,23 +241,13 @@ class SegmentModel(nn.Module):
         Query and state are b 1 d; ``respond.start_decoding`` takes the state, for
         ``mnemic.respond.generate``.
         """
-        encode_kwargs = (
-            {"segments": torch.ones_like(inputs.question)} if self.has_segment_embeddings else {}
-        )
+        # Texts are segment 0, questions 1.
+        encode_kwargs = {"segments": torch.ones_like(inputs.question)} if self.encode.segments > 1 else {}
         states = self.encode(inputs.question, inputs.question_mask, **encode_kwargs)  # b q d
         mean = masked_mean(states, inputs.question_mask)
         query = (states[:, 0] if self.query == "first" and states.shape[1] else mean).unsqueeze(1)
         reading = self.read(state, query)
-        return (
-            query,
-            reading,
-            self.respond.initial_state(query, reading, states, inputs.question_mask),
-        )
-
-    @property
-    def has_segment_embeddings(self) -> bool:
-        """Whether the encoder has segment embeddings: texts are segment 0, questions 1."""
-        return isinstance(self.encode, TransformerEncoder) and self.encode.segments > 1
+        return query, reading, self.respond.initial_state(query, reading, states, inputs.question_mask)
 
     def embed_texts(self, tokens: Tensor, mask: Tensor, text_mask: Tensor) -> Tensor:
         """Embed each text as one unit vector, b d: the mean of its tokens' states.
@@ -326,26 +278,16 @@ def merge_segments(encoded: EncodedSegments) -> EncodedSegments:
         return values.flatten(1, 2).unsqueeze(1)  # b 1 (s p) …
 
     writable = None if encoded.writable is None else flatten_segments(encoded.writable)
-    return EncodedSegments(
-        flatten_segments(encoded.items), flatten_segments(encoded.mask), writable, None, None
-    )
+    return EncodedSegments(flatten_segments(encoded.items), flatten_segments(encoded.mask), writable, None, None)
 
 
-def token_ids_of_items(
-    inputs: SegmentBatch, segment: int, item_indices: Tensor, unit: ItemUnit
-) -> Tensor:
+def token_ids_of_items(inputs: SegmentBatch, segment: int, item_indices: Tensor, unit: ItemUnit) -> Tensor:
     """Look up the token ids of some items of a segment.
 
     ``item_indices`` b l; the result is b l j, padded with IGNORE.
     """
     ids, text_mask = inputs.tokens[:, segment], inputs.text_mask[:, segment]  # b n
     if unit == "tokens" or inputs.sentence_ids is None:
-        return (
-            ids.gather(1, item_indices)
-            .masked_fill(~text_mask.gather(1, item_indices), IGNORE)
-            .unsqueeze(-1)
-        )
-    is_item_token = (
-        inputs.sentence_ids[:, segment].unsqueeze(1) == item_indices.unsqueeze(2)
-    ) & text_mask.unsqueeze(1)
+        return ids.gather(1, item_indices).masked_fill(~text_mask.gather(1, item_indices), IGNORE).unsqueeze(-1)
+    is_item_token = (inputs.sentence_ids[:, segment].unsqueeze(1) == item_indices.unsqueeze(2)) & text_mask.unsqueeze(1)
     return ids.unsqueeze(1).masked_fill(~is_item_token, IGNORE)  # b l n

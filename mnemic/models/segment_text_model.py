@@ -7,6 +7,7 @@ Shapes: w windows, n tokens, b texts, s windows of the longest text, a slots, r 
 m slots listed as evidence, d width, c classes.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -14,8 +15,8 @@ from torch import Tensor, nn
 
 from mnemic.memory import Reading
 from mnemic.models.scan_segments import SegmentInputs, SegmentStep, scan_segments
-from mnemic.models.text_model import WindowBatch, gather_rows
-from mnemic.respond.classes import ClassHead, masked_mean
+from mnemic.models.text_model import WindowBatch, gather_rows, make_dummy_windows
+from mnemic.respond.classes import masked_mean
 
 MAX_EVIDENCE_SLOTS = 8  # slots listed per token, largest weights first
 
@@ -54,55 +55,40 @@ class SegmentTextModel(nn.Module):
     The response sees ``h = norm(z + o + W₂ gelu(W₁ [z; o]))``. For tokens, z is the token's state
     and o its read of the memory before its window; for a whole text, z is the mean of its last
     window and o the read of the final memory with that mean plus a learned query. ``truncate`` and
-    ``lasts``: as for ``SegmentModel``.
+    ``carry_memory``: as for ``SegmentModel``.
     """
 
     num_uniforms = 0  # training draws no random numbers but dropout's
+    carries_memory = reads_windows_in_turn = True
 
-    def __init__(
-        self,
-        encode: Any,
-        memory: Any,
-        respond: Any,
-        *,
-        segments: bool = False,
-        truncate: int = 0,
-        lasts: bool = True,
-    ) -> None:
+    def __init__(self, encode: Any, memory: Any, respond: Any, *, truncate: int = 0, carry_memory: bool = True) -> None:
         super().__init__()
         self.encode, self.memory, self.respond = encode, memory, respond
-        self.segments = segments  # whether the encoder takes segment ids
-        self.truncate, self.carry_memory = truncate, lasts
+        self.truncate, self.carry_memory = truncate, carry_memory
         self.join = nn.Linear(2 * encode.width, encode.width)
         self.out = nn.Linear(encode.width, encode.width)
         self.norm = nn.LayerNorm(encode.width)
-        if self.is_classifier:
+        if respond.pools_text:
             self.query = nn.Parameter(torch.zeros(encode.width))
 
-    @property
-    def is_classifier(self) -> bool:
-        """Whether an answer is about the whole text, not about each token."""
-        return isinstance(self.respond, ClassHead)
+    def dummy_inputs(self, sizes: Mapping[str, Any]) -> WindowBatch:
+        """Make a text of two windows of the greatest length."""
+        return make_dummy_windows(sizes["max_length"])._replace(document_windows=torch.tensor([[0, 1]]))
 
-    def forward(
-        self, inputs: WindowBatch, state: SegmentTextState | None = None
-    ) -> SegmentTextOutput:
+    def forward(self, inputs: WindowBatch, state: SegmentTextState | None = None) -> SegmentTextOutput:
         """Read the windows of texts; with ``state``, continue the same texts."""
         if inputs.document_windows is None:
             raise ValueError("a text model with a memory needs inputs with document_windows")
-        encode_kwargs: dict[str, Any] = {"segments": inputs.segment_ids} if self.segments else {}
+        encode_kwargs: dict[str, Any] = {"segments": inputs.segment_ids} if self.encode.segments > 1 else {}
         states = self.encode(inputs.tokens, inputs.mask, **encode_kwargs)  # w n d
         states = states.to(self.out.weight.dtype)  # the memory stays exact
-        rows, window_mask = (  # b s
-            inputs.document_windows.clamp(min=0),
-            inputs.document_windows >= 0,
-        )
+        rows, window_mask = inputs.document_windows.clamp(min=0), inputs.document_windows >= 0  # b s
         items = gather_rows(states, rows)  # b s n d
         item_mask = gather_rows(inputs.answer_mask, rows) & window_mask.unsqueeze(-1)  # b s n
         if state is None:
             empty = self.memory.empty(len(rows), items[:, 0].unsqueeze(2))
             state = SegmentTextState(empty, items.new_zeros(len(rows), items.shape[-1]))
-        queries = None if self.is_classifier else items
+        queries = None if self.respond.pools_text else items
         scan = scan_segments(
             self.memory, state.memory, SegmentInputs(items, item_mask, queries=queries),
             truncate=self.truncate, carry_memory=self.carry_memory,
@@ -112,51 +98,36 @@ class SegmentTextModel(nn.Module):
         last_mean = torch.where(window_mask.any(1, keepdim=True), last_mean, state.last_mean)
         state = SegmentTextState(steps[-1].state if steps else state.memory, last_mean)
         positions = positions_of_windows(inputs.document_windows, len(states))  # w
-        if self.is_classifier:
+        if self.respond.pools_text:
             logits, slot_reads = self.classify_texts(state, positions // max(rows.shape[1], 1))
         else:
             logits, slot_reads = self.label_tokens(steps, states, inputs.answer_mask, positions)
         return SegmentTextOutput(logits.float(), states, slot_reads, state)
 
-    def classify_texts(
-        self, state: SegmentTextState, text_of_window: Tensor
-    ) -> tuple[Tensor, SlotReads | None]:
+    def classify_texts(self, state: SegmentTextState, text_of_window: Tensor) -> tuple[Tensor, SlotReads | None]:
         """Score the classes of each text, repeated for all its windows (w c)."""
         query = (state.last_mean + self.query).unsqueeze(1)  # b 1 d
         reading = self.memory.read(state.memory, query.unsqueeze(2))
         text_states = self.add_found(state.last_mean.unsqueeze(1), reading.found)
-        logits = self.respond(  # b c
-            None, reading, text_states, torch.ones_like(text_states[..., 0]).bool()
-        )
+        logits = self.respond(None, reading, text_states, torch.ones_like(text_states[..., 0]).bool())  # b c
+        logits = gather_rows(logits, text_of_window)
         if self.training:
-            return gather_rows(logits, text_of_window), None
+            return logits, None
         slot_reads = self.collect_slot_reads(state.memory, reading)
-        return gather_rows(logits, text_of_window), SlotReads(
-            *(gather_rows(tensor, text_of_window) for tensor in slot_reads)
-        )
+        return logits, SlotReads(*(gather_rows(tensor, text_of_window) for tensor in slot_reads))
 
     def label_tokens(
         self, steps: list[SegmentStep], states: Tensor, answer_mask: Tensor, positions: Tensor
     ) -> tuple[Tensor, SlotReads | None]:
         """Respond about every token, given its read of the memory: w …."""
         readings = [step.reading for step in steps if step.reading is not None]
-        memory_output = torch.stack(  # (b s) n d
-            [reading.found for reading in readings], 1
-        ).flatten(0, 1)
-        logits = self.respond(
-            None, None, self.add_found(states, gather_rows(memory_output, positions)), answer_mask
-        )
+        memory_output = torch.stack([reading.found for reading in readings], 1).flatten(0, 1)  # (b s) n d
+        logits = self.respond(None, None, self.add_found(states, gather_rows(memory_output, positions)), answer_mask)
         if self.training:
             return logits, None
-        step_reads = [
-            self.collect_slot_reads(step.state_before, reading)
-            for step, reading in zip(steps, readings)
-        ]
+        step_reads = [self.collect_slot_reads(step.state_before, reading) for step, reading in zip(steps, readings)]
         slot_reads = SlotReads(
-            *(
-                gather_rows(torch.stack(tensors, 1).flatten(0, 1), positions)
-                for tensors in zip(*step_reads)
-            )
+            *(gather_rows(torch.stack(tensors, 1).flatten(0, 1), positions) for tensors in zip(*step_reads))
         )
         return logits, slot_reads
 

@@ -3,12 +3,15 @@
 Shapes: b windows, n tokens, t tokens of all windows, e texts, s windows of the longest, d width.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
-from mnemic.encode import TransformerEncoder
 from mnemic.encode.packed import PackedMask
+from mnemic.encode.token_encoder import TokenEncoder
+from mnemic.respond.contract import Response
 
 
 class WindowBatch(NamedTuple):
@@ -49,35 +52,38 @@ class TextModel(nn.Module):
     """
 
     num_uniforms = 0  # training draws no random numbers but dropout's
+    carries_memory = reads_windows_in_turn = False
 
-    def __init__(self, encode: nn.Module, respond: nn.Module, *, segments: bool = False) -> None:
+    def __init__(self, encode: TokenEncoder, respond: Response) -> None:
         super().__init__()
         self.encode, self.respond = encode, respond
-        self.segments = segments  # whether the encoder takes segment ids
+
+    def dummy_inputs(self, sizes: Mapping[str, Any]) -> WindowBatch:
+        """Make two windows of the greatest length, with what the response needs."""
+        inputs = make_dummy_windows(sizes["max_length"])
+        return inputs._replace(**self.respond.dummy_inputs(inputs.tokens))
 
     def forward(self, inputs: WindowBatch | PackedBatch) -> TextOutput:
         """Encode windows and respond to each by itself."""
-        encode_kwargs: dict[str, Any] = {"segments": inputs.segment_ids} if self.segments else {}
+        encode_kwargs: dict[str, Any] = {"segments": inputs.segment_ids} if self.encode.segments > 1 else {}
         if isinstance(inputs, WindowBatch):
-            if isinstance(self.encode, TransformerEncoder):
+            if self.encode.takes_max_tokens:
                 encode_kwargs["max_tokens"] = inputs.max_tokens
             states = self.encode(inputs.tokens, inputs.mask, **encode_kwargs)  # b n d
-            response_kwargs = (
-                {} if inputs.decoder_tokens is None else {"decoder_tokens": inputs.decoder_tokens}
-            )
+            response_kwargs = {} if inputs.decoder_tokens is None else {"decoder_tokens": inputs.decoder_tokens}
             logits = self.respond(None, None, states, inputs.answer_mask, **response_kwargs)
         else:
-            states = self.encode(
-                inputs.tokens, inputs.mask, positions=inputs.positions, **encode_kwargs
-            )
-            answer_mask = (  # b n
-                gather_rows(inputs.answer_mask[0], inputs.token_indices) & inputs.token_mask
-            )
-            logits = self.respond(
-                None, None, gather_rows(states[0], inputs.token_indices), answer_mask
-            )
+            states = self.encode(inputs.tokens, inputs.mask, positions=inputs.positions, **encode_kwargs)
+            answer_mask = gather_rows(inputs.answer_mask[0], inputs.token_indices) & inputs.token_mask  # b n
+            logits = self.respond(None, None, gather_rows(states[0], inputs.token_indices), answer_mask)
         # Matmuls may run in 16 bits; losses do not.
         return TextOutput(logits.float() if isinstance(logits, Tensor) else logits, states)
+
+
+def make_dummy_windows(length: int) -> WindowBatch:
+    """Make a batch of two windows for a check of shapes."""
+    tokens = torch.ones(2, length, dtype=torch.long)
+    return WindowBatch(tokens, tokens > 0, tokens, tokens > 0)
 
 
 def gather_rows(states: Tensor, rows: Tensor) -> Tensor:

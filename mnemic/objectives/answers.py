@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.memn2n import MASKED_SCORE
+from mnemic.memory.contract import MASKED_SCORE
 from mnemic.models import IGNORE
 from mnemic.objectives.contract import Loss
 

@@ -1,6 +1,6 @@
 """The seven losses of BERT-MASS, each with a name and a weight.
 
-A unit is what is written to memory: a token or a sentence, as ``carry.unit`` says.
+A unit is what is written to memory: a token or a sentence, as ``model.segments.unit`` says.
 
 Shapes: b documents, s segments, n tokens, p units of a segment, u units of a document, l probed
 units, j tokens of a unit, f facts, a slots, r sources of a slot, k hops, h heads, v vocabulary.
@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.memory.blended import BlendedState
+from mnemic.memory.contract import MASKED_SCORE
 from mnemic.memory.parts.controller import bernoulli_entropy
-from mnemic.memory.parts.hops import MASKED_SCORE
 from mnemic.models import IGNORE
 from mnemic.models.inputs import NOT_A_FACT, OUTSIDE_STORY, SegmentBatch, SegmentOutput, WriteProbe
 from mnemic.models.segment_model import ProbeDetail
@@ -61,13 +61,13 @@ class BertMassLoss:
         beta: float = 0.01,
         gamma: float = 0.01,
         spare: bool = False,
-        ranks: bool = False,
+        rank: bool = False,
         masking: Mapping[str, Any] = TOKEN_MASKING,
     ) -> None:
         self.weights = {"pred": pred, "seq": seq, "ctrl": ctrl, "write": write, "read": read}
         self.weights |= {"mlm": mlm, "nsp": nsp}
         check_weights(self.weights)
-        self.beta, self.gamma, self.spare, self.ranks = beta, gamma, spare, ranks
+        self.beta, self.gamma, self.spare, self.ranks = beta, gamma, spare, rank
         self.masking = build(MASKINGS, masking)
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
@@ -88,8 +88,8 @@ class BertMassLoss:
         if mlm_targets is not None:
             losses["mlm"] = Loss(*cross_entropy(output.masked_logits.float(), mlm_targets))
         if "nsp" in active:
-            nsp_losses = next_sentence_losses(output.nsp_logits, batch.follows)
-            losses["nsp"] = Loss(nsp_losses.sum(), (batch.follows != IGNORE).sum())
+            nsp_losses = next_sentence_losses(output.nsp_logits, batch.next_sentence_labels)
+            losses["nsp"] = Loss(nsp_losses.sum(), (batch.next_sentence_labels != IGNORE).sum())
         if output.write_probes:
             facts = compute_unit_facts(output.write_probes, batch.facts, inputs)  # b u
             if "ctrl" in active:
@@ -122,10 +122,12 @@ class BertMassLoss:
         inputs: SegmentBatch = batch.inputs
         shape = inputs.tokens.shape
         original = inputs.tokens.flatten(1)  # b (s n)
-        uniforms = make_uniforms(batch.keys, original.shape[1], NUM_UNIFORMS)
+        uniforms = make_uniforms(batch.mask_seeds, original.shape[1], NUM_UNIFORMS)
         unmaskable = ~(inputs.text_mask & ~batch.fact_mask).flatten(1)
-        mask = self.masking(unmaskable, batch.starts.flatten(1), uniforms[0])
-        tokens, targets = mask_tokens(original, mask, uniforms[1:], mask_id=batch.hidden, random_ids=batch.ordinary)
+        mask = self.masking(unmaskable, batch.word_starts.flatten(1), uniforms[0])
+        tokens, targets = mask_tokens(
+            original, mask, uniforms[1:], mask_id=batch.mask_id, random_ids=batch.ordinary_ids
+        )
         masked_inputs = inputs._replace(tokens=tokens.view(shape), prediction_mask=mask.view(shape))
         return masked_inputs, targets[targets != IGNORE]
 

@@ -20,10 +20,10 @@ class NextTokenLoss:
     et al. 2016; Vaswani et al. 2017, section 5.4).
     """
 
-    def __init__(self, *, smooth: float = 0.0) -> None:
-        if not 0 <= smooth < 1:
-            raise ConfigError(f"objective.smooth is a share from 0 to below 1, not {smooth}")
-        self.smooth = smooth
+    def __init__(self, *, label_smoothing: float = 0.0) -> None:
+        if not 0 <= label_smoothing < 1:
+            raise ConfigError(f"objective.label_smoothing is a share from 0 to below 1, not {label_smoothing}")
+        self.smooth = label_smoothing
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
         logits = network(batch.inputs).logits  # b n v

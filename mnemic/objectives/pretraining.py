@@ -51,9 +51,9 @@ class PretrainingLoss:
         mlm, nsp = self.weights["mlm"], self.weights["nsp"]
         if not nsp:
             return Loss(mlm * (mlm_loss := masked_token_loss(predictions, masked)).total, mlm_loss.num_targets, carried)
-        nsp_losses = next_sentence_losses(predictions.nsp_logits, batch.follows)  # b
+        nsp_losses = next_sentence_losses(predictions.nsp_logits, batch.next_sentence_labels)  # b
         if not mlm:
-            return Loss(nsp * nsp_losses.sum(), (batch.follows != IGNORE).sum(), carried)
+            return Loss(nsp * nsp_losses.sum(), (batch.next_sentence_labels != IGNORE).sum(), carried)
         mlm_loss = masked_token_loss(predictions, masked)
         mean_masked = self.masking.rate * (~batch.unmaskable).sum(1)  # b
         return Loss(mlm * mlm_loss.total + nsp * (mean_masked * nsp_losses).sum(), mlm_loss.num_targets, carried)
@@ -61,9 +61,11 @@ class PretrainingLoss:
 
 def mask_batch(batch: Any, masking: Masking) -> MaskedBatch:
     """Mask tokens of a batch, with random numbers that depend on its keys alone."""
-    uniforms = make_uniforms(batch.keys, batch.tokens.shape[1], NUM_UNIFORMS)  # r b n
-    mask = masking(batch.unmaskable, batch.starts, uniforms[0])
-    inputs, targets = mask_tokens(batch.tokens, mask, uniforms[1:], mask_id=batch.hidden, random_ids=batch.ordinary)
+    uniforms = make_uniforms(batch.mask_seeds, batch.tokens.shape[1], NUM_UNIFORMS)  # r b n
+    mask = masking(batch.unmaskable, batch.word_starts, uniforms[0])
+    inputs, targets = mask_tokens(
+        batch.tokens, mask, uniforms[1:], mask_id=batch.mask_id, random_ids=batch.ordinary_ids
+    )
     if batch.max_tokens:
         mean_count = masking.rate * batch.max_tokens
         positions = find_true_positions(
@@ -90,7 +92,7 @@ def next_sentence_losses(logits: Tensor | None, follows: Tensor) -> Tensor:
     if logits is None:
         raise ConfigError(
             "objective.nsp is above 0, but the network predicts no next sentence: set "
-            "model.respond.pairs=true and a format of pairs, or objective.nsp=0"
+            "model.respond.next_sentence=true and a format of pairs, or objective.nsp=0"
         )
     target = (1 - follows).clamp(0, 1)  # any class for IGNORE, which does not count
     losses = -logits.float().log_softmax(-1).gather(-1, target.unsqueeze(-1)).squeeze(-1)

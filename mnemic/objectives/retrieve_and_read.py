@@ -33,14 +33,14 @@ class RetrieveAndReadLoss:
         keys: float = 1.0,
         passages: float = 0.2,
         temperature: float = 0.05,
-        smooth: float = 0.0,
+        label_smoothing: float = 0.0,
     ) -> None:
         self.weights = {"spans": spans, "keys": keys, "passages": passages}
         check_weights(self.weights)
-        if not temperature > 0 or not 0 <= smooth < 1:
-            values = f"temperature = {temperature}, smooth = {smooth}"
+        if not temperature > 0 or not 0 <= label_smoothing < 1:
+            values = f"temperature = {temperature}, smooth = {label_smoothing}"
             raise ConfigError(f"reading takes a temperature > 0 and 0 ≤ smooth < 1, not {values}")
-        self.temperature, self.smooth = temperature, smooth
+        self.temperature, self.smooth = temperature, label_smoothing
 
     def __call__(self, network: nn.Module, batch: Any, carried: CarriedState | None = None) -> Loss:
         return sum_weighted(self.compute_losses(network, batch), self.weights)._replace(carried=carried)

@@ -16,6 +16,8 @@ from mnemic.data.seq2seq.batches import Seq2SeqDataset, make_seq2seq_dataset
 from mnemic.data.seq2seq.dataset import require_subwords
 from mnemic.data.text_tasks.examples import LabeledExample
 from mnemic.encode import RecurrentOutput
+from mnemic.models.evaluating import evaluating
+from mnemic.predict.methods import check_method
 from mnemic.predict.perplexity import compute_word_losses, summarize_losses
 from mnemic.predict.results import GeneratedText, TextPerplexity
 from mnemic.predict.text_tasks import check_texts
@@ -31,9 +33,9 @@ TEXTS_PER_BATCH = 256  # changes memory use, not results
 
 def generate_answers(checkpoint: "Checkpoint", texts: Sequence[str], *, num_beams: int = 1) -> list[GeneratedText]:
     """Generate an answer to each text, greedily or by beam search with ``num_beams`` beams."""
-    check_response_kind(checkpoint, "sequence", "say")
+    check_method(checkpoint, "generate")
     examples = [LabeledExample(text, None, "") for text in check_texts(texts)]
-    dataset = make_seq2seq_dataset(examples, require_subwords(checkpoint.tokenizer), checkpoint.sizes["longest"])
+    dataset = make_seq2seq_dataset(examples, require_subwords(checkpoint.tokenizer), checkpoint.sizes["max_length"])
     device_dataset = dataset.to(device_of(checkpoint))
     results = []
     for candidates, (seen, total) in zip(
@@ -63,11 +65,11 @@ def continue_texts(
     are those of ``mnemic.respond.generate.sample_texts``. Each text has its own generator, seeded
     with ``seed``. The unknown word is never generated: the scores are over the other words.
     """
-    check_response_kind(checkpoint, "next", "go on")
-    max_context = checkpoint.sizes["longest"] - max_words
+    check_method(checkpoint, "complete")
+    max_context = checkpoint.sizes["max_length"] - max_words
     if max_context < 1 or max_words < 1:
-        limit = checkpoint.sizes["longest"] - 1
-        raise ConfigError(f"words is from 1 to {limit}, for this network, not {max_words}")
+        limit = checkpoint.sizes["max_length"] - 1
+        raise ConfigError(f"max_words is from 1 to {limit}, for this network, not {max_words}")
     end_id = checkpoint.tokenizer.id_of(END)
     sampling: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     results = []
@@ -86,7 +88,7 @@ def continue_texts(
 
 def measure_perplexity(checkpoint: "Checkpoint", texts: Sequence[str]) -> list[TextPerplexity]:
     """Measure the perplexity per word of each text; ends of documents are not scored."""
-    check_response_kind(checkpoint, "next", "measure")
+    check_method(checkpoint, "perplexity")
     data_source, tokenizer = build(DATASETS, checkpoint.recipe["data"]), checkpoint.tokenizer
     assert isinstance(tokenizer, WordTokenizer)
     end_id = tokenizer.id_of(END)
@@ -108,27 +110,25 @@ def measure_perplexity(checkpoint: "Checkpoint", texts: Sequence[str]) -> list[T
 @torch.no_grad()
 def generate_candidates(network: nn.Module, dataset: Seq2SeqDataset, num_beams: int) -> list[list[tuple[str, float]]]:
     """Generate texts for each source by beam search: (text, log-probability), best first."""
-    was_training = network.training
-    network.eval()
-    candidates = []
-    respond: Any = network.respond
-    for rows in torch.arange(len(dataset), device=dataset.device).split(TEXTS_PER_BATCH) if len(dataset) else ():
-        inputs = dataset.source_inputs(rows)
-        states = network.encode(inputs.tokens, inputs.mask)  # type: ignore[operator]
-        start = torch.full_like(rows, dataset.tokenizer.cls)
-        sequences: GeneratedTexts = beam_search(
-            respond.step,
-            respond.start_decoding(states, inputs.mask),
-            start,
-            end_id=dataset.tokenizer.sep,
-            max_tokens=respond.max_length,
-            num_beams=num_beams,
-        )
-        for beam_ids, beam_scores in zip(sequences.tokens.tolist(), sequences.log_probabilities.tolist()):
-            candidates.append(
-                [(dataset.tokenizer.decode(token_ids), score) for token_ids, score in zip(beam_ids, beam_scores)]
+    with evaluating(network):
+        candidates = []
+        respond: Any = network.respond
+        for rows in torch.arange(len(dataset), device=dataset.device).split(TEXTS_PER_BATCH) if len(dataset) else ():
+            inputs = dataset.source_inputs(rows)
+            states = network.encode(inputs.tokens, inputs.mask)  # type: ignore[operator]
+            start = torch.full_like(rows, dataset.tokenizer.cls)
+            sequences: GeneratedTexts = beam_search(
+                respond.step,
+                respond.start_decoding(states, inputs.mask),
+                start,
+                end_id=dataset.tokenizer.sep,
+                max_tokens=respond.max_length,
+                num_beams=num_beams,
             )
-    network.train(was_training)
+            for beam_ids, beam_scores in zip(sequences.tokens.tolist(), sequences.log_probabilities.tolist()):
+                candidates.append(
+                    [(dataset.tokenizer.decode(token_ids), score) for token_ids, score in zip(beam_ids, beam_scores)]
+                )
     return candidates
 
 
@@ -156,15 +156,6 @@ def start_decoding(checkpoint: "Checkpoint", prompt: list[int]) -> tuple[Any, An
 
     state = encode_tokens(prompt_ids[:, :-1], None)[1] if len(prompt) > 1 else None
     return step, state, prompt_ids[:, -1]
-
-
-def check_response_kind(checkpoint: "Checkpoint", required_kind: str, action: str) -> None:
-    """Raise a ConfigError unless the network's response is of ``required_kind``."""
-    response_kind = checkpoint.recipe["model"]["respond"]["kind"]
-    if response_kind != required_kind:
-        raise ConfigError(
-            f"this network cannot {action}: its response is of kind {response_kind!r}, and {required_kind!r} is needed"
-        )
 
 
 def device_of(checkpoint: "Checkpoint") -> torch.device:

@@ -57,7 +57,7 @@ def read_text(
         )
     if not isinstance(name, str | PathLike):
         raise ValueError(f"name is a str or a path, not {type(name).__name__}")
-    network, max_tokens = require_memory_model(checkpoint), checkpoint.sizes["longest"] - 2
+    network, max_tokens = require_memory_model(checkpoint), checkpoint.sizes["max_length"] - 2
     before = create_empty_state(checkpoint, network) if state is None else check_state(state, network)
     paragraphs = bool(checkpoint.recipe["data"].get("paragraphs"))
     pieces, spans = split_into_units(text, checkpoint.tokenizer, network.unit, max_tokens, paragraphs=paragraphs)
@@ -225,7 +225,7 @@ def build_segment_batch(
         )
     no_ids = np.zeros(0, dtype=np.int64)
     document = LongDocument(iter(()), LongExample((), no_ids, no_ids, (), 0))
-    arrays = fill_arrays([document], [list(segments)], tokenizer, checkpoint.sizes["longest"])
+    arrays = fill_arrays([document], [list(segments)], tokenizer, checkpoint.sizes["max_length"])
     device = device_of(checkpoint.network)
     tokens, sentences, _ = (torch.from_numpy(array).to(device) for array in arrays)
     in_text = sentences >= 0
@@ -243,12 +243,12 @@ def require_memory_model(checkpoint: "Checkpoint") -> SegmentModel:
     if not isinstance(network, SegmentModel) or network.memory is None:
         raise ValueError(
             "this network reads no text into a memory that can be asked; bert-mass does, which "
-            "comes with mnemic, and so does what recipes with model.carry train, such as keeps"
+            "comes with mnemic, and so does what recipes with model.segments train, such as keeps"
         )
     if network.tokens == "masked":
         raise ValueError(
-            "this network stores masked words alone (model.carry.tokens = 'masked'), and a text "
-            "that is read has none: train one with model.carry.tokens = 'controller'"
+            "this network stores masked words alone (model.segments.tokens = 'masked'), and a text "
+            "that is read has none: train one with model.segments.tokens = 'controller'"
         )
     return network
 
@@ -265,7 +265,7 @@ def check_state(state: State, network: SegmentModel) -> State:
         raise StateError(
             f"this memory was written by another network{origin} or by this one before it was "
             "trained further, and can be read by no other; ask the one that wrote it, or read the "
-            "text again (mnemic read --fresh)"
+            "text again (mnemic text read --fresh)"
         )
     return state
 

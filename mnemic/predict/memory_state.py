@@ -22,12 +22,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from mnemic.memory.blended import BlendedState
-from mnemic.memory.selective import SelectiveState
+from mnemic.memory import MEMORIES
 from mnemic.predict.results import SlotEvidence
 from mnemic.predict.slot_evidence import rank_slots
+from mnemic.recipe import select_kinds
+from mnemic.recipe.migrate import KINDS
 
-MEMORY_CLASSES: dict[str, Any] = {"bert-mass": BlendedState, "keeps": SelectiveState}
 MAX_SNAPSHOTS = 1024  # of the slots; of longer texts they are farther apart
 TEXT_FIELDS = ("kind", "network", "origin")
 TENSOR_FIELDS = ("spans", "worth", "history")
@@ -175,7 +175,7 @@ def check_save_path(path: Path) -> None:
 
 def read_metadata(path: Path) -> dict[str, str]:
     """Read the metadata of a state file; raise a StateError if ``path`` is none."""
-    expected = "expected a file that mnemic read --state or State.save wrote; give another one"
+    expected = "expected a file that mnemic text read or State.save wrote; give another one"
     if not path.is_file():
         raise StateError(f"{path} is no memory, and no file; {expected}")
     path.open("rb").close()  # its error names the cause; that of safetensors does not
@@ -193,19 +193,19 @@ def load_state_file(path: str | Path) -> State:
     """Load a state that ``State.save`` wrote, of any network."""
     path = Path(path)
     if not path.exists():
-        raise StateError(
-            f"there is no memory {str(path)!r}; read a text into one: mnemic read --model DIR --state FILE TEXT"
-        )
+        raise StateError(f"there is no memory {str(path)!r}; read a text into one: mnemic text read FILE TEXT")
     header = read_metadata(path)
-    if header["kind"] not in MEMORY_CLASSES:
+    kind = KINDS["memory"].get(header["kind"], header["kind"])
+    memories: dict[str, Any] = select_kinds(MEMORIES, carries_segments=True)
+    if kind not in memories:
         raise StateError(f"{path} holds no memory of a kind known here: {header['kind']!r}")
     with safe_open(path, "pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    memory_class = MEMORY_CLASSES[header["kind"]]
+    memory_class = memories[kind].State
     memory_fields = {f"memory.{name}": name for name in memory_class._fields}
     if tensors.keys() != {*memory_fields, *TENSOR_FIELDS} or not {*TEXT_FIELDS, *COUNT_FIELDS} <= header.keys():
         raise StateError(f"{path} is not whole, or of another version; read the text again")
-    state_kwargs: dict[str, Any] = {name: header[name] for name in TEXT_FIELDS}
+    state_kwargs: dict[str, Any] = {name: header[name] for name in TEXT_FIELDS} | {"kind": kind}
     state_kwargs |= {name: tensors[name] for name in TENSOR_FIELDS}
     try:
         state_kwargs |= {name: int(header[name]) for name in COUNT_FIELDS}

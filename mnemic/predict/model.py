@@ -1,38 +1,61 @@
-"""The public interface to a trained network: ``mnemic.load`` returns a ``Model``."""
+"""What ``mnemic.load`` returns: a trained network with the methods that it has."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
-from torch import Tensor
+import torch
 
-from mnemic.checkpoint import folder as checkpoints
-from mnemic.checkpoint.folder import Checkpoint, TrainingProgress
+from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, load_checkpoint
 from mnemic.encode.precision import Precision
-from mnemic.predict import generate, long_text, results, text_tasks
+from mnemic.predict import generate, long_text, results, story, text_tasks
 from mnemic.predict.memory_state import State
-from mnemic.recipe import Recipe
+from mnemic.predict.methods import METHODS, MethodError, describe_missing, methods_of
+from mnemic.recipe import Recipe, join_words
 from mnemic.text import Tokenizer
 from mnemic.text.windows import Truncation
 
 
-def load(folder: str | Path, *, precision: Precision = "float32", device: str = "cpu") -> "Model":
+def load(folder: str | Path, *, precision: Precision = "float32", device: str | torch.device = "cpu") -> "Model":
     """Load a trained network from its folder, or a shipped one by its name.
 
-    The checksum of each file is verified. With a ``precision`` other than float32 (see
+    Every file is checked first. With another ``precision`` than float32 (see
     ``mnemic.encode.prepare_for_inference``) the network is for inference only.
+
+    >>> load("reader")
+    Model('reader': answer, embed)
     """
-    checkpoint = checkpoints.load_checkpoint(folder, precision=precision)
+    checkpoint = load_checkpoint(folder, precision=precision)
     checkpoint.network.to(device)
     return Model(checkpoint)
 
 
 class Model:
-    """A trained network with methods for prediction; ``mnemic.load`` creates one."""
+    """A trained network and the methods that it has; ``mnemic.load`` makes one.
+
+    ``methods`` names them; another one raises an ``AttributeError`` that does so, too.
+
+    >>> load("reader").methods
+    ('answer', 'embed')
+    """
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.checkpoint = checkpoint
+        self.methods = methods_of(checkpoint)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in METHODS:
+            methods = object.__getattribute__(self, "methods")
+            if name not in methods:
+                raise MethodError(describe_missing(name, methods))
+        return object.__getattribute__(self, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(object.__dir__(self)) - set(METHODS) | set(self.methods))
+
+    def __repr__(self) -> str:
+        return f"Model({self.checkpoint.origin!r}: {join_words(self.methods)})"
 
     @property
     def recipe(self) -> Recipe:
@@ -43,7 +66,7 @@ class Model:
         return self.checkpoint.seed
 
     @property
-    def sizes(self) -> Mapping[str, Any]:
+    def sizes(self) -> Any:
         return self.checkpoint.sizes
 
     @property
@@ -61,14 +84,6 @@ class Model:
     @property
     def progress(self) -> TrainingProgress:
         return self.checkpoint.progress
-
-    @property
-    def state(self) -> Mapping[str, Tensor]:
-        return self.checkpoint.state
-
-    @property
-    def origin(self) -> str:
-        return self.checkpoint.origin
 
     def classify(
         self,
@@ -96,11 +111,37 @@ class Model:
         """Find the named entities of each text."""
         return text_tasks.tag_entities(self.checkpoint, texts, overlap=overlap, truncation=truncation)
 
+    @overload
     def answer(
         self, question: str, text: str, *, overlap: int | None = None, truncation: Truncation | None = None
-    ) -> results.SpanAnswer:
-        """Find the span of ``text`` that answers best, and the probability of no answer."""
-        return text_tasks.answer_question(self.checkpoint, question, text, overlap=overlap, truncation=truncation)
+    ) -> results.SpanAnswer: ...
+
+    @overload
+    def answer(
+        self, question: list[str], text: list[str], *, overlap: int | None = None, truncation: Truncation | None = None
+    ) -> list[results.SpanAnswer]: ...
+
+    def answer(
+        self,
+        question: str | list[str],
+        text: str | list[str],
+        *,
+        overlap: int | None = None,
+        truncation: Truncation | None = None,
+    ) -> results.SpanAnswer | list[results.SpanAnswer]:
+        """Find the span of a text that answers a question; lists are answered in pairs.
+
+        >>> text = "The lease ends on 30 June."
+        >>> load("reader").answer("When does the lease end?", text).quote(text)
+        '30 June'
+        """
+        is_single = isinstance(question, str) or isinstance(text, str)
+        questions, texts = ([question], [text]) if is_single else (list(question), list(text))
+        if len(questions) != len(texts):
+            raise ValueError(f"one text per question, not {len(questions)} questions and {len(texts)} texts")
+        pairs: Any = list(zip(questions, texts))
+        answers = text_tasks.answer_questions(self.checkpoint, pairs, overlap=overlap, truncation=truncation)
+        return answers[0] if is_single else answers
 
     def embed(
         self,
@@ -108,33 +149,37 @@ class Model:
         *,
         overlap: int | None = None,
         truncation: Truncation | None = None,
-        keys: bool = False,
+        sentences: bool = False,
     ) -> results.TextEmbeddings:
-        """Embed each text as a unit vector; with ``keys`` also each of its sentences."""
+        """Embed each text, and with ``sentences`` its sentences, as vectors of length 1.
+
+        >>> load("reader").embed(["a cat", "a kitten", "a tax form"]).vectors.shape
+        torch.Size([3, 384])
+        """
         return text_tasks.embed_texts(
-            self.checkpoint, texts, overlap=overlap, truncation=truncation, with_sentences=keys
+            self.checkpoint, texts, overlap=overlap, truncation=truncation, with_sentences=sentences
         )
 
-    def say(self, texts: Sequence[str], *, beams: int = 1) -> list[results.GeneratedText]:
+    def generate(self, texts: Sequence[str], *, num_beams: int = 1) -> list[results.GeneratedText]:
         """Generate the answer to each text, greedily or by beam search."""
-        return generate.generate_answers(self.checkpoint, texts, num_beams=beams)
+        return generate.generate_answers(self.checkpoint, texts, num_beams=num_beams)
 
-    def go_on(
+    def complete(
         self,
         texts: Sequence[str],
         *,
-        words: int = 20,
+        max_words: int = 20,
         seed: int = 0,
         temperature: float = 1.0,
-        top: int = 0,
-        share: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
     ) -> list[results.GeneratedText]:
         """Continue each text by sampling from a language model."""
         return generate.continue_texts(
-            self.checkpoint, texts, max_words=words, seed=seed, temperature=temperature, top_k=top, top_p=share
+            self.checkpoint, texts, max_words=max_words, seed=seed, temperature=temperature, top_k=top_k, top_p=top_p
         )
 
-    def measure(self, texts: Sequence[str]) -> list[results.TextPerplexity]:
+    def perplexity(self, texts: Sequence[str]) -> list[results.TextPerplexity]:
         """Measure the perplexity per word of each text."""
         return generate.measure_perplexity(self.checkpoint, texts)
 
@@ -147,18 +192,28 @@ class Model:
         precision: Precision = "auto",
         on_progress: Callable[[int, int], None] = lambda seen, total: None,
     ) -> State:
-        """Read a text of any length into a memory, after what ``state`` already holds.
-
-        ``on_progress`` is called with the number of tokens read and of all tokens.
-        """
+        """Read a text of any length into a memory, after what ``state`` already holds."""
         return long_text.read_text(
             self.checkpoint, text, state, name=name, precision=precision, on_progress=on_progress
         )
 
     def ask(self, state: State, question: str, *, text: str | None = None) -> results.MemoryAnswer:
-        """Answer from a memory alone, with the spans of the text that were read."""
+        """Answer from a memory alone, with the spans of the text that were read.
+
+        >>> model, text = load("bert-mass"), "The museum was founded by Edith Marlowe in 1897."
+        >>> model.ask(model.remember(text), "Who founded the museum?", text=text).text
+        'Edith Marlowe'
+        """
         return long_text.answer_from_memory(self.checkpoint, state, question, text=text)
 
     def load_state(self, path: str | Path) -> State:
         """Load a memory that ``State.save`` wrote; refuse one of another network."""
         return long_text.load_state(self.checkpoint, path)
+
+    def ask_story(self, sentences: Sequence[str], question: str) -> story.StoryAnswer:
+        """Answer a question about a story, with the weight of each sentence at each hop.
+
+        >>> load("entnet-babi").ask_story(["Mary went to the garden."], "Where is Mary?").text
+        'garden'
+        """
+        return story.ask_story(self.checkpoint, sentences, question)

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from mnemic.data.language_modeling.batches import TokenDataset
 from mnemic.models import IGNORE
+from mnemic.models.evaluating import evaluating
 from mnemic.objectives.unigram import count_targets, unigram_loss
 from mnemic.recipe import ConfigError
 
@@ -28,20 +29,18 @@ Metrics = dict[str, float]
 @torch.no_grad()
 def compute_word_losses(network: nn.Module, dataset: TokenDataset) -> tuple[Tensor, Tensor]:
     """Compute each target word's cross-entropy in nats; return losses and word ids (t)."""
-    was_training = network.training
-    network.eval()
-    loss_batches, target_batches = [torch.zeros(0)], [torch.zeros(0, dtype=torch.long)]
-    row_ids = torch.arange(len(dataset), device=dataset.device)
-    for batch_rows in row_ids.split(max(WORDS_PER_BATCH // dataset.max_tokens, 1)):
-        batch = dataset.batch(batch_rows)
-        states = network.encode(batch.inputs.tokens, batch.inputs.mask)  # type: ignore[operator]
-        is_target = batch.targets != IGNORE  # b n; context is not scored
-        logits = network.respond(None, None, states[is_target], is_target)  # type: ignore[operator]
-        targets = batch.targets[is_target]
-        loss = nn.functional.cross_entropy(logits.float(), targets, reduction="none")
-        loss_batches.append(loss.cpu())
-        target_batches.append(targets.cpu())
-    network.train(was_training)
+    with evaluating(network):
+        loss_batches, target_batches = [torch.zeros(0)], [torch.zeros(0, dtype=torch.long)]
+        row_ids = torch.arange(len(dataset), device=dataset.device)
+        for batch_rows in row_ids.split(max(WORDS_PER_BATCH // dataset.max_tokens, 1)):
+            batch = dataset.batch(batch_rows)
+            states = network.encode(batch.inputs.tokens, batch.inputs.mask)  # type: ignore[operator]
+            is_target = batch.targets != IGNORE  # b n; context is not scored
+            logits = network.respond(None, None, states[is_target], is_target)  # type: ignore[operator]
+            targets = batch.targets[is_target]
+            loss = nn.functional.cross_entropy(logits.float(), targets, reduction="none")
+            loss_batches.append(loss.cpu())
+            target_batches.append(targets.cpu())
     return torch.cat(loss_batches), torch.cat(target_batches)
 
 

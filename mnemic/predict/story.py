@@ -83,8 +83,8 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
     model = checkpoint.recipe["model"]
     if model["respond"]["kind"] in FROM_MEMORY:
         raise StoryError("this network reads long texts: use its remember, and ask what it returns")
-    if "memory" not in model or "carry" in model:
-        raise StoryError("this network reads texts: use `mnemic read`, or its classify, tag, answer or embed")
+    if "memory" not in model or "segments" in model:
+        raise StoryError("this network reads texts: use `mnemic predict`, or its classify, tag, answer or embed")
     assert isinstance(tokenizer, WordTokenizer)
     example = StoryExample(tuple(sentences), question, "", (), 0)
     num_unseen = checkpoint.sizes.get("unseen", 0)
@@ -96,7 +96,7 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
         for number, weights in compute_sentence_weights(output).items()
     )
     stored = [source.sentence for source in evidence]
-    max_words = checkpoint.sizes["longest"] - 1
+    max_words = checkpoint.sizes["max_length"] - 1
     messages = collect_notes(tokenizer, sentences, question, stored, max_words=max_words, num_unseen=num_unseen)
     messages += note_untrained_length(len(stored), checkpoint.recipe["data"])
     return StoryAnswer(

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 from math import exp
 from typing import TYPE_CHECKING, Any
 
-from mnemic.data import DATASETS, WINDOW_KINDS
+from mnemic.data import DATASETS
 from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.data.text_tasks.encode_windows import encode_labeled, encode_questions, encode_tagged, find_first_tokens
 from mnemic.data.text_tasks.examples import LabeledExample, QuestionExample, TaggedExample
 from mnemic.predict import results
+from mnemic.predict.methods import check_method
 from mnemic.predict.slot_evidence import SlotReadRecorder
 from mnemic.predict.windows import (
     compute_class_logits,
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
 TextOrPair = str | tuple[str, str]
-# Methods of ``Model`` that each kind of response supports.
-TEXT_METHODS = {"classes": ("classify", "rate"), "tags": ("tag",), "spans": ("answer",), "masked": ()}
-GENERATION_METHODS = {"next": "go_on and measure", "sequence": "say"}  # see generate.py
 
 
 def classify_texts(
@@ -45,8 +43,6 @@ def classify_texts(
 ) -> list[results.Classification]:
     """Classify each text, or each pair of texts if the network compares two."""
     check_method(checkpoint, "classify")
-    if not checkpoint.labels:
-        raise ConfigError("this network gives numbers, not classes; use rate")
     dataset = encode_texts(checkpoint, texts, build_window_options(checkpoint, overlap, truncation))
     classifications, recorder = [], SlotReadRecorder(dataset)
     probabilities = compute_class_logits(checkpoint.network, dataset, recorder.record).softmax(1)
@@ -67,8 +63,6 @@ def predict_numbers(
 ) -> list[results.Rating]:
     """Predict a number for each text, or pair of texts, with a regression network."""
     check_method(checkpoint, "rate")
-    if checkpoint.labels:
-        raise ConfigError("this network gives classes, not numbers; use classify")
     dataset = encode_texts(checkpoint, texts, build_window_options(checkpoint, overlap, truncation))
     recorder = SlotReadRecorder(dataset)
     numbers = compute_class_logits(checkpoint.network, dataset, recorder.record).squeeze(1).tolist()
@@ -179,25 +173,10 @@ def embed_texts(
     return results.TextEmbeddings(text_vectors, seen, total, tuple(sentence_vectors))
 
 
-def check_method(checkpoint: "Checkpoint", method: str) -> None:
-    """Raise a ConfigError unless the network supports this method of ``Model``."""
-    kind = checkpoint.recipe["model"]["respond"]["kind"]
-    if kind in GENERATION_METHODS:
-        raise ConfigError(f"this network cannot {method}; it can {GENERATION_METHODS[kind]}")
-    if checkpoint.recipe["data"].get("kind") not in WINDOW_KINDS:
-        alternative = "stories: use `mnemic ask`, or mnemic.ask_story"
-        if "carry" in checkpoint.recipe["model"]:
-            alternative = "what it has read: use `mnemic read --state`, or remember(text) and then ask"
-        raise ConfigError(f"this network cannot {method}; it answers questions about {alternative}")
-    if method not in (*TEXT_METHODS[kind], "embed"):
-        methods = TEXT_METHODS[kind][kind == "classes" and not checkpoint.labels :][:1]
-        raise ConfigError(f"this network cannot {method}; it can {' and '.join((*methods, 'embed'))}")
-
-
 def build_window_options(checkpoint: "Checkpoint", overlap: int | None, truncation: Truncation | None) -> WindowOptions:
     """Build the options for splitting texts into windows: as in training, unless given."""
     data_source = build(DATASETS, checkpoint.recipe["data"])
-    if "carry" in checkpoint.recipe["model"] and (overlap, truncation) != (None, None):
+    if "segments" in checkpoint.recipe["model"] and (overlap, truncation) != (None, None):
         raise ConfigError(
             "this network reads all of a text, with a memory across its segments: leave out overlap and truncation"
         )

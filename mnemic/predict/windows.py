@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from mnemic.data.text_tasks.batches import TextDataset, list_windows
 from mnemic.data.text_tasks.encode_windows import find_first_tokens
 from mnemic.models import TextOutput, WindowBatch
+from mnemic.models.evaluating import evaluating
 from mnemic.models.segment_text_model import SegmentTextModel, SegmentTextOutput
 from mnemic.predict.slot_evidence import OnRead
 from mnemic.respond.merge_windows import TokenSpan, find_best_spans, select_best_span
@@ -35,16 +36,14 @@ def map_windows(
 
     ``on_read`` gets the window ids of each batch and what they read from memory, if there is one.
     """
-    was_training = network.training
-    network.eval()
-    read_windows: Any = read_in_order if isinstance(network, SegmentTextModel) else read_by_length
-    extracts: list[Tensor | None] = [None] * (len(dataset.window_starts) - 1)
-    for window_ids, inputs, output in read_windows(network, dataset):
-        for window, extracted in zip(window_ids.tolist(), extract(output, inputs).float().cpu()):
-            extracts[window] = extracted
-        if on_read is not None and isinstance(output, SegmentTextOutput) and output.slot_reads is not None:
-            on_read(window_ids.tolist(), output.slot_reads)
-    network.train(was_training)
+    with evaluating(network):
+        read_windows: Any = read_in_order if isinstance(network, SegmentTextModel) else read_by_length
+        extracts: list[Tensor | None] = [None] * (len(dataset.window_starts) - 1)
+        for window_ids, inputs, output in read_windows(network, dataset):
+            for window, extracted in zip(window_ids.tolist(), extract(output, inputs).float().cpu()):
+                extracts[window] = extracted
+            if on_read is not None and isinstance(output, SegmentTextOutput) and output.slot_reads is not None:
+                on_read(window_ids.tolist(), output.slot_reads)
     return [extracted for extracted in extracts if extracted is not None]
 
 
@@ -183,32 +182,30 @@ def compute_text_and_sentence_vectors(network: nn.Module, dataset: TextDataset) 
 @torch.no_grad()
 def sum_sentence_states(network: nn.Module, dataset: TextDataset) -> list[Tensor]:
     """Sum the hidden states of each sentence's tokens: s d per text."""
-    was_training = network.training
-    network.eval()
-    read_windows: Any = read_in_order if isinstance(network, SegmentTextModel) else read_by_length
-    width: int = network.encode.width  # type: ignore[union-attr, assignment]
-    lengths = [
-        count_sentence_tokens(example.text, dataset.token_offsets(index))
-        for index, example in enumerate(dataset.examples)
-    ]
-    sums = [torch.zeros(len(counts), width) for counts in lengths]
-    text_ids = torch.arange(len(dataset)).repeat_interleave(dataset.first_window.diff().cpu()).tolist()
-    token_starts, text_spans = dataset.text_start.tolist(), dataset.token_range.tolist()
-    for window_ids, inputs, output in read_windows(network, dataset):
-        sentence_of_token = torch.full(inputs.tokens.shape, -1)
-        for row, window in enumerate(window_ids.tolist()):
-            counts = torch.tensor(lengths[text_ids[window]])
-            sentence_ids = torch.arange(len(counts)).repeat_interleave(counts)
-            window_sentences = sentence_ids[slice(*text_spans[window])]
-            sentence_of_token[row, token_starts[window] : token_starts[window] + len(window_sentences)] = (
-                window_sentences
-            )
-        sentence_range = torch.arange(int(sentence_of_token.max()) + 1).view(-1, 1, 1)
-        membership = (sentence_of_token == sentence_range).transpose(0, 1).to(output.states)  # w s n
-        pooled = (membership @ output.states).float().cpu()
-        for window, window_sums in zip(window_ids.tolist(), pooled):
-            # a text's further sentences are in other windows
-            text_sums = sums[text_ids[window]][: len(window_sums)]
-            text_sums += window_sums[: len(text_sums)]
-    network.train(was_training)
+    with evaluating(network):
+        read_windows: Any = read_in_order if isinstance(network, SegmentTextModel) else read_by_length
+        width: int = network.encode.width  # type: ignore[union-attr, assignment]
+        lengths = [
+            count_sentence_tokens(example.text, dataset.token_offsets(index))
+            for index, example in enumerate(dataset.examples)
+        ]
+        sums = [torch.zeros(len(counts), width) for counts in lengths]
+        text_ids = torch.arange(len(dataset)).repeat_interleave(dataset.first_window.diff().cpu()).tolist()
+        token_starts, text_spans = dataset.text_start.tolist(), dataset.token_range.tolist()
+        for window_ids, inputs, output in read_windows(network, dataset):
+            sentence_of_token = torch.full(inputs.tokens.shape, -1)
+            for row, window in enumerate(window_ids.tolist()):
+                counts = torch.tensor(lengths[text_ids[window]])
+                sentence_ids = torch.arange(len(counts)).repeat_interleave(counts)
+                window_sentences = sentence_ids[slice(*text_spans[window])]
+                sentence_of_token[row, token_starts[window] : token_starts[window] + len(window_sentences)] = (
+                    window_sentences
+                )
+            sentence_range = torch.arange(int(sentence_of_token.max()) + 1).view(-1, 1, 1)
+            membership = (sentence_of_token == sentence_range).transpose(0, 1).to(output.states)  # w s n
+            pooled = (membership @ output.states).float().cpu()
+            for window, window_sums in zip(window_ids.tolist(), pooled):
+                # a text's further sentences are in other windows
+                text_sums = sums[text_ids[window]][: len(window_sums)]
+                text_sums += window_sums[: len(text_sums)]
     return sums

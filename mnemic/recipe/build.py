@@ -56,6 +56,18 @@ def construct(constructor: Callable[..., T], options: Mapping[str, Any], *, name
     return constructor(**passed, **options)
 
 
+def select_kinds(constructors: Mapping[str, Callable[..., T]], **attributes: Any) -> dict[str, Callable[..., T]]:
+    """Select the kinds whose class attributes have these values.
+
+    A missing attribute counts as False or None.
+    """
+    return {
+        kind: constructor
+        for kind, constructor in constructors.items()
+        if all((getattr(constructor, name, None) or None) == (value or None) for name, value in attributes.items())
+    }
+
+
 def complete_spec(value: Any, parameter: inspect.Parameter | None) -> Any:
     """Merge a spec without a ``kind`` into the parameter's default spec.
 

@@ -7,47 +7,76 @@ from typing import Any
 
 from mnemic.recipe.errors import ConfigError, did_you_mean, join_words
 from mnemic.recipe.merge import Recipe, merge_recipes
+from mnemic.recipe.migrate import RECIPES, migrate_override, migrate_recipe
 
 RECIPES_FOLDER = Path(__file__).parents[1] / "recipes"
-SECTIONS = ("model", "data", "objective", "train", "phases", "started")
+SECTIONS = ("model", "data", "objective", "train", "phases", "pretrained")
 PHASE_SECTIONS = ("model", "objective", "train")  # a phase may change these; the data stays the same
+TASK_SECTIONS = ("model", "data", "objective", "train", "phases")
 
 
 def load_recipe(
-    name: str | Path, sets: Sequence[str] = (), *, change: Callable[[Recipe], Recipe] | None = None
+    name: str | Path,
+    sets: Sequence[str] = (),
+    *,
+    task: int | None = None,
+    change: Callable[[Recipe], Recipe] | None = None,
 ) -> Recipe:
     """Load a recipe by name (``memn2n``) or path, with its ``base`` and overrides.
 
-    ``sets`` are overrides such as ``train.rate=0.1``; ``change`` edits the recipe before them.
+    ``sets`` are overrides such as ``train.rate=0.1``; ``change`` edits the recipe before them. With
+    ``task`` the recipe's settings for that bAbI task (``[tasks.3]``) are merged over the others.
+
+    >>> load_recipe("entnet")["data"]["sentences"]
+    70
+    >>> load_recipe("entnet", task=3)["data"]["sentences"]
+    130
     """
-    path = find_recipe(name)
-    recipe = read_with_base(path) if change is None else change(read_with_base(path))
+    recipe = select_task(read_with_base(name), task)
+    recipe = recipe if change is None else change(recipe)
     for text in sets:
-        key, value = parse_assignment(text)
-        recipe = override(recipe, key, value)
-    check_sections(recipe, f"recipe {path.stem}", SECTIONS)
+        recipe = override(recipe, *migrate_override(*parse_assignment(text)))
+    check_sections(recipe, f"recipe {find_recipe(name).stem}", SECTIONS)
     return recipe
 
 
-def read_with_base(path: Path, ancestors: tuple[Path, ...] = ()) -> Recipe:
-    """Read a TOML recipe and merge it over its base recipes.
+def load_task_settings(name: str | Path) -> dict[str, Recipe]:
+    """Load a recipe's settings for single tasks, by the task's number as a string."""
+    return read_with_base(name).get("tasks", {})
+
+
+def select_task(recipe: Recipe, task: int | None) -> Recipe:
+    """Merge the settings of one task over a recipe; drop the others."""
+    tasks = recipe.get("tasks", {})
+    if not isinstance(tasks, Mapping) or not all(number.isdigit() for number in tasks):
+        raise ConfigError(f"'tasks' holds one table per bAbI task, such as [tasks.3], not {tasks!r}")
+    check_sections(dict(tasks), "tasks", tuple(tasks))
+    for number, settings in tasks.items():
+        check_sections(settings, f"tasks.{number}", TASK_SECTIONS)
+    plain = {key: value for key, value in recipe.items() if key != "tasks"}
+    return merge_recipes(plain, tasks.get(str(task), {}))
+
+
+def read_with_base(name: str | Path, ancestors: tuple[Path, ...] = ()) -> Recipe:
+    """Read a recipe by name or path, and merge it over its base recipes.
 
     A relative path in ``base`` starts at the recipe's folder. ``ancestors`` are the recipes that
-    led here, so that a cycle is an error.
+    led here, so that a cycle is an error. A name of version 0.1 may stand for one task of a recipe.
     """
+    path, (_, task) = find_recipe(name), RECIPES.get(str(name), ("", None))
     if path in ancestors:
         raise ConfigError(f"the base of {path} leads back to itself")
     try:
-        recipe = tomllib.loads(path.read_text(encoding="utf-8"))
+        recipe = migrate_recipe(tomllib.loads(path.read_text(encoding="utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is no valid TOML: {error}") from None
-    if "base" not in recipe:
-        return recipe
-    base = recipe.pop("base")
-    if not isinstance(base, str):
-        raise ConfigError(f"the base of {path} is a recipe's name or path, not {base!r}")
-    base_name = path.parent / base if base.endswith(".toml") else base
-    return merge_recipes(read_with_base(find_recipe(base_name), (*ancestors, path)), recipe)
+    if "base" in recipe:
+        base = recipe.pop("base")
+        if not isinstance(base, str):
+            raise ConfigError(f"the base of {path} is a recipe's name or path, not {base!r}")
+        base_name = path.parent / base if base.endswith(".toml") else base
+        recipe = merge_recipes(read_with_base(base_name, (*ancestors, path)), recipe)
+    return recipe if task is None else select_task(recipe, task)
 
 
 def check_sections(recipe: Recipe, name: str, known: Sequence[str]) -> None:
@@ -66,7 +95,7 @@ def check_sections(recipe: Recipe, name: str, known: Sequence[str]) -> None:
                 check_sections(phase, f"phases.{number}", PHASE_SECTIONS)
         elif not isinstance(value, Mapping):
             raise ConfigError(f"{key!r} is a table {{ … }}, not {value!r}")
-        elif key == "started":  # options that differ for a run that starts from weights
+        elif key == "pretrained":  # options that differ for a run that starts from weights
             check_sections(dict(value), key, PHASE_SECTIONS)
 
 
@@ -77,13 +106,18 @@ def find_recipe(name: str | Path) -> Path:
         if not path.is_file():
             raise ConfigError(f"no recipe file {str(path)!r}")
         return path
-    known = recipe_names()
-    if str(name) not in known:
+    current, known = current_name_of(name), recipe_names()
+    if current not in known:
         raise ConfigError(
-            f"no recipe {str(name)!r}{did_you_mean(str(name), known)}; "
+            f"no recipe {current!r}{did_you_mean(current, known)}; "
             f"known recipes: {join_words(known)} (or give the path of a .toml file)"
         )
-    return RECIPES_FOLDER / f"{name}.toml"
+    return RECIPES_FOLDER / f"{current}.toml"
+
+
+def current_name_of(name: str | Path) -> str:
+    """The name today of a recipe that version 0.1 called ``name``."""
+    return RECIPES.get(str(name), (str(name), None))[0]
 
 
 def recipe_names() -> list[str]:

@@ -5,14 +5,17 @@ one from a checkpoint, one override of the command line.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from mnemic.recipe.merge import Recipe
+
+T = TypeVar("T")
 
 # By the table that a key stands in: its old name and its name now.
 KEYS: dict[str, dict[str, str]] = {
     "": {"started": "pretrained"},
-    "model": {"carry": "segments", "start": "init_from", "takes": "init_parts"},
+    "model": {"carry": "segments", "segment": "segmenter", "start": "init_from",
+              "takes": "init_parts"},
     "segments": {"lasts": "carry_memory", "lessons": "write_probes"},
     "encode": {"hidden": "hide_rate", "longest": "max_length", "most": "max_n", "of": "encoder",
                "start": "init"},
@@ -43,7 +46,23 @@ KINDS: dict[str, dict[str, str]] = {
     "objective": {"next": "next-token", "next-word": "segment-next-token",
                   "reading": "retrieve-and-read"},
 }  # fmt: skip
+DATES = {"held": "validation_size", "tested": "test_size"}  # of the data kind dates: counts
+# Old names of recipes: the name now, and the task whose settings had a recipe of their own.
+RECIPES: dict[str, tuple[str, int | None]] = {
+    "keeps": ("bert-mass-selective", None), "keeps-articles": ("bert-mass-articles", None),
+    "keeps-words": ("bert-mass-words", None),
+}  # fmt: skip
+for _name in ("dmn-plus", "dmn-sum", "entnet", "wmn"):
+    RECIPES[f"{_name}-retold"] = (f"{_name}-augmented", None)
+for _name, _tasks in (("entnet", (3, 16)), ("entnet-retold", (2, 3, 16, 19)), ("dmn-plus-retold", (3, 17)),
+                      ("dmn-sum-retold", (19,)), ("memnn-am-ng-nl", (2, 3, 8, 10))):  # fmt: skip
+    for _task in _tasks:
+        RECIPES[f"{_name}-task{_task}"] = (_name.replace("retold", "augmented"), _task)
+for _name in ("ask", "encoder"):  # other tables that hold an encoder
+    KEYS[_name], KINDS[_name] = KEYS["encode"], KINDS["encode"]
 SIZES = {"longest": "max_length"}  # facts of the data that a network was built from
+# Tensors of a stopped run: how their names begin.
+STATE = {"optimiser.": "optimizer.", "dice": "rng_state", "parts.": "loss_sums.", "best.waited": "best.bad_evals"}
 
 
 def migrate_recipe(recipe: Mapping[str, Any]) -> Recipe:
@@ -76,10 +95,24 @@ def migrate_sizes(sizes: Mapping[str, Any]) -> dict[str, Any]:
     return {SIZES.get(name, name): value for name, value in sizes.items()}
 
 
+def migrate_state(state: Mapping[str, T]) -> dict[str, T]:
+    """Translate the names of the tensors that a stopped run keeps beside its weights.
+
+    >>> migrate_state({"optimiser.0.exp_avg": 1, "sums": 2})
+    {'optimizer.0.exp_avg': 1, 'sums': 2}
+    """
+
+    def translate(name: str) -> str:
+        return next((new + name.removeprefix(old) for old, new in STATE.items() if name.startswith(old)), name)
+
+    return {translate(name): tensor for name, tensor in state.items()}
+
+
 def _migrate_table(table: Mapping[str, Any], parent: str) -> dict[str, Any]:
     migrated: dict[str, Any] = {}
+    renamed = KEYS.get(parent, {}) | (DATES if table.get("kind") == "dates" else {})
     for old, value in table.items():
-        name = KEYS.get(parent, {}).get(old, old)
+        name = renamed.get(old, old)
         if name == "kind":
             migrated[name] = _migrate_kind(value, parent)
         elif isinstance(value, Mapping):
@@ -96,5 +129,5 @@ def _migrate_kind(value: Any, parent: str) -> Any:
 
 
 def _table_name(name: str) -> str:
-    """Name the table that a key opens; a phase or a task holds sections of its own."""
+    """Name the table under a key; phases and tasks hold whole sections."""
     return "" if name in ("phases", "pretrained", "tasks") or name.isdigit() else name

@@ -8,10 +8,11 @@ from typing import Any
 
 from mnemic.checkpoint.atomic_files import write_json
 from mnemic.data.babi.dataset import GeneratedStories
-from mnemic.recipe import ConfigError
+from mnemic.models import check_parts_fit
+from mnemic.recipe import ConfigError, Recipe, override
 from mnemic.reproduce.babi_table import AUGMENTED_SUFFIX, PUBLISHED, BabiTable, save_result
 from mnemic.reproduce.statistics import summarize_table
-from mnemic.train.initialize import check_phases
+from mnemic.train.initialize import build_network, check_phases
 from mnemic.train.phases import read_phases
 from mnemic.train.run import load_data
 
@@ -43,17 +44,18 @@ def list_tables(table: BabiTable) -> list[BabiTable]:
 
 def check_tables(tables: Sequence[BabiTable]) -> None:
     """Build each network on a few generated stories, to find errors before training starts."""
-    seen = set()
+    seen: list[Recipe] = []
     for table in tables:
-        for tasks in table.task_groups():
-            recipe = table.build_recipe(tasks)
-            if (key := (table.recipe_name(tasks), table.joint)) in seen:
+        for recipe in table.build_recipes():
+            if (settings := override(recipe, "data.tasks", [])) in seen:
                 continue
-            seen.add(key)
-            known = {field.name for field in fields(GeneratedStories)} - {"alike", "retold"}
+            seen.append(settings)
+            known = {field.name for field in fields(GeneratedStories)} - {"interchangeable", "augment"}
             data = {option: value for option, value in recipe["data"].items() if option in known}
-            small_recipe = recipe | {"data": data | {"kind": "generated", "count": NUM_CHECK_STORIES}}
-            check_phases(read_phases(recipe), recipe, load_data(small_recipe).sizes)
+            small_recipe = recipe | {"data": data | {"kind": "generated-babi", "count": NUM_CHECK_STORIES}}
+            sizes = load_data(small_recipe).sizes
+            check_phases(read_phases(recipe), recipe, sizes)
+            check_parts_fit(build_network(recipe["model"], sizes, 0), sizes)
 
 
 def table_folder_of(table: BabiTable, folder: Path) -> Path:

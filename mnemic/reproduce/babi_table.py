@@ -22,8 +22,8 @@ from mnemic.checkpoint.atomic_files import write_json
 from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, save_checkpoint
 from mnemic.checkpoint.lock import lock_folder
 from mnemic.data.babi.folder import Size, find_story_folder
-from mnemic.evaluate.error_rate import mean_error, percent_by_task
-from mnemic.recipe import ConfigError, Recipe, load_recipe, override, recipe_names
+from mnemic.evaluate.by_task import mean_error, percent_by_task
+from mnemic.recipe import ConfigError, Recipe, current_name_of, load_recipe, override, recipe_names
 from mnemic.reproduce.faithfulness import measure_evidence_per_run
 from mnemic.reproduce.statistics import SELECTION_RULES, summarize_joint_runs, summarize_task_runs
 from mnemic.reproduce.streams import interleave_trainings
@@ -32,7 +32,7 @@ from mnemic.reproduce.train_ensemble import EnsembleStep, create_networks, find_
 from mnemic.train.phases import read_phases
 from mnemic.train.run import load_data
 
-AUGMENTED_SUFFIX = "-retold"  # of recipes that augment the training stories
+AUGMENTED_SUFFIX = "-augmented"  # of recipes that augment the training stories
 PUBLISHED = Path(__file__).with_name("published.toml")
 DEFAULT_LANES = 20  # one per task
 
@@ -57,10 +57,10 @@ class BabiTable:
             values = f"seeds = {self.seeds}, at_once = {self.at_once}, lanes = {self.lanes}"
             raise ConfigError(f"a table takes seeds ≥ 1, at_once ≥ 0 and lanes ≥ 0, not {values}")
 
-    def recipe_name(self, tasks: Sequence[int]) -> str:
-        """Return the recipe for these tasks: ``entnet-task3`` or ``memn2n-joint`` if it exists."""
-        variant = f"{self.recipe}-joint" if self.joint else f"{self.recipe}-task{tasks[0]}"
-        return variant if variant in recipe_names() else self.recipe
+    @property
+    def network(self) -> str:
+        """The recipe that papers published results for: the one without augmented stories."""
+        return current_name_of(self.recipe).removesuffix(AUGMENTED_SUFFIX)
 
     def build_recipes(self) -> list[Recipe]:
         """Build one recipe for all tasks, or one per task."""
@@ -71,8 +71,13 @@ class BabiTable:
         return [list(self.tasks)] if self.joint else [[task] for task in self.tasks]
 
     def build_recipe(self, tasks: list[int]) -> Recipe:
-        """Build the recipe for these tasks, with the table's data and overrides."""
-        recipe = load_recipe(self.recipe_name(tasks), self.sets)
+        """Build the recipe for these tasks, with the table's data and overrides.
+
+        A joint table takes the recipe ``NAME-joint`` if there is one; others the task's settings.
+        """
+        name = f"{self.recipe}-joint" if self.joint else ""
+        name = name if name in recipe_names() else self.recipe
+        recipe = load_recipe(name, self.sets, task=None if self.joint else tasks[0])
         data_options = {"folder": self.data, "size": self.size, "missing": "generate", "tasks": tasks}
         for key, value in data_options.items():
             recipe = override(recipe, f"data.{key}", value)
@@ -81,16 +86,15 @@ class BabiTable:
     def load_published(self) -> dict[str, Any]:
         """Load the paper's results for this setting; empty if no paper has it."""
         published = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
-        network = self.recipe.removesuffix(AUGMENTED_SUFFIX)
-        entry = published.get(network, {}).get(f"{self.size}-joint" if self.joint else self.size, {})
-        if entry.pop("retold", False) and network != self.recipe:
+        entry = published.get(self.network, {}).get(f"{self.size}-joint" if self.joint else self.size, {})
+        if entry.pop("retold", False) and self.network != current_name_of(self.recipe):
             entry["source"] += ", no story told again"
         return entry
 
     def selection_split(self) -> str:
         """Return the split whose error selects the best run, as in the network's papers."""
         published = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
-        entries = published.get(self.recipe.removesuffix(AUGMENTED_SUFFIX), {}).values()
+        entries = published.get(self.network, {}).values()
         splits = [entry["selection"] for entry in (self.load_published(), *entries) if "selection" in entry]
         return splits[0] if splits else "train"
 
@@ -103,12 +107,12 @@ class BabiTable:
 
 def drop_other_tasks(recipe: Recipe, tasks: Sequence[int]) -> Recipe:
     """Remove the augmentation settings of other tasks from a recipe."""
-    alike = recipe["data"].get("alike", ())
+    alike = recipe["data"].get("interchangeable", ())
     if not isinstance(alike, Mapping):
         return recipe
     task_groups = {task: groups for task, groups in alike.items() if int(task) in tasks}
-    recipe = override(recipe, "data.alike", task_groups)
-    return recipe if task_groups else override(recipe, "data.retold", 0)
+    recipe = override(recipe, "data.interchangeable", task_groups)
+    return recipe if task_groups else override(recipe, "data.augment", 0)
 
 
 class RunGroup(NamedTuple):
@@ -176,7 +180,7 @@ def train_group(
     Saves the network of the best run if it is the best of the recipe so far.
     """
     recipe, seeds = group.recipe, group.seeds
-    data = load_data(recipe)
+    data: Any = load_data(recipe)
     networks = create_networks(recipe, data, seeds)
     rows_per_run = [torch.arange(len(data.train))] * len(seeds)
     key = "-".join(map(str, [group.name, *seeds]))
@@ -187,10 +191,9 @@ def train_group(
     with closing(steps):
         for step in steps:
             yield GroupStep(group, step)
-    errors = {
-        split: compute_run_errors(recipe, data, networks, split, device) for split in ("train", "validation", "test")
-    }
-    evidence = measure_evidence_per_run(recipe, data, networks, device)
+    splits = {"train": data.train, "validation": data.validation, "test": data.test}
+    errors = {split: compute_run_errors(networks, dataset, device) for split, dataset in splits.items()}
+    evidence = measure_evidence_per_run(networks, data.test, device)
     seconds = timer.lap() / len(seeds)
     rows = [
         {
@@ -222,13 +225,10 @@ def train_group(
         save_checkpoint(folder / "best" / (f"task{tasks[0]}" if len(tasks) == 1 else "tasks"), checkpoint)
 
 
-def compute_run_errors(
-    recipe: Recipe, data: Any, networks: Sequence[Any], split: str, device: torch.device
-) -> list[dict[int, float]]:
+def compute_run_errors(networks: Sequence[Any], dataset: Any, device: torch.device) -> list[dict[int, float]]:
     """Compute each run's error per task on a split of the data."""
-    dataset = getattr(data, split)
     rows: Tensor = torch.arange(len(dataset)).expand(len(networks), -1)
-    is_wrong = find_wrong_answers_per_run(recipe, data, networks, rows, split, device)
+    is_wrong = find_wrong_answers_per_run(networks, dataset, rows, device)
     return [percent_by_task(run_wrong, dataset.task) for run_wrong in is_wrong]
 
 

@@ -1,38 +1,34 @@
 """Measure supporting facts and faithfulness on the bAbI tasks with labeled facts."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
 from mnemic.data.babi.batches import StoryDataset
-from mnemic.evaluate.error_rate import percent_by_task
+from mnemic.evaluate.by_task import percent_by_task
 from mnemic.evaluate.evidence import AblationResult, run_ablations
 from mnemic.models import MemoryNetwork
-from mnemic.recipe import Recipe
 from mnemic.reproduce.train_ensemble import stack_networks
-from mnemic.train.initialize import rebuild_network
 
 SUPPORTED_TASKS = (1, 2, 3)  # with one, two and three supporting facts
 MAX_QUESTIONS = 1000  # test questions per task, as many as in the official files
 
 
 def measure_evidence_per_run(
-    recipe: Recipe, data: Any, networks: Sequence[MemoryNetwork], device: torch.device
+    networks: Sequence[MemoryNetwork], dataset: StoryDataset, device: torch.device
 ) -> list[dict[int, dict[str, float]]]:
     """Measure each run's evidence on its ``SUPPORTED_TASKS``, in percent of the test questions.
 
     ``supporting``: the most-read sentence is a supporting fact. ``most_read``: the answer changes
     if that sentence is removed. ``other``: it changes if a random other sentence is removed.
     """
-    dataset = select_supported_questions(data.test)
-    if not len(dataset):
+    supported = select_supported_questions(dataset)
+    if not len(supported):
         return [{} for _ in networks]
-    models = [rebuild_network(recipe["model"], data.sizes, network) for network in networks]
     generator = torch.Generator().manual_seed(0)
-    ablations = run_ablations(stack_networks(models).to(device), dataset.to(device), generator)
-    tensors_by_run = (tensor.cpu().view(len(models), -1) for tensor in ablations)
-    return [compute_percentages(AblationResult(*run), dataset) for run in zip(*tensors_by_run)]
+    ablations = run_ablations(stack_networks(networks).to(device), supported.to(device), generator)
+    tensors_by_run = (tensor.cpu().view(len(networks), -1) for tensor in ablations)
+    return [compute_percentages(AblationResult(*run), supported) for run in zip(*tensors_by_run)]
 
 
 def measure_evidence(network: MemoryNetwork, dataset: StoryDataset) -> dict[int, dict[str, float]]:

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mnemic.evaluate.error_rate import mean_error
+from mnemic.evaluate.by_task import mean_error
 
 Run = Mapping[str, Any]
 

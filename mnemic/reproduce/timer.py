@@ -3,7 +3,8 @@
 import time
 from pathlib import Path
 
-from mnemic.checkpoint.atomic_files import read_json, write_json
+from mnemic.checkpoint.atomic_files import write_json
+from mnemic.files import read_json
 
 
 class LapTimer:

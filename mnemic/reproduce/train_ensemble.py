@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from mnemic.checkpoint.folder import load_weights, weights_of
-from mnemic.checkpoint.tensors import write_tensors
+from mnemic.checkpoint.tensors import read_tensors, write_tensors
 from mnemic.data.contract import QuestionDataset
-from mnemic.evaluate.error_rate import find_wrong_answers, mean_error, percent_by_task
+from mnemic.evaluate.by_task import mean_error, percent_by_task
+from mnemic.evaluate.error_rate import find_wrong_answers
 from mnemic.models import MemoryNetwork
 from mnemic.models.ensemble import StackedNetworks
 from mnemic.recipe import Recipe
+from mnemic.recipe.migrate import migrate_state
 from mnemic.train.early_stopping import BestWeights, check_validation_data
 from mnemic.train.initialize import build_network, rebuild_network
 from mnemic.train.loop import Step, build_optimizer
@@ -60,13 +61,15 @@ def train_ensemble(
     """
     all_phases = read_phases(recipe)
     check_validation_data(all_phases, data)
-    saved = load_file(progress_path) if progress_path is not None and progress_path.is_file() else {}
+    saved = migrate_state(read_tensors(progress_path)) if progress_path is not None else {}
     first, start = (int(saved.pop(name, 0)) for name in ("phase", "step"))
     stories, validation = data.train.to(device), data.validation.to(device)
     tasks = [data.train.task[rows].unique() for rows in rows_per_run]
     cuda_graph = device.type == "cuda"
     for phase in all_phases[first:]:
-        models = [rebuild_network(phase.recipe["model"], data.sizes, network) for network in networks]
+        models = networks
+        if phase.recipe["model"] != recipe["model"]:
+            models = [rebuild_network(phase.recipe["model"], data.sizes, network) for network in networks]
         group = stack_networks(models).to(device)
         optimizer = build_optimizer(group, phase.settings, cuda_graph=cuda_graph)
         sampler = build_sampler(phase, group, stories, rows_per_run, seeds)
@@ -97,8 +100,9 @@ def train_ensemble(
         best_weights.copy_to(group)
         if isinstance(group, StackedNetworks):
             group.copy_weights_to(models)
-        for network, model in zip(networks, models):
-            load_weights(network, weights_of(model), Path("a run's own network"))
+        if models is not networks:
+            for network, model in zip(networks, models):
+                load_weights(network, weights_of(model), Path("a run's own network"))
         saved, start = {}, 0
     if progress_path is not None:
         progress_path.unlink(missing_ok=True)
@@ -132,13 +136,12 @@ def restore_progress(group: nn.Module, optimizer: torch.optim.Optimizer, saved: 
 
 
 def find_wrong_answers_per_run(
-    recipe: Recipe, data: Any, networks: Sequence[MemoryNetwork], rows: Tensor, split: str, device: torch.device
+    networks: Sequence[MemoryNetwork], dataset: QuestionDataset, rows: Tensor, device: torch.device
 ) -> Tensor:
     """Return a mask of the questions in ``rows`` (runs q) answered wrongly."""
-    models = [rebuild_network(recipe["model"], data.sizes, network) for network in networks]
-    device_rows = (rows if len(models) > 1 else rows[0]).to(device)
-    is_wrong = find_wrong_answers(stack_networks(models).to(device), getattr(data, split).to(device), device_rows).cpu()
-    return is_wrong.view(rows.shape)
+    device_rows = (rows if len(networks) > 1 else rows[0]).to(device)
+    is_wrong = find_wrong_answers(stack_networks(networks).to(device), dataset.to(device), device_rows)
+    return is_wrong.cpu().view(rows.shape)
 
 
 def compute_mean_errors(group: nn.Module, validation: QuestionDataset, tasks: Sequence[Tensor]) -> Tensor:

@@ -5,7 +5,6 @@ context: a network reads ``data.length`` words at once, without state from earli
 runs are saved as runs of ``mnemic train``, so an interrupted table resumes.
 """
 
-import json
 import platform
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from mnemic.checkpoint.lock import lock_folder
 from mnemic.data import DATASETS
 from mnemic.data.language_modeling.dataset import LanguageModelFiles
 from mnemic.data.language_modeling.token_folder import METADATA_FILE, is_token_folder
+from mnemic.files import read_json
 from mnemic.predict.perplexity import compute_perplexity, compute_unigram_perplexity
 from mnemic.recipe import ConfigError, Recipe, build, load_recipe, override
 from mnemic.reproduce.babi_table import append_runs, describe_hardware, load_runs
@@ -50,7 +50,7 @@ class WordsTable:
     def build_recipe(self, name: str, folder: str) -> Recipe:
         """Load a recipe with the table's overrides and data folder; raise for other data."""
         recipe = override(load_recipe(name, self.sets), "data.folder", folder)
-        if recipe.get("data", {}).get("kind") != "words":
+        if recipe.get("data", {}).get("kind") != "language-modeling":
             raise ConfigError(f"the recipe {name!r} does not learn from data of kind 'words'")
         return recipe
 
@@ -135,7 +135,7 @@ def build_result(table: WordsTable, folder: Path) -> dict[str, Any]:
         mean_metrics = {key: sum(run["test"][key] for run in runs) / len(runs) for key in runs[0]["test"]}
         seconds = round(sum(run["seconds"] for run in runs), 1)
         rows.append({"recipe": name, **mean_metrics, **deviations, **sizes, "seconds": seconds, "runs": runs})
-    about = json.loads((Path(words_folder) / METADATA_FILE).read_text(encoding="utf-8"))
+    about = read_json(Path(words_folder) / METADATA_FILE)
     return {
         "table": "words",
         "rows": rows,

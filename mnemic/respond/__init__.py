@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from mnemic.recipe import select_kinds
 from mnemic.respond.classes import ClassHead
 from mnemic.respond.next_token import NextTokenHead
 from mnemic.respond.predictor import Predictor
@@ -20,22 +21,20 @@ from mnemic.respond.words import MultiWordHead
 
 RESPONSES: dict[str, Callable[..., Any]] = {
     "classes": ClassHead,
-    "decoded": GRUWordHead,
-    "joined": JointWordHead,
+    "word-decoder": GRUWordHead,
+    "word-joint": JointWordHead,
     "masked": PretrainingHeads,
-    "matched": MatchWordHead,
-    "next": NextTokenHead,
+    "word-match": MatchWordHead,
+    "next-token": NextTokenHead,
     "predictor": Predictor,
-    "quotes": QuoteResponse,
+    "quote": QuoteResponse,
     "relation": RelationHead,
-    "sequence": SequenceDecoder,
-    "several": MultiWordHead,
+    "seq2seq": SequenceDecoder,
+    "words": MultiWordHead,
     "spans": SpanHead,
     "tags": TagHead,
     "word": WordHead,
 }
 
-# Kinds that answer from the states of a text, in networks without a memory.
-WITHOUT_MEMORY = ("classes", "masked", "next", "sequence", "spans", "tags")
-# Kinds that answer from the memory of a text alone, without the text.
-FROM_MEMORY = ("predictor", "quotes")
+WITHOUT_MEMORY = tuple(select_kinds(RESPONSES, source="text"))
+FROM_MEMORY = tuple(select_kinds(RESPONSES, source="carried memory"))

@@ -9,24 +9,22 @@ from torch import Tensor, nn
 
 from mnemic.encode.gru_cell import init_glorot
 from mnemic.memory import Reading
+from mnemic.respond.contract import Response
 
 
-class ClassHead(nn.Module):
+class ClassHead(Response):
     """Score every class: ``W₂ dropout(tanh(W₁ pooled))`` (Devlin et al. 2019, section 4.1).
 
     ``pool``: the first token's state, which BERT's pre-training prepares for this, or the mean of
     the text's tokens, from which a network without pre-training learns faster.
     """
 
-    tied = False
+    source = "text"
+    reads_segments = pools_text = True
+    methods = ("classify", "rate")
 
     def __init__(
-        self,
-        width: int,
-        classes: int,
-        *,
-        pool: Literal["first", "mean"] = "mean",
-        dropout: float = 0.1,
+        self, width: int, classes: int, *, pool: Literal["first", "mean"] = "mean", dropout: float = 0.1
     ) -> None:
         super().__init__()
         self.pool = pool
@@ -34,9 +32,7 @@ class ClassHead(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.out = init_glorot(nn.Linear(width, classes))
 
-    def forward(
-        self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor
-    ) -> Tensor:
+    def forward(self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor) -> Tensor:
         """Score the classes of each window, b c."""
         pooled = states[:, 0] if self.pool == "first" else masked_mean(states, mask)  # b d
         return self.out(self.dropout(self.inner(pooled).tanh()))  # b c

@@ -26,9 +26,7 @@ class GeneratedTexts(NamedTuple):
     log_probabilities: Tensor  # b w, of the whole texts
 
 
-def greedy_search(
-    step: DecodingStep, state: Any, start_ids: Tensor, *, end_id: int, max_tokens: int
-) -> GeneratedTexts:
+def greedy_search(step: DecodingStep, state: Any, start_ids: Tensor, *, end_id: int, max_tokens: int) -> GeneratedTexts:
     """Generate the most likely next token until ``end_id`` or ``max_tokens`` tokens.
 
     ``start_ids`` (b) are the first tokens that ``step`` gets.
@@ -68,13 +66,9 @@ def beam_search(
         # A text that has ended continues with the end token, at no cost.
         end_only = torch.full_like(token_logs, MINUS_INFINITY)
         end_only[..., end_id] = 0.0
-        totals = log_probabilities.unsqueeze(2) + torch.where(  # b w v
-            has_ended.unsqueeze(2), end_only, token_logs
-        )
+        totals = log_probabilities.unsqueeze(2) + torch.where(has_ended.unsqueeze(2), end_only, token_logs)  # b w v
         vocab = totals.shape[2]
-        log_probabilities, indices = totals.flatten(1).topk(  # b w
-            min(num_beams, vocab * has_ended.shape[1]), 1
-        )
+        log_probabilities, indices = totals.flatten(1).topk(min(num_beams, vocab * has_ended.shape[1]), 1)  # b w
         beam_indices, next_tokens = indices // vocab, indices % vocab
         tokens = torch.cat([gather_beams(tokens, beam_indices), next_tokens.unsqueeze(2)], 2)
         has_ended = has_ended.gather(1, beam_indices) | (next_tokens == end_id)
@@ -84,9 +78,7 @@ def beam_search(
     lengths = count_tokens(tokens, end_id)
     penalized = log_probabilities / ((5 + lengths) / 6) ** length_penalty
     order = penalized.argsort(dim=1, descending=True, stable=True)
-    return GeneratedTexts(
-        gather_beams(tokens, order), lengths.gather(1, order), log_probabilities.gather(1, order)
-    )
+    return GeneratedTexts(gather_beams(tokens, order), lengths.gather(1, order), log_probabilities.gather(1, order))
 
 
 @torch.no_grad()
@@ -110,22 +102,15 @@ def sample_texts(
     check_bounds(max_tokens, 1)
     if not temperature > 0 or top_k < 0 or not 0 < top_p <= 1:
         received = f"temperature = {temperature}, top_k = {top_k}, top_p = {top_p}"
-        raise ValueError(
-            f"sampling takes temperature > 0, top_k ≥ 0 and 0 < top_p ≤ 1, not {received}"
-        )
+        raise ValueError(f"sampling takes temperature > 0, top_k ≥ 0 and 0 < top_p ≤ 1, not {received}")
     token_columns: list[Tensor] = []
-    has_ended, log_probabilities = (
-        torch.zeros_like(start_ids, dtype=torch.bool),
-        torch.zeros_like(start_ids).float(),
-    )
+    has_ended, log_probabilities = (torch.zeros_like(start_ids, dtype=torch.bool), torch.zeros_like(start_ids).float())
     last_tokens = start_ids
     for _ in range(max_tokens):
         if has_ended.all():
             break
         logits, state = step(last_tokens, state)
-        probabilities = filter_probabilities(
-            (logits.float() / temperature).softmax(-1), top_k, top_p
-        )
+        probabilities = filter_probabilities((logits.float() / temperature).softmax(-1), top_k, top_p)
         last_tokens = torch.multinomial(probabilities, 1, generator=generator).squeeze(1)
         last_tokens = last_tokens.masked_fill(has_ended, end_id)
         token_logs = logits.float().log_softmax(-1).gather(1, last_tokens.unsqueeze(1)).squeeze(1)
@@ -165,6 +150,4 @@ def select_rows(state: Any, rows: Tensor) -> Any:
 def check_bounds(max_tokens: int, num_beams: int) -> None:
     """Check that there is at least one token and one beam."""
     if max_tokens < 1 or num_beams < 1:
-        raise ValueError(
-            f"generation takes max_tokens and num_beams ≥ 1, not {max_tokens} and {num_beams}"
-        )
+        raise ValueError(f"generation takes max_tokens and num_beams ≥ 1, not {max_tokens} and {num_beams}")

@@ -28,9 +28,7 @@ def average_windows(logits: Tensor, text_of_window: Tensor, num_texts: int) -> T
     has at least one window. A mean, not a maximum: a maximum grows with the number of windows, so
     that long texts would tend to the class with the largest logit in any window.
     """
-    is_owned = (  # b w
-        text_of_window == torch.arange(num_texts, device=text_of_window.device).unsqueeze(1)
-    )
+    is_owned = text_of_window == torch.arange(num_texts, device=text_of_window.device).unsqueeze(1)  # b w
     total = (is_owned.unsqueeze(-1) * logits.float()).sum(1)  # no matmul, which may round
     return total / is_owned.sum(1, keepdim=True)
 

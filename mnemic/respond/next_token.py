@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.recipe import ConfigError
+from mnemic.respond.contract import Response
 
 
 def check_tied_width(words: Tensor | None, width: int, tied: bool) -> None:
@@ -18,7 +19,7 @@ def check_tied_width(words: Tensor | None, width: int, tied: bool) -> None:
         )
 
 
-class NextTokenHead(nn.Module):
+class NextTokenHead(Response):
     """Compute ``W s + b`` at every state of a left-to-right language model.
 
     ``tied`` uses the encoder's word vectors as W, as most language models do (Press and Wolf 2017;
@@ -26,14 +27,12 @@ class NextTokenHead(nn.Module):
     states.
     """
 
+    source = "text"
+    needs_causal = True
+    methods = ("complete", "perplexity")
+
     def __init__(
-        self,
-        width: int,
-        vocab: int,
-        words: nn.Parameter | None = None,
-        *,
-        tied: bool = True,
-        dropout: float = 0.0,
+        self, width: int, vocab: int, words: nn.Parameter | None = None, *, tied: bool = True, dropout: float = 0.0
     ) -> None:
         super().__init__()
         check_tied_width(words, width, tied)

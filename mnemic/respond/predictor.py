@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from mnemic.encode.gru_cell import GRUCell
 from mnemic.memory import Reading
 from mnemic.respond.classes import masked_mean
-from mnemic.respond.generate import DecodingStep
+from mnemic.respond.contract import Response
 from mnemic.respond.pretraining import NextSentenceHead
 from mnemic.respond.vocabulary import VocabularyHead
 
@@ -28,28 +28,22 @@ class DecodingState(NamedTuple):
     has_begun: Tensor  # b, True = the first word was generated
 
 
-class Predictor(nn.Module):
+class Predictor(Response):
     """Predict answers and masked words: the prediction module of BERT-MASS.
 
     The first word is scored from ``h = tanh(W [query; found; z])``, z the mean of the question's
     states; the other words by a GRU that starts with h and reads the word before. All words share
     BERT's vocabulary head, and with it the encoder's word vectors (``words``). ``add_found``
     combines a token's state with its memory read, to score masked words and next words. With
-    ``copies`` these words may also be copied from memory, in proportion to the attention on their
+    ``copy`` these words may also be copied from memory, in proportion to the attention on their
     slots; a gate weighs copying (pointers; Merity et al. 2017, arXiv:1609.07843).
     """
 
-    tied = False
-    generates_words = True
+    source = "carried memory"
+    methods = ("remember", "ask", "load_state")
 
     def __init__(
-        self,
-        width: int,
-        vocab: int,
-        words: nn.Parameter | None = None,
-        *,
-        dropout: float = 0.0,
-        copies: bool = False,
+        self, width: int, vocab: int, words: nn.Parameter | None = None, *, dropout: float = 0.0, copy: bool = False
     ) -> None:
         super().__init__()
         self.vocabulary = VocabularyHead(width, vocab, words=words)
@@ -59,9 +53,14 @@ class Predictor(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.follows = NextSentenceHead(width)
         self.dropout = nn.Dropout(dropout)
-        self.copies = nn.Linear(width, 1) if copies else None
+        self.copies = nn.Linear(width, 1) if copy else None
         if self.copies is not None:
             nn.init.constant_(self.copies.bias, INITIAL_COPY_LOGIT)
+
+    @property
+    def can_copy(self) -> bool:
+        """Whether words may be copied from memory."""
+        return self.copies is not None
 
     def forward(self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor) -> Tensor:
         """Score the first word of the answer, b m v.
@@ -70,9 +69,7 @@ class Predictor(nn.Module):
         """
         return self.vocabulary(self.initial_state(query, reading, states, mask))
 
-    def initial_state(
-        self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor
-    ) -> Tensor:
+    def initial_state(self, query: Tensor, reading: Reading, states: Tensor, mask: Tensor) -> Tensor:
         """Compute the decoder state h that the first word is scored from, b m d."""
         mean = masked_mean(states, mask).unsqueeze(1).expand_as(query)
         joined = self.join(torch.cat([query, reading.found.to(query.dtype), mean], -1))
@@ -94,33 +91,22 @@ class Predictor(nn.Module):
     def start_decoding(self, initial_state: Tensor) -> DecodingState:
         """Make the decoder state before the first word from ``initial_state`` (b d)."""
         first_logits = self.vocabulary(initial_state.unsqueeze(1)).squeeze(1)
-        return DecodingState(
-            initial_state, first_logits, torch.zeros_like(initial_state[:, 0], dtype=torch.bool)
-        )
+        return DecodingState(initial_state, first_logits, torch.zeros_like(initial_state[:, 0], dtype=torch.bool))
 
-    @property
-    def step(self) -> DecodingStep:
-        """The decoding step for ``mnemic.respond.generate``; it ignores the start token."""
-
-        def step(last_tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
-            embedded = nn.functional.embedding(last_tokens, self.vocabulary.words)
-            has_begun = state.has_begun.unsqueeze(1)
-            hidden = torch.where(has_begun, self.cell(embedded, state.hidden), state.hidden)
-            later_logits = self.vocabulary(hidden.unsqueeze(1)).squeeze(1)
-            logits = torch.where(has_begun, later_logits, state.first_logits)
-            return logits, DecodingState(
-                hidden, state.first_logits, torch.ones_like(state.has_begun)
-            )
-
-        return step
+    def step(self, last_tokens: Tensor, state: DecodingState) -> tuple[Tensor, DecodingState]:
+        """Score the next tokens, for ``mnemic.respond.generate``; it ignores the start token."""
+        embedded = nn.functional.embedding(last_tokens, self.vocabulary.words)
+        has_begun = state.has_begun.unsqueeze(1)
+        hidden = torch.where(has_begun, self.cell(embedded, state.hidden), state.hidden)
+        later_logits = self.vocabulary(hidden.unsqueeze(1)).squeeze(1)
+        logits = torch.where(has_begun, later_logits, state.first_logits)
+        return logits, DecodingState(hidden, state.first_logits, torch.ones_like(state.has_begun))
 
     def add_found(self, states: Tensor, memory_output: Tensor) -> Tensor:
         """Combine states (… d) with their memory reads (… d)."""
         return self.norm(states + self.found(memory_output.to(states.dtype)))
 
-    def mix_copies(
-        self, logits: Tensor, states: Tensor, copy_weights: Tensor, token_ids: Tensor
-    ) -> Tensor:
+    def mix_copies(self, logits: Tensor, states: Tensor, copy_weights: Tensor, token_ids: Tensor) -> Tensor:
         """Mix the vocabulary distribution with copied words; return log-probabilities (p v).
 
         ``copy_weights`` p a are the weights of the source tokens ``token_ids`` p a. Without
@@ -130,6 +116,4 @@ class Predictor(nn.Module):
             return logits
         gate = torch.sigmoid(self.copies(states).float())  # p 1
         probabilities = logits.float().softmax(-1) * (1 - gate * copy_weights.sum(-1, keepdim=True))
-        return (
-            probabilities.scatter_add(1, token_ids, gate * copy_weights) + MIN_PROBABILITY
-        ).log()
+        return (probabilities.scatter_add(1, token_ids, gate * copy_weights) + MIN_PROBABILITY).log()

@@ -3,13 +3,15 @@
 Shapes: b batch, n tokens, m masked positions, d width, v vocabulary.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from mnemic.encode.block import Activation
 from mnemic.encode.pooler import Pooler
 from mnemic.memory import Reading
+from mnemic.respond.contract import Response
 from mnemic.respond.vocabulary import VocabularyHead
 
 
@@ -20,14 +22,14 @@ class PretrainingLogits(NamedTuple):
     nsp_logits: Tensor | None  # b 2: follows, does not follow; None without this head
 
 
-class PretrainingHeads(nn.Module):
+class PretrainingHeads(Response):
     """A vocabulary head and a next-sentence head (Devlin et al. 2019, section 3.1).
 
-    ``words`` are the encoder's word vectors, shared with the vocabulary head. Without ``pairs``
-    there is no next-sentence prediction.
+    ``words`` are the encoder's word vectors, shared with the vocabulary head. Without
+    ``next_sentence`` there is no next-sentence prediction.
     """
 
-    tied = False
+    source = "text"
 
     def __init__(
         self,
@@ -35,19 +37,15 @@ class PretrainingHeads(nn.Module):
         vocab: int,
         words: nn.Parameter | None = None,
         *,
-        pairs: bool = False,
+        next_sentence: bool = False,
         activation: Activation = "gelu",
         epsilon: float = 1e-12,
     ) -> None:
         super().__init__()
-        self.vocabulary = VocabularyHead(
-            width, vocab, words=words, activation=activation, epsilon=epsilon
-        )
-        self.follows = NextSentenceHead(width) if pairs else None
+        self.vocabulary = VocabularyHead(width, vocab, words=words, activation=activation, epsilon=epsilon)
+        self.follows = NextSentenceHead(width) if next_sentence else None
 
-    def forward(
-        self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor
-    ) -> PretrainingLogits:
+    def forward(self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor) -> PretrainingLogits:
         """Score the words at masked positions, and next-sentence prediction.
 
         ``mask`` b n is True at masked positions; or it holds their indices in the flattened batch,
@@ -56,6 +54,10 @@ class PretrainingHeads(nn.Module):
         positions = mask if mask.dim() == 1 else mask.flatten().nonzero().squeeze(1)
         nsp_logits = None if self.follows is None else self.follows(states)
         return PretrainingLogits(self.vocabulary(states, positions), nsp_logits)
+
+    def dummy_inputs(self, tokens: Tensor) -> dict[str, Any]:
+        """Return indices of masked positions, whose number needs no look at values."""
+        return {"answer_mask": torch.arange(tokens.numel())}
 
 
 class NextSentenceHead(nn.Module):

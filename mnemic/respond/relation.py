@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from mnemic.encode.gru_cell import init_glorot
 from mnemic.memory import Reading
+from mnemic.respond.contract import Response
 
 
-class RelationHead(nn.Module):
+class RelationHead(Response):
     """Score every word: ``W Σ_ij g([o_i; o_j; u])`` over all ordered pairs, also i = j.
 
     The relational reasoning module of Pavez et al. 2018, after the relation network of Santoro et
@@ -19,7 +20,7 @@ class RelationHead(nn.Module):
     The buffer's items come from the memory (``Reading.buffer``), so the cost is k², not n².
     """
 
-    tied = False
+    methods = ("ask_story",)
 
     def __init__(self, width: int, vocab: int, *, hidden: int = 128, depth: int = 3) -> None:
         super().__init__()
@@ -45,11 +46,5 @@ class RelationHead(nn.Module):
         """
         layer: nn.Linear = self.layers[0]  # type: ignore[assignment]
         first_weight, second_weight, question_weight = layer.weight.chunk(3, 1)  # h d each
-        question_part = nn.functional.linear(  # b m 1 1 h
-            question, question_weight, layer.bias
-        )[:, :, None, None]
-        return (
-            (items @ first_weight.mT).unsqueeze(3)
-            + (items @ second_weight.mT).unsqueeze(2)
-            + question_part
-        )
+        question_part = nn.functional.linear(question, question_weight, layer.bias)[:, :, None, None]  # b m 1 1 h
+        return (items @ first_weight.mT).unsqueeze(3) + (items @ second_weight.mT).unsqueeze(2) + question_part

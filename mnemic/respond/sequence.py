@@ -12,15 +12,16 @@ from torch import Tensor, nn
 from mnemic.encode.embeddings import Embeddings
 from mnemic.encode.stack import DECODERS, KeyValueCache
 from mnemic.recipe import build
+from mnemic.respond.contract import Response
 from mnemic.respond.next_token import check_tied_width
 
 DEFAULT_EMBEDDINGS: Mapping[str, Any] = {
-    "kind": "sum", "positions": {"kind": "sinusoidal"}, "scaled": True, "norm": False,
+    "kind": "sum", "positions": {"kind": "sinusoidal"}, "scale": True, "norm": False,
 }  # fmt: skip
 DEFAULT_DECODER: Mapping[str, Any] = {"kind": "transformer"}
 
 
-class SequenceDecoder(nn.Module):
+class SequenceDecoder(Response):
     """A Transformer decoder with cross-attention (Vaswani et al. 2017, figure 1).
 
     In training it gets the right answer, shifted by one token (teacher forcing). To generate, call
@@ -29,11 +30,14 @@ class SequenceDecoder(nn.Module):
     ``tied`` the encoder's word vectors also embed and score the answer (section 3.4).
     """
 
+    source = "text"
+    methods = ("generate",)
+
     def __init__(
         self,
         width: int,
         vocab: int,
-        longest: int,
+        max_length: int,
         words: nn.Parameter | None = None,
         *,
         tied: bool = True,
@@ -41,7 +45,7 @@ class SequenceDecoder(nn.Module):
         decoder: Mapping[str, Any] = DEFAULT_DECODER,
     ) -> None:
         super().__init__()
-        self.max_length = longest  # tokens of an answer
+        self.max_length = max_length  # tokens of an answer
         check_tied_width(words, width, tied)
         self.embeddings: Any = build({"sum": Embeddings}, embeddings, width=width, vocab=vocab)
         if tied and words is not None:
@@ -49,15 +53,17 @@ class SequenceDecoder(nn.Module):
         self.decoder: Any = build(DECODERS, decoder, width=width, cross=True)
         self.bias = nn.Parameter(torch.zeros(vocab))
 
-    def forward(
-        self, query: None, reading: None, states: Tensor, mask: Tensor, decoder_tokens: Tensor
-    ) -> Tensor:
+    def forward(self, query: None, reading: None, states: Tensor, mask: Tensor, decoder_tokens: Tensor) -> Tensor:
         """Score the token after each of ``decoder_tokens`` (b m): b m v.
 
         ``states`` b n d and ``mask`` b n are the source. ``decoder_tokens`` need no mask: no token
         sees later ones, where padding would be.
         """
         return self.score_tokens(decoder_tokens, self.start_decoding(states, mask))[0]
+
+    def dummy_inputs(self, tokens: Tensor) -> dict[str, Any]:
+        """Return answers as long as their sources."""
+        return {"decoder_tokens": tokens}
 
     def start_decoding(self, states: Tensor, mask: Tensor) -> KeyValueCache:
         """Make a key-value cache for a source (b n d, mask b n)."""

@@ -9,32 +9,33 @@ from torch import Tensor, nn
 from mnemic.encode.gru_cell import init_glorot
 from mnemic.memory import Reading
 from mnemic.recipe import ConfigError
+from mnemic.respond.contract import Response
 
 NO_ANSWER = 0  # the column of "no answer"; token i has column i + 1
 
 
-class SpanHead(nn.Module):
+class SpanHead(Response):
     """Score every token as first and last of the answer (Devlin et al. 2019, 4.2).
 
     "No answer" is one more choice of both, scored from the first token's state. Where we differ:
-    it has its own weights; in BERT it shares those of the tokens. ``most`` is the maximum number of
-    tokens of an answer.
+    it has its own weights; in BERT it shares those of the tokens. ``max_tokens`` is the maximum
+    number of tokens of an answer.
     """
 
-    tied = False
+    source = "text"
+    reads_segments = True
+    methods = ("answer",)
 
-    def __init__(self, width: int, *, most: int = 30, dropout: float = 0.1) -> None:
+    def __init__(self, width: int, *, max_tokens: int = 30, dropout: float = 0.1) -> None:
         super().__init__()
-        if most < 1:
-            raise ConfigError(f"an answer has at least 1 token: model.respond.most is {most}")
-        self.max_tokens = most
+        if max_tokens < 1:
+            raise ConfigError(f"an answer has at least 1 token: model.respond.max_tokens is {max_tokens}")
+        self.max_tokens = max_tokens
         self.dropout = nn.Dropout(dropout)
         self.ends = init_glorot(nn.Linear(width, 2))
         self.none = init_glorot(nn.Linear(width, 2))
 
-    def forward(
-        self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor
-    ) -> Tensor:
+    def forward(self, query: Tensor | None, reading: Reading | None, states: Tensor, mask: Tensor) -> Tensor:
         """Score the first and the last token of the answer, b 2 1+n.
 
         Column 0 is "no answer"; masked tokens get the lowest score.

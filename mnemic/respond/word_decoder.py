@@ -7,9 +7,10 @@ from torch import Tensor, nn
 
 from mnemic.encode.gru_cell import GRUCell, init_glorot
 from mnemic.memory import Reading
+from mnemic.respond.contract import Response
 
 
-class GRUWordHead(nn.Module):
+class GRUWordHead(Response):
     """Score every word by one GRU step (Kumar et al. 2016, section 2.4).
 
     ``a_1 = GRU([y_0; q], a_0)`` with ``a_0 = m``; the logits are ``W a_1``. Here an answer is
@@ -17,7 +18,7 @@ class GRUWordHead(nn.Module):
     and needs no weights.
     """
 
-    tied = False
+    methods = ("ask_story",)
 
     def __init__(self, width: int, vocab: int) -> None:
         super().__init__()

@@ -8,12 +8,13 @@ from torch import Tensor, nn
 
 from mnemic.encode.gru_cell import init_glorot
 from mnemic.memory import Reading
+from mnemic.respond.contract import Response
 
 
-class JointWordHead(nn.Module):
+class JointWordHead(Response):
     """Score every word: ``W [query; found] + b`` (Xiong et al. 2016); ``dropout`` before W."""
 
-    tied = False
+    methods = ("ask_story",)
 
     def __init__(self, width: int, vocab: int, *, dropout: float = 0.0) -> None:
         super().__init__()

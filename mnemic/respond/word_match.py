@@ -12,17 +12,18 @@ from torch import Tensor, nn
 from mnemic.memory import Reading
 from mnemic.memory.parts.match import MATCHES
 from mnemic.recipe import build
+from mnemic.respond.contract import Response
 
 DEFAULT_MATCH: Mapping[str, Any] = {"kind": "tanh"}
 
 
-class MatchWordHead(nn.Module):
+class MatchWordHead(Response):
     """Score every word: ``s_R(x, w) = E(x)·E(w)`` (Weston et al. 2015b).
 
     With a linear match this is ``WordHead``.
     """
 
-    tied = False
+    methods = ("ask_story",)
 
     def __init__(self, width: int, vocab: int, *, match: Mapping[str, Any] = DEFAULT_MATCH) -> None:
         super().__init__()

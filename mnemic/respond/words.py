@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from mnemic.memory import Reading
 from mnemic.memory.parts.match import MATCHES
 from mnemic.recipe import build
+from mnemic.respond.contract import Response
+from mnemic.respond.word_match import DEFAULT_MATCH
 
-DEFAULT_MATCH: Mapping[str, Any] = {"kind": "tanh"}
 
-
-class MultiWordHead(nn.Module):
+class MultiWordHead(Response):
     """Score answers of several words, word by word.
 
     AM of Weston et al. 2015b, for answers:
@@ -31,15 +31,10 @@ class MultiWordHead(nn.Module):
     there is no stop word, and this is ``MatchWordHead``.
     """
 
-    tied = False
+    methods = ("ask_story",)
 
     def __init__(
-        self,
-        width: int,
-        vocab: int,
-        spelled: Sequence[Sequence[int]] = (),
-        *,
-        match: Mapping[str, Any] = DEFAULT_MATCH,
+        self, width: int, vocab: int, spelled: Sequence[Sequence[int]] = (), *, match: Mapping[str, Any] = DEFAULT_MATCH
     ) -> None:
         super().__init__()
         self.match = build(MATCHES, match, width=width)
@@ -49,9 +44,7 @@ class MultiWordHead(nn.Module):
         end_word = max(vocab, *(word + 1 for words in answers for word in words))
         if spelled:
             answers = [[*words, end_word] for words in answers]
-        prefixes = sorted(
-            {tuple(answer[:step]) for answer in answers for step in range(len(answer))}
-        )
+        prefixes = sorted({tuple(answer[:step]) for answer in answers for step in range(len(answer))})
         max_length, num_words = max(map(len, answers)), end_word + bool(spelled)
         prefix_counts = torch.zeros(len(prefixes), end_word)  # p w
         for row, prefix in enumerate(prefixes):

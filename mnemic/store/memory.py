@@ -273,11 +273,11 @@ class Memory:
         if isinstance(target, int) or str(target).isdecimal():
             document = self.store.get_document(int(str(target)))
             if document is None:
-                raise StoreError(f"there is no document {target}; `mnemic memories` lists them")
+                raise StoreError(f"there is no document {target}; `mnemic list` lists them")
             return document
         document_ids = self.store.find_by_path(os.path.abspath(target))
         if not document_ids:
-            raise StoreError(f"nothing of {target} is remembered; `mnemic memories` lists what is")
+            raise StoreError(f"nothing of {target} is remembered; `mnemic list` lists what is")
         return self.document(document_ids[-1])
 
     def memories(self, *, retired: bool = False) -> list[Document]:

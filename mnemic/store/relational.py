@@ -50,7 +50,7 @@ Values: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 
 class Connection(Protocol):
-    """A connection of one thread to the tables; any thread may close it."""
+    """One thread's connection to a memory's tables; any thread may close it."""
 
     in_ids: str  # the condition that a column is one of the ids of ``pack_ids``
     path_array: str  # the aggregate of ``path`` as a JSON array

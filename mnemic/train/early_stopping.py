@@ -51,11 +51,11 @@ class BestWeights:
         return 0 < patience <= self.bad_evals
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return all tensors for a checkpoint: best.error, best.waited, best.weights.*."""
+        """Return all tensors for a checkpoint: best.error, best.bad_evals, best.weights.*."""
         if self.error is None:
             return {}
         weights = {f"best.weights.{name}": weight.cpu() for name, weight in self.weights.items()}
-        counters = {"best.error": self.error.cpu(), "best.waited": torch.tensor(self.bad_evals)}
+        counters = {"best.error": self.error.cpu(), "best.bad_evals": torch.tensor(self.bad_evals)}
         return counters | weights
 
     @classmethod
@@ -63,7 +63,7 @@ class BestWeights:
         """Restore the best weights from ``state_dict``."""
         best, prefix = cls(), "best.weights."
         best.error = state.get("best.error")
-        best.bad_evals = int(state.get("best.waited", 0))
+        best.bad_evals = int(state.get("best.bad_evals", 0))
         best.weights = {
             name.removeprefix(prefix): weight.to(device) for name, weight in state.items() if name.startswith(prefix)
         }

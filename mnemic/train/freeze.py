@@ -21,10 +21,10 @@ def find_modules(network: nn.Module, names: Sequence[str]) -> list[nn.Module]:
     Other modules may share their weights.
     """
     if names and isinstance(network, StackedNetworks):
-        raise ConfigError("train.fixed is for one run at a time: leave it out of a table")
+        raise ConfigError("train.frozen is for one run at a time: leave it out of a table")
     unwrapped = network.module if isinstance(network, DistributedDataParallel) else network
     modules = dict(unwrapped.named_modules())
     if unknown := [name for name in names if not name or name not in modules]:
         top_level = join_words(name for name, _ in unwrapped.named_children())
-        raise ConfigError(f"train.fixed names parts of {top_level}, or of these, not {join_words(unknown)}")
+        raise ConfigError(f"train.frozen names parts of {top_level}, or of these, not {join_words(unknown)}")
     return [modules[name] for name in names]

@@ -1,8 +1,8 @@
 """Initialize a network at random or from trained weights; check recipes.
 
-``model.start`` names a folder whose encoder is copied into a new network; ``model.takes`` adds its
-memory or its response: training in stages, from weights alone. The folder is only read when a run
-starts: a checkpoint needs no other folder.
+``model.init_from`` names a folder whose encoder is copied into a new network;
+``model.init_parts`` adds its memory or its response: training in stages, from weights alone. The
+folder is only read when a run starts: a checkpoint needs no other folder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,18 +18,20 @@ from mnemic.data import RESPONSE_OF, SEGMENT_KINDS, SEQUENTIAL_WINDOW_KINDS
 from mnemic.data.contract import Sizes
 from mnemic.data.knowledge.dataset import KnowledgeFolder
 from mnemic.encode import TEXT_KINDS
-from mnemic.encode.huggingface.read import CONFIG_FILE, load_encoder, read_json
+from mnemic.encode.huggingface.read import CONFIG_FILE, load_encoder
 from mnemic.encode.huggingface.shape import encoder_options, shape_from_config
+from mnemic.files import read_json
 from mnemic.memory.kv_memnn import KeyValueMemory
-from mnemic.models import build_model, check_parts_fit
+from mnemic.models import build_model
 from mnemic.objectives import OBJECTIVES
 from mnemic.recipe import ConfigError, Recipe, build, join_words, merge_recipes, override, parameters_of
 from mnemic.train.freeze import find_modules
 from mnemic.train.phases import Phase
 from mnemic.train.sampler import make_generator
 
-COPYABLE_PARTS = ("encode", "mass", "memory", "respond")  # from ``model.start``
+COPYABLE_PARTS = ("encode", "mass", "memory", "respond")  # from ``model.init_from``
 LAYER_PREFIX = "encode.stack.blocks."  # of the weights of an encoder's layers
+MAX_WORDS = 12  # of the data, listed in an error
 
 
 def build_network(model: dict[str, Any], sizes: Sizes, seed: int) -> Any:
@@ -40,17 +42,17 @@ def build_network(model: dict[str, Any], sizes: Sizes, seed: int) -> Any:
 
 
 def initialize_network(model: dict[str, Any], sizes: Sizes, seed: int) -> Any:
-    """Build a network and copy the parts of ``model.start``, if the recipe names one."""
-    network, parts = build_network(model, sizes, seed), model.get("takes", ["encode"])
+    """Build a network and copy the parts of ``model.init_from``, if the recipe names one."""
+    network, parts = build_network(model, sizes, seed), model.get("init_parts", ["encode"])
     if not isinstance(parts, list) or not parts or not {*parts} <= {*COPYABLE_PARTS}:
-        raise ConfigError(f"model.takes is a list of some of {join_words(COPYABLE_PARTS)}, not {parts!r}")
-    if "start" not in model:
-        if "takes" in model:
-            raise ConfigError("model.takes is for a network that starts from another: add --start DIR")
+        raise ConfigError(f"model.init_parts is a list of some of {join_words(COPYABLE_PARTS)}, not {parts!r}")
+    if "init_from" not in model:
+        if "init_parts" in model:
+            raise ConfigError("model.init_parts is for a network that starts from another: add --start DIR")
         return network
-    if not isinstance(model["start"], str) or not model["start"]:
-        raise ConfigError(f"model.start is a folder with weights, not {model['start']!r}")
-    copy_parts(network, parts, Path(model["start"]).expanduser())
+    if not isinstance(model["init_from"], str) or not model["init_from"]:
+        raise ConfigError(f"model.init_from is a folder with weights, not {model['init_from']!r}")
+    copy_parts(network, parts, Path(model["init_from"]).expanduser())
     return network
 
 
@@ -76,9 +78,9 @@ def start_recipe_from(recipe: Recipe, folder: Path) -> Recipe:
             )
     encode = copy_dropout(encode, recipe["model"].get("encode", {}))
     tokenizer = {"kind": "stored", "folder": str(checkpoint_folder)}
-    start_settings = {"model.width": width, "model.encode": encode, "model.start": str(folder)}
-    base = {key: value for key, value in recipe.items() if key != "started"}
-    recipe = merge_recipes(base, recipe.get("started", {}))
+    start_settings = {"model.width": width, "model.encode": encode, "model.init_from": str(folder)}
+    base = {key: value for key, value in recipe.items() if key != "pretrained"}
+    recipe = merge_recipes(base, recipe.get("pretrained", {}))
     for key, value in (start_settings | {"data.tokenizer": tokenizer}).items():
         recipe = override(recipe, key, value)
     return recipe
@@ -119,7 +121,7 @@ def copy_parts(network: nn.Module, parts: Sequence[str], folder: Path) -> None:
     for part_name in parts:
         for owner, names in (("this network", network_weights), (str(folder), start_weights)):
             if not any(part_of(name) == part_name for name in names):
-                raise ConfigError(f"model.takes names {part_name!r}, which {owner} does not have")
+                raise ConfigError(f"model.init_parts names {part_name!r}, which {owner} does not have")
     copied = {
         name: weight
         for name, weight in start_weights.items()
@@ -155,12 +157,12 @@ def check_kinds(recipe: Recipe) -> None:
     """Raise an error if the kinds of data, model, response and objective do not fit."""
     model, data = recipe["model"], recipe["data"]
     kind, has_memory = data.get("kind"), "memory" in model
-    has_carry = "carry" in model
+    has_carry = "segments" in model
     if kind in SEGMENT_KINDS and not has_carry:
-        raise ConfigError(f"data of kind {kind!r} is read in segments: add model.carry, as in recipe bert-mass")
+        raise ConfigError(f"data of kind {kind!r} is read in segments: add model.segments, as in recipe bert-mass")
     if has_carry and kind not in SEGMENT_KINDS + SEQUENTIAL_WINDOW_KINDS:
         known = join_words(SEGMENT_KINDS + SEQUENTIAL_WINDOW_KINDS)
-        raise ConfigError(f"model.carry reads in segments: data.kind is {known}, not {kind!r}")
+        raise ConfigError(f"model.segments reads in segments: data.kind is {known}, not {kind!r}")
     if kind in SEGMENT_KINDS:
         check_quote_losses(model, recipe["objective"])
         return
@@ -176,7 +178,9 @@ def check_kinds(recipe: Recipe) -> None:
     if kind not in RESPONSE_OF:
         return
     response_kind = RESPONSE_OF[kind]
-    objective_kind = {"reading": "reading"}.get(kind, {"sequence": "next"}.get(response_kind, response_kind))
+    objective_kind = {"retrieval": "retrieve-and-read"}.get(
+        kind, {"seq2seq": "next-token"}.get(response_kind, response_kind)
+    )
     if data.get("labels") == "numbers":
         objective_kind = "numbers"
     for key, expected_kind in (("model.respond", response_kind), ("objective", objective_kind)):
@@ -189,7 +193,7 @@ def check_kinds(recipe: Recipe) -> None:
 
 def check_quote_losses(model: Mapping[str, Any], objective: Mapping[str, Any]) -> None:
     """Raise an error if a response of kind ``quotes`` has losses that need words."""
-    if model["respond"].get("kind") != "quotes":
+    if model["respond"].get("kind") != "quote":
         return
     if objective.get("kind") != "bert-mass":
         raise ConfigError(
@@ -224,7 +228,7 @@ def check_segment_windows(data: Mapping[str, Any]) -> None:
     """Raise an error if segments overlap or leave out tokens: a memory reads each once."""
     if data.get("overlap") != 0 or data.get("truncation", "windows") != "windows":
         raise ConfigError(
-            "model.carry reads a text in segments that do not overlap, all of it: set "
+            "model.segments reads a text in segments that do not overlap, all of it: set "
             'data.overlap=0, and leave data.truncation out or "windows"'
         )
 
@@ -237,24 +241,51 @@ def rebuild_network(model: dict[str, Any], sizes: Sizes, network: nn.Module) -> 
 
 
 def check_phases(phases: Sequence[Phase], recipe: Recipe, sizes: Sizes) -> None:
-    """Raise an error if parts do not fit or a phase changes the weights' shapes."""
-    network = build_network(recipe["model"], sizes, 0)
-    check_parts_fit(network, sizes)
+    """Raise an error if a phase freezes unknown parts or changes the weights' shapes."""
+    network = build_on_meta(recipe["model"], sizes)
+    shapes = {name: weight.shape for name, weight in network.named_parameters()}
     for phase in phases:
-        find_modules(network, phase.settings.fixed)
+        find_modules(network, phase.settings.frozen)
         if phase.settings.segments and recipe["data"].get("kind") not in SEGMENT_KINDS:
             raise ConfigError(f"train.segments is for data of kind {join_words(SEGMENT_KINDS)}; leave it out")
         if phase.recipe["model"] == recipe["model"]:
             continue
-        models = (recipe["model"], phase.recipe["model"])
-        recipe_weights, phase_weights = (weights_of(build_network(model, sizes, 0)) for model in models)
-        for name in sorted(recipe_weights.keys() | phase_weights.keys()):
-            if (
-                name not in recipe_weights
-                or name not in phase_weights
-                or recipe_weights[name].shape != phase_weights[name].shape
-            ):
+        weights = dict(build_on_meta(phase.recipe["model"], sizes).named_parameters())
+        for name in sorted(shapes.keys() | weights.keys()):
+            if name not in shapes or name not in weights or shapes[name] != weights[name].shape:
                 raise ConfigError(
                     f"phases.{phase.number} changes the weight {name!r}; a phase may change how "
                     "weights are used, not their sizes (width, slots, hops, tying ...)"
                 )
+
+
+def build_on_meta(model: dict[str, Any], sizes: Sizes) -> Any:
+    """Build a network whose tensors have shapes but no values, for checks."""
+    with torch.device("meta"):
+        return build_model(model, sizes)
+
+
+def resolve_tied_words(data: Any, recipe: Recipe) -> Any:
+    """Add the ids of the words in ``model.memory.tied`` to the sizes of the data.
+
+    A checkpoint stores the sizes, so that the network can be rebuilt without the data.
+    """
+    memory = recipe["model"].get("memory")
+    tied = memory.get("tied") if isinstance(memory, Mapping) else None
+    if not isinstance(tied, list) or not all(type(key) in (int, str) for key in tied):
+        return data  # building the memory reports the error
+    ids = [key if isinstance(key, int) else word_id_of(key, data.tokenizer) for key in tied]
+    if invalid := [key for key in ids if not 0 < key < len(data.tokenizer)]:
+        last = len(data.tokenizer) - 1
+        raise ConfigError(f"model.memory.tied has the id {invalid[0]}; ids go from 1 to {last}; or name the words")
+    return data if ids == tied else data._replace(sizes={**data.sizes, "tied_words": ids})
+
+
+def word_id_of(word: str, tokenizer: Any) -> int:
+    """The id of a word; an error if it is not in the vocabulary."""
+    if word not in tokenizer:
+        known_words = join_words(tokenizer.vocabulary[2 : 2 + MAX_WORDS])
+        raise ConfigError(
+            f"model.memory.tied names {word!r}, which is not in the training data; it has {known_words} …"
+        )
+    return tokenizer.id_of(word)

@@ -42,9 +42,9 @@ class TrainSettings:
     segments: int = 0  # of the longest documents of this phase; 0: as in the data
     buckets: int = 1  # groups of examples by length: more of them mean less padding
     rate: float = 1e-3
-    fixed: Sequence[str] = ()  # names of frozen modules: "encode.embeddings", …
+    frozen: Sequence[str] = ()  # names of frozen modules: "encode.embeddings", …
     reduce: Literal["mean", "sum"] = "mean"  # sum: the step grows with the batch
-    optimiser: Mapping[str, Any] = field(default_factory=lambda: {"kind": "adamw"})
+    optimizer: Mapping[str, Any] = field(default_factory=lambda: {"kind": "adamw"})
     schedule: Mapping[str, Any] = field(default_factory=lambda: {"kind": "constant"})
     clip: Mapping[str, Any] = field(default_factory=lambda: {"kind": "norm"})
     noise: float = 0.0  # standard deviation of noise added to the clipped gradient
@@ -146,7 +146,7 @@ def train(
             take_step, warmup_steps=EAGER_STEPS, shape_of=lambda batch: getattr(batch, "max_length", None)
         )
     network.train()
-    frozen_modules = find_modules(network, settings.fixed)
+    frozen_modules = find_modules(network, settings.frozen)
     for number, batch in enumerate(islice(batches, max(total_steps - first_step, 0)), start=first_step):
         rate = settings.rate * schedule(number, steps_per_epoch, total_steps)
         set_learning_rate(optimizer, rate)
@@ -164,7 +164,7 @@ def build_optimizer(network: nn.Module, settings: TrainSettings, *, cuda_graph: 
     rate: Any = torch.zeros((), device="cuda") if cuda_graph else settings.rate
     parameters = [p for p in network.parameters() if p.requires_grad]
     kwargs = {"parameters": parameters, "rate": rate, "runs": isinstance(network, StackedNetworks)}
-    return build(OPTIMIZERS, settings.optimiser, **kwargs)
+    return build(OPTIMIZERS, settings.optimizer, **kwargs)
 
 
 class OptimizerStep:

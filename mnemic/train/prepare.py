@@ -15,7 +15,7 @@ def prepare_sequences(recipe: Recipe, folder: Path) -> dict[str, Any]:
     settings = dict(recipe.get("data", {}))
     if settings.pop("kind", None) != "corpus":
         raise ConfigError("this recipe does not train on a corpus; take one such as bert-pretrain")
-    data = construct(CorpusFiles, settings | {"kept": str(folder)}, name="corpus").load()
+    data = construct(CorpusFiles, settings | {"cache": str(folder)}, name="corpus").load()
     splits = {"train": data.train, "validation": data.validation, "test": data.test}
     return {
         "folder": str(folder),

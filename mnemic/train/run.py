@@ -32,25 +32,31 @@ from mnemic.data.contract import Data, Dataset
 from mnemic.data.long_context.batches import LongDataset
 from mnemic.evaluate.calibration import calibrate_no_answer
 from mnemic.evaluate.error_rate import evaluate_network
-from mnemic.models import check_model
+from mnemic.models import check_model, check_parts_fit
 from mnemic.objectives import CarriedState
 from mnemic.recipe import ConfigError, Recipe, build
 from mnemic.train.distributed import init_distributed
 from mnemic.train.early_stopping import BestWeights, check_validation_data
 from mnemic.train.freeze import freeze
-from mnemic.train.initialize import build_network, check_kinds, check_phases, initialize_network, rebuild_network
+from mnemic.train.initialize import (
+    build_network,
+    check_kinds,
+    check_phases,
+    initialize_network,
+    rebuild_network,
+    resolve_tied_words,
+)
 from mnemic.train.logger import RunLogger
 from mnemic.train.loop import Step, build_optimizer
 from mnemic.train.optim.optimizers import optimizer_tensors_of, restore_optimizer
 from mnemic.train.phases import Phase, build_sampler, read_phases, train_phase, unwrap_network
 from mnemic.train.prefetch import Prefetcher
 from mnemic.train.sampler import make_generator
-from mnemic.train.tied import resolve_tied_words
 
 __all__ = ["Run", "StepReport", "build_network", "fit", "load_data", "rebuild_network"]
 
 # Of the names of carried tensors and of sums of losses in a checkpoint.
-CARRIED_PREFIX, MEANS_PREFIX = "carried.", "parts."
+CARRIED_PREFIX, MEANS_PREFIX = "carried.", "loss_sums."
 
 
 class StepReport(NamedTuple):
@@ -121,16 +127,19 @@ class Run:
         check_phases(self.phases, recipe, self.data.sizes)
         check_validation_data(self.phases, self.data)
         if previous is None:
-            self.network: nn.Module = initialize_network(self.phases[0].recipe["model"], self.data.sizes, seed)
+            self.model = self.phases[0].recipe["model"]  # that the network was built from
+            self.network: nn.Module = initialize_network(self.model, self.data.sizes, seed)
             self.progress = TrainingProgress()
             self.state: Mapping[str, Tensor] = {}
         else:
-            self.network, self.progress, self.state = (previous.network, previous.progress, previous.state)
+            self.model, self.network = recipe["model"], previous.network
+            self.progress, self.state = previous.progress, previous.state
             if (dict(previous.sizes), previous.labels) != (self.data.sizes, self.data.labels):
                 raise CheckpointError(
                     f"the data is not what {folder} was trained on (sizes {self.data.sizes}, "
                     f"then {dict(previous.sizes)}); give the same data, or --fresh to start anew"
                 )
+        check_parts_fit(self.network, self.data.sizes)
         if previous is None and self.is_main:  # from here on the folder belongs to this run
             remove_checkpoint(folder)
         self.logger = RunLogger(folder, self.progress.history) if self.is_main else None
@@ -139,9 +148,8 @@ class Run:
 
     def train(self, phase: Phase) -> Iterator[StepReport]:
         """Train one phase from its current step to its end."""
-        network = rebuild_network(phase.recipe["model"], self.data.sizes, self.network)
-        self.network = network = network.to(self.device)
-        freeze(network, phase.settings.fixed)
+        network = self.use_model(phase.recipe["model"])
+        freeze(network, phase.settings.frozen)
         dataset = self.select_dataset(phase)
         pools = [torch.arange(len(dataset))]
         wrapped: nn.Module = DistributedDataParallel(network) if dist.is_initialized() else network
@@ -169,6 +177,13 @@ class Run:
         self.best.copy_to(network)
         self.progress = TrainingProgress(phase=phase.number + 1, history=self.progress.history)
         self.save_checkpoint(None)
+
+    def use_model(self, model: dict[str, Any]) -> nn.Module:
+        """Move the network to its device; rebuild it if ``model`` uses its weights otherwise."""
+        if model != self.model:
+            self.network, self.model = rebuild_network(model, self.data.sizes, self.network), model
+        self.network = self.network.requires_grad_().to(self.device)
+        return self.network
 
     def select_dataset(self, phase: Phase) -> Dataset:
         """Select the training set of a phase, with its number of segments."""
@@ -241,8 +256,8 @@ class Run:
         self.loss_sums = select_by_prefix(MEANS_PREFIX, self.state, self.device)
         self.best = BestWeights.from_state_dict(self.state, self.device)
         self.sums = self.state.get("sums", torch.zeros_like(self.sums)).to(self.device)
-        if "dice" in self.state:
-            torch.set_rng_state(self.state["dice"])
+        if "rng_state" in self.state:
+            torch.set_rng_state(self.state["rng_state"])
         else:
             torch.manual_seed(make_generator(self.seed, "dropout").initial_seed())
         self.state = {}
@@ -253,7 +268,7 @@ class Run:
             return
         state: dict[str, Tensor] = {}
         if optimizer is not None:  # in the middle of a phase
-            state = {"dice": torch.get_rng_state(), "sums": self.sums.cpu()}
+            state = {"rng_state": torch.get_rng_state(), "sums": self.sums.cpu()}
             state |= optimizer_tensors_of(optimizer) | self.best.state_dict()
             state |= {f"{CARRIED_PREFIX}{name}": tensor.cpu() for name, tensor in (self.carried or {}).items()}
             state |= {f"{MEANS_PREFIX}{name}": tensor.cpu() for name, tensor in self.loss_sums.items()}
@@ -276,10 +291,10 @@ class Run:
         """
         if self.progress.done:
             return
-        self.network = rebuild_network(self.recipe["model"], self.data.sizes, self.network)
-        if self.recipe["data"]["kind"] == "reading" and len(self.data.validation):
+        network = self.use_model(self.recipe["model"])
+        if self.recipe["data"]["kind"] == "retrieval" and len(self.data.validation):
             validation: Any = self.data.validation
-            calibrate_no_answer(self.network.to(self.device), validation.to(self.device))
+            calibrate_no_answer(network, validation.to(self.device))
         self.progress = TrainingProgress(phase=len(self.phases), done=True, history=self.progress.history)
         self.save_checkpoint(None)
 

@@ -22,9 +22,9 @@ import packing
 import results_page
 
 SETS = tuple(text for text in TINY if not text.startswith(("model", "data.tokenizer")))
-TOY = fine_tuning_tasks.Task(
+TOY = fine_tuning_tasks.FineTuningTask(
     "Toy, accuracy", "bert-pairs", "toy", "train", "", "test", (*SETS, "train.epochs=1"),
-    tries=(("train.epochs=2",),),
+    candidates=(("train.epochs=2",),),
 )  # fmt: skip
 
 
@@ -50,7 +50,7 @@ def packed(folder: Path) -> Path:
 def test_a_run_from_what_was_packed_leaves_its_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(fine_tuning, "TASKS", {"toy": TOY, "next": TOY._replace(before="toy")})
+    monkeypatch.setattr(fine_tuning, "TASKS", {"toy": TOY, "next": TOY._replace(first_task="toy")})
     carry, out, runs = packed(tmp_path), tmp_path / "out", tmp_path / "runs"
     back = packing.unpack_weights(carry / "start", runs / "start")
     before, after = (load_file(path / "model.safetensors") for path in (tmp_path / "bert", back))
@@ -58,7 +58,7 @@ def test_a_run_from_what_was_packed_leaves_its_figures(
     assert all(torch.equal(after[name], own.half()) for name, own in before.items())
     assert load_encoder(back).tokenizer == load_encoder(tmp_path / "bert").tokenizer
     for number in (-1, 0):
-        fine_tuning.run_one(fine_tuning.Job("toy", 0, number), carry, out, runs, "cpu")
+        fine_tuning.run_job(fine_tuning.Job("toy", 0, number), carry, out, runs, "cpu")
     found = json.loads((out / "toy-0.json").read_text("utf-8"))
     assert found["test"].keys() == found["validation"].keys() == {"accuracy", "f1", "matthews"}
     assert (found["texts"], found["epoch"], found["started"]) == (60, 1, True)
@@ -83,9 +83,7 @@ def test_a_run_from_what_was_packed_leaves_its_figures(
     assert "test" in again
 
 
-def test_a_task_is_a_row_with_the_mean_of_its_seeds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_is_a_row_with_the_mean_of_its_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "results" / "fine-tuning"
     folder.mkdir(parents=True)
     for seed, figure in enumerate((60.0, 62.0, 67.0)):
@@ -98,12 +96,12 @@ def test_a_task_is_a_row_with_the_mean_of_its_seeds(
         (folder / f"rte-{seed}.json").write_text(json.dumps(run), encoding="utf-8")
     monkeypatch.setattr(results_page, "DOCS", tmp_path)
     page = "words\n<!-- tuned:\nrte = 66.4\n-->\n\nold\n\n<!-- end -->\n"
-    *_, row, _, end, _ = results_page.filled(page).split("\n")
+    *_, row, _, end, _ = results_page.fill_tables(page).split("\n")
     assert row == (
         "| RTE dev, accuracy | 66.4 | **63.0** ± 3.6 | 0, 1, 2 | 65.0 | MiniLM | "
         "`bert-pairs train.epochs=6` | 20 | a GPU |"
     )
     assert end == "<!-- end -->"
-    assert results_page.filled(results_page.filled(page)) == results_page.filled(page)
+    assert results_page.fill_tables(results_page.fill_tables(page)) == results_page.fill_tables(page)
     with pytest.raises(SystemExit, match="fine-tuning has no mrpc-SEED"):
-        results_page.filled("<!-- tuned: mrpc -->\n<!-- end -->")
+        results_page.fill_tables("<!-- tuned: mrpc -->\n<!-- end -->")

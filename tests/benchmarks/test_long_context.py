@@ -29,9 +29,9 @@ from mnemic.train.initialize import build_network  # noqa: E402
 MODEL = {
     "width": 16,
     "encode": {"kind": "transformer", "stack": {"kind": "encoder", "depth": 1}},
-    "memory": {"kind": "keeps", "slots": 8, "least": 0.5},
+    "memory": {"kind": "selective", "slots": 8, "threshold": 0.5},
     "respond": {"kind": "predictor"},
-    "carry": {"unit": "sentences"},
+    "segments": {"unit": "sentences"},
 }
 
 
@@ -43,38 +43,33 @@ def stories() -> LongDataset:
 
 
 def carriers(stories: LongDataset, count: int) -> list[Any]:
-    sizes = {"vocab": len(stories.tokenizer), "longest": stories.length}
+    sizes = {"vocab": len(stories.tokenizer), "max_length": stories.length}
     return [build_network(MODEL, sizes, seed).eval() for seed in range(count)]
 
 
 def test_cited_slots_are_the_fewest_that_make_up_the_share() -> None:
     weights = torch.tensor([[0.1, 0.6, 0.3, -1.0], [0.95, 0.0, 0.05, -1.0]])
-    assert faithful.cited_slots(weights, 0.8).tolist() == [
-        [False, True, True, False],
-        [True, False, False, False],
-    ]
-    assert faithful.cited_slots(weights, 0.0).sum(1).tolist() == [0, 0]
-    lowest = faithful.first_of(torch.tensor([[3.0, 1.0, 2.0]]), torch.tensor([2]))
+    assert faithful.find_cited_slots(weights, 0.8).tolist() == [[False, True, True, False], [True, False, False, False]]
+    assert faithful.find_cited_slots(weights, 0.0).sum(1).tolist() == [0, 0]
+    lowest = faithful.lowest_mask(torch.tensor([[3.0, 1.0, 2.0]]), torch.tensor([2]))
     assert lowest.tolist() == [[False, True, True]]
 
 
-@pytest.mark.parametrize(
-    ("wins", "losses", "chance"), [(0, 0, 1.0), (3, 3, 1.0), (0, 3, 0.25), (10, 0, 2 / 1024)]
-)
+@pytest.mark.parametrize(("wins", "losses", "chance"), [(0, 0, 1.0), (3, 3, 1.0), (0, 3, 0.25), (10, 0, 2 / 1024)])
 def test_the_sign_test_counts_tails(wins: int, losses: int, chance: float) -> None:
-    assert long_reviews.sign_test(wins, losses) == pytest.approx(chance, rel=0.01)
+    assert long_reviews.compute_sign_test(wins, losses) == pytest.approx(chance, rel=0.01)
     one, other = torch.tensor([True, True, False]), torch.tensor([False, True, True])
-    assert long_reviews.compared("a", "b", one, other) == {"only a": 1, "only b": 1, "p": 1.0}
+    assert long_reviews.compare_runs("a", "b", one, other) == {"only a": 1, "only b": 1, "p": 1.0}
 
 
 def test_memories_without_a_controller_are_of_equal_size() -> None:
     article = Article(tuple("abcdefg"), (0, 0, 0, 1, 1, 2, 2), ())
-    assert long_articles.chosen_by("first", article, 3, 0) == [0, 3, 5]
-    assert long_articles.chosen_by("first", article, 5, 0) == [0, 3, 5, 1, 4]
-    drawn = long_articles.chosen_by("random", article, 4, 0)
+    assert long_articles.choose_sentences("first", article, 3, 0) == [0, 3, 5]
+    assert long_articles.choose_sentences("first", article, 5, 0) == [0, 3, 5, 1, 4]
+    drawn = long_articles.choose_sentences("random", article, 4, 0)
     assert len(set(drawn)) == 4
-    assert drawn == long_articles.chosen_by("random", article, 4, 0)
-    assert sorted(long_articles.chosen_by("random", article, 99, 1)) == list(range(7))
+    assert drawn == long_articles.choose_sentences("random", article, 4, 0)
+    assert sorted(long_articles.choose_sentences("random", article, 99, 1)) == list(range(7))
 
 
 def test_networks_that_read_the_same_documents_answer_as_each_does_alone(
@@ -85,9 +80,9 @@ def test_networks_that_read_the_same_documents_answer_as_each_does_alone(
     alone = [recall.find_wrong_answers(own, stories, rows, 2) for own in networks]
     assert len({tuple(own.tolist()) for own in alone}) > 1, "they must differ for this to tell"
     monkeypatch.setattr(long_once, "find_correct_answers", recall.find_correct_answers)
-    monkeypatch.setattr(long_once, "MOST", 5)
+    monkeypatch.setattr(long_once, "MAX_SEGMENTS", 5)
     for workers in (1, 2):
-        once = long_once.wrong_of_once(networks, stories, rows, 2, workers=workers)
+        once = long_once.find_wrong_with_cache(networks, stories, rows, 2, num_workers=workers)
         for one, *others in zip(alone, recall.find_wrong_answers_per_network(networks, stories, rows, 2), once):
             assert all(torch.equal(one, other) for other in others)
 
@@ -95,7 +90,7 @@ def test_networks_that_read_the_same_documents_answer_as_each_does_alone(
 def test_the_last_segment_alone_is_what_a_memory_that_never_lasts_holds(stories: LongDataset) -> None:
     (network,), rows = carriers(stories, 1), list(range(8))
     with torch.no_grad():
-        alone = network(long_context.last_segments(stories, rows).inputs).logits
+        alone = network(long_context.make_last_segment_batch(stories, rows).inputs).logits
         lasting = network(stories.batch(torch.tensor(rows)).inputs).logits
         network.carry_memory = False
         emptied = network(stories.batch(torch.tensor(rows)).inputs).logits
@@ -106,25 +101,25 @@ def test_the_last_segment_alone_is_what_a_memory_that_never_lasts_holds(stories:
 def test_retrieval_keeps_the_best_that_fit_in_the_order_they_were_told() -> None:
     sizes = {0.9: 4, 0.1: 2, 0.8: 3, 0.7: 9}
     found = [(like, place, SentenceTokens(np.zeros(n))) for place, (like, n) in enumerate(sizes.items())]
-    kept = long_context.fitting(found, 8)
+    kept = long_context.keep_best_sentences(found, 8)
     assert [like for like, *_ in kept] == [0.9, 0.8]
-    assert [like for like, *_ in long_context.fitting(found, 16)] == [0.9, 0.8, 0.7]
+    assert [like for like, *_ in long_context.keep_best_sentences(found, 16)] == [0.9, 0.8, 0.7]
 
 
 def test_the_parts_of_processes_are_joined() -> None:
     first = {"tokens": 5, "wrong": [True, False], "tasks": [1, 2], "read": 10, "seconds": 2.0}
     second = {"tokens": 5, "wrong": [False], "tasks": [1], "read": 30, "seconds": 4.0}
-    row = long_context.joined([own | {"peak": None, "once": False} for own in (first, second)])
+    row = long_context.join_parts([own | {"peak": None, "once": False} for own in (first, second)])
     assert (row["accuracy"], row["mean"]) == ({1: 50.0, 2: 100.0}, 75.0)
     assert (row["questions"], row["tokens a second"]) == (3, 10)
-    looked_up = long_context.joined([first | {"peak": None, "once": True}])
+    looked_up = long_context.join_parts([first | {"peak": None, "once": True}])
     assert "tokens a second" not in looked_up  # most were not read
 
 
 def test_word_losses_are_means_over_words_and_the_first_segment_is_left_out() -> None:
     with_memory = torch.tensor([[[9.0, 3.0], [2.0, 2.0]], [[0.0, 0.0], [6.0, 2.0]]])
     emptied = torch.tensor([[[9.0, 3.0], [4.0, 2.0]], [[0.0, 0.0], [6.0, 2.0]]])
-    told = long_words.told({"with memory": with_memory, "emptied": emptied})
+    told = long_words.summarize_losses({"with memory": with_memory, "emptied": emptied})
     assert told["loss"] == {"with memory": 2.0, "emptied": 2.5}
     assert told["difference"][0] == 0.5
     assert told["by segment"]["with memory"] == [3.0, 2.0]
@@ -132,23 +127,21 @@ def test_word_losses_are_means_over_words_and_the_first_segment_is_left_out() ->
 
 
 @pytest.mark.parametrize("unit", ["sentences", "tokens"])
-@pytest.mark.parametrize("memory", ["keeps", "bert-mass"])
-def test_segments_that_come_again_are_encoded_once(
-    stories: LongDataset, memory: str, unit: str
-) -> None:
+@pytest.mark.parametrize("memory", ["selective", "blended"])
+def test_segments_that_come_again_are_encoded_once(stories: LongDataset, memory: str, unit: str) -> None:
     network = build_network(
-        MODEL | {"carry": {"unit": unit}, "memory": {"kind": memory, "slots": 8}},
-        {"vocab": len(stories.tokenizer), "longest": stories.length},
+        MODEL | {"segments": {"unit": unit}, "memory": {"kind": memory, "slots": 8}},
+        {"vocab": len(stories.tokenizer), "max_length": stories.length},
         0,
     ).eval()
-    once, calls = long_once.EncodedOnce([network]), []
+    once, calls = long_once.SegmentCache([network]), []
     network.encode.register_forward_hook(lambda *told: calls.append(len(told[2])))
     for rows in ([0, 1, 2], [2, 0, 3], [3, 1]):
         inputs = stories.batch(torch.tensor(rows)).inputs
         with torch.no_grad():
             plain, (found,) = network.encode_segments(inputs), once(inputs)
         assert torch.equal(plain.mask.sum((1, 2)), found.mask.sum((1, 2)))
-        if memory == "bert-mass":
+        if memory == "blended":
             assert torch.equal(plain.mask.sum(2), found.mask.sum(2))
         torch.testing.assert_close(plain.items[plain.mask], found.items[found.mask])
         assert not found.items[~found.mask].any()

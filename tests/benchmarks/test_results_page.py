@@ -1,4 +1,4 @@
-"""The tables of docs/results.md are the measured ones."""
+"""The tables of docs/explain/results.md are the measured ones."""
 
 import json
 import sys
@@ -12,26 +12,26 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import results_page  # noqa: E402
 
-PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explain" / "results.md").read_text(encoding="utf-8")
 NAMES = sorted(path.stem for path in (ROOT / "docs" / "results").glob("*.json"))
-BABI = [name for name in NAMES if results_page.measured(name)["table"] == "babi"]
-WORDS = [name for name in NAMES if results_page.measured(name)["table"] == "words"]
+BABI = [name for name in NAMES if results_page.read_table(name)["table"] == "babi"]
+WORDS = [name for name in NAMES if results_page.read_table(name)["table"] == "words"]
 
 
 def test_the_page_is_written_from_the_measured_tables() -> None:
-    assert results_page.filled(PAGE) == PAGE, "run: python benchmarks/results_page.py"
+    assert results_page.fill_tables(PAGE) == PAGE, "run: python benchmarks/results_page.py"
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_measured_table_is_on_the_page(name: str) -> None:
     blocks = results_page.BLOCK.findall(PAGE)
-    shown = {word for _, _, names in blocks for word in results_page.labelled(names)}
+    shown = {word for _, _, names in blocks for word in results_page.parse_names(names)}
     assert name in shown
 
 
 @pytest.mark.parametrize("name", WORDS)
 def test_a_table_of_language_models_adds_up(name: str) -> None:
-    table = results_page.measured(name)
+    table = results_page.read_table(name)
     for row in table["rows"]:
         runs = [run["test"]["perplexity"] for run in row["runs"]]
         assert row["perplexity"] == pytest.approx(sum(runs) / len(runs))
@@ -54,16 +54,16 @@ def test_a_measured_table_adds_up(name: str) -> None:
 
 def with_evidence(name: str) -> dict[str, Any]:
     """A measured table as if its runs had been asked what they read."""
-    table = results_page.measured(name)
+    table = results_page.read_table(name)
     shares = {"supporting": 99.4, "most_read": 90.0, "other": 1.2}
     evidence = {"1": shares, "2": shares | {"supporting": 80.0}}
     return table | {"ours": table["ours"] | {"evidence": evidence}, "seconds": 90.0}
 
 
 def test_what_was_read_is_shown_where_it_is_known() -> None:
-    old = results_page.measured("memn2n-joint-1k")
-    assert not any("proof" in line for line in results_page.rows([old], [""]))
-    head, rule, first, second = results_page.rows([with_evidence("memn2n-joint-1k"), old], ["", ""])
+    old = results_page.read_table("memn2n-joint-1k")
+    assert not any("proof" in line for line in results_page.format_settings_table([old], [""]))
+    head, rule, first, second = results_page.format_settings_table([with_evidence("memn2n-joint-1k"), old], ["", ""])
     assert "reads a proof" in head
     assert "| 99 / 80 | 90 / 90; 1 / 1 |" in first
     assert "| – | – |" in second
@@ -71,12 +71,12 @@ def test_what_was_read_is_shown_where_it_is_known() -> None:
 
 
 def test_networks_stand_beside_their_papers() -> None:
-    lines = list(results_page.networks([with_evidence("memn2n-joint-1k")], ["MemN2N, joint"]))
+    lines = list(results_page.format_networks_table([with_evidence("memn2n-joint-1k")], ["MemN2N, joint"]))
     assert lines[2].startswith("| MemN2N, joint | 12.4 / 11 | **12.3 / 8** | 12.7 ± 1.2 | 10 |")
     assert "| 99 / 80 | 90 / 90; 1 / 1 | 2 |" in lines[2]
     assert len({line.count("|") for line in lines}) == 1
     page = "<!-- networks: memn2n-joint-1k -->\nold\n<!-- end -->"
-    assert "12.4 / 11" in results_page.filled(page)
+    assert "12.4 / 11" in results_page.fill_tables(page)
 
 
 def test_an_old_number_on_the_page_is_noticed() -> None:
@@ -84,7 +84,7 @@ def test_an_old_number_on_the_page_is_noticed() -> None:
     assert found is not None
     stale = PAGE.replace(found[0], found[0].replace("| 0", "| 9", 1))
     assert stale != PAGE
-    assert results_page.filled(stale) == PAGE
+    assert results_page.fill_tables(stale) == PAGE
 
 
 def test_language_models_stand_below_guessing_by_frequency() -> None:
@@ -99,7 +99,7 @@ def test_language_models_stand_below_guessing_by_frequency() -> None:
         "overrides": ["train.epochs=1"],
         "hardware": "NVIDIA H200",
     }
-    head, rule, guess, ours, _, said = results_page.word_rows([table], [""])
+    head, rule, guess, ours, _, said = results_page.format_words_table([table], [""])
     assert guess.startswith("| word frequencies | 700.0 | 120.0 |")
     assert ours == "| `lstm-words` | **99.5** | 120.0 | 1,234 | 50,000 | 61 | 0 | NVIDIA H200 |"
     assert len({line.count("|") for line in (head, rule, guess, ours)}) == 1
@@ -116,7 +116,7 @@ def test_lengths_are_means_over_seeds_and_ways_stand_apart() -> None:
         return {"way": way, "rows": rows}
 
     runs = [run("retrieval", 50.0), run("memory", 90.0, 80.0), run("memory", 92.0, 84.0)]
-    _, _, *lines = results_page.long_rows(runs)
+    _, _, *lines = results_page.format_long_table(runs)
     cells = [line.strip("| ").split(" | ") for line in lines]
     assert [own[:4] for own in cells] == [
         ["memory", "0", "91.0", "91.0"],

@@ -5,11 +5,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from whole_sentences import held_back
+from whole_sentences import split_whole_sentences
 
-SENTENCES = [
-    f"the {thing} of film {number} is {thing}" for number, thing in enumerate("abcdefghij")
-]
+SENTENCES = [f"the {thing} of film {number} is {thing}" for number, thing in enumerate("abcdefghij")]
 
 
 def lines(raw: bytes) -> list[str]:
@@ -21,7 +19,7 @@ def lines(raw: bytes) -> list[str]:
 def test_phrases_of_held_sentences_are_not_trained_on() -> None:
     phrases = [f"{one.split(' is ')[0]} \t1" for one in SENTENCES] + ["the \t0", "film \t0"]
     told = [*phrases, *(f"{one} \t0" for one in SENTENCES)]
-    trained, held = map(lines, held_back("\n".join(["sentence\tlabel", *told, ""]).encode(), 0.3))
+    trained, held = map(lines, split_whole_sentences("\n".join(["sentence\tlabel", *told, ""]).encode(), 0.3))
     assert len(held) == 3
     assert {own.partition(" \t")[0] for own in held} <= set(SENTENCES)
     parts = {f"{own.split(' is ')[0]} \t1" for own in held}

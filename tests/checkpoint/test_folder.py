@@ -15,7 +15,7 @@ from torch import Tensor
 
 from mnemic.checkpoint import atomic_files as disk
 from mnemic.checkpoint import folder as checkpoints
-from mnemic.checkpoint.atomic_files import CheckpointError, hash_file, backup_path_of
+from mnemic.checkpoint.atomic_files import CheckpointError, backup_path_of, hash_file
 from mnemic.checkpoint.folder import Checkpoint, TrainingProgress, load_checkpoint, save_checkpoint, weights_of
 from mnemic.models import build_model
 from mnemic.text import WordTokenizer
@@ -26,34 +26,34 @@ FILES = {
 }  # fmt: skip
 
 
-def some(seed: int = 0, **changes: Any) -> Checkpoint:
+def make_checkpoint(seed: int = 0, **changes: Any) -> Checkpoint:
     """A checkpoint with something of everything."""
     recipe = small()
     torch.manual_seed(seed)
-    words = WordTokenizer.from_texts(["the milk is here", "where is the milk"], extra=["milk,football"])
-    sizes = {"vocab": len(words), "longest": 6}
-    given: dict[str, Any] = {
+    tokenizer = WordTokenizer.from_texts(["the milk is here", "where is the milk"], extra=["milk,football"])
+    sizes = {"vocab": len(tokenizer), "max_length": 6}
+    fields: dict[str, Any] = {
         "recipe": recipe,
         "seed": seed,
         "sizes": sizes,
-        "tokenizer": words,
+        "tokenizer": tokenizer,
         "network": build_model(recipe["model"], sizes),
         "progress": TrainingProgress(phase=1, step=3, history=[{"loss": 0.1, "validation": None}]),
         "state": {
-            "dice": torch.get_rng_state(),
-            "optimiser.0.exp_avg": torch.randn(3, 2).T,  # not contiguous
-            "optimiser.0.step": torch.tensor(3.0),
+            "rng_state": torch.get_rng_state(),
+            "optimizer.0.exp_avg": torch.randn(3, 2).T,  # not contiguous
+            "optimizer.0.step": torch.tensor(3.0),
         },
     }
-    return Checkpoint(**{**given, **changes})
+    return Checkpoint(**{**fields, **changes})
 
 
-def same_checkpoint(one: Checkpoint, other: Checkpoint) -> None:
+def assert_equal_checkpoints(first_checkpoint: Checkpoint, second_checkpoint: Checkpoint) -> None:
     for name in ("recipe", "seed", "sizes", "tokenizer", "progress"):
-        assert getattr(one, name) == getattr(other, name), name
+        assert getattr(first_checkpoint, name) == getattr(second_checkpoint, name), name
     for first, second in (
-        (weights_of(one.network), weights_of(other.network)),
-        (dict(one.state), dict(other.state)),
+        (weights_of(first_checkpoint.network), weights_of(second_checkpoint.network)),
+        (dict(first_checkpoint.state), dict(second_checkpoint.state)),
     ):
         assert first.keys() == second.keys()
         for name in first:
@@ -62,10 +62,10 @@ def same_checkpoint(one: Checkpoint, other: Checkpoint) -> None:
 
 
 def test_a_checkpoint_comes_back_as_it_was(tmp_path: Path) -> None:
-    before = some()
+    before = make_checkpoint()
     save_checkpoint(tmp_path / "checkpoint", before)
-    same_checkpoint(load_checkpoint(tmp_path), before)  # the run's folder
-    same_checkpoint(load_checkpoint(tmp_path / "checkpoint"), before)  # or the checkpoint itself
+    assert_equal_checkpoints(load_checkpoint(tmp_path), before)  # the run's folder
+    assert_equal_checkpoints(load_checkpoint(tmp_path / "checkpoint"), before)  # or the checkpoint itself
     assert not load_checkpoint(tmp_path).network.training
     network = load_checkpoint(tmp_path).network
     assert network.respond.table is network.encode.tables[-1]  # tied again
@@ -75,18 +75,15 @@ def test_a_checkpoint_is_these_plain_files_and_nothing_else(finished: Path) -> N
     """Every file is JSON or safetensors; nothing is, or holds, a pickle."""
     folder = finished / "checkpoint"
     assert {path.name for path in folder.iterdir()} == FILES
-    assert {path.name for path in finished.iterdir() if not path.name.startswith("events")} == {
-        "checkpoint",
-        "log.tsv",
-    }
+    assert {path.name for path in finished.iterdir() if not path.name.startswith("events")} == {"checkpoint", "log.tsv"}
     for path in folder.iterdir():
         if path.suffix == ".json":
             assert isinstance(json.loads(path.read_text(encoding="utf-8")), dict)
         else:
             data = path.read_bytes()
             header = int.from_bytes(data[:8], "little")
-            described = json.loads(data[8 : 8 + header])  # a safetensors header: plain JSON
-            ends = [part["data_offsets"][1] for part in described.values()]
+            header_json = json.loads(data[8 : 8 + header])  # a safetensors header: plain JSON
+            ends = [entry["data_offsets"][1] for entry in header_json.values()]
             assert max(ends, default=0) == len(data) - 8 - header  # and nothing behind the tensors
 
 
@@ -142,16 +139,14 @@ def test_a_harmed_file_is_named(finished: Path, tmp_path: Path, name: str, harm:
         path.write_bytes(data[: len(data) // 2] if harm == "cut short" else b"")
     with pytest.raises(CheckpointError) as caught:
         load_checkpoint(tmp_path)
-    said = str(caught.value)
+    message = str(caught.value)
     # A changed digest in the manifest accuses the file it is the digest of.
-    named = str(folder) if (name, harm) == ("manifest.json", "changed") else str(path)
-    assert named in said
-    assert "\n" not in said
+    expected_path = str(folder) if (name, harm) == ("manifest.json", "changed") else str(path)
+    assert expected_path in message
+    assert "\n" not in message
 
 
-def test_a_broken_tensor_file_is_named_even_when_the_manifest_agrees(
-    finished: Path, tmp_path: Path
-) -> None:
+def test_a_broken_tensor_file_is_named_even_when_the_manifest_agrees(finished: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(finished / "checkpoint", tmp_path / "checkpoint"))
     (folder / "weights.safetensors").write_bytes(b"\x08" + b"\0" * 20)
     reseal(folder)
@@ -163,7 +158,9 @@ def test_another_format_is_refused(finished: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(finished / "checkpoint", tmp_path / "checkpoint"))
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     (folder / "manifest.json").write_text(json.dumps({**manifest, "format": 99}), encoding="utf-8")
-    with pytest.raises(CheckpointError, match="has format 99; this version reads 1"):
+    with pytest.raises(
+        CheckpointError, match="has format 99; this version reads formats 1 to 2: use the mnemic that wrote it"
+    ):
         load_checkpoint(folder)
 
 
@@ -181,14 +178,14 @@ class Killed(BaseException):
 @pytest.fixture
 def deadly(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """``deadly(n)``: the n-th operation on the disk, counted from 0, is not done, nor any later."""
-    left = [10**9]
+    remaining = [10**9]
 
     def mortal(function: Callable[..., Any]) -> Callable[..., Any]:
-        def operation(*given: Any, **options: Any) -> Any:
-            if left[0] <= 0:
+        def operation(*args: Any, **kwargs: Any) -> Any:
+            if remaining[0] <= 0:
                 raise Killed
-            left[0] -= 1
-            return function(*given, **options)
+            remaining[0] -= 1
+            return function(*args, **kwargs)
 
         return operation
 
@@ -199,7 +196,7 @@ def deadly(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         monkeypatch.setattr(home, name, mortal(getattr(home, name)))
 
     def arm(count: int) -> None:
-        left[0] = count
+        remaining[0] = count
 
     return arm
 
@@ -209,7 +206,7 @@ def test_a_kill_at_any_moment_of_saving_leaves_a_whole_checkpoint(
     tmp_path: Path, deadly: Callable[[int], None], again: bool
 ) -> None:
     """One disk operation further each time, until saving gets through."""
-    old, new = some(1), some(2)
+    old, new = make_checkpoint(1), make_checkpoint(2)
     seen = set()
     for count in range(100):
         folder = tmp_path / str(count) / "checkpoint"
@@ -221,17 +218,17 @@ def test_a_kill_at_any_moment_of_saving_leaves_a_whole_checkpoint(
         deadly(count)
         try:
             save_checkpoint(folder, new)
-            through = True
+            succeeded = True
         except Killed:
-            through = False
+            succeeded = False
         deadly(10**9)
-        found = load_checkpoint(folder.parent)
-        same_checkpoint(found, new if found.seed == 2 else old)
-        seen.add((found.seed, (folder / "manifest.json").is_file()))
+        loaded = load_checkpoint(folder.parent)
+        assert_equal_checkpoints(loaded, new if loaded.seed == 2 else old)
+        seen.add((loaded.seed, (folder / "manifest.json").is_file()))
         save_checkpoint(folder, new)  # the next save gets over what is lying about
-        same_checkpoint(load_checkpoint(folder.parent), new)
+        assert_equal_checkpoints(load_checkpoint(folder.parent), new)
         assert {path.name for path in folder.parent.iterdir()} == {"checkpoint"}
-        if through:
+        if succeeded:
             break
     else:
         pytest.fail("saving never got through")
@@ -240,22 +237,20 @@ def test_a_kill_at_any_moment_of_saving_leaves_a_whole_checkpoint(
 
 
 def test_a_torn_file_in_a_new_folder_is_never_looked_at(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "checkpoint", some())
+    save_checkpoint(tmp_path / "checkpoint", make_checkpoint())
     shutil.copytree(tmp_path / "checkpoint", tmp_path / ".checkpoint.new")
     (tmp_path / ".checkpoint.new" / "weights.safetensors").write_bytes(b"half")
-    same_checkpoint(load_checkpoint(tmp_path), some())
+    assert_equal_checkpoints(load_checkpoint(tmp_path), make_checkpoint())
 
 
-def test_what_is_put_in_place_has_reached_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_put_in_place_has_reached_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file and the folder itself are flushed before the rename that makes them count."""
     done: list[str] = []
     flush, rename = disk.flush_to_disk, os.rename
     for home in (checkpoints, disk):
         monkeypatch.setattr(home, "flush_to_disk", lambda p: (done.append(f"flush {p.name}"), flush(p)))
     monkeypatch.setattr(os, "rename", lambda a, b: (done.append("rename"), rename(a, b)))
-    save_checkpoint(tmp_path / "checkpoint", some())
+    save_checkpoint(tmp_path / "checkpoint", make_checkpoint())
     before = done[: done.index("rename")]
     assert set(before) == {f"flush {name}" for name in (*FILES, ".checkpoint.new")}
     assert done[-1] == f"flush {tmp_path.name}"

@@ -54,17 +54,15 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
         ("phases.0.model.respond.tied=false", "phases.0 changes the weight 'respond.table'"),
     ],
 )
-def test_a_setting_without_meaning_is_refused_before_training(
-    tmp_path: Path, change: str, says: str
-) -> None:
+def test_a_setting_without_meaning_is_refused_before_training(tmp_path: Path, change: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         next(fit(load_recipe("memn2n", [*SMALL, change]), tmp_path / "run"))
     assert list(tmp_path.iterdir()) == []  # nothing was begun
 
 
 def test_too_few_questions_are_said(tmp_path: Path) -> None:
-    few = "a batch of 8 cannot be drawn from 3 training examples: lower it, say --set train.batch=1"
-    with pytest.raises(ConfigError, match=few):
+    message = "a batch of 8 cannot be drawn from 3 training examples: lower it, say --set train.batch=1"
+    with pytest.raises(ConfigError, match=message):
         next(fit(load_recipe("memn2n", [*SMALL, "data.validation=0.95"]), tmp_path / "run"))
 
 

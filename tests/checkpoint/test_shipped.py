@@ -10,21 +10,20 @@ import torch
 from app_runs import model, run
 from safetensors.torch import load_file
 
-from mnemic.checkpoint import shared_weights
-from mnemic.checkpoint import shipped
-from mnemic.checkpoint.atomic_files import CheckpointError, read_json, write_json
+from mnemic.checkpoint import shared_weights, shipped
+from mnemic.checkpoint.atomic_files import CheckpointError, write_json
 from mnemic.checkpoint.folder import weights_of
-from mnemic.cli.bare import main
+from mnemic.cli.main import main
 from mnemic.data import DATASETS
 from mnemic.evaluate.error_rate import compute_task_errors
+from mnemic.files import read_json
 from mnemic.predict import ask_story
 from mnemic.predict.model import load
 from mnemic.recipe import ConfigError, build, load_recipe
 from mnemic.reproduce import publish as ship_module
 from mnemic.reproduce.publish import publish_checkpoint
-from mnemic.train.initialize import initialize_network as begun_network
-from mnemic.train.initialize import start_recipe_from
-from mnemic.train.run import load_data, fit
+from mnemic.train.initialize import initialize_network, start_recipe_from
+from mnemic.train.run import fit, load_data
 
 STORY = (
     "Mary moved to the bathroom.",
@@ -60,12 +59,12 @@ def test_a_shipped_network_loads_says_what_it_is_and_answers(name: str) -> None:
     assert card["command"].startswith(("mnemic train ", "mnemic table "))
     assert {int(task) for task in card["per_task"]} == set(card["data"]["tasks"])
     assert checkpoint.progress.done
-    assert checkpoint.state == {}  # nothing that only training needs
+    assert checkpoint.checkpoint.state == {}  # nothing that only training needs
     assert "card.json" in read_json(shipped.WEIGHTS / name / "manifest.json")["files"]
     if 1 in card["data"]["tasks"]:
         answer = ask_story(checkpoint, STORY, "Where is Mary?")
         assert answer.text == "office"
-        assert STORY[2] in [one.text for one in answer.best_evidence(2)]
+        assert STORY[2] in [evidence.text for evidence in answer.best_evidence(2)]
         assert card["evidence"]["1"]["supporting"] > 90
 
 
@@ -74,68 +73,66 @@ def test_the_errors_on_a_card_are_those_on_new_stories(name: str) -> None:
     """Of the generator, since the files of the card are not here."""
     card, checkpoint = shipped.read_card(name), load(name)
     count = 300
-    made = {"kind": "generated", "tasks": card["data"]["tasks"], "count": count}
-    asked = build(DATASETS, made).dataset("test", checkpoint.tokenizer)
-    assert not asked.num_unknown
-    for task, error in compute_task_errors(checkpoint.network, asked).items():
-        told = card["per_task"][str(task)]
-        chance = 3 * (told * (100 - told) / count) ** 0.5  # three deviations
-        assert error == pytest.approx(told, abs=2 + chance), task
+    spec = {"kind": "generated-babi", "tasks": card["data"]["tasks"], "count": count}
+    dataset = build(DATASETS, spec).dataset("test", checkpoint.tokenizer)
+    assert not dataset.num_unknown
+    for task, error in compute_task_errors(checkpoint.network, dataset).items():
+        card_error = card["per_task"][str(task)]
+        tolerance = 3 * (card_error * (100 - card_error) / count) ** 0.5  # three deviations
+        assert error == pytest.approx(card_error, abs=2 + tolerance), task
 
 
 def test_the_shipped_memory_reads_a_text_of_any_length_and_finds_what_is_asked() -> None:
     card, checkpoint = shipped.read_card("bert-mass"), load("bert-mass")
     assert shipped.size_in_bytes(shipped.WEIGHTS / "bert-mass") < 2_000_000  # the encoder is the reader's
     assert shipped.summarize_card(card) == f"keeps, long-articles: {card['mean_error']:.1f} % error"
-    other = "On a day like any other the clock of the town hall struck twelve. "
-    text = " ".join(MUSEUM) + " " + other * 60
+    filler = "On a day like any other the clock of the town hall struck twelve. "
+    text = " ".join(MUSEUM) + " " + filler * 60
     state = checkpoint.remember(text)
     assert state.seen == state.total > 512
-    exact, rounded = (checkpoint.remember(text, precision=own) for own in ("float32", "bfloat16"))
+    exact, rounded = (checkpoint.remember(text, precision=precision_name) for precision_name in ("float32", "bfloat16"))
     assert exact == checkpoint.remember(text, precision="float32") != rounded
     torch.testing.assert_close(exact.worth, rounded.worth, atol=0.02, rtol=0)
     with pytest.raises(ValueError, match="precision is auto, float32 or bfloat16, not 'half'"):
         checkpoint.remember(text, precision="half")
     with pytest.raises(ValueError, match=r"has 1000 tokens, .* at most 510; ask a shorter one"):
         checkpoint.ask(state, "who " * 1000)
-    for question, place in [("Who founded the museum?", 0), ("When was the fire?", 2)]:
+    for question, sentence_index in [("Who founded the museum?", 0), ("When was the fire?", 2)]:
         best = checkpoint.ask(state, question).evidence[0]
-        assert text[best.start : best.end].strip() == MUSEUM[place]
+        assert text[best.start : best.end].strip() == MUSEUM[sentence_index]
 
 
 def test_a_name_is_enough_to_ask(tmp_path: Path) -> None:
     (tmp_path / "story.txt").write_text("\n".join(STORY), encoding="utf-8")
-    asked = ("ask", "--model", "entnet-babi", "--story", tmp_path / "story.txt", "Where is Mary?")
+    asked = ("story", "ask", "--model", "entnet-babi", "--story", tmp_path / "story.txt", "Where is Mary?")
     assert run(*asked, "--json").json["answer"] == "office"
-    assert "entnet-babi" in " ".join(run("ask", "--help").out.split())
-    wrong = run("ask", "--model", "entnet-bab", "--sentence", STORY[0], "Where is Mary?")
+    assert "entnet-babi" in " ".join(run("story", "ask", "--help").out.split())
+    wrong = run("story", "ask", "--model", "entnet-bab", "--sentence", STORY[0], "Where is Mary?")
     assert wrong.code == 2
     assert f"came with mnemic: {', '.join(NAMES)}" in wrong.err
 
 
-def test_a_folder_of_the_same_name_comes_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_the_same_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "entnet-babi").symlink_to(model())
     assert load("entnet-babi").recipe["model"]["memory"]["kind"] == "memn2n"
 
 
 def test_what_is_shipped_is_listed() -> None:
-    listed = run("inspect", "--json").json["shipped"]
-    assert [card["name"] for card in listed] == NAMES
-    seen = run("inspect").out
-    assert "entnet-babi" in seen
-    assert shipped.summarize_card(listed[NAMES.index("entnet-babi")]) in seen
-    told = run("inspect", "entnet-babi").out
-    assert "trained by   mnemic train entnet" in told
-    assert "tested" in told
+    cards = run("inspect", "--json").json["shipped"]
+    assert [card["name"] for card in cards] == NAMES
+    list_output = run("inspect").out
+    assert "entnet-babi" in list_output
+    assert shipped.summarize_card(cards[NAMES.index("entnet-babi")]) in list_output
+    card_output = run("inspect", "entnet-babi").out
+    assert "trained by   mnemic train entnet" in card_output
+    assert "tested" in card_output
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_all_of_them_can_be_inspected(name: str) -> None:
-    told = run("inspect", name).out
-    assert shipped.read_card(name)["command"].split(";")[0] in " ".join(told.split())
+    output = run("inspect", name).out
+    assert shipped.read_card(name)["command"].split(";")[0] in " ".join(output.split())
 
 
 def test_numbers_in_a_row_are_told_by_their_ends() -> None:
@@ -148,18 +145,16 @@ def test_numbers_in_a_row_are_told_by_their_ends() -> None:
 
 def test_shipping_keeps_what_answering_needs_at_half_the_size(tmp_path: Path) -> None:
     card = publish_checkpoint(model(), "small", command="mnemic train memn2n", into=tmp_path)
-    place = tmp_path / "small"
-    assert read_json(place / "card.json") == card
-    weights = load_file(place / "weights.safetensors")
+    folder = tmp_path / "small"
+    assert read_json(folder / "card.json") == card
+    weights = load_file(folder / "weights.safetensors")
     assert {weight.dtype for weight in weights.values()} == {torch.float16}
-    before, after = load(model()), load(place)
-    for (name, old), new in zip(
-        before.network.named_parameters(), after.network.parameters(), strict=True
-    ):
+    before, after = load(model()), load(folder)
+    for (name, old), new in zip(before.network.named_parameters(), after.network.parameters(), strict=True):
         assert new.dtype == torch.float32, name
         torch.testing.assert_close(new, old, atol=1e-3, rtol=1e-3)
-    whole = sum(row["seconds"] for row in before.progress.history)
-    assert [row["seconds"] for row in after.progress.history] == [pytest.approx(whole, abs=0.01)]
+    total_seconds = sum(row["seconds"] for row in before.progress.history)
+    assert [row["seconds"] for row in after.progress.history] == [pytest.approx(total_seconds, abs=0.01)]
     exact = publish_checkpoint(model(), "exact", command="…", into=tmp_path, precision="float32")
     assert exact["precision"] == "float32"
     errors = compute_task_errors(before.network, load_data(before.recipe).test)
@@ -174,9 +169,7 @@ def test_a_changed_card_is_noticed(tmp_path: Path) -> None:
         load(tmp_path / "small")
 
 
-def test_what_would_be_too_much_is_not_shipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_would_be_too_much_is_not_shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what stood in its place stays."""
     old = publish_checkpoint(model(), "small", command="first", into=tmp_path)
     monkeypatch.setattr(ship_module, "MAX_TOTAL_BYTES", shipped.size_in_bytes(tmp_path) + 100)
@@ -195,46 +188,40 @@ def test_what_is_shared_with_another_network_is_stored_once(tmp_path: Path) -> N
         "data.tasks=[4]", "data.count=20", "data.segments=1", "model.encode.stack.depth=1",
         "train.batch=2", 'train.fixed=["encode"]', "phases=[{train={segments=1, steps=1}}]",
     ]  # fmt: skip
-    begun = partial(start_recipe_from, folder=Path("reader"))
-    list(fit(load_recipe("keeps", sets, change=begun), tmp_path / "run", device="cpu"))
-    given: Any = {"command": "mnemic train keeps", "precision": "int8", "into": tmp_path / "all"}
-    publish_checkpoint(tmp_path / "run", "kept", shares="reader", **given)
+    set_start = partial(start_recipe_from, folder=Path("reader"))
+    list(fit(load_recipe("keeps", sets, change=set_start), tmp_path / "run", device="cpu"))
+    kwargs: Any = {"command": "mnemic train keeps", "precision": "int8", "into": tmp_path / "all"}
+    publish_checkpoint(tmp_path / "run", "kept", shares="reader", **kwargs)
     stored = load_file(tmp_path / "all" / "kept" / "weights.safetensors")
     assert not [name for name in stored if name.startswith("encode.")]
     assert shipped.size_in_bytes(tmp_path / "all") < 6_000_000
     before, after = load(tmp_path / "run"), load(tmp_path / "all" / "kept")
-    ours, theirs = (weights_of(own.network.encode) for own in (after, before))
-    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
-    torch.testing.assert_close(
-        after.network.memory.time.weight, before.network.memory.time.weight, atol=1e-3, rtol=0
-    )
+    after_weights, before_weights = (weights_of(checkpoint.network.encode) for checkpoint in (after, before))
+    assert all(torch.equal(after_weights[name], before_weights[name]) for name in before_weights)
+    torch.testing.assert_close(after.network.memory.time.weight, before.network.memory.time.weight, atol=1e-3, rtol=0)
     again = load_recipe("keeps", sets, change=partial(start_recipe_from, folder=tmp_path / "all" / "kept"))
-    third = begun_network(again["model"], after.sizes, 1)
-    assert torch.equal(third.encode.embeddings.tokens, theirs["embeddings.tokens"])
+    third = initialize_network(again["model"], after.sizes, 1)
+    assert torch.equal(third.encode.embeddings.tokens, before_weights["embeddings.tokens"])
     with pytest.raises(ConfigError, match="no weight equals the shipped network's"):
-        publish_checkpoint(model(), "other", shares="reader", **given)
+        publish_checkpoint(model(), "other", shares="reader", **kwargs)
     with pytest.raises(ConfigError, match="no network 'readers' came with mnemic"):
-        publish_checkpoint(tmp_path / "run", "other", shares="readers", **given)
+        publish_checkpoint(tmp_path / "run", "other", shares="readers", **kwargs)
 
 
 @pytest.mark.parametrize(
-    ("told", "message"),
+    ("reference", "message"),
     [
         ({"network": "reader", "weights": "0"}, "was trained with other weights of 'reader'"),
         ({"network": "gone", "weights": "0"}, "needs the network 'gone'"),
         ("reader", "not by a network and its SHA-256"),
     ],
 )
-def test_shared_weights_that_are_not_there_are_noticed(
-    told: object, message: str, tmp_path: Path
-) -> None:
+def test_shared_weights_that_are_not_there_are_noticed(reference: object, message: str, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=message):
-        shared_weights.find_shared_weights(told, tmp_path, "weights.safetensors")
+        shared_weights.find_shared_weights(reference, tmp_path, "weights.safetensors")
 
 
-def test_the_step_from_a_run_to_the_package(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["ship", str(model()), "small", "--command", "mnemic train memn2n"]
-    assert main([*words, "--into", str(tmp_path)]) == 0
+def test_the_step_from_a_run_to_the_package(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["ship", str(model()), "small", "--command", "mnemic train memn2n"]
+    assert main([*argv, "--into", str(tmp_path)]) == 0
     assert json.loads(capsys.readouterr().out) == read_json(tmp_path / "small" / "card.json")

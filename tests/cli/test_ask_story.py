@@ -18,7 +18,7 @@ KITCHEN = "Mary travelled to the kitchen."
 
 def ask(*words: object, story: str = STORY) -> tuple[str, dict[str, Any]]:
     """The same question for the eye and for a program."""
-    command = ("ask", "--model", model(), "--story", "-", *words)
+    command = ("story", "ask", "--model", model(), "--story", "-", *words)
     seen, report = run(*command, stdin=story), run(*command, "--json", stdin=story)
     assert seen.code == report.code == 0
     return seen.out, report.json
@@ -61,7 +61,7 @@ def test_a_sentence_without_end_can_be_drawn(tmp_path: Path) -> None:
 def test_a_story_from_a_file_from_words_and_from_both(tmp_path: Path) -> None:
     path = tmp_path / "story.txt"
     path.write_text("1 John moved to the office.\n2 Where is John?\toffice\t1\n", encoding="utf-8")
-    command = ("ask", "--model", model(), "--json", "Where is Mary?")
+    command = ("story", "ask", "--model", model(), "--json", "Where is Mary?")
     sentence_options = ("--sentence", "Mary went to the garden.", "--sentence", KITCHEN)
     both = run(*command, "--story", path, *sentence_options).json
     assert [evidence["text"] for evidence in both["evidence"]] == ["John moved to the office.", *sentence_options[1::2]]
@@ -115,7 +115,7 @@ def test_a_picture_from_the_command_line(tmp_path: Path) -> None:
     assert report["plot"] == str(path)
     assert f"drawn: {path}" in seen
     assert all(text in path.read_text(encoding="utf-8") for text in STORY.splitlines())
-    wrong = run("ask", "--model", model(), "--sentence", KITCHEN, "Who?", "--plot", "read.doc")
+    wrong = run("story", "ask", "--model", model(), "--sentence", KITCHEN, "Who?", "--plot", "read.doc")
     assert wrong.code == 2
     assert "a file that ends in .png, .svg, .pdf, not 'read.doc'" in wrong.err
 
@@ -135,7 +135,7 @@ def test_characters_without_a_font_are_said(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_evaluate_each_split() -> None:
-    reports = {split: run("evaluate", "--model", model(), "--split", split, "--json").json
+    reports = {split: run("evaluate", model(), "--split", split, "--json").json
               for split in ("test", "validation", "train")}  # fmt: skip
     assert {split: report["questions"]["1"] for split, report in reports.items()} == {
         "test": 1000,
@@ -151,13 +151,13 @@ def test_evaluate_on_files_says_what_training_said(tmp_path: Path) -> None:
     for split in ("train", "test"):
         words = ("--task", "1-2", "--count", "1000", "--split", split, "--out", tmp_path)
         assert run("data", "stories", *words).code == 0
-    from_files = run("evaluate", "--model", model(), "--data", tmp_path, "--json").json
-    generated = run("evaluate", "--model", model(), "--json").json
+    from_files = run("evaluate", model(), "--data", tmp_path, "--json").json
+    generated = run("evaluate", model(), "--json").json
     assert from_files["per_task"] == generated["per_task"]
-    validation = run("evaluate", "--model", model(), "--data", tmp_path, "--split", "validation", "--json")
+    validation = run("evaluate", model(), "--data", tmp_path, "--split", "validation", "--json")
     log = run("inspect", model(), "--json").json["log"]
     assert validation.json["mean_error"] == pytest.approx(log[-1]["validation"])
-    seen = run("evaluate", "--model", model(), "--data", tmp_path).out
+    seen = run("evaluate", model(), "--data", tmp_path).out
     assert "single-supporting-fact" in seen
     assert "0 of 1 tasks failed (over 5 %)" in seen
 
@@ -165,7 +165,7 @@ def test_evaluate_on_files_says_what_training_said(tmp_path: Path) -> None:
 def test_answers_that_the_network_cannot_give_count_as_wrong(tmp_path: Path) -> None:
     path = tmp_path / "qa1_single-supporting-fact_test.txt"
     path.write_text("1 Mary went home.\n2 Where is Mary?\thome\t1\n", encoding="utf-8")
-    done = run("evaluate", "--model", model(), "--data", tmp_path, "--json")
+    done = run("evaluate", model(), "--data", tmp_path, "--json")
     assert done.json["mean_error"] == 100
     assert "1 of 1 answers are words the network does not know" in done.err
 

@@ -41,11 +41,11 @@ def test_of_a_clone_all_pages_are_read_and_of_a_wheel_its_readme(
 ) -> None:
     paths = demo.find_documentation(tmp_path)
     assert ROOT / "README.md" in paths
-    assert set(ROOT.glob("docs/*.md")) < set(paths)
-    monkeypatch.setattr(mnemic, "__file__", str(tmp_path / "site-packages" / "mnemic" / "x.py"))
+    assert set(ROOT.glob("docs/**/*.md")) < set(paths)
+    monkeypatch.setattr(demo, "PAGES", tmp_path / "site-packages" / "mnemic" / "docs")
     package_metadata = Message()
     monkeypatch.setattr(demo, "metadata", lambda name: package_metadata)
-    with pytest.raises(ValueError, match="no documentation beside"):
+    with pytest.raises(ValueError, match="no README beside"):
         demo.find_documentation(tmp_path)
     package_metadata["Description"] = "# mnemic"
     (page,) = demo.find_documentation(tmp_path)

@@ -86,7 +86,7 @@ def test_answers_for_programs(desk: Path) -> None:
         assert row["ranked"][0]["answer"] == row["answer"]
         assert row["ranked"][0]["evidence"] == row["evidence"][0]
         assert row["ranked"][0]["score"] == row["score"]
-    hits = run("search", "euros", "--most", "2", "--json").json["found"]
+    hits = run("search", "euros", "--limit", "2", "--json").json["found"]
     assert {Path(hit["name"]).name for hit in hits} == {"bill.pdf", "lease.txt"}
     assert "papers/trip.md" in run("search", "train to Bern").out
 
@@ -98,7 +98,7 @@ def test_forgetting_by_words_asks_first() -> None:
     assert "papers/bill.pdf" in refused_line
     assert "nothing was forgotten" in refused_line
     assert "nothing was forgotten" in refused(*command)  # nobody there
-    assert len(run("memories", "--json").json["documents"]) == 3
+    assert len(run("list", "--json").json["documents"]) == 3
     done = run(*command, "--yes", "--json").json
     assert [Path(document["name"]).name for document in done["forgotten"]] == ["bill.pdf", "lease.txt"]
     assert "no document has all of these words" in refused("forget", "--about", "zebra euros")
@@ -110,8 +110,8 @@ def test_notes_updates_and_their_history(desk: Path) -> None:
     done = run("update", "1", "--note", "The meeting is on Friday.")
     assert done.out == "document 2 supersedes 1\n"
     assert "on Friday" in run("ask", "When is the meeting?").out
-    assert [document["id"] for document in run("memories", "--json").json["documents"]] == [2]
-    assert "(no longer read)" in run("memories", "--all").out
+    assert [document["id"] for document in run("list", "--json").json["documents"]] == [2]
+    assert "(no longer read)" in run("list", "--all").out
     report = run("history", "2", "--json").json
     assert [document["id"] for document in report["versions"]] == [1, 2]
     assert "text" not in report["versions"][0]
@@ -138,7 +138,7 @@ def test_several_memories(desk: Path) -> None:
     report = run("stats", "--json").json
     assert (report["memory"], report["documents"]) == (str(desk / ".mnemic" / "memory.db"), 1)
     assert set(report["others"]) == {"default", "work"}
-    assert run("memories", "--memory", "work", "--json").json["documents"][0]["title"] == "Trip"
+    assert run("list", "--memory", "work", "--json").json["documents"][0]["title"] == "Trip"
     assert "two memories" in refused("remember", ".", "--here", "--memory", "work")
 
 
@@ -198,10 +198,9 @@ def test_upkeep(desk: Path) -> None:
         (["remember", "papers", "--embedder", "bert"], "no embedder 'bert'"),
         (["ask"], "no question: give it in quotes"),
         (["ask", "Who?", "--reader", "bert"], "no reader 'bert'; there are reader, none"),
-        (["ask", "--story", "x", "Who?"], "give --model DIR"),
-        (["ask", "--model", "entnet-babi"], "no question"),
+        (["ask", "--story", "x", "Who?"], "No such option: --story"),
         (["ask", "--questions", "papers/lease.txt", "Who?"], "not both"),
-        (["search", "x", "--most", "0"], "--most is at least 1"),
+        (["search", "x", "--limit", "0"], "Invalid value for '--limit'"),
         (["import-memory", "papers/trip.md", "--memory", "x.db"], "line 1"),
         (["stats", "--memory", "papers/trip.md"], "no SQLite file"),
     ],

@@ -91,7 +91,7 @@ def test_a_network_without_a_transformer(tmp_path: Path) -> None:
     assert missing.code == 2
     assert "no checkpoint in" in missing.err
     (tmp_path / "config.json").write_text("{}", encoding="utf-8")
-    huggingface = run("evaluate", "--model", tmp_path)
+    huggingface = run("evaluate", tmp_path)
     assert "(a Hugging Face folder); `mnemic train RECIPE --start" in huggingface.err
 
 

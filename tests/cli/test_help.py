@@ -1,5 +1,6 @@
 """Help teaches, appears at once, and loads nothing that it does not need."""
 
+import os
 import subprocess
 import sys
 
@@ -7,11 +8,9 @@ import pytest
 from app_runs import run
 
 from mnemic import __version__
+from mnemic.cli.commands import COMMANDS
 
-COMMANDS = ["demo", "recipes", "train", "evaluate", "ask", "inspect", "export", "data stories",
-            "data show", "data words", "table babi", "table words", "remember", "search", "forget",
-            "update", "memories", "history", "stats", "check", "reindex", "export-memory",
-            "import-memory"]  # fmt: skip
+NAMES = [command.name for command in COMMANDS]
 HEAVY = ("torch", "numpy", "matplotlib", "tokenizers", "safetensors")
 PROBE = """
 import sys, time
@@ -23,14 +22,14 @@ print(time.perf_counter() - began, *sorted(sys.modules), file=sys.stderr)
 
 
 def test_help_loads_nothing_heavy_and_is_quick() -> None:
-    for words in (["--help"], ["train", "--help"], ["remember", "--help"], ["recipes"]):
+    for words in (["--help"], ["train", "-h"], ["help", "remember"], ["recipes"]):
         done = subprocess.run([sys.executable, "-c", PROBE, *words], capture_output=True, text=True, check=True)
         seconds, *modules = done.stderr.split()
         assert not [name for name in HEAVY if name in modules], words
         assert float(seconds) < 2  # about 0.2 on an idle machine
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", NAMES)
 def test_help_of_every_command_has_an_example_and_json(command: str) -> None:
     done = run(*command.split(), "--help")
     assert done.code == 0
@@ -41,12 +40,31 @@ def test_help_of_every_command_has_an_example_and_json(command: str) -> None:
 
 def test_all_commands_are_in_the_help() -> None:
     output = run("--help").out
-    assert all(command.split()[0] in output for command in COMMANDS)
+    assert all(name.split()[0] in output for name in NAMES)
     assert run().out == output  # nothing typed
 
 
 def test_version() -> None:
-    assert run("--version").out == f"mnemic {__version__}\n"
+    assert run("--version").out == run("-V").out == f"mnemic {__version__}\n"
+
+
+def test_help_is_an_option_and_a_command() -> None:
+    for words in (["text", "read"], ["train"], ["table"], []):
+        shown = run(*words, "--help")
+        assert (shown.code, shown.err) == (0, "")
+        assert run(*words, "-h") == run("help", *words) == shown
+
+
+def test_a_shell_completes_commands_and_options() -> None:
+    for typed, offered in (("mnemic ", "remember"), ("mnemic text ", "forget"), ("mnemic train --de", "--device")):
+        words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1)}
+        env = os.environ | words | {"_MNEMIC_COMPLETE": "complete_bash"}
+        done = subprocess.run([sys.executable, "-m", "mnemic"], env=env, capture_output=True, text=True, check=True)
+        assert offered in done.stdout.split()
+        assert "memories" not in done.stdout  # an old spelling
+    shown = run("--help").out
+    assert "--install-completion" in shown
+    assert "--show-completion" in shown
 
 
 def test_a_real_process_says_one_line_and_exits_with_2() -> None:

@@ -41,7 +41,7 @@ def refused(*words: object, stdin: str = "") -> str:
         (["data", "stories", "--task", "5-3", "--out", "o"], "the tasks 5-3 run backwards"),
         (["data", "stories", "--task", "1-99999999", "--out", "o"], "there is no task 99999999"),
         (["inspect", "/"], "no checkpoint in '/'"),
-        (["ask", "--model", "nowhere", "--sentence", "Hi.", "Who?", "--plot", "x"], "ends in .png"),
+        (["story", "ask", "--model", "nowhere", "--sentence", "Hi.", "Who?", "--plot", "x"], "ends in .png"),
         (["data"], "Missing command"),
         (["table", "babi", "--data", "nowhere"], "no story files"),
         (["table", "babi", "--data", "nowhere", "--tasks", "21"], "no task 21"),
@@ -50,10 +50,12 @@ def refused(*words: object, stdin: str = "") -> str:
         (["data", "stories", "--task", "1", "--count", "0", "--out", "o"], "at least 1 question"),
         (["data", "show", "--task", "21"], "the tasks are 1 to 20"),
         (["inspect", "nowhere"], "no checkpoint in 'nowhere'"),
-        (["evaluate", "--model", "nowhere"], "no checkpoint in 'nowhere'"),
-        (["ask", "--model", "nowhere", "--sentence", "Hi.", "Who?"], "no checkpoint in 'nowhere'"),
-        (["ask", "--model", "nowhere", "--story", "nofile", "Who?"], "there is no file nofile"),
-        (["ask", "--model", "entnet-babi", "Who?"], "no story: give --story FILE"),
+        (["evaluate", "nowhere"], "no checkpoint in 'nowhere'"),
+        (["story", "ask", "--model", "nowhere", "--sentence", "Hi.", "Who?"], "no checkpoint in 'nowhere'"),
+        (["story", "ask", "--model", "entnet-babi", "--story", "nofile", "Who?"], "there is no file nofile"),
+        (["story", "ask", "--model", "entnet-babi"], "no question"),
+        (["story", "ask", "--model", "entnet-babi", "--story", "-", "-"], "standard input (-) can be read once"),
+        (["story", "ask", "--model", "entnet-babi", "Who?"], "no story: give --story FILE"),
     ],
 )
 def test_a_mistake_is_one_line(words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,21 +76,21 @@ def test_a_mistake_is_one_line(words: list[str], message: str, tmp_path: Path, m
 def test_a_story_that_cannot_be_read(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "story.txt"
     path.write_text(text, encoding="utf-8")
-    assert message in refused("ask", "--model", model(), "--story", path, "Where is Mary?")
+    assert message in refused("story", "ask", "--model", model(), "--story", path, "Where is Mary?")
     message = message.replace("story.txt", "standard input")
-    assert message in refused("ask", "--model", model(), "--story", "-", "Where is Mary?", stdin=text)
+    assert message in refused("story", "ask", "--model", model(), "--story", "-", "Where is Mary?", stdin=text)
 
 
 def test_a_malformed_story_file_names_its_line(tmp_path: Path) -> None:
     path = tmp_path / "qa1_single-supporting-fact_test.txt"
     path.write_text("1 Mary went home.\n2 Where is Mary?\thome\n", encoding="utf-8")
-    message = refused("evaluate", "--model", model(), "--data", tmp_path)
+    message = refused("evaluate", model(), "--data", tmp_path)
     assert f"{path.name}, line 2: expected" in message
 
 
 def test_an_empty_question_or_sentence() -> None:
-    assert "the question is empty" in refused("ask", "--model", model(), "--sentence", "Hi.", " ")
-    assert "no sentences" in refused("ask", "--model", model(), "--sentence", " ", "Who?")
+    assert "the question is empty" in refused("story", "ask", "--model", model(), "--sentence", "Hi.", " ")
+    assert "no sentences" in refused("story", "ask", "--model", model(), "--sentence", " ", "Who?")
 
 
 def cut(path: Path) -> None:
@@ -120,8 +122,8 @@ def scribble(path: Path) -> None:
 def test_a_broken_checkpoint_names_its_file(name: str, harm: object, message: str, tmp_path: Path) -> None:
     broken = copy_of_model(tmp_path)
     harm(broken / "checkpoint" / name)  # type: ignore[operator]
-    for words in (["inspect", broken], ["evaluate", "--model", broken],
-                  ["ask", "--model", broken, "--sentence", "Mary left.", "Where is Mary?"],
+    for words in (["inspect", broken], ["evaluate", broken],
+                  ["story", "ask", "--model", broken, "--sentence", "Mary left.", "Where is Mary?"],
                   ["train", "memn2n", *sets(*TINY), "--out", broken]):  # fmt: skip
         line = refused(*words)
         assert message in line
@@ -135,7 +137,7 @@ def test_a_run_of_another_recipe_is_not_replaced() -> None:
 
 def test_a_picture_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mnemic.cli.render.plot_story.find_spec", lambda name: None)
-    words = ("ask", "--model", model(), "--sentence", "Hi.", "Who?", "--plot", tmp_path / "a.png")
+    words = ("story", "ask", "--model", model(), "--sentence", "Hi.", "Who?", "--plot", tmp_path / "a.png")
     assert "pip install matplotlib" in refused(*words)
 
 
@@ -147,17 +149,17 @@ def test_debug_shows_where_a_mistake_was_found(monkeypatch: pytest.MonkeyPatch) 
         run("train", "memn2")
 
 
-def test_a_fault_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_fault_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(story: str) -> None:
         raise TypeError("ours")
 
     monkeypatch.setattr(ask_story, "read_sentences", broken)
     with pytest.raises(TypeError, match="ours"):
-        run("ask", "--model", tmp_path, "--story", "x", "Who?")
+        run("story", "ask", "--model", "entnet-babi", "--story", "x", "Who?")
 
 
 def test_what_is_no_error_but_is_said() -> None:
-    command = ("ask", "--model", model(), "--story", "-")
+    command = ("story", "ask", "--model", model(), "--story", "-")
     unknown = run(*command, "Quo vadis?", stdin=STORY)
     assert unknown.code == 0
     assert "warning: the model knows no word of the question ('quo', 'vadis')" in unknown.err

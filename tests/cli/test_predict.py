@@ -1,4 +1,4 @@
-"""``mnemic train``, ``evaluate`` and ``read`` for texts, from the command line."""
+"""``mnemic train``, ``evaluate`` and ``predict`` for texts, from the command line."""
 
 import gzip
 import json
@@ -22,24 +22,24 @@ def test_train_and_evaluate(tmp_path: Path) -> None:
     done = run(*words, *sets(*TINY, "train.epochs=2"))
     assert done.code == 0, done.err
     assert "validation        entity f1" in done.out
-    assert f"mnemic read --model {tmp_path / 'run'} FILE" in done.out
+    assert f"mnemic predict --model {tmp_path / 'run'} FILE" in done.out
     assert "validation entity f1" in done.err
     again = run(*words, *sets(*TINY, "train.epochs=2"), "--json").json
     assert again["already_trained"]
     assert "validation_error" not in again  # figures say what they are
     assert set(again["figures"]) == {"entity f1", "precision", "recall"}
-    report = run("evaluate", "--model", tmp_path / "run", "--json").json
+    report = run("evaluate", tmp_path / "run", "--json").json
     assert report["texts"] == 60
     assert report["seen"] == report["total"] > 300
     assert set(report["figures"]) == {"entity f1", "precision", "recall"}
-    output = run("evaluate", "--model", tmp_path / "run", "--split", "validation").out
+    output = run("evaluate", tmp_path / "run", "--split", "validation").out
     assert "entity f1" in output
     assert "30 texts" in output
 
 
 def test_standard_input_is_read_once() -> None:
     """The second would be empty, and look as if it had been read."""
-    done = run("read", "--model", run_of("classes"), "-", "-", stdin="a lovely house\n")
+    done = run("predict", "--model", run_of("classes"), "-", "-", stdin="a lovely house\n")
     assert done.code == 2
     assert "standard input (-) can be read once" in done.err
     assert not done.out
@@ -48,7 +48,7 @@ def test_standard_input_is_read_once() -> None:
 def test_labels_that_are_new_count_as_wrong_and_are_named(tmp_path: Path) -> None:
     row = {"text": "a lovely house", "label": "splendid"}
     (tmp_path / "test.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-    done = run("evaluate", "--model", run_of("classes"), "--data", tmp_path, "--json")
+    done = run("evaluate", run_of("classes"), "--data", tmp_path, "--json")
     assert done.json["figures"]["accuracy"] == 0
     assert "1 of 1 labels were not in training" in done.err
 
@@ -63,7 +63,7 @@ def test_a_recipe_without_a_folder_says_what_it_needs(kind: str) -> None:
 def test_lines_of_a_file_and_of_standard_input(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("a lovely house\n\nan awful train\n", encoding="utf-8")
-    predictions = rows(run("read", "--model", run_of("classes"), path))
+    predictions = rows(run("predict", "--model", run_of("classes"), path))
     assert [(row["file"], row["line"], row["label"]) for row in predictions] == [
         (str(path), 1, "good"),
         (str(path), 3, "bad"),
@@ -71,7 +71,7 @@ def test_lines_of_a_file_and_of_standard_input(tmp_path: Path) -> None:
     assert predictions[0]["ranked"]["good"] == predictions[0]["probability"]
     assert (predictions[0]["seen"], predictions[0]["total"]) == (3, 3)
     for words in ((), ("-",)):
-        (typed,) = rows(run("read", "--model", run_of("classes"), *words, stdin="a lovely house\n"))
+        (typed,) = rows(run("predict", "--model", run_of("classes"), *words, stdin="a lovely house\n"))
         approximate = {name: pytest.approx(predictions[0][name], rel=1e-4) for name in ("ranked", "probability")}
         assert typed == predictions[0] | {"file": "-"} | approximate  # read alone, and beside another line
 
@@ -79,7 +79,7 @@ def test_lines_of_a_file_and_of_standard_input(tmp_path: Path) -> None:
 def test_whole_files_json_lines_questions_and_vectors(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("the old train ran in Lima past\na small house\n", encoding="utf-8")
-    where = ("read", "--model", run_of("spans"), "--question", "where was it ?")
+    where = ("predict", "--model", run_of("spans"), "--question", "where was it ?")
     (prediction,) = rows(run(*where, "--whole", path))
     assert prediction["answer"] == "Lima" == path.read_text("utf-8")[prediction["start"] : prediction["end"]]
     ends = b"\xef\xbb\xbfa house\r\nthe old train ran in Lima past\r\n\r\n"
@@ -91,20 +91,20 @@ def test_whole_files_json_lines_questions_and_vectors(tmp_path: Path) -> None:
     first, second = rows(run(*where, path))
     assert (first["answer"], second["answer"]) == ("Lima", None)
     json_line = json.dumps({"question": "where was it ?", "text": "it ran in Rome past a house"})
-    (prediction,) = rows(run("read", "--model", run_of("spans"), "--jsonl", stdin=json_line + "\n"))
+    (prediction,) = rows(run("predict", "--model", run_of("spans"), "--jsonl", stdin=json_line + "\n"))
     assert prediction["answer"] == "Rome"
     pair = json.dumps({"text_a": "the old train lovely", "text_b": "is it lovely"})
     (tmp_path / "a.jsonl").write_text(pair + "\n", encoding="utf-8")
-    (prediction,) = rows(run("read", "--model", run_of("pairs"), tmp_path / "a.jsonl"))
+    (prediction,) = rows(run("predict", "--model", run_of("pairs"), tmp_path / "a.jsonl"))
     assert prediction["label"] == "1"
-    (prediction,) = rows(run("read", "--model", run_of("tags"), stdin="the house Ann ran past today\n"))
+    (prediction,) = rows(run("predict", "--model", run_of("tags"), stdin="the house Ann ran past today\n"))
     assert prediction["entities"][0]["text"] == "Ann"
-    (prediction,) = rows(run("read", "--model", run_of("tags"), "--embed", stdin="the house\n"))
+    (prediction,) = rows(run("predict", "--model", run_of("tags"), "--embed", stdin="the house\n"))
     assert sum(x * x for x in prediction["vector"]) == pytest.approx(1, abs=1e-4)
 
 
 def test_a_long_text_is_said_to_be_cut_only_if_that_was_asked_for() -> None:
-    words, text = ("read", "--model", run_of("classes")), "the old train " * 50 + "\n"
+    words, text = ("predict", "--model", run_of("classes")), "the old train " * 50 + "\n"
     (prediction,) = rows(run(*words, stdin=text))
     assert prediction["seen"] == prediction["total"] == 150
     (prediction,) = rows(run(*words, "--truncation", "first", stdin=text))
@@ -125,7 +125,7 @@ def test_a_long_text_is_said_to_be_cut_only_if_that_was_asked_for() -> None:
     ],
 )
 def test_mistakes(words: list[str], message: str) -> None:
-    done = run("read", "--model", run_of("classes"), *words, stdin="a text\n")
+    done = run("predict", "--model", run_of("classes"), *words, stdin="a text\n")
     assert (done.code, done.out) == (2, "")
     assert message in done.err
     assert done.err.count("\n") == 1
@@ -134,10 +134,10 @@ def test_mistakes(words: list[str], message: str) -> None:
 def test_tables_are_read_by_their_header(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("id\ttext\n7\ta lovely house\n", encoding="utf-8")
     (tmp_path / "a.csv").write_text('text,id\n"an awful, old house",7\n', encoding="utf-8")
-    predictions = rows(run("read", "--model", run_of("classes"), tmp_path / "a.tsv", tmp_path / "a.csv"))
+    predictions = rows(run("predict", "--model", run_of("classes"), tmp_path / "a.tsv", tmp_path / "a.csv"))
     assert [(row["label"], row["line"]) for row in predictions] == [("good", 2), ("bad", 2)]
     (tmp_path / "b.csv").write_text("sentence1,sentence2\nold lovely,is it awful\n", "utf-8")
-    (predictions,) = rows(run("read", "--model", run_of("pairs"), tmp_path / "b.csv"))
+    (predictions,) = rows(run("predict", "--model", run_of("pairs"), tmp_path / "b.csv"))
     assert predictions["label"] == "0"
 
 
@@ -167,34 +167,34 @@ PAIR = '{"text_a": "a", "text_b": "b"}'
 )
 def test_texts_that_do_not_fit_the_network(kind: str, words: list[str], line: str, message: str) -> None:
     """Nothing is left out silently; the error says what the network reads."""
-    done = run("read", "--model", run_of(kind), *words, stdin=line + "\n")
+    done = run("predict", "--model", run_of(kind), *words, stdin=line + "\n")
     assert (done.code, done.out) == (2, "")
     assert message in done.err
 
 
 def test_what_a_network_does_not_read_may_stand_beside(tmp_path: Path) -> None:
     line = json.dumps({"id": 3, "question": "who?", "text": "a lovely house", "label": "x"})
-    (prediction,) = rows(run("read", "--model", run_of("classes"), "--jsonl", stdin=line + "\n"))
+    (prediction,) = rows(run("predict", "--model", run_of("classes"), "--jsonl", stdin=line + "\n"))
     assert prediction["label"] == "good"
 
 
 def test_the_shipped_reader_answers_from_the_command_line(tmp_path: Path) -> None:
     text, question = "Bram Stoker wrote Dracula in 1897.", "Who wrote Dracula?"
     (tmp_path / "a.txt").write_text(text + "\n", encoding="utf-8")
-    (prediction,) = rows(run("read", "--model", "reader", "--question", question, tmp_path / "a.txt"))
+    (prediction,) = rows(run("predict", "--model", "reader", "--question", question, tmp_path / "a.txt"))
     assert prediction["answer"] == "Bram Stoker" == text[prediction["start"] : prediction["end"]]
     line = json.dumps({"question": question, "text": text})
-    (same,) = rows(run("read", "--model", "reader", "--jsonl", stdin=line + "\n"))
+    (same,) = rows(run("predict", "--model", "reader", "--jsonl", stdin=line + "\n"))
     assert same["answer"] == "Bram Stoker"
-    assert "give --question TEXT" in run("read", "--model", "reader", stdin="a\n").err
+    assert "give --question TEXT" in run("predict", "--model", "reader", stdin="a\n").err
 
 
 def test_another_file_can_be_tested_on(tmp_path: Path) -> None:
     folder = files("classes", tmp_path / "data")
     (command,) = folder.glob("test.*")
     command.rename(command.with_stem("other"))
-    words = ("evaluate", "--model", run_of("classes"), "--data", folder)
-    assert "--set data.tested=dev" in run(*words).err
+    words = ("evaluate", run_of("classes"), "--data", folder)
+    assert "--set data.test_file=dev" in run(*words).err
     report = run(*words, "--set", "data.tested=other", "--json")
     assert json.loads(report.out)["figures"]["accuracy"] > 90
     assert "--set takes data.…, not train.rate" in run(*words, "--set", "train.rate=1").err
@@ -202,20 +202,20 @@ def test_another_file_can_be_tested_on(tmp_path: Path) -> None:
 
 
 def test_questions_are_asked_for_and_stories_are_not_read() -> None:
-    done = run("read", "--model", run_of("spans"), stdin="a text\n")
+    done = run("predict", "--model", run_of("spans"), stdin="a text\n")
     assert (done.code, "give --question TEXT" in done.err) == (2, True)
-    done = run("read", "--model", model(), stdin="a text\n")
+    done = run("predict", "--model", model(), stdin="a text\n")
     assert (done.code, "questions about stories" in done.err) == (2, True)
 
 
 def test_binary_bytes_and_the_bar_stay_out_of_the_lines(tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     path.write_bytes(b"ok\n\xff\xfe\x00")
-    done = run("read", "--model", run_of("classes"), path)
+    done = run("predict", "--model", run_of("classes"), path)
     assert (done.code, done.out) == (2, "")
     assert "a.bin, line 2: not utf-8" in done.err
 
 
 def test_help_has_an_example() -> None:
-    assert "Example: mnemic read" in " ".join(run("read", "--help").out.split())
-    assert "read" in run("--help").out
+    assert "Example: mnemic predict" in " ".join(run("predict", "--help").out.split())
+    assert "predict" in run("--help").out

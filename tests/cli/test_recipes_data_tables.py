@@ -26,6 +26,8 @@ def test_every_recipe_is_listed_with_its_paper() -> None:
 def test_a_recipe_is_shown_whole_and_can_be_read_back(name: str) -> None:
     full_recipe = recipe.load_recipe(name)
     assert tomllib.loads(format_toml(full_recipe)) == full_recipe
+    if tasks := recipe.load_task_settings(name):
+        full_recipe |= {"tasks": tasks}
     seen = run("recipes", name).out
     toml = seen[seen.index("\n[") : seen.index("┏")]
     assert tomllib.loads(toml) == full_recipe

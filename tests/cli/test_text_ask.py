@@ -1,4 +1,4 @@
-"""``mnemic ask --state``: answers from a memory file, and their notes and errors."""
+"""``mnemic text ask``: answers from a memory file, and their notes and errors."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,8 +7,8 @@ import pytest
 from app_runs import model, run
 from long_runs import ASKED, BACK, FACT, read, refused, run_of, told
 
-from mnemic.cli.render.console import MAX_PASSAGE_CHARS
-from mnemic.cli.text.extract import AnswerText, choose_answer_text
+from mnemic.cli.render.format import MAX_PASSAGE_CHARS
+from mnemic.cli.text.ask import AnswerText, choose_answer_text
 from mnemic.cli.text.quote import QuoteFinder
 from mnemic.predict.memory_state import load_state_file
 from mnemic.predict.model import load
@@ -21,13 +21,14 @@ def test_the_command_line_says_what_is_missing(carrying: Path, tmp_path: Path) -
     replace(state, origin="").save(tmp_path / "notes.mem")
     replace(state, origin=str(tmp_path / "gone")).save(tmp_path / "moved.mem")
     for words, message in (
-        (("ask", *model, ASKED), "nothing is remembered"),
-        (("ask", "--state", none, ASKED), "there is no memory"),
-        (("ask", "--state", tmp_path / "notes.mem", ASKED), "give --model DIR"),
-        (("ask", "--state", tmp_path / "moved.mem", ASKED), "is not there any more: give --model"),
-        (("ask", "--model", tmp_path, "--state", none, ASKED), "no checkpoint in"),
-        (("ask", *model, "--state", none, "--sentence", "a", ASKED), "either --state or a story"),
-        (("read", *model, "--device", "cpu", tmp_path / "text.txt"), "give --state FILE"),
+        (("story", "ask", *model, ASKED), "no story: give --story FILE"),
+        (("story", "ask", *model, "--sentence", " ", ASKED), "nothing is remembered"),
+        (("text", "ask", none, ASKED), "there is no memory"),
+        (("text", "ask", tmp_path / "notes.mem", ASKED), "give --model DIR"),
+        (("text", "ask", tmp_path / "moved.mem", ASKED), "is not there any more: give --model"),
+        (("text", "ask", none, "--model", tmp_path, ASKED), "no checkpoint in"),
+        (("text", "ask", tmp_path / "notes.mem"), "no question: give it in quotes"),
+        (("predict", *model, "--device", "cpu", tmp_path / "text.txt"), "mnemic text read MEMORY FILE"),
     ):
         got = run(*words)
         assert (got.code, got.err.count("\n")) == (2, 1), words
@@ -37,9 +38,9 @@ def test_the_command_line_says_what_is_missing(carrying: Path, tmp_path: Path) -
 def test_an_empty_memory_does_not_answer(desk: Path) -> None:
     Path("empty.txt").touch()
     assert read("empty.txt").json["filled"] == 0
-    command = ("ask", "--state", "notes.mem", ASKED)
+    command = ("text", "ask", "notes.mem", ASKED)
     assert "nothing is remembered of the 0 tokens" in refused(run(*command))
-    assert "read a text into notes.mem: mnemic read --model" in run(*command, "--json").json["error"]
+    assert "read a text into notes.mem: mnemic text read notes.mem FILE" in run(*command, "--json").json["error"]
     read("a.txt", "--fresh")
     state = load_state_file("notes.mem")
     state.forget(0, state.characters).save("notes.mem")
@@ -50,22 +51,22 @@ def test_offsets_count_the_line_ends_that_a_file_has(desk: Path) -> None:
     text = "\r\n" * 9 + f"{FACT}\r\n" + BACK.replace(" . ", " .\r\n")
     Path("crlf.txt").write_bytes(text.encode())
     read("crlf.txt")
-    report = run("ask", "--state", "notes.mem", ASKED, "--json").json
+    report = run("text", "ask", "notes.mem", ASKED, "--json").json
     best = report["evidence"][0]
     assert (best["text"], report["notes"]) == (FACT, [])
     start = Path("crlf.txt").read_bytes().index(b"felix")
     assert best["at"] == [start, start + len(FACT)]
     read("--fresh", stdin=text)
-    assert run("ask", "--state", "notes.mem", ASKED, "--json").json["evidence"][0]["at"] == best["at"]
+    assert run("text", "ask", "notes.mem", ASKED, "--json").json["evidence"][0]["at"] == best["at"]
 
 
 def test_evidence_from_standard_input_is_named_and_counted_by_itself(desk: Path) -> None:
     done = read("b.txt", "-", stdin=told())
     assert done.err.count("standard input cannot be quoted later") == 1
-    answer = run("ask", "--state", "notes.mem", "--all", ASKED)
-    assert "standard input, characters 2 to 25\n" in answer.out
+    answer = run("text", "ask", "notes.mem", "--all", ASKED)
+    assert "standard input, 2-25 " in answer.out
     assert "changed" not in answer.err
-    best = run("ask", "--state", "notes.mem", ASKED, "--json").json["evidence"][0]
+    best = run("text", "ask", "notes.mem", ASKED, "--json").json["evidence"][0]
     assert (best["file"], best["at"]) == ("-", [2, 25])
     assert best["start"] == 2 + len("clara has the kettle . ")
 
@@ -74,56 +75,64 @@ def test_a_quotation_is_cut_on_the_screen_and_whole_in_json(desk: Path) -> None:
     text = f"{'x' * 5000} {FACT}"
     Path("a.txt").write_text(text, encoding="utf-8")
     read("a.txt")
-    best = run("ask", "--state", "notes.mem", ASKED, "--json").json["evidence"][0]
+    best = run("text", "ask", "notes.mem", ASKED, "--json").json["evidence"][0]
     assert len(best["text"]) > 5000
-    output = run("ask", "--state", "notes.mem", ASKED).out
-    assert f"x {FACT}\n" in output
-    assert "x…x" in output
-    assert max(map(len, output.splitlines())) < MAX_PASSAGE_CHARS + 80
+    output = run("text", "ask", "notes.mem", ASKED).out
+    quotation = "".join(line.split("│")[2].strip() for line in output.splitlines() if "│" in line)
+    assert f"x {FACT}".replace(" ", "") in quotation.replace(" ", "")
+    assert "x…x" in quotation
+    assert output.count("x") < MAX_PASSAGE_CHARS + 80
 
 
 def test_a_file_that_has_changed_is_noted_once_and_in_json(desk: Path) -> None:
     read("a.txt", "a.txt")
     Path("a.txt").write_text("another text", encoding="utf-8")
     note = "a.txt is not there any more or has changed since it was read: no quotes"
-    done = run("ask", "--state", "notes.mem", "--json", ASKED)
+    done = run("text", "ask", "notes.mem", "--json", ASKED)
     assert note in done.json["notes"]
-    for row in (done, run("ask", "--state", "notes.mem", "--all", ASKED)):
+    for row in (done, run("text", "ask", "notes.mem", "--all", ASKED)):
         assert row.err.count(note) == 1
     Path("a.txt").write_bytes(b"\xff")
-    assert note in run("ask", "--state", "notes.mem", ASKED).err
+    assert note in run("text", "ask", "notes.mem", ASKED).err
 
 
-def test_what_means_nothing_to_a_network_is_refused_by_ask(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_of_other_commands_are_unknown(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read("a.txt")
-    command = ("ask", "--state", "notes.mem")
-    for words, names in (
-        (("--hops", 2, "--passages", 3, ASKED), "--hops, --passages"),
-        (("--memory", "x.db", "--confidence", 0, ASKED), "--memory, --confidence"),
-        (("--reader", "none", ASKED), "--reader"),
-    ):
-        assert f": leave out {names}\n" in refused(run(*command, *words))
-    told_to = ("ask", "--model", model(), "--sentence", "Mary went home.", "Where is Mary?")
-    assert "leave out --hops" in refused(run(*told_to, "--hops", 1))
-    monkeypatch.setenv("MNEMIC_MEMORY", "x.db")  # of other commands; nobody typed it here
+    command = ("text", "ask", "notes.mem")
+    for option in ("--hops", "--passages", "--memory", "--confidence", "--reader", "--story"):
+        assert f"No such option: {option}" in refused(run(*command, option, "2", ASKED))
+    monkeypatch.setenv("MNEMIC_MEMORY", "x.db")  # of other commands
     assert "lantern" in run(*command, ASKED).out
     fewer, more = run(*command, ASKED).out, run(*command, "--all", ASKED).out
-    assert fewer.count(" characters ") <= 5
-    assert set(fewer.splitlines()) - set(more.splitlines()) <= {
-        line for line in fewer.splitlines() if line.endswith("--all shows them")
-    }
+    assert fewer.count("a.txt, ") <= 5
+    assert fewer.count("a.txt, ") <= more.count("a.txt, ") == len(run(*command, ASKED, "--json").json["evidence"])
+
+
+def test_a_text_that_has_moved_is_quoted_where_it_is_now(desk: Path) -> None:
+    read("a.txt", "-", stdin="clara has the kettle . ")
+    assert run("text", "ask", "notes.mem", ASKED, "--json").json["notes"] == []
+    Path("a.txt").rename("moved.txt")
+    gone = run("text", "ask", "notes.mem", ASKED, "--json").json
+    assert "a.txt is not there any more" in gone["notes"][-1]
+    assert "text" not in gone["evidence"][0]
+    found = run("text", "ask", "notes.mem", ASKED, "--text", "moved.txt", "--text", "b.txt", "--json").json
+    assert found["evidence"][0]["text"] == FACT
+    assert all("text" in source for source in found["evidence"])  # also what came from standard input
+    Path("other.txt").write_text("another text", encoding="utf-8")
+    other = run("text", "ask", "notes.mem", ASKED, "--text", "other.txt")
+    assert "other.txt was not read into this memory, or has changed since" in refused(other)
 
 
 def test_a_memory_that_was_saved_from_python_knows_its_network(desk: Path) -> None:
-    load(run_of("keeps")).remember(told()).save("notes.mem")
-    assert "lantern" in run("ask", "--state", "notes.mem", ASKED).out
+    load(run_of("selective")).remember(told()).save("notes.mem")
+    assert "lantern" in run("text", "ask", "notes.mem", ASKED).out
 
 
 def test_a_network_without_a_memory_says_so(desk: Path) -> None:
-    done = run("read", "--model", model(), "--state", "notes.mem", "a.txt")
+    done = run("text", "read", "notes.mem", "--model", model(), "a.txt")
     assert "reads no text into a memory that can be asked" in refused(done)
     read("a.txt")
-    answer = run("ask", "--model", model(), "--state", "notes.mem", ASKED)
+    answer = run("text", "ask", "notes.mem", "--model", model(), ASKED)
     assert "reads no text into a memory that can be asked" in refused(answer)
 
 
@@ -139,7 +148,7 @@ def read_most(*sentences: str, text: str = "") -> MemoryAnswer:
 
 def test_the_reader_points_at_the_words_of_a_network_that_says_none() -> None:
     built, designed, nest = (f"{sentence}." for sentence in STORY.removesuffix(".").split(". "))
-    quotes = QuoteFinder(load(run_of("keeps")).remember(STORY), STORY)
+    quotes = QuoteFinder(load(run_of("selective")).remember(STORY), STORY)
     question = "Who designed the lighthouse?"
     answer_text = choose_answer_text(read_most(nest, designed, built), question, quotes, is_generative=False)
     assert (answer_text.text, answer_text.notes) == ("Anna Olsen", ())
@@ -151,7 +160,7 @@ def test_the_reader_points_at_the_words_of_a_network_that_says_none() -> None:
     assert choose_answer_text(generated, question, quotes, is_generative=True) == AnswerText("his own", 0.5)
     silent = choose_answer_text(read_most(designed), question, quotes, is_generative=True)
     assert silent == AnswerText("", 0.5), "a generative network that said nothing stays silent"
-    away = QuoteFinder(load(run_of("keeps")).remember(STORY))
+    away = QuoteFinder(load(run_of("selective")).remember(STORY))
     unseen = choose_answer_text(read_most(designed), question, away, is_generative=False)
     assert unseen.text == ""
     assert "the text is not available" in unseen.notes[0]

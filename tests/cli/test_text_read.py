@@ -1,6 +1,7 @@
-"""``mnemic read --state``: texts are read into a memory file, which is then asked."""
+"""``mnemic text read``: texts are read into a memory file, which is then asked."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,11 +24,11 @@ SMALL += ["train.batch=16", "train.validate=0"]
 def test_the_command_line_reads_a_text_and_asks_the_memory(carrying: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(told(), encoding="utf-8")
     memory_path, tokens = tmp_path / "notes.mem", load(carrying).remember(told()).seen
-    into = ("read", "--model", carrying, "--state", memory_path, "--device", "cpu", tmp_path / "text.txt")
+    into = ("text", "read", memory_path, "--model", carrying, "--device", "cpu", "--json", tmp_path / "text.txt")
     first = run(*into).json
     assert (first["seen"], first["total"], first["remembered"]) == (tokens, tokens, tokens)
     assert 0 < first["filled"] <= first["slots"] == 16
-    report = run("ask", "--state", memory_path, ASKED, "--json", "--plot", tmp_path / "memory.svg").json
+    report = run("text", "ask", memory_path, ASKED, "--json", "--plot", tmp_path / "memory.svg").json
     assert report["answer"] == "lantern"
     best = report["evidence"][0]
     assert told()[best["start"] : best["end"]] == best["text"]
@@ -37,32 +38,32 @@ def test_the_command_line_reads_a_text_and_asks_the_memory(carrying: Path, tmp_p
     assert report["notes"] == []
     assert "worth storing" in (tmp_path / "memory.svg").read_text(encoding="utf-8")
     before = memory_path.read_bytes()
-    told_of = run("ask", "--model", carrying, "--state", memory_path, ASKED).out
+    told_of = run("text", "ask", memory_path, "--model", carrying, ASKED).out
     assert f"read: {tokens} of {tokens} tokens; {first['filled']} of 16 slots are" in told_of
     assert memory_path.read_bytes() == before  # asking changes nothing
-    assert f"  {best['text']}\n" in told_of
+    assert best["text"] in told_of
     again = run(*into).json
     assert (again["seen"], again["remembered"]) == (tokens, 2 * tokens)
-    second = run("ask", "--state", memory_path, ASKED, "--json").json["evidence"]
+    second = run("text", "ask", memory_path, ASKED, "--json").json["evidence"]
     for source in second:  # of the same file, twice read: counted through both, and in each
         assert source["at"] == [source["start"] % len(told()), (source["end"] - 1) % len(told()) + 1]
         assert told()[slice(*source["at"])] == source["text"]
     model = load(carrying)
     model.remember(told(), model.remember(told())).save(tmp_path / "nameless.mem")
-    known = ("--model", carrying, "--state", tmp_path / "nameless.mem")
-    for source in run("ask", *known, ASKED, "--json").json["evidence"]:
+    known = (tmp_path / "nameless.mem", "--model", carrying)
+    for source in run("text", "ask", *known, ASKED, "--json").json["evidence"]:
         assert set(source) == {"start", "end", "weight"}  # no name, so nowhere to quote from
         number, start = divmod(source["start"], len(told()))  # counted through both texts
-        location = f"text {number + 1}, characters {start} to {start + source['end'] - source['start']}\n"
-        assert location in (nameless := run("ask", *known, "--all", ASKED)).out
+        location = f"text {number + 1}, {start}-{start + source['end'] - source['start']} "
+        assert location in (nameless := run("text", "ask", *known, "--all", ASKED)).out
         assert "changed" not in nameless.err
     (tmp_path / "text.txt").write_text(told() + " And more.", encoding="utf-8")
-    changed = run("ask", "--state", memory_path, ASKED)
+    changed = run("text", "ask", memory_path, ASKED)
     assert "has changed since it was read" in changed.err
-    assert f"  {best['text']}\n" not in changed.out
+    assert all(line.split("│")[2].strip() == "" for line in changed.out.splitlines() if "│" in line)  # no quotes
     (tmp_path / "text.txt").write_text(told(), encoding="utf-8")
     assert run(*into, "--fresh").json["remembered"] == tokens
-    quoted = run("ask", "--model", carrying, ASKED, "--sentence", told(), "--json").json
+    quoted = run("story", "ask", "--model", carrying, ASKED, "--sentence", told(), "--json").json
     assert quoted["evidence"][0]["text"] in FACT
 
 
@@ -93,7 +94,7 @@ def stop_at(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_said_after_a_stop_reads_the_rest_and_nothing_twice(
     desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = f"mnemic read --model {run_of('keeps')} --state notes.mem"
+    command = f"mnemic text read notes.mem --model {run_of('selective')}"
     with monkeypatch.context() as patch:
         stop_at("b.txt", patch)
         done = read("--fresh", "a.txt", "b.txt")
@@ -171,7 +172,7 @@ def test_a_network_without_a_memory_sends_nobody_to_read_into_one(desk: Path) ->
     recipe = load_recipe("mass", [*SMALL, "train.epochs=1"])
     for _ in fit(recipe, "runs/mass", device="cpu"):
         pass
-    done = run("read", "--model", "runs/mass", "a.txt")
+    done = run("predict", "--model", "runs/mass", "a.txt")
     assert "reads no text into a memory that can be asked" in refused(done)
 
 
@@ -179,9 +180,9 @@ def test_a_recurrent_network_reads_into_its_memory(desk: Path) -> None:
     recipe = load_recipe("mann", [*SMALL, "train.epochs=1"])
     for _ in fit(recipe, "runs/mann", device="cpu"):
         pass
-    done = run("read", "--model", "runs/mann", "--state", "mann.mem", "--device", "cpu", "a.txt")
+    done = run("text", "read", "mann.mem", "--model", "runs/mann", "--device", "cpu", "--json", "a.txt")
     assert done.json["seen"] == done.json["total"] > 0
-    assert run("ask", "--state", "mann.mem", ASKED, "--json").json["evidence"]
+    assert run("text", "ask", "mann.mem", ASKED, "--json").json["evidence"]
 
 
 @pytest.mark.parametrize("words", [(), ("--fresh",)])
@@ -190,15 +191,15 @@ def test_only_a_memory_is_written_over(desk: Path, words: tuple[str, ...]) -> No
     for target, message in (
         ("b.txt", "b.txt is no memory"),
         ("a.txt", "a.txt is a text to read, and the memory would overwrite it"),
-        (run_of("keeps") / "checkpoint" / "weights.safetensors", "is no memory; expected"),
+        (run_of("selective") / "checkpoint" / "weights.safetensors", "is no memory; expected"),
         ("/dev/null", "is no memory, and no file"),
     ):
-        assert message in refused(read("--state", target, *words, "a.txt"))
+        assert message in refused(read(*words, "a.txt", memory=target))
     Path("link.mem").symlink_to("a.txt")
-    assert "is a text to read" in refused(read("--state", "link.mem", *words, "b.txt", "a.txt"))
+    assert "is a text to read" in refused(read(*words, "b.txt", "a.txt", memory="link.mem"))
     Path("link.mem").unlink()
     assert {path: path.read_bytes() for path in desk.iterdir()} == files
-    assert load(run_of("keeps")).progress.done  # its weights are whole
+    assert load(run_of("selective")).progress.done  # its weights are whole
 
 
 def test_where_no_memory_can_be_written_nothing_is_read(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +210,7 @@ def test_where_no_memory_can_be_written_nothing_is_read(desk: Path, monkeypatch:
         ("/proc/x.mem", "/proc/x.mem cannot be written"),
         (desk, "is a folder; give a file"),
     ):
-        assert message in refused(read("--state", target, "a.txt"))
+        assert message in refused(read("a.txt", memory=target))
     assert {*desk.rglob("*")} == before
 
 
@@ -230,31 +231,40 @@ def test_a_memory_that_is_full_says_so(desk: Path) -> None:
     done = read("long.txt")
     assert (done.json["filled"], done.json["notes"]) == (16, [note])
     assert f"warning: {note}\n" in done.err
-    answer = run("ask", "--state", "notes.mem", ASKED)
+    answer = run("text", "ask", "notes.mem", ASKED)
     assert "16 of 16 slots are filled" in answer.out
     assert f"warning: {note}\n" in answer.err
-    told_of = run("ask", "--state", "notes.mem", ASKED, "--json").json
+    told_of = run("text", "ask", "notes.mem", ASKED, "--json").json
     assert (told_of["notes"], told_of["filled"], told_of["size"]) == ([note], 16, 16)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--question", "who?", "--whole"], "leave out --question, --whole"),
-        (["--embed", "--jsonl"], "leave out --jsonl, --embed"),
-        (["--words", "3", "--beams", "2"], "leave out --beams, --words"),
-        (["--overlap", "3", "--truncation", "first"], "leave out --overlap, --truncation"),
-    ],
-)
-def test_what_means_nothing_to_a_memory_is_refused_by_read(desk: Path, words: list[str], message: str) -> None:
-    assert message in refused(read("a.txt", *words))
-    assert "without --state there is none: leave out --fresh" in refused(
-        run("read", "--model", run_of("keeps"), "--fresh", "a.txt")
-    )
+@pytest.mark.parametrize("option", ["--question", "--whole", "--embed", "--jsonl", "--words", "--overlap"])
+def test_options_of_other_commands_are_unknown(desk: Path, option: str) -> None:
+    assert f"No such option: {option}" in refused(run("text", "read", "notes.mem", "a.txt", option, "3"))
+    fresh = run("predict", "--model", run_of("selective"), "--fresh", "a.txt")
+    assert "No such option: --fresh" in refused(fresh)
+
+
+def test_a_person_reads_a_line_per_text(desk: Path) -> None:
+    done = run("text", "read", "notes.mem", "a.txt", "b.txt", "--model", run_of("selective"), "--device", "cpu")
+    first, second = done.out.splitlines()
+    state = load_state_file("notes.mem")
+    assert re.match(r"a\.txt: \d+ tokens read, \d+ slots hold what was kept of it; \d+ of 16 slots are filled", first)
+    assert second.endswith(f"; {state.filled} of 16 slots are filled")
+
+
+def test_a_memory_is_continued_by_its_own_network(desk: Path) -> None:
+    """A new one is written by the network that ships for it."""
+    read("a.txt")
+    assert run("text", "read", "notes.mem", "b.txt", "--device", "cpu").code == 0
+    state = load_state_file("notes.mem")
+    assert (len(state.texts), state.origin) == (2, str(run_of("selective")))
+    assert run("text", "read", "new.mem", "b.txt", "--device", "cpu").code == 0
+    assert load_state_file("new.mem").origin == "bert-mass"
 
 
 def test_the_scale_of_a_picture_begins_at_0_unless_all_weights_are_high() -> None:
-    checkpoint = load(run_of("keeps"))
+    checkpoint = load(run_of("selective"))
     state = checkpoint.remember(told())
     answer, count = checkpoint.ask(state, ASKED), len(state.worth)
     for low, high, begins in ((0.1, 0.9, 0.0), (0.84, 0.99, 0.84), (0.9, 0.9, 0.0)):
@@ -264,10 +274,10 @@ def test_the_scale_of_a_picture_begins_at_0_unless_all_weights_are_high() -> Non
         assert any("begins at 0.84" in line for line in picture.build_caption()) == (begins > 0)
 
 
-@pytest.mark.parametrize("kind", ["keeps", "bert-mass"])
-def test_inspect_lists_what_a_memory_holds(desk: Path, kind: str) -> None:
-    run("read", "--model", run_of(kind), "--state", "notes.mem", "--device", "cpu", "a.txt")
-    state, told_of = load_state_file("notes.mem"), run("inspect", "notes.mem", "--json").json
+@pytest.mark.parametrize("kind", ["selective", "blended"])
+def test_show_lists_what_a_memory_holds(desk: Path, kind: str) -> None:
+    run("text", "read", "notes.mem", "--model", run_of(kind), "--device", "cpu", "a.txt")
+    state, told_of = load_state_file("notes.mem"), run("text", "show", "notes.mem", "--json").json
     assert (told_of["seen"], told_of["filled"], told_of["kind"]) == (state.seen, state.filled, kind)
     assert [slot["name"] for slot in told_of["texts"]] == [str(desk / "a.txt")]
     starts = [slot["sources"][0]["start"] for slot in told_of["slots"]]
@@ -278,66 +288,74 @@ def test_inspect_lists_what_a_memory_holds(desk: Path, kind: str) -> None:
         best = slot["sources"][0]
         assert best["text"] == told()[best["start"] : best["end"]]
         assert slot["worth"] == pytest.approx(float(state.worth[units[best["start"], best["end"]]]))
-    output = run("inspect", "notes.mem", "--all").out
-    assert output.count(" %  ") == state.filled
+    output = run("text", "show", "notes.mem", "--limit", "0").out
+    assert output.count("a.txt, ") == state.filled + 1  # a row per slot, and the text
     assert f"{state.filled} of 16 are filled" in output
+    fewer = run("text", "show", "notes.mem", "-n", "1").out
+    assert fewer.count("a.txt, ") == 2
+    assert f"{state.filled - 1} more are worth less; --limit 0 shows them" in fewer
+    (best,) = run("text", "show", "notes.mem", "-n", "1", "--json").json["slots"]
+    assert best == max(told_of["slots"], key=lambda slot: slot["worth"])
 
 
-def test_inspect_shows_what_is_worth_most_and_refuses_what_is_no_memory(desk: Path) -> None:
-    load(run_of("keeps")).remember("").save("empty.mem")
-    assert "0 of 16 are filled" in run("inspect", "empty.mem").out
-    assert run("inspect", "empty.mem", "--json").json["slots"] == []
-    assert "a.txt is no memory" in refused(run("inspect", "a.txt"))
-    assert "--all is for the slots of a memory" in refused(run("inspect", "--all"))
+def test_an_empty_memory_is_shown_and_what_is_no_memory_refused(desk: Path) -> None:
+    load(run_of("selective")).remember("").save("empty.mem")
+    assert "0 of 16 are filled" in run("text", "show", "empty.mem").out
+    assert run("text", "show", "empty.mem", "--json").json["slots"] == []
+    assert "a.txt is no memory" in refused(run("text", "show", "a.txt"))
 
 
 def test_a_text_or_a_stretch_is_forgotten(desk: Path) -> None:
     read("a.txt", "b.txt")
     state, size = load_state_file("notes.mem"), len(told())
     Path("link.txt").symlink_to("b.txt")  # the same file by another path
-    done = run("forget", "--state", "notes.mem", "link.txt", "--json").json
+    done = run("text", "forget", "notes.mem", "--text", "link.txt", "--json").json
     assert done["forgotten"] == [[size, state.characters]]
     assert load_state_file("notes.mem") == state.forget(size, state.characters)
     assert done["cleared"] == state.filled - done["filled"] > 0
     start = told().index(FACT)
-    out = run("forget", "--state", "notes.mem", f"{start}-{start + len(FACT)}").out
+    out = run("text", "forget", "notes.mem", "--from", start, "--to", start + len(FACT)).out
     assert f"forgotten: characters {start} to {start + len(FACT)}\n" in out
     expected = state.forget(size, state.characters).forget(start, start + len(FACT))
     assert load_state_file("notes.mem") == expected
-    assert run("ask", "--state", "notes.mem", ASKED, "--json").json["answer"] != "lantern"
+    assert run("text", "ask", "notes.mem", ASKED, "--json").json["answer"] != "lantern"
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "nothing to forget: give a text that was read, or characters"),
-        (["b.txt"], "b.txt was not read into this memory, which has /"),
-        (["9-4"], "9-4 is no span of the"),
-        (["0-999999"], "0-999999 is no span of the"),
-        (["a.txt", "4-x"], "4-x was not read into this memory"),
-        (["a.txt", "--verify"], "--state forgets in a file of its own: leave out --verify"),
+        ("", "nothing to forget: give --text FILE that was read, or characters"),
+        ("--text b.txt", "b.txt was not read into this memory, which has /"),
+        ("--from 9 --to 4", "9-4 is no span of the"),
+        ("--from 0 --to 999999", "0-999999 is no span of the"),
+        ("--text a.txt --from 0 --to 9 --from 4", "give as many --to as --from"),
+        ("--text a.txt --from 4", "give as many --to as --from"),
+        ("--text a.txt --verify", "No such option: --verify"),
     ],
 )
-def test_what_cannot_be_forgotten_changes_nothing(desk: Path, words: list[str], message: str) -> None:
+def test_what_cannot_be_forgotten_changes_nothing(desk: Path, words: str, message: str) -> None:
     read("a.txt")
     before = Path("notes.mem").read_bytes()
-    assert message in refused(run("forget", "--state", "notes.mem", *words))
+    assert message in refused(run("text", "forget", "notes.mem", *words.split()))
     assert Path("notes.mem").read_bytes() == before
-    assert "a.txt is no memory" in refused(run("forget", "--state", "a.txt", "b.txt"))
+    assert "a.txt is no memory" in refused(run("text", "forget", "a.txt", "--text", "b.txt"))
 
 
 def test_many_questions_are_asked_of_a_memory(desk: Path) -> None:
     read("a.txt")
     Path("questions.txt").write_text(f"{ASKED}\n\nwhat does clara have ?\n", encoding="utf-8")
-    done = run("ask", "--state", "notes.mem", "--questions", "questions.txt")
+    done = run("text", "ask", "notes.mem", "--questions", "questions.txt")
     rows = [json.loads(line) for line in done.out.splitlines()]
     assert [row["question"] for row in rows] == [ASKED, "what does clara have ?"]
-    answer = run("ask", "--state", "notes.mem", ASKED, "--json").json
+    answer = run("text", "ask", "notes.mem", ASKED, "--json").json
     assert rows[0] == {name: answer[name] for name in rows[0]}
-    both = run("ask", "--state", "notes.mem", "--questions", "questions.txt", ASKED)
-    assert "a file of questions is asked of a memory" in refused(both)
+    piped = run("text", "ask", "notes.mem", "--questions", "-", stdin=f"{ASKED}\n")
+    assert json.loads(piped.out) == rows[0]
+    assert run("text", "ask", "notes.mem", "-", "--json", stdin=f"{ASKED}\n").json == answer
+    both = run("text", "ask", "notes.mem", "--questions", "questions.txt", ASKED)
+    assert "give --questions or a question, not both" in refused(both)
+    drawn = run("text", "ask", "notes.mem", "--questions", "questions.txt", "--plot", "a.png")
+    assert "--plot draws the evidence of one question" in refused(drawn)
     Path("none.txt").write_text("\n", encoding="utf-8")
-    none = run("ask", "--state", "notes.mem", "--questions", "none.txt")
+    none = run("text", "ask", "notes.mem", "--questions", "none.txt")
     assert "none.txt holds no question; write one per line" in refused(none)
-    alone = run("ask", "--model", run_of("keeps"), "--questions", "questions.txt")
-    assert "give --state FILE" in refused(alone)

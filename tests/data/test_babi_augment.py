@@ -3,9 +3,9 @@
 import pytest
 from story_solver import solve
 
-from mnemic.data.babi.augment import augment_examples, augment_by_task
+from mnemic.data.babi.augment import augment_by_task, augment_examples
 from mnemic.data.babi.dataset import GeneratedStories, generate_examples
-from mnemic.data.babi.format import StoryExample, StoryError
+from mnemic.data.babi.format import StoryError, StoryExample
 
 PEOPLE = ["mary", "john", "sandra", "daniel"]
 PLACES = ["bathroom", "bedroom", "garden", "hallway", "kitchen", "office"]
@@ -37,7 +37,7 @@ def test_an_exchange_is_one_to_one_and_differs_from_story_to_story() -> None:
 
 def test_training_alone_is_retold() -> None:
     plain = GeneratedStories(count=20, tasks=[2]).load()
-    more = GeneratedStories(count=20, tasks=[2], retold=4, alike=[PLACES]).load()
+    more = GeneratedStories(count=20, tasks=[2], augment=4, interchangeable=[PLACES]).load()
     assert (len(plain.train), len(more.train)) == (18, 90)
     assert len(more.validation) == len(plain.validation)
     assert len(more.test) == len(plain.test)
@@ -46,9 +46,9 @@ def test_training_alone_is_retold() -> None:
 def test_each_task_has_names_of_its_own() -> None:
     alike = {str(task): ALIKE[task] for task in (2, 19)}
     alone = {task: GeneratedStories(count=20, tasks=[task]) for task in (1, 2, 19)}
-    data = GeneratedStories(count=20, tasks=[19, 1, 2], retold=4, alike=alike).load()
+    data = GeneratedStories(count=20, tasks=[19, 1, 2], augment=4, interchangeable=alike).load()
     assert data.train.task.tolist() == [1] * 18 + [2] * 90 + [19] * 90
-    told = [own for source in alone.values() for own in source.read_split(source.tasks[0], "train")[:18]]
+    told = [own for source in alone.values() for own in source.read_task(source.tasks[0], "train")[:18]]
     again = augment_by_task(told, alike, 4, seed=0)
     for task in (2, 19):
         own = [example for example in told if example.task == task]
@@ -61,7 +61,7 @@ def test_each_task_has_names_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("alike", "times", "words"),
     [
-        ([], 2, "data.alike says which"),
+        ([], 2, "data.interchangeable says which"),
         ([["mary", "john"], ["John", "daniel"]], 1, "has 'john' twice"),
         ([["mary"]], 1, "at least two words"),
         ([["mary", "zorro"]], 1, "has 'zorro', a word that no training story has"),

@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic.data.babi.folder import SIZES, FILE_SPLITS, TASKS, Size, find_story_folder, load_task, find_task_file
+from mnemic.data.babi.folder import FILE_SPLITS, SIZES, TASKS, Size, find_story_folder, find_task_file, load_task
 from mnemic.data.babi.format import (
+    Story,
+    StoryError,
     StoryExample,
     StoryQuestion,
     StorySentence,
-    Story,
-    StoryError,
     extract_examples,
-    parse_stories,
-    read_stories,
-    read_lines,
-    read_story,
     format_story,
+    parse_stories,
+    read_lines,
+    read_stories,
+    read_story,
 )
 
 OFFICIAL = Path(__file__).parents[3] / "shared/data/babi"
@@ -45,10 +45,7 @@ def test_a_file_is_read_story_by_story() -> None:
     assert first[0] == StorySentence(1, "Mary moved to the bathroom.")
     assert first[2] == StoryQuestion(3, "Where is Mary? ", "bathroom", (1,))
     assert first[4] == StoryQuestion(5, "Where is the milk?", "bathroom", (4, 1))
-    assert second == (
-        StorySentence(1, "Sandra is tired."),
-        StoryQuestion(2, "Where will sandra go?", "bedroom", (1,)),
-    )
+    assert second == (StorySentence(1, "Sandra is tired."), StoryQuestion(2, "Where will sandra go?", "bedroom", (1,)))
 
 
 def test_rendering_gives_the_file_back() -> None:
@@ -132,9 +129,7 @@ def test_bytes_of_any_editor_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reader", [read_story, lambda path: list(read_stories(path))])
-def test_files_that_cannot_be_read_are_named(
-    tmp_path: Path, reader: Callable[[Path], object]
-) -> None:
+def test_files_that_cannot_be_read_are_named(tmp_path: Path, reader: Callable[[Path], object]) -> None:
     path = tmp_path / "stories.txt"
     with pytest.raises(StoryError, match=r"there is no file .*stories\.txt"):
         reader(path)
@@ -149,18 +144,13 @@ def test_files_that_cannot_be_read_are_named(
         TEXT[: TEXT.index("1 Sandra")],  # numbered, with questions
         "1 Mary moved to the bathroom.\n2 John went to the hallway.\n4 Mary got the milk there.\n",
         "Mary moved to the bathroom.\n\nJohn went to the hallway.  \nMary got the milk there.",
-        "Mary moved to the bathroom.\r\nJohn went to the hallway.\r\nWhere?\tpark\t1\r\n"
-        "Mary got the milk there.\r\n",
+        "Mary moved to the bathroom.\r\nJohn went to the hallway.\r\nWhere?\tpark\t1\r\nMary got the milk there.\r\n",
     ],
 )
 def test_a_story_to_ask_about_may_be_numbered_or_plain(tmp_path: Path, text: str) -> None:
     path = tmp_path / "story.txt"
     path.write_bytes(text.encode())
-    assert read_story(path) == (
-        "Mary moved to the bathroom.",
-        "John went to the hallway.",
-        "Mary got the milk there.",
-    )
+    assert read_story(path) == ("Mary moved to the bathroom.", "John went to the hallway.", "Mary got the milk there.")
 
 
 def test_a_plain_sentence_may_start_with_a_number(tmp_path: Path) -> None:

@@ -10,7 +10,15 @@ import pytest
 from story_solver import solve
 
 from mnemic.data.babi.folder import FILE_SPLITS, TASKS, load_task
-from mnemic.data.babi.format import StoryExample, StoryQuestion, Story, StoryError, extract_examples, parse_stories, format_story
+from mnemic.data.babi.format import (
+    Story,
+    StoryError,
+    StoryExample,
+    StoryQuestion,
+    extract_examples,
+    format_story,
+    parse_stories,
+)
 from mnemic.data.babi.generate import STORY_MAKERS, generate_stories
 
 OFFICIAL = Path(__file__).parents[3] / "shared/data/babi/en"
@@ -22,10 +30,7 @@ MOVING = "the to went back moved journeyed travelled"
 HOUSE = "bathroom bedroom garden hallway kitchen office"
 TOWN = "bedroom cinema kitchen office park school"
 FAMILY = f"{MOVING} {HOUSE} Daniel John Mary Sandra"
-CARRYING = (
-    "apple football milk took got grabbed picked up dropped left discarded put down there"
-    f" {MOVING} {HOUSE}"
-)
+CARRYING = f"apple football milk took got grabbed picked up dropped left discarded put down there {MOVING} {HOUSE}"
 TOLD = f"{MOVING} {TOWN} Bill Fred Julie Mary"
 NEXT = "After Afterwards Following that Then"
 ROOMS = f"The the is of north south east west {HOUSE}"
@@ -46,12 +51,9 @@ VOCABULARY = {  # the words of each task's official files
     14: f"{TOLD} Yesterday yesterday This this morning afternoon evening Where was before",
     15: "a is are afraid of What cat mouse sheep wolf cats mice wolves Cats Mice Sheep Wolves"
     " Emily emily Gertrude gertrude Jessica jessica Winona winona",
-    16: "a is What color frog lion rhino swan gray green white yellow"
-    " Bernhard Brian Greg Julius Lily",
-    17: "The the Is is above below to left right of yes no"
-    " blue pink red yellow rectangle sphere square triangle",
-    18: "The the Is is Does fit fits in inside bigger than yes no"
-    " box chest chocolate chocolates container of suitcase",
+    16: "a is What color frog lion rhino swan gray green white yellow Bernhard Brian Greg Julius Lily",
+    17: "The the Is is above below to left right of yes no blue pink red yellow rectangle sphere square triangle",
+    18: "The the Is is Does fit fits in inside bigger than yes no box chest chocolate chocolates container of suitcase",
     19: f"{ROOMS} How do you go from to n s e w",
     20: f"{MOVING} apple football milk pajamas took got grabbed picked up there Where Why will did"
     " go get is hungry thirsty tired bored bedroom garden kitchen"
@@ -97,9 +99,7 @@ def test_tasks_of_one_seed_do_not_share_their_dice() -> None:
 
 def test_stories_are_the_same_on_every_machine() -> None:
     assert format_story(next(generate_stories(1, 1, seed=0))) == (
-        "1 Mary journeyed to the office.\n"
-        "2 Sandra went to the bedroom.\n"
-        "3 Where is Mary? \toffice\t1\n"
+        "1 Mary journeyed to the office.\n2 Sandra went to the bedroom.\n3 Where is Mary? \toffice\t1\n"
     )
 
 
@@ -181,9 +181,7 @@ def test_stories_are_as_long_as_official_ones(task: int) -> None:
         (1, 0, "expected a count of at least 1 question, got 0"),
     ],
 )
-def test_orders_that_cannot_be_filled_are_refused_at_once(
-    task: int, count: int, message: str
-) -> None:
+def test_orders_that_cannot_be_filled_are_refused_at_once(task: int, count: int, message: str) -> None:
     with pytest.raises(StoryError, match=message):
         generate_stories(task, count, seed=0)
 

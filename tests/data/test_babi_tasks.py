@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mnemic.data.babi.folder import load_task
-from mnemic.data.babi.format import StoryExample, StoryQuestion, StorySentence, Story, extract_examples
+from mnemic.data.babi.format import Story, StoryExample, StoryQuestion, StorySentence, extract_examples
 from mnemic.data.babi.generate import generate_stories
 
 OFFICIAL = Path(__file__).parents[3] / "shared/data/babi/en"
@@ -37,9 +37,7 @@ def asked(task: int, count: int = 500) -> list[StoryExample]:
         (20, {"kitchen": 0.187, "garden": 0.093, "bedroom": 0.093, "hungry": 0.157}),
     ],
 )
-def test_answers_are_as_frequent_as_in_official_files(
-    task: int, expected: dict[str, float]
-) -> None:
+def test_answers_are_as_frequent_as_in_official_files(task: int, expected: dict[str, float]) -> None:
     answers = Counter(example.answer for example in asked(task, 2000))
     shares = {name: answers[name] / answers.total() for name in expected}
     assert shares == pytest.approx(expected, abs=0.05)

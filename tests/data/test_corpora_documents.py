@@ -11,16 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic.data.corpora import Corpus, CorpusError, ReadPosition, filter_split, split_of
 from mnemic.data.corpora import files as corpus_files
-from mnemic.data.corpora.read_documents import FIRST_POSITION
+from mnemic.data.corpora.document import CorpusError, ReadPosition
+from mnemic.data.corpora.read_documents import FIRST_POSITION, Corpus
+from mnemic.data.corpora.split import filter_split, split_of
 from mnemic.recipe import ConfigError
 
-PACKERS: dict[str, Callable[[bytes], bytes]] = {
-    "": bytes,
-    ".gz": gzip.compress,
-    ".xz": lzma.compress,
-}
+PACKERS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}
 TEXTS = ["One. Two.", "Drei\nvier", "五。六。", "  seven ", "eight\u2028nine", "ten\x0beleven 😀"]
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 
@@ -70,12 +67,7 @@ def test_folders_are_read_in_the_order_of_names(tmp_path: Path) -> None:
         write_file(tmp_path, name, jsonl([name]) if ".jsonl" in name else name.encode())
     for name in ("notes.md", ".hidden.txt", ".git/x.txt"):
         write_file(tmp_path, name, b"not this")
-    assert texts_of(Corpus.from_paths([tmp_path])) == [
-        "a/y.txt.gz",
-        "a/z.jsonl",
-        "b.txt",
-        "c.jsonl.xz",
-    ]
+    assert texts_of(Corpus.from_paths([tmp_path])) == ["a/y.txt.gz", "a/z.jsonl", "b.txt", "c.jsonl.xz"]
     given_order = [tmp_path / "c.jsonl.xz", tmp_path / "a"]
     assert texts_of(Corpus.from_paths(given_order)) == ["c.jsonl.xz", "a/y.txt.gz", "a/z.jsonl"]
 
@@ -104,10 +96,7 @@ def test_reading_is_lazy(tmp_path: Path) -> None:
     """A mistake in a later line or file is met only when reading gets there."""
     first = write_file(tmp_path, "a.jsonl", jsonl(["one", "two"]) + b"{broken\n")
     write_file(tmp_path, "b.jsonl", b"\xff")
-    assert [document.text for document in islice(Corpus.from_paths([tmp_path]).read(), 2)] == [
-        "one",
-        "two",
-    ]
+    assert [document.text for document in islice(Corpus.from_paths([tmp_path]).read(), 2)] == ["one", "two"]
     with pytest.raises(CorpusError, match=rf"{first}:3: no JSON: .*; expected one object a line"):
         texts_of(Corpus.from_paths([first]))
 
@@ -164,9 +153,7 @@ def test_what_is_no_corpus_is_an_error(tmp_path: Path) -> None:
         Corpus.from_paths(str(text))
 
 
-def test_a_document_beyond_the_bound_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_document_beyond_the_bound_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corpus_files, "MAX_DOCUMENT_BYTES", 50)
     monkeypatch.setattr("mnemic.data.corpora.read_documents.MAX_DOCUMENT_BYTES", 50)
     long_line = write_file(tmp_path, "a.jsonl", jsonl(["a", "b" * 60]))
@@ -199,9 +186,7 @@ def test_the_held_out_part_depends_on_the_text_alone(tmp_path: Path) -> None:
         assert wider == split or (split, wider) == ("train", "validation")
     assert all(split_of(text, validation=0, test=0) == "train" for text in texts)
     corpus = Corpus.from_paths([write_file(tmp_path, "a.jsonl", jsonl(texts[:500]))])
-    sides = [
-        [d.text for d in filter_split(corpus.read(), p)] for p in ("train", "validation", "test")
-    ]
+    sides = [[d.text for d in filter_split(corpus.read(), p)] for p in ("train", "validation", "test")]
     assert sorted(text for side in sides for text in side) == sorted(texts[:500])
     assert sides[1]
     with pytest.raises(ConfigError, match=r"less than 1 together, not 0\.9 and 0\.1"):

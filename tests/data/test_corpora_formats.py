@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic.data.corpora.formats import FORMATS, DocumentSpan, SequencePlan, count_tokens
-from mnemic.data.corpora.formats.plan import cut_sentences
+from mnemic.data.corpora.formats import FORMATS
+from mnemic.data.corpora.formats.plan import DocumentSpan, SequencePlan, cut_sentences
 from mnemic.models import IGNORE
 from mnemic.recipe import ConfigError, build
 
@@ -23,11 +23,14 @@ def ends_of(lengths: list[int]) -> list[int]:
     return [sum(lengths[: number + 1]) for number in range(len(lengths))]
 
 
-def plans_of(
-    kind: str, documents: list[list[int]], max_tokens: int, seed: int = 0
-) -> list[SequencePlan]:
+def plans_of(kind: str, documents: list[list[int]], max_tokens: int, seed: int = 0) -> list[SequencePlan]:
     ends = [ends_of(lengths) for lengths in documents]
     return build(FORMATS, {"kind": kind})(ends, max_tokens, random.Random(seed))
+
+
+def count_tokens(plan: SequencePlan) -> int:
+    """With [CLS], and a [SEP] after each span."""
+    return 1 + sum(end - start + 1 for _, start, end in plan.spans)
 
 
 def own_spans(plan: SequencePlan) -> list[DocumentSpan]:
@@ -46,18 +49,14 @@ def test_every_token_once_in_order_and_no_sequence_too_long(
     assert all(len(plan.spans) == len(plan.segments) for plan in plans)
     spans = [span for plan in plans for span in own_spans(plan)]
     tokens = [(d, position) for d, start, end in spans for position in range(start, end)]
-    assert tokens == [
-        (d, position) for d, lengths in enumerate(documents) for position in range(sum(lengths))
-    ]
+    assert tokens == [(d, position) for d, lengths in enumerate(documents) for position in range(sum(lengths))]
     assert plans == plans_of(kind, documents, max_tokens, seed)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
 @given(documents=LENGTHS, max_tokens=st.integers(13, 50), seed=st.integers(0, 1000))
 @settings(max_examples=60, deadline=None)
-def test_sentences_that_fit_stay_whole(
-    kind: str, documents: list[list[int]], max_tokens: int, seed: int
-) -> None:
+def test_sentences_that_fit_stay_whole(kind: str, documents: list[list[int]], max_tokens: int, seed: int) -> None:
     """Only a sentence that does not fit is cut."""
     room = (max_tokens - 3) // 2 if kind in PAIRS else max_tokens - 2
     for plan in plans_of(kind, documents, max_tokens, seed):
@@ -74,9 +73,7 @@ def test_sentences_that_fit_stay_whole(
 def test_pieces_are_as_few_and_as_even_as_can_be(lengths: list[int], max_tokens: int) -> None:
     ends = ends_of(lengths)
     spans = list(cut_sentences(ends, max_tokens))
-    assert [position for start, end in spans for position in range(start, end)] == list(
-        range(sum(lengths))
-    )
+    assert [position for start, end in spans for position in range(start, end)] == list(range(sum(lengths)))
     for begin, end in zip([0, *ends], ends):
         inside = [e - s for s, e in spans if begin <= s and e <= end]
         assert len(inside) == -(-(end - begin) // max_tokens)
@@ -86,9 +83,7 @@ def test_pieces_are_as_few_and_as_even_as_can_be(lengths: list[int], max_tokens:
 @pytest.mark.parametrize("kind", PAIRS)
 @given(documents=LENGTHS, max_tokens=st.integers(5, 50), seed=st.integers(0, 1000))
 @settings(max_examples=60, deadline=None)
-def test_labels_are_right(
-    kind: str, documents: list[list[int]], max_tokens: int, seed: int
-) -> None:
+def test_labels_are_right(kind: str, documents: list[list[int]], max_tokens: int, seed: int) -> None:
     full = sum(bool(lengths) for lengths in documents)
     for plan in plans_of(kind, documents, max_tokens, seed):
         assert plan.segments == (0, 1)[: len(plan.spans)]
@@ -179,11 +174,7 @@ def test_packed_sequences_are_full(kind: str, documents: list[list[int]], max_to
         same = plan.spans[-1].document == number
         if kind == "doc-sentences" and not same:
             continue
-        size = next(
-            e - s
-            for s, e in cut_sentences(ends_of(documents[number]), max_tokens - 2)
-            if s == start
-        )
+        size = next(e - s for s, e in cut_sentences(ends_of(documents[number]), max_tokens - 2) if s == start)
         assert count_tokens(plan) + size + (0 if same else 1) > max_tokens
 
 
@@ -191,9 +182,7 @@ def test_packed_sequences_are_full(kind: str, documents: list[list[int]], max_to
 def test_too_short_sequences_are_a_clear_mistake(kind: str) -> None:
     min_tokens = 5 if kind in PAIRS else 3
     assert plans_of(kind, [[1, 1], [1]], min_tokens)
-    with pytest.raises(
-        ConfigError, match=f"{kind} needs sequences of at least {min_tokens} tokens"
-    ):
+    with pytest.raises(ConfigError, match=f"{kind} needs sequences of at least {min_tokens} tokens"):
         plans_of(kind, [[1, 1], [1]], min_tokens - 1)
 
 

@@ -11,21 +11,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mnemic.data.corpora import (
-    FORMATS,
-    CorpusError,
-    CorpusFiles,
-    SequenceMaker,
-    TokenizedDocument,
-    assemble_sequence,
-    load_sequence_folder,
-    make_corpus_dataset,
-    tokenize_document,
-)
+from mnemic.data.corpora import CorpusFiles
 from mnemic.data.corpora import batches as corpus_tensors
-from mnemic.data.corpora.formats import DocumentSpan, SequencePlan
-from mnemic.data.corpora.make_sequences import group_into_blocks
-from mnemic.data.corpora.sequence_folder import SequenceFolderWriter, token_dtype
+from mnemic.data.corpora.batches import make_corpus_dataset
+from mnemic.data.corpora.document import CorpusError
+from mnemic.data.corpora.formats import FORMATS
+from mnemic.data.corpora.formats.plan import DocumentSpan, SequencePlan
+from mnemic.data.corpora.make_sequences import SequenceMaker, assemble_sequence, group_into_blocks
+from mnemic.data.corpora.sequence_folder import SequenceArrays, SequenceFolderWriter, load_sequence_folder, token_dtype
+from mnemic.data.corpora.tokens import TokenizedDocument, tokenize_document
 from mnemic.models import IGNORE
 from mnemic.recipe import ConfigError, build
 from mnemic.text import TRAINERS
@@ -38,9 +32,7 @@ WORDPIECE = {"kind": "wordpiece", "vocab": 200}
 def maker(kind: str, **options: int) -> SequenceMaker:
     sequence_format = build(FORMATS, {"kind": kind})
     return SequenceMaker(
-        tokenizer=TOKENIZER,
-        format=sequence_format,
-        **{"max_tokens": 24, "block_tokens": 60, **options},
+        tokenizer=TOKENIZER, format=sequence_format, **{"max_tokens": 24, "block_tokens": 60, **options}
     )
 
 
@@ -63,9 +55,7 @@ def test_a_plan_is_assembled_as_it_says() -> None:
 
 @given(st.lists(st.integers(0, 30), max_size=30), st.integers(1, 40))
 def test_blocks_are_bounded(sizes: list[int], room: int) -> None:
-    tokenized = [
-        TokenizedDocument(np.zeros(size, np.int32), np.zeros(size, bool), [size]) for size in sizes
-    ]
+    tokenized = [TokenizedDocument(np.zeros(size, np.int32), np.zeros(size, bool), [size]) for size in sizes]
     blocks = list(group_into_blocks(tokenized, room))
     assert [len(document.ids) for block in blocks for document in block] == sizes
     assert all(sum(len(document.ids) for document in block[:-1]) < room for block in blocks)
@@ -76,19 +66,12 @@ def test_no_token_is_lost_however_long_the_blocks(room: int) -> None:
     sequences = list(maker("full-sentences", block_tokens=room)(documents()))
     expected = Counter(number for text in documents() for number in text.ids.tolist())
     assert (
-        Counter(
-            number
-            for sequence in sequences
-            for number in sequence.ids[~sequence.is_special].tolist()
-        )
-        == expected
+        Counter(number for sequence in sequences for number in sequence.ids[~sequence.is_special].tolist()) == expected
     )
 
 
 def test_what_is_made_is_the_same_each_time_and_shuffled() -> None:
-    first, second = (
-        [sequence.ids.tolist() for sequence in maker("doc-sentences")(documents())] for _ in "ab"
-    )
+    first, second = ([sequence.ids.tolist() for sequence in maker("doc-sentences")(documents())] for _ in "ab")
     assert first == second
     in_order = list(maker("doc-sentences", block_tokens=1)(documents()))
     assert first != [sequence.ids.tolist() for sequence in in_order]
@@ -114,15 +97,12 @@ def test_what_is_kept_is_what_was_made(kind: str, tmp_path: Path) -> None:
         for name, expected in (("tokens", sequence.ids), ("segments", sequence.segments)):
             assert getattr(batch, name)[row, :size].tolist() == expected.tolist()
             assert not getattr(batch, name)[row, size:].any()
-        for name, expected in (
-            ("starts", sequence.word_starts),
-            ("unmaskable", sequence.is_special),
-        ):
+        for name, expected in (("word_starts", sequence.word_starts), ("unmaskable", sequence.is_special)):
             assert getattr(batch, name)[row, :size].tolist() == expected.tolist()
             assert getattr(batch, name)[row, size:].all()
-        assert batch.follows[row] == sequence.follows
-    assert not set(batch.ordinary.tolist()) & TOKENIZER.special_ids
-    assert len(batch.ordinary) == len(TOKENIZER) - len(TOKENIZER.special_ids)
+        assert batch.next_sentence_labels[row] == sequence.follows
+    assert not set(batch.ordinary_ids.tolist()) & TOKENIZER.special_ids
+    assert len(batch.ordinary_ids) == len(TOKENIZER) - len(TOKENIZER.special_ids)
 
 
 def test_a_large_vocabulary_has_wider_tokens() -> None:
@@ -131,12 +111,10 @@ def test_a_large_vocabulary_has_wider_tokens() -> None:
     size = np.array([1], dtype="<i4")
     sequences = load_like(tokens, size)
     batch = make_corpus_dataset(sequences, TOKENIZER).batch(torch.tensor([0]))
-    assert (batch.tokens.item(), batch.starts.item()) == (2**15 - 1, True)
+    assert (batch.tokens.item(), batch.word_starts.item()) == (2**15 - 1, True)
 
 
-def load_like(tokens: np.ndarray, lengths: np.ndarray):  # type: ignore[no-untyped-def]
-    from mnemic.data.corpora import SequenceArrays
-
+def load_like(tokens: np.ndarray, lengths: np.ndarray) -> SequenceArrays:
     return SequenceArrays(tokens, lengths, lengths, np.full(len(lengths), IGNORE, dtype="|i1"))
 
 
@@ -147,23 +125,17 @@ def test_keys_are_new_or_come_round() -> None:
     rows, generator = torch.arange(50), torch.Generator().manual_seed(0)
     draws = [torch.rand(50, 2, generator=generator) for _ in range(20)]
     fresh, static = (make_corpus_dataset(sequences, TOKENIZER, copies=copies) for copies in (0, 3))
-    assert (
-        len({key for uniforms in draws for key in fresh.mask_keys(rows, uniforms).tolist()}) == 1000
-    )
-    row_keys = [
-        {static.mask_keys(rows, uniforms)[row].item() for uniforms in draws} for row in range(50)
-    ]
+    assert len({key for uniforms in draws for key in fresh.draw_mask_seeds(rows, uniforms).tolist()}) == 1000
+    row_keys = [{static.draw_mask_seeds(rows, uniforms)[row].item() for uniforms in draws} for row in range(50)]
     assert all(len(keys) <= 3 for keys in row_keys)
     assert {key for keys in row_keys for key in keys} == set(range(150))
-    assert fresh.mask_keys(rows, None).tolist() == list(range(50))
+    assert fresh.draw_mask_seeds(rows, None).tolist() == list(range(50))
 
 
 def test_a_batch_fits_into_its_room_and_no_more_is_asked_for() -> None:
     generator = np.random.default_rng(0)
     lengths = generator.integers(60, 129, 5000).astype("<i4")
-    dataset = make_corpus_dataset(
-        load_like(np.ones(lengths.sum(), dtype="<u2"), lengths), TOKENIZER
-    )
+    dataset = make_corpus_dataset(load_like(np.ones(lengths.sum(), dtype="<u2"), lengths), TOKENIZER)
     batch = dataset.batch(torch.arange(64), compact=False)
     assert batch.tokens.shape == (64, 128)
     assert batch.max_tokens == dataset.max_batch_tokens(64) < 0.9 * 64 * 128
@@ -172,12 +144,8 @@ def test_a_batch_fits_into_its_room_and_no_more_is_asked_for() -> None:
     assert dataset.batch(torch.arange(64)).max_tokens == 0
 
 
-def test_what_does_not_fit_the_device_is_read_from_the_disk(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    dataset = make_corpus_dataset(
-        load_like(np.arange(40, dtype="<u2"), np.full(10, 4, "<i4")), TOKENIZER
-    )
+def test_what_does_not_fit_the_device_is_read_from_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = make_corpus_dataset(load_like(np.arange(40, dtype="<u2"), np.full(10, 4, "<i4")), TOKENIZER)
     with monkeypatch.context() as changed:
         changed.setattr(corpus_tensors, "MAX_RESIDENT_BYTES", 10)
         away = dataset.to("meta")
@@ -196,24 +164,24 @@ def files(folder: Path, **options: object) -> CorpusFiles:
 def test_files_are_parted_by_name_or_by_text(tmp_path: Path) -> None:
     text_files.corpus(tmp_path, 60)
     (tmp_path / "valid.txt").write_text("The ant in Rome eats leaves.", encoding="utf-8")
-    named = files(tmp_path, held="valid").load()
+    named = files(tmp_path, validation_file="valid").load()
     assert named.tokenizer.decode(named.validation.batch(torch.tensor([0])).tokens[0].tolist()) == (
         "the ant in rome eats leaves."
     )
     by_text = files(tmp_path).load()
     assert len(by_text.validation) > 3
     assert len(named.train) < len(by_text.train) + len(by_text.validation)
-    assert named.sizes == {"vocab": len(named.tokenizer), "longest": 32}
+    assert named.sizes == {"vocab": len(named.tokenizer), "max_length": 32}
     with pytest.raises(CorpusError, match="begins with 'dev'"):
-        files(tmp_path, held="dev").load()
+        files(tmp_path, validation_file="dev").load()
 
 
 def test_sequences_are_made_once_and_used_without_their_texts(tmp_path: Path) -> None:
     text_files.corpus(tmp_path / "texts", 60)
     folder = tmp_path / "kept"
-    first = files(tmp_path / "texts", kept=str(folder)).load()
+    first = files(tmp_path / "texts", cache=str(folder)).load()
     stamp = (folder / "corpus.json").stat().st_mtime_ns
-    again = files(tmp_path / "texts", kept=str(folder)).load()
+    again = files(tmp_path / "texts", cache=str(folder)).load()
     alone = files(folder).load()
     assert (folder / "corpus.json").stat().st_mtime_ns == stamp
     for data in (again, alone):
@@ -229,16 +197,16 @@ def test_sequences_are_made_once_and_used_without_their_texts(tmp_path: Path) ->
 def test_other_sequences_are_not_taken_for_these(tmp_path: Path) -> None:
     text_files.corpus(tmp_path / "texts", 60)
     folder = str(tmp_path / "kept")
-    files(tmp_path / "texts", kept=folder).load()
+    files(tmp_path / "texts", cache=folder).load()
     with pytest.raises(CorpusError, match=r"another data\.length \(32, not 16\)"):
         files(Path(folder), length=16).load()
     with pytest.raises(CorpusError, match=r"another data\.validation"):
-        files(tmp_path / "texts", kept=folder, validation=0.1).load()
+        files(tmp_path / "texts", cache=folder, validation=0.1).load()
     with pytest.raises(CorpusError, match=r"another data\.validation"):
         files(Path(folder), validation=0.1).load()  # not passed over, where only sequences are left
     text_files.corpus(tmp_path / "texts", 61)
     with pytest.raises(CorpusError, match=r"another data\.files"):
-        files(tmp_path / "texts", kept=folder).load()
+        files(tmp_path / "texts", cache=folder).load()
 
 
 def test_a_harmed_folder_is_named(tmp_path: Path) -> None:

@@ -5,14 +5,7 @@ from datetime import date
 import pytest
 
 from mnemic.data.contract import Split
-from mnemic.data.seq2seq.dates import (
-    MONTHS,
-    PHRASES,
-    generate_dates,
-    spell_ordinal,
-    spell_year,
-    split_of,
-)
+from mnemic.data.seq2seq.dates import MONTHS, PHRASES, generate_dates, spell_ordinal, spell_year, split_of
 
 
 @pytest.mark.parametrize(
@@ -38,9 +31,7 @@ def test_every_year_and_every_day_has_words_of_its_own() -> None:
     assert spell_ordinal(21) == "twenty first"
     assert spell_ordinal(30) == "thirtieth"
     for phrase in PHRASES:
-        phrases = {
-            phrase(date(y, m, d)) for y in (1901, 1999, 2020) for m in (1, 12) for d in (1, 21)
-        }
+        phrases = {phrase(date(y, m, d)) for y in (1901, 1999, 2020) for m in (1, 12) for d in (1, 21)}
         assert len(phrases) == 12
 
 

@@ -11,8 +11,9 @@ import text_files
 import torch
 from app_runs import run
 
+from mnemic.data.contract import LoadedData
 from mnemic.data.long_context.articles import LongArticles, paragraph_tokens_of
-from mnemic.data.long_context.dataset import LongData
+from mnemic.data.long_context.batches import LongDataset
 from mnemic.data.long_context.hide import cut_segments, draw_excerpt
 from mnemic.evaluate.error_rate import compute_task_errors
 from mnemic.evaluate.long_context import find_missed_facts
@@ -20,7 +21,7 @@ from mnemic.models.inputs import NOT_A_FACT, OUTSIDE_STORY
 from mnemic.predict.long_text import split_into_units
 from mnemic.predict.model import load
 from mnemic.recipe import ConfigError, load_recipe
-from mnemic.train.run import load_data, fit
+from mnemic.train.run import fit, load_data
 
 FIRST = "Ada met Ben. He lived in Ives, then in Oslo! Nobody wrote to him."
 SECOND = "Cara painted. She sold nothing."
@@ -28,20 +29,13 @@ SECOND = "Cara painted. She sold nothing."
 
 def question(name: str, text: str, answer: str) -> dict[str, Any]:
     start = text.index(answer)
-    return {
-        "id": name,
-        "question": f"{name} ?",
-        "answers": [{"text": answer, "answer_start": start}],
-    }
+    return {"id": name, "question": f"{name} ?", "answers": [{"text": answer, "answer_start": start}]}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     asked = [question("where", FIRST, "Oslo"), question("who", FIRST, "Ben. He")]
-    other = [
-        question("what", SECOND, "nothing"),
-        {"id": "none", "question": "why ?", "answers": []},
-    ]
+    other = [question("what", SECOND, "nothing"), {"id": "none", "question": "why ?", "answers": []}]
     paragraphs = [{"context": FIRST, "qas": asked}, {"context": SECOND, "qas": other}]
     whole = json.dumps({"data": [{"paragraphs": paragraphs}] * 4})
     for name in ("train", "dev"):
@@ -55,7 +49,7 @@ def source(folder: Path, **options: Any) -> LongArticles:
     return LongArticles(folder=str(folder), **options)
 
 
-def data(folder: Path, **options: Any) -> LongData:
+def data(folder: Path, **options: Any) -> LoadedData[LongDataset]:
     return source(folder, **options).load()
 
 
@@ -83,9 +77,7 @@ def test_questions_share_one_story_and_those_without_an_answer_are_left_out(fold
         assert batch.inputs.tokens[row][batch.fact_mask[row]].tolist() == facts.tolist()
 
 
-def test_what_no_question_is_about_is_background_and_what_another_is_about_is_not(
-    folder: Path,
-) -> None:
+def test_what_no_question_is_about_is_background_and_what_another_is_about_is_not(folder: Path) -> None:
     test = data(folder).test.with_segments(9)
     batch = test.batch(torch.tensor([0]))  # where? in the second sentence
     marks = []
@@ -149,13 +141,8 @@ def test_a_folder_is_needed_and_subwords_are(folder: Path) -> None:
 
 def test_a_tiny_network_finds_the_sentence_of_a_question_that_came_after_it(tmp_path: Path) -> None:
     """Four people an article; asked for one by name, the memory is read where that one stands."""
-    text_files.reading(tmp_path / "data", 200)
-    sets = [
-        f"data.folder={tmp_path / 'data'}",
-        "data.length=32",
-        "data.segments=4",
-        "model.width=32",
-    ]
+    text_files.retrieval(tmp_path / "data", 200)
+    sets = [f"data.folder={tmp_path / 'data'}", "data.length=32", "data.segments=4", "model.width=32"]
     sets += ['data.tokenizer={kind="wordpiece", vocab=400}', "model.encode.stack.depth=1"]
     sets += ["train.rate=0.004", "train.validate=0", 'train.matmul="float32"', "train.log=1000"]
     sets += ['train.schedule={kind="constant"}', "model.encode.stack.dropout=0.0"]
@@ -174,14 +161,11 @@ def test_a_tiny_network_finds_the_sentence_of_a_question_that_came_after_it(tmp_
     paragraphs = json.loads(path.read_text("utf-8"))["data"][0]["paragraphs"]
     text = "\n\n".join(own["context"] for own in paragraphs)
     (tmp_path / "article.txt").write_text(text, encoding="utf-8")
-    kept = ("--state", tmp_path / "notes.mem")
-    run("read", "--model", tmp_path / "run", *kept, "--device", "cpu", tmp_path / "article.txt")
+    kept = tmp_path / "notes.mem"
+    run("text", "read", kept, "--model", tmp_path / "run", "--device", "cpu", tmp_path / "article.txt")
     asked = [own for paragraph in paragraphs for own in paragraph["qas"] if own["answers"]]
-    answers = [run("ask", *kept, own["question"], "--json").json for own in asked]
-    right = [
-        own["answers"][0]["text"] in found["evidence"][0]["text"]
-        for own, found in zip(asked, answers)
-    ]
+    answers = [run("text", "ask", kept, own["question"], "--json").json for own in asked]
+    right = [own["answers"][0]["text"] in found["evidence"][0]["text"] for own, found in zip(asked, answers)]
     # It says no words: the evidence is quoted from the file, and the reader points at the answer.
     assert sum(right) >= len(right) - 1 == 3
     best = answers[0]["evidence"][0]

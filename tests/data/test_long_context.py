@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from mnemic.data import DATASETS
+from mnemic.data.contract import LoadedData
 from mnemic.data.corpora.document import CorpusError
 from mnemic.data.long_context.background import Background, encode_novels, read_novels, split_sentences
 from mnemic.data.long_context.batches import LongDataset
-from mnemic.data.long_context.dataset import LongData
 from mnemic.data.long_context.hide import SentenceTokens, cut_segments, hide_story, insert_distractors
 from mnemic.data.long_context.recall import make_copy_examples, make_key_value_examples
 from mnemic.models.inputs import IGNORE
@@ -26,12 +26,12 @@ LITTLE: dict[str, Any] = {"length": 24, "segments": 3, "count": 60}
 LITTLE["tokenizer"] = {"kind": "wordpiece", "vocab": 400}
 
 
-def data(kind: str, **options: Any) -> LongData:
+def data(kind: str, **options: Any) -> LoadedData[LongDataset]:
     return build(DATASETS, {"kind": kind, **LITTLE, **options}).load()
 
 
 @pytest.fixture(scope="module")
-def stories() -> LongData:
+def stories() -> LoadedData[LongDataset]:
     return data("long-stories", tasks=[1, 2])
 
 
@@ -45,9 +45,7 @@ def others(size: int = 5) -> Any:
 
 def novels(folder: Path, texts: int = 12) -> Path:
     folder.mkdir()
-    rows = [
-        {"text": " ".join(f"Word{n} stands here {k}." for k in range(40))} for n in range(texts)
-    ]
+    rows = [{"text": " ".join(f"Word{n} stands here {k}." for k in range(40))} for n in range(texts)]
     (folder / "novels.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     return folder
 
@@ -104,19 +102,17 @@ def test_near_misses_are_almost_of_the_story_and_never_of_it() -> None:
 
 
 def test_near_misses_are_for_training_alone() -> None:
-    found = data("long-stories", tasks=[1], misses=0.3)
-    assert (found.train.distractor_rate, found.validation.distractor_rate, found.test.distractor_rate) == (0.3, 0.0, 0.0)
+    found = data("long-stories", tasks=[1], distractors=0.3)
+    assert (found.train.distractor_rate, found.validation.distractor_rate, found.test.distractor_rate) == (
+        0.3,
+        0.0,
+        0.0,
+    )
     plain = data("long-stories", tasks=[1])
 
     def background(examples: LongDataset) -> set[tuple[int, ...]]:
         made = (examples.draw_document(0, roll).segments for roll in (0.1, 0.2, 0.3))
-        return {
-            tuple(piece.ids.tolist())
-            for own in made
-            for part in own
-            for piece in part
-            if piece.fact < 0
-        }
+        return {tuple(piece.ids.tolist()) for own in made for part in own for piece in part if piece.fact < 0}
 
     known = {tuple(own.ids.tolist()) for own in plain.train.background.sentences}
     assert background(plain.train) <= known
@@ -205,16 +201,14 @@ def test_reading_goes_on_in_another_novel_without_end() -> None:
 # Batches -------------------------------------------------------------------------------------
 
 
-def test_a_batch_is_the_documents_word_for_word(stories: LongData) -> None:
+def test_a_batch_is_the_documents_word_for_word(stories: LoadedData[LongDataset]) -> None:
     part, tokenizer = stories.train, stories.tokenizer
     batch = part.batch(torch.arange(6))
     for row in range(6):
         document = part.draw_document(row)
         told = [np.concatenate([piece.ids for piece in own]) for own in document.segments]
         tokens, inside = batch.inputs.tokens[row], batch.inputs.text_mask[row]
-        assert [tokens[n][inside[n]].tolist() for n in range(len(told))] == [
-            t.tolist() for t in told
-        ]
+        assert [tokens[n][inside[n]].tolist() for n in range(len(told))] == [t.tolist() for t in told]
         assert not batch.inputs.mask[row, len(told) :].any()
         own = document.example
         facts = [ids for number, ids in enumerate(own.story) if number in own.facts]
@@ -225,7 +219,7 @@ def test_a_batch_is_the_documents_word_for_word(stories: LongData) -> None:
         assert said == [*own.answer.tolist(), tokenizer.sep]
 
 
-def test_every_segment_is_framed_and_sentences_are_numbered(stories: LongData) -> None:
+def test_every_segment_is_framed_and_sentences_are_numbered(stories: LoadedData[LongDataset]) -> None:
     inputs = stories.train.batch(torch.arange(6)).inputs
     assert inputs.sentence_ids is not None
     real = inputs.mask.any(-1)
@@ -237,7 +231,7 @@ def test_every_segment_is_framed_and_sentences_are_numbered(stories: LongData) -
     assert set(steps[both].tolist()) == {0, 1}
 
 
-def test_dice_change_background_and_length_but_not_the_story(stories: LongData) -> None:
+def test_dice_change_background_and_length_but_not_the_story(stories: LoadedData[LongDataset]) -> None:
     part, rows = stories.train.with_segments(6), torch.zeros(8, dtype=torch.long)
     batch = part.batch(rows, torch.rand(8, 1))
     counts = batch.inputs.mask.any(-1).sum(1)
@@ -253,7 +247,7 @@ def test_dice_change_background_and_length_but_not_the_story(stories: LongData) 
 
 
 @pytest.mark.parametrize("segments", [1, 5, 20])
-def test_documents_are_about_as_long_as_they_should_be(stories: LongData, segments: int) -> None:
+def test_documents_are_about_as_long_as_they_should_be(stories: LoadedData[LongDataset], segments: int) -> None:
     part = stories.test.with_segments(segments)
     told = part.batch(torch.arange(5)).inputs.mask.any(-1).sum(1)
     least = (part.lengths[:5] // part.max_text_tokens).tolist()
@@ -261,7 +255,7 @@ def test_documents_are_about_as_long_as_they_should_be(stories: LongData, segmen
         assert max(0.7 * segments, story) <= found <= max(segments, story) * 1.4 + 2
 
 
-def test_a_stream_is_the_batch_in_pieces(stories: LongData) -> None:
+def test_a_stream_is_the_batch_in_pieces(stories: LoadedData[LongDataset]) -> None:
     part = stories.test.with_segments(5)
     whole = part.batch(torch.arange(3)).inputs
     pieces = [batch.inputs.tokens for batch in part.stream(range(3), 2)]
@@ -269,7 +263,7 @@ def test_a_stream_is_the_batch_in_pieces(stories: LongData) -> None:
     assert torch.equal(joined[:, : whole.tokens.shape[1]], whole.tokens)
 
 
-def test_ten_million_tokens_need_no_tensor_of_them(stories: LongData) -> None:
+def test_ten_million_tokens_need_no_tensor_of_them(stories: LoadedData[LongDataset]) -> None:
     """The stream goes on at a fixed size; a hundredth of it is read here."""
     part: LongDataset = stories.test.with_segments(10_000_000 // stories.test.max_text_tokens)
     stream = part.stream([0], 64)
@@ -305,7 +299,7 @@ def test_keys_and_copies_can_be_answered_from_what_is_told() -> None:
         assert len(own.answer.split()) == 3
 
 
-def test_parts_have_other_examples(stories: LongData) -> None:
+def test_parts_have_other_examples(stories: LoadedData[LongDataset]) -> None:
     found = data("long-recall", facts=3)
     texts = [
         {b"".join(ids.tobytes() for ids in own.story) for own in part.examples}
@@ -317,9 +311,9 @@ def test_parts_have_other_examples(stories: LongData) -> None:
 
 
 def test_documents_go_on_or_not() -> None:
-    found = data("documents", count=400)
+    found = data("long-documents", count=400)
     batch = found.train.batch(torch.arange(400), torch.rand(400, 1))
-    share = (batch.follows == 1).float().mean()
+    share = (batch.next_sentence_labels == 1).float().mean()
     assert 0.4 < share < 0.6
     assert (batch.answers == IGNORE).all()
     part, texts = found.train, found.train.background
@@ -348,9 +342,9 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(ConfigError, match="long texts need subwords"):
         data("long-recall", tokenizer={"kind": "words"})
     with pytest.raises(ConfigError, match="'masked' or 'next'"):
-        data("documents", asks="question")
-    with pytest.raises(ConfigError, match="misses is a share between 0 and 1, not 2"):
-        data("long-stories", misses=2)
+        data("long-documents", target="question")
+    with pytest.raises(ConfigError, match="distractors is a share between 0 and 1, not 2"):
+        data("long-stories", distractors=2)
 
 
 def test_sentences_without_tokens_are_left_out() -> None:

@@ -26,7 +26,7 @@ WORDS = {"kind": "wordpiece", "vocab": 400}
 
 
 def data(folder: Path, lines: int = 1, **options: Any) -> ArticleData:
-    text_files.reading(folder, 80, lines=lines)
+    text_files.retrieval(folder, 80, lines=lines)
     defaults = {"tokenizer": WORDS, "length": 24, "overlap": 6, "articles": 3, "passages": 3}
     return ArticleFiles(folder=str(folder), **(defaults | options)).load()
 
@@ -55,12 +55,10 @@ def examples(articles: ArticleData) -> list[Any]:
 
 def test_windows_are_those_that_are_read_in_use(tmp_path: Path) -> None:
     """The same frame, the same segments, the same columns of the answer."""
-    articles = data(tmp_path, wrong=0.0, length=40)
+    articles = data(tmp_path, negatives=0.0, length=40)
     rows, batch = draw_batch(articles.train)
     options, train_examples = WindowOptions(40, 6), examples(articles)
-    for row, ids, target in zip(
-        rows.tolist(), list_windows(batch), batch.targets.tolist(), strict=False
-    ):
+    for row, ids, target in zip(rows.tolist(), list_windows(batch), batch.targets.tolist(), strict=False):
         windowed = make_question_windows(
             articles.tokenizer, train_examples[row].question, train_examples[row].text, options
         )
@@ -77,8 +75,7 @@ def test_windows_are_those_that_are_read_in_use(tmp_path: Path) -> None:
         for example in train_examples
     }
     text_windows = {
-        tuple(make_text_windows(articles.tokenizer, example.text, options).windows[0].ids)
-        for example in train_examples
+        tuple(make_text_windows(articles.tokenizer, example.text, options).windows[0].ids) for example in train_examples
     }
     questions = len(batch.gold_texts)
     assert {tuple(ids) for ids in alone[:questions]} <= question_windows
@@ -89,14 +86,9 @@ def test_each_question_is_about_its_text_and_texts_are_of_few_articles(tmp_path:
     articles = data(tmp_path)
     rows, batch = draw_batch(articles.train)
     windows, count = list_windows(batch), len(rows)
-    questions, texts = (
-        windows[count : count + len(batch.gold_texts)],
-        windows[-len(batch.text_ids) :],
-    )
+    questions, texts = (windows[count : count + len(batch.gold_texts)], windows[-len(batch.text_ids) :])
     assert (len(questions), len(texts)) == (18, 9)
-    person = {
-        articles.tokenizer.encode(name.lower(), special=False).ids[0] for name in text_files.NAMES
-    }
+    person = {articles.tokenizer.encode(name.lower(), special=False).ids[0] for name in text_files.NAMES}
     for ids, right in zip(questions, batch.gold_texts.tolist()):
         assert set(ids) & person <= set(texts[right])
     assert len({int(articles.train.article_ranges[text, 0]) for text in batch.text_ids}) <= 3
@@ -104,7 +96,7 @@ def test_each_question_is_about_its_text_and_texts_are_of_few_articles(tmp_path:
 
 def test_a_wrong_text_is_another_one_and_has_no_answer(tmp_path: Path) -> None:
     """Of the same article or of another, in the shares asked for."""
-    train = data(tmp_path, wrong=0.5, elsewhere=0.25).train
+    train = data(tmp_path, negatives=0.5, other_articles=0.25).train
     generator = torch.Generator().manual_seed(1)
     rows = torch.randint(len(train), (4000,), generator=generator)
     uniforms = torch.rand(4000, 4, generator=generator).double()
@@ -115,23 +107,19 @@ def test_a_wrong_text_is_another_one_and_has_no_answer(tmp_path: Path) -> None:
     assert torch.equal(is_wrong, uniforms[:, 0] < 0.5)
     assert not targets[is_wrong].any()
     assert (targets[~is_wrong] > 0).float().mean() > 0.9
-    is_same_article = (
-        train.article_ranges[text, 0] == train.article_ranges[train.text_of_question[rows], 0]
-    )
+    is_same_article = train.article_ranges[text, 0] == train.article_ranges[train.text_of_question[rows], 0]
     assert abs((~is_same_article[is_wrong]).float().mean() - 0.25) < 0.04
 
 
 def test_of_a_long_text_every_stretch_may_be_read(tmp_path: Path) -> None:
     """Windows never outgrow their length, and a stretch without the answer has none."""
-    train = data(tmp_path, wrong=0.0, length=11, overlap=2).train
+    train = data(tmp_path, negatives=0.0, length=11, overlap=2).train
     rows = torch.arange(len(train)).repeat(20)
     uniforms = torch.rand(len(rows), 4, generator=torch.Generator().manual_seed(1)).double()
     windows, targets = train.draw_reading_windows(rows, uniforms)
     sizes = windows.first[:, 1] + windows.second[:, 1] + sum(train.num_special)
     assert sizes.max() == 11
-    first = (
-        targets[:, 0] - 1 - sum(train.num_special[:2]) - windows.first[:, 1] + windows.second[:, 0]
-    )
+    first = targets[:, 0] - 1 - sum(train.num_special[:2]) - windows.first[:, 1] + windows.second[:, 0]
     has_answer = targets[:, 0] > 0
     assert 0.1 < has_answer.float().mean() < 1
     answer = train.text_spans[train.text_of_question[rows], 0] + train.answer_tokens[rows, 0]
@@ -157,9 +145,7 @@ def test_a_row_is_read_as_its_windows_are(tmp_path: Path) -> None:
         tokens, segments, answer_mask = (row[:, a:b] for row in packed_rows)
         alone = net(WindowBatch(tokens, torch.ones_like(answer_mask), segments, answer_mask))
         mean = alone.states[0][answer_mask[0]].mean(0)
-        torch.testing.assert_close(
-            vectors[rank], torch.nn.functional.normalize(mean, dim=0), atol=1e-5, rtol=0
-        )
+        torch.testing.assert_close(vectors[rank], torch.nn.functional.normalize(mean, dim=0), atol=1e-5, rtol=0)
         if number < len(rows):
             ends = output.logits[number, :, : 1 + b - a]
             torch.testing.assert_close(ends, alone.logits[0], atol=1e-4, rtol=1e-4)
@@ -170,11 +156,7 @@ def retrieval_loss(cosine: Any, batch: RetrievalBatch) -> Tensor:
     """The mean loss of the right texts by ``cosine(question, text)``, question by question."""
     losses = []
     for question, right in enumerate(batch.gold_texts.tolist()):
-        other_texts = [
-            n
-            for n, text_id in enumerate(batch.text_ids.tolist())
-            if text_id != batch.text_ids[right]
-        ]
+        other_texts = [n for n, text_id in enumerate(batch.text_ids.tolist()) if text_id != batch.text_ids[right]]
         scores = torch.stack([cosine(question, n) / 0.1 for n in (right, *other_texts)])
         losses.append(-scores.log_softmax(0)[0])
     return torch.stack(losses).mean()
@@ -188,35 +170,24 @@ def test_the_loss_is_that_of_all_jobs(tmp_path: Path) -> None:
     output = net(batch.inputs)
     total, count = span_loss(output.logits, batch.targets)
     vectors = window_vectors(output.states[0], batch)[batch.window_ranks[len(batch.targets) :]]
-    question_vectors, text_vectors = (
-        vectors[: len(batch.gold_texts)],
-        vectors[len(batch.gold_texts) :],
-    )
-    passage_loss = retrieval_loss(
-        lambda question, text: question_vectors[question] @ text_vectors[text], batch
-    )
+    question_vectors, text_vectors = (vectors[: len(batch.gold_texts)], vectors[len(batch.gold_texts) :])
+    passage_loss = retrieval_loss(lambda question, text: question_vectors[question] @ text_vectors[text], batch)
     sentence_vectors = sentence_vectors_of(output.states[0], batch, articles)
     assert max(map(len, sentence_vectors)) > 1
     sentence_loss = retrieval_loss(
         lambda question, text: (sentence_vectors[text] @ question_vectors[question]).max(), batch
     )
     loss = RetrieveAndReadLoss(keys=2.0, passages=0.5, temperature=0.1)(net, batch)
-    torch.testing.assert_close(
-        loss.total / loss.num_targets, total / count + 2 * sentence_loss + 0.5 * passage_loss
-    )
+    torch.testing.assert_close(loss.total / loss.num_targets, total / count + 2 * sentence_loss + 0.5 * passage_loss)
     loss.total.backward()
     assert all(weight.grad is not None for weight in net.parameters())
 
 
-def sentence_vectors_of(
-    states: Tensor, batch: RetrievalBatch, articles: ArticleData
-) -> list[Tensor]:
+def sentence_vectors_of(states: Tensor, batch: RetrievalBatch, articles: ArticleData) -> list[Tensor]:
     """The vectors of each text's sentences: the mean states of its window, sentence by sentence."""
     texts = list(dict.fromkeys(example.text for example in examples(articles)))
     edges, sentence_vectors = batch.inputs.mask.cu_seqlens.tolist(), []
-    for rank, number in zip(
-        batch.window_ranks[-len(batch.text_ids) :].tolist(), batch.text_ids.tolist()
-    ):
+    for rank, number in zip(batch.window_ranks[-len(batch.text_ids) :].tolist(), batch.text_ids.tolist()):
         text_states = states[edges[rank] + 1 : edges[rank + 1] - 1]  # without its frame
         encoded = articles.tokenizer.encode(texts[number], special=False)
         split_states = text_states.split(count_sentence_tokens(texts[number], encoded.offsets))
@@ -250,7 +221,7 @@ def test_smooth_targets_lean_to_what_may_be_answered(tmp_path: Path) -> None:
             logs = end_logits[allowed].log_softmax(0)
             target = int(allowed[: int(end)].sum())
             losses.append(-0.8 * logs[target] - 0.2 * logs.mean())
-    loss = RetrieveAndReadLoss(smooth=0.2).compute_losses(net, batch)["spans"]
+    loss = RetrieveAndReadLoss(label_smoothing=0.2).compute_losses(net, batch)["spans"]
     torch.testing.assert_close(loss.total / loss.num_targets, torch.stack(losses).mean())
 
 
@@ -260,15 +231,12 @@ def test_a_judged_set_has_every_question_twice_and_all_texts(tmp_path: Path) -> 
     positives = [example for article in articles for example in article]
     assert len(test) == 2 * len(positives) == 120
     for example in test.examples[len(positives) :]:
-        article = next(
-            a for a in articles if example.text in {other_example.text for other_example in a}
-        )
+        article = next(a for a in articles if example.text in {other_example.text for other_example in a})
         assert (example.answers, example.start) == ((), -1)
         originals = [
             other_example
             for other_example in article
-            if (other_example.question, other_example.question_id)
-            == (example.question, example.question_id)
+            if (other_example.question, other_example.question_id) == (example.question, example.question_id)
         ]
         assert len(originals) == 1
         assert originals[0].text != example.text
@@ -278,11 +246,7 @@ def test_a_judged_set_has_every_question_twice_and_all_texts(tmp_path: Path) -> 
     assert {example.text for example in test.retrieval.texts.examples} == all_texts
     for question, index in zip(positives, test.retrieval.gold_texts):
         assert test.retrieval.texts.examples[index].text == question.text
-    validation_texts = {
-        example.text
-        for article in article_data.files.read_split("validation")
-        for example in article
-    }
+    validation_texts = {example.text for article in article_data.files.read_split("validation") for example in article}
     assert validation_texts
     assert validation_texts.isdisjoint(example.text for example in examples(article_data))
     assert (test.targets[: test.first_window[len(positives)]] != IGNORE).all()
@@ -313,7 +277,7 @@ def test_recall_is_by_the_nearest_key_and_by_the_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"wrong": 1.0}, r"data\.wrong is a share"),
+        ({"negatives": 1.0}, r"data\.negatives is a share"),
         ({"passages": 0}, r"data\.passages is at least 1"),
         ({"length": 9, "overlap": 1}, "takes more than half of a window"),
     ],

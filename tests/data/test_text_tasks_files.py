@@ -38,10 +38,7 @@ def test_a_table_by_its_header(tmp_path: Path) -> None:
 def test_a_table_without_a_header_by_numbers(tmp_path: Path) -> None:
     path = write(tmp_path / "cola.tsv", "gj04\t1\t\tThe doll.\nbc01\t0\t*\tDoll the.\n")
     examples = read_labeled(path, {"text": 4, "label": 2}, paired=False)
-    assert examples == [
-        LabeledExample("The doll.", None, "1"),
-        LabeledExample("Doll the.", None, "0"),
-    ]
+    assert examples == [LabeledExample("The doll.", None, "1"), LabeledExample("Doll the.", None, "0")]
 
 
 def test_comma_separated_values(tmp_path: Path) -> None:
@@ -58,9 +55,7 @@ def test_comma_separated_values(tmp_path: Path) -> None:
 
 def test_one_text_of_two_can_be_read_by_its_name(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv", "sentence1\tsentence2\tlabel\nx\ty\t1\n")
-    assert read_labeled(path, {"text": "sentence2"}, paired=False) == [
-        LabeledExample("y", None, "1")
-    ]
+    assert read_labeled(path, {"text": "sentence2"}, paired=False) == [LabeledExample("y", None, "1")]
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
@@ -136,7 +131,7 @@ def test_files_are_found_by_how_they_begin(tmp_path: Path) -> None:
     assert find_file(str(tmp_path), "dev.jsonl.gz").name == "dev.jsonl.gz"
     with pytest.raises(TextError, match=r"more than one file .* \(there: dev-small.tsv, dev.jsonl"):
         find_file(str(tmp_path), "dev")
-    with pytest.raises(TextError, match=r"no file named 'test' .* such as --set data\.tested=dev"):
+    with pytest.raises(TextError, match=r"no file named 'test' .* such as --set data\.test_file=dev"):
         find_file(str(tmp_path), "test")
     with pytest.raises(TextError, match="no folder"):
         find_file(str(tmp_path / "nowhere"), "test")
@@ -145,9 +140,7 @@ def test_files_are_found_by_how_they_begin(tmp_path: Path) -> None:
 # SQuAD -----------------------------------------------------------------------------------------
 
 
-def squad(
-    folder: Path, *questions: dict[str, Any], text: str = "Rome is in Italy, not Rome."
-) -> Path:
+def squad(folder: Path, *questions: dict[str, Any], text: str = "Rome is in Italy, not Rome.") -> Path:
     content = {"data": [{"paragraphs": [{"context": text, "qas": list(questions)}]}]}
     return write(folder / "train.json", json.dumps(content))
 

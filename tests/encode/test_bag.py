@@ -11,7 +11,7 @@ from mnemic.encode.texts.bag import Bag
 
 @pytest.mark.parametrize("position", [True, False])
 def test_counting_words_equals_looking_them_up(position: bool) -> None:
-    encode = Bag(5, 20, tables=3, longest=8, position=position).double()
+    encode = Bag(5, 20, tables=3, max_length=8, position=position).double()
     tokens = torch.randint(20, (7, 6))
     mask = torch.rand(7, 6) < 0.7
     counted, looked_up = encode.sum_by_counts(tokens, mask), encode.sum_by_lookup(tokens, mask)
@@ -25,7 +25,7 @@ def test_counting_words_equals_looking_them_up(position: bool) -> None:
 
 
 def test_large_vocabularies_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    encode = Bag(5, 20, longest=8)
+    encode = Bag(5, 20, max_length=8)
     tokens, mask = torch.randint(20, (7, 6)), torch.ones(7, 6, dtype=torch.bool)
     small = encode(tokens, mask)
     monkeypatch.setattr(bag, "MAX_DENSE_VOCAB", 19)
@@ -34,7 +34,7 @@ def test_large_vocabularies_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_masked_word_counts_nothing_and_padding_behind_changes_nothing() -> None:
-    encode = Bag(5, 20, longest=8)
+    encode = Bag(5, 20, max_length=8)
     tokens = torch.randint(20, (3, 4))
     wide = torch.cat([tokens, torch.randint(20, (3, 5))], 1)
     mask = torch.arange(9).expand(3, -1) < 4

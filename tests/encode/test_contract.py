@@ -18,7 +18,7 @@ from mnemic.encode import ATTENTIONS, DECODERS, EMBEDDINGS, ENCODERS, POSITIONS,
 from mnemic.recipe import build
 
 D, VOCAB, N = 16, 30, 6
-WHOLE = {"bag", "context", "exact", "masked-bag", "ngrams", "sentence"}
+WHOLE = {"bag", "context-bag", "exact-match", "masked-bag", "ngrams", "recurrent-sentence"}
 
 
 def plain(table: Mapping[str, Callable[..., Any]], kind: str) -> dict[str, Any]:
@@ -40,10 +40,10 @@ def cases() -> dict[str, dict[str, Any]]:
     for kind in EMBEDDINGS:
         words = {"kind": kind, "segments": 2}
         if kind == "factorised":
-            words = {"kind": kind, "narrow": 6, "embeddings": {"kind": "sum", "segments": 2}}
+            words = {"kind": kind, "embedding_width": 6, "embeddings": {"kind": "sum", "segments": 2}}
         found[f"transformer embeddings {kind}"] = {"embeddings": words, "stack": stack}
     for kind in POSITIONS:
-        words = {"kind": "sum", "positions": {"kind": kind}, "scaled": kind == "sinusoidal"}
+        words = {"kind": "sum", "positions": {"kind": kind}, "scale": kind == "sinusoidal"}
         found[f"transformer positions {kind}"] = {"embeddings": words, "stack": stack}
     for kind in DECODERS:
         found[f"causal stack {kind}"] = {"stack": {"kind": kind, "attention": full}}
@@ -51,7 +51,7 @@ def cases() -> dict[str, dict[str, Any]]:
         for directions in ("forward", "halves", "sum"):
             own = {**plain(RECURRENTS, kind), "directions": directions}
             found[f"recurrent {kind} {directions}"] = {"recurrent": own}
-    found["words"] = {}
+    found["word-vectors"] = {}
     return {name: {"kind": name.split()[0], **spec} for name, spec in found.items()}
 
 
@@ -289,3 +289,14 @@ def test_many_at_once_drop_out_differently() -> None:
     first, second = vmap(run, randomness="different")(weights)
     assert first.isfinite().all()
     assert not torch.equal(first, second)
+
+
+@EVERY
+def test_an_encoder_says_whether_states_depend_on_later_tokens(case: str) -> None:
+    if case == "word-vectors":
+        pytest.skip("it reads texts for a memory, which have no order")
+    encoder, tokens = make(case), text(2, N)
+    changed = tokens.clone()
+    changed[:, -1] = (changed[:, -1] + 1) % VOCAB
+    before, after = (encoder(ids, all_of(ids))[:, : N - 1] for ids in (tokens, changed))
+    assert torch.allclose(before, after, atol=1e-6) == encoder.is_causal

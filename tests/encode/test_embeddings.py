@@ -60,7 +60,7 @@ def test_an_embedding_is_the_sum_of_its_parts() -> None:
 def test_scaled_tokens_are_as_large_as_the_waves() -> None:
     torch.manual_seed(0)
     options = {"norm": False, "positions": {"kind": "none"}}
-    plain, scaled = Embeddings(64, 500, **options), Embeddings(64, 500, scaled=True, **options)
+    plain, scaled = Embeddings(64, 500, **options), Embeddings(64, 500, scale=True, **options)
     scaled.load_state_dict(plain.state_dict())
     tokens = torch.arange(500)[None]
     mask = torch.ones_like(tokens, dtype=torch.bool)

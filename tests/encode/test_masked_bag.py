@@ -10,19 +10,19 @@ from mnemic.encode.texts.masked_bag import MaskedBag
 
 
 def test_a_bag_of_words_at_first() -> None:
-    encode = MaskedBag(5, 20, tables=2, longest=8)
+    encode = MaskedBag(5, 20, tables=2, max_length=8)
     tokens, mask = torch.randint(20, (7, 6)), torch.rand(7, 6) < 0.7
     summed = (encode.words[tokens] * mask.unsqueeze(-1)).sum(1)
     states = encode(tokens, mask)
     torch.testing.assert_close(states, summed.unsqueeze(1).expand(-1, 2, -1))
     torch.manual_seed(0)
-    masks = MaskedBag(5, 20, tables=2, start="noise").masks
+    masks = MaskedBag(5, 20, tables=2, init="noise").masks
     assert masks[0].abs().max() < 0.5
     assert masks[1].eq(1).all()
 
 
 def test_each_place_and_table_has_its_mask() -> None:
-    encode = MaskedBag(5, 20, tables=2, longest=8)
+    encode = MaskedBag(5, 20, tables=2, max_length=8)
     with torch.no_grad():
         encode.masks.copy_(torch.randn_like(encode.masks))
     tokens, mask = torch.randint(20, (7, 6)), torch.rand(7, 6) < 0.7
@@ -37,7 +37,7 @@ def test_each_place_and_table_has_its_mask() -> None:
 
 
 def test_counting_words_equals_looking_them_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    encode = MaskedBag(5, 20, tables=2, longest=8).double()
+    encode = MaskedBag(5, 20, tables=2, max_length=8).double()
     tokens, mask = torch.randint(20, (7, 6)), torch.rand(7, 6) < 0.7
     weights = torch.randn(7, 2, 5, dtype=torch.float64)
     counted = encode(tokens, mask)
@@ -52,7 +52,7 @@ def test_counting_words_equals_looking_them_up(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_padding_changes_no_text_and_too_long_a_text_is_refused() -> None:
-    encode = MaskedBag(5, 20, longest=8)
+    encode = MaskedBag(5, 20, max_length=8)
     tokens = torch.randint(20, (3, 4))
     wide = torch.cat([tokens, torch.randint(20, (3, 4))], 1)
     mask = torch.arange(8).expand(3, -1) < 4

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.data.babi.batches import StoryDataset
-from mnemic.data.babi.dataset import StoryData
+from mnemic.data.contract import LoadedData
 from mnemic.evaluate.evidence import (
     compute_read_weights,
     find_most_read,
@@ -163,7 +163,7 @@ def test_the_mode_is_put_back(training: bool) -> None:
 
 
 @pytest.fixture(scope="module")
-def trained_network() -> tuple[MemoryNetwork, StoryData]:
+def trained_network() -> tuple[MemoryNetwork, LoadedData[StoryDataset]]:
     data_override = 'data={kind="generated", tasks=[1], count=1000}'
     short = ["phases.0.train.epochs=5", "train.epochs=15", "train.schedule.every=5"]
     recipe = load_recipe("memn2n", [data_override, *short, "model.memory.hops=1"])
@@ -175,7 +175,7 @@ def trained_network() -> tuple[MemoryNetwork, StoryData]:
     return networks[0], data
 
 
-def test_it_reads_the_proof_and_needs_it(trained_network: tuple[MemoryNetwork, StoryData]) -> None:
+def test_it_reads_the_proof_and_needs_it(trained_network: tuple[MemoryNetwork, LoadedData[StoryDataset]]) -> None:
     network, data = trained_network
     assert measure_supporting_facts(network, data.test)[1] > 90
     faithfulness = measure_faithfulness(network, data.test, torch.Generator().manual_seed(0))
@@ -183,7 +183,9 @@ def test_it_reads_the_proof_and_needs_it(trained_network: tuple[MemoryNetwork, S
     assert faithfulness.most_read[1] > 5 * faithfulness.random_other[1]
 
 
-def test_it_agrees_with_what_is_shown_to_an_asker(trained_network: tuple[MemoryNetwork, StoryData]) -> None:
+def test_it_agrees_with_what_is_shown_to_an_asker(
+    trained_network: tuple[MemoryNetwork, LoadedData[StoryDataset]],
+) -> None:
     network, data = trained_network
     with torch.no_grad():
         inputs = data.test.batch(torch.tensor([17])).inputs

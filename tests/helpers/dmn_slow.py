@@ -34,7 +34,7 @@ def slow_gate(own: Any, c: Tensor, m: Tensor, q: Tensor) -> Tensor:
 
 def slow_dmn(memory: Any, facts: list[Tensor], q: Tensor) -> tuple[Tensor, list[Tensor]]:
     m, gates = q, []
-    for _ in range(memory.passes):
+    for _ in range(memory.num_passes):
         h, own = torch.zeros_like(q), []
         for c in facts:
             g = slow_gate(memory.attend.score, c, m, q).sigmoid()
@@ -47,7 +47,7 @@ def slow_dmn(memory: Any, facts: list[Tensor], q: Tensor) -> tuple[Tensor, list[
 
 def slow_layers(memory: Any, facts: list[Tensor], q: Tensor) -> tuple[Tensor, list[Tensor]]:
     m, below, gates = q, facts, []
-    for _ in range(memory.passes):
+    for _ in range(memory.num_passes):
         h, own, layer = torch.zeros_like(q), [], []
         for c in below:
             g = slow_gate(memory.attend.score, c, m, q).sigmoid()
@@ -80,7 +80,7 @@ def slow_plus(memory: Any, facts: list[Tensor], q: Tensor) -> tuple[Tensor, list
 
 def slow_sum(memory: Any, facts: list[Tensor], q: Tensor) -> tuple[Tensor, list[Tensor]]:
     m, shares = q, []
-    for _ in range(memory.passes):
+    for _ in range(memory.num_passes):
         size = torch.stack([slow_gate(memory.score, c, m, q).exp() for c in facts])
         shares.append(size / size.sum())
         episode = sum((share * c for share, c in zip(shares[-1], facts)), torch.zeros_like(q))

@@ -22,8 +22,8 @@ TINY = [
     'model.respond={kind="predictor"}',
 ]  # fmt: skip
 MEMORIES = {
-    "bert-mass": ['model.memory={kind="bert-mass", slots=16, hops=2}'],
-    "keeps": ['model.memory={kind="keeps", slots=16, hops=2}', "model.carry.unit=sentences"],
+    "blended": ['model.memory={kind="blended", slots=16, hops=2}'],
+    "selective": ['model.memory={kind="selective", slots=16, hops=2}', "model.segments.unit=sentences"],
 }
 
 
@@ -64,13 +64,14 @@ def lay_out(folder: Path) -> Path:
     return folder
 
 
-def read(*words: object, stdin: str = "") -> Result:
-    """``mnemic read`` into notes.mem."""
-    kept = ("--state", "notes.mem", "--device", "cpu")
-    return run("read", "--model", run_of("keeps"), *kept, *words, stdin=stdin)
+def read(*words: object, memory: object = "notes.mem", stdin: str = "") -> Result:
+    """``mnemic text read`` into a memory file."""
+    options = ("--model", run_of("selective"), "--device", "cpu", "--json")
+    return run("text", "read", memory, *options, *words, stdin=stdin)
 
 
 def refused(done: Result) -> str:
     """The one line of a mistake."""
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
+    assert (done.code, done.err.count("\n")) == (2, 1), done
+    assert not done.out or done.json == {"error": done.err.removeprefix("error: ").rstrip("\n")}
     return done.err

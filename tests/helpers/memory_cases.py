@@ -31,36 +31,26 @@ PLAIN = {"kind": "gru", "fused": False, "inner": 4}  # a controller that runs un
 
 CASES = {
     "memn2n": Case({"kind": "memn2n", "hops": 3}, 3, appends=True),
-    "memn2n, layer-wise": Case(
-        {"kind": "memn2n", "hops": 2, "tying": "layerwise"}, 2, appends=True
-    ),
+    "memn2n, layer-wise": Case({"kind": "memn2n", "hops": 2, "tying": "layerwise"}, 2, appends=True),
     "memn2n, non-linear": Case(
-        {"kind": "memn2n", "tying": "layerwise", "update": {"kind": "linear", "relu": True}},
-        3,
-        appends=True,
+        {"kind": "memn2n", "tying": "layerwise", "update": {"kind": "linear", "relu": True}}, 3, appends=True
     ),
-    "memn2n, linear start": Case(
-        {"kind": "memn2n", "softmax": False}, 3, appends=True, shares=False
-    ),
+    "memn2n, linear start": Case({"kind": "memn2n", "softmax": False}, 3, appends=True, shares=False),
     "memn2n, plain": Case(
-        {"kind": "memn2n", "hops": 1, "time": False, "noise": 0.0, "spare": False}, 1, appends=True
+        {"kind": "memn2n", "hops": 1, "time": False, "noise": 0.0, "free_slots": False}, 1, appends=True
     ),
-    "memn2n, gated": Case(
-        {"kind": "memn2n", "hops": 2, "update": {"kind": "gated"}}, 2, appends=True
-    ),
-    "memn2n, one gate": Case(
-        {"kind": "memn2n", "update": {"kind": "gated", "shared": True}}, 3, appends=True
-    ),
-    "bert-mass": Case({"kind": "bert-mass", "controller": PLAIN}, 2, piecewise=False),
+    "memn2n, gated": Case({"kind": "memn2n", "hops": 2, "update": {"kind": "gated"}}, 2, appends=True),
+    "memn2n, one gate": Case({"kind": "memn2n", "update": {"kind": "gated", "shared": True}}, 3, appends=True),
+    "blended": Case({"kind": "blended", "controller": PLAIN}, 2, piecewise=False),
     "bert-mass, all slots": Case(
-        {"kind": "bert-mass", "spread": 8, "hops": 1, "heads": 2, "controller": PLAIN},
+        {"kind": "blended", "slots_per_write": 8, "hops": 1, "heads": 2, "controller": PLAIN},
         1,
         heads=2,
         piecewise=False,
     ),
-    "keeps": Case({"kind": "keeps", "controller": PLAIN}, 3),
-    "keeps, no times": Case(
-        {"kind": "keeps", "hops": 1, "time": False, "heads": 2, "controller": PLAIN}, 1, heads=2
+    "selective": Case({"kind": "selective", "controller": PLAIN}, 3),
+    "selective, no times": Case(
+        {"kind": "selective", "hops": 1, "time": False, "heads": 2, "controller": PLAIN}, 1, heads=2
     ),
     "entnet": Case({"kind": "entnet"}, 1),
     "entnet, no biases": Case({"kind": "entnet", "bias": False}, 1),
@@ -70,28 +60,18 @@ CASES = {
     "dmn, sums": Case({"kind": "dmn-sum"}, 3, appends=True),
     "dmn+": Case({"kind": "dmn-plus"}, 3, appends=True),
     "dmn+, two passes": Case({"kind": "dmn-plus", "passes": 2}, 2, appends=True),
-    "key-value": Case(
-        {"kind": "key-value", "hops": 2, "update": {"kind": "rotate"}}, 2, appends=True
-    ),
+    "key-value": Case({"kind": "key-value", "hops": 2, "update": {"kind": "rotate"}}, 2, appends=True),
     "key-value, one hop": Case({"kind": "key-value", "hops": 1}, 1, appends=True),
     "memnn": Case({"kind": "memnn"}, 2, heads=2, appends=True, hard=True),
     "memnn, no times": Case({"kind": "memnn", "time": False}, 2, appends=True, hard=True),
     "memnn, AM and NL": Case(
-        {"kind": "memnn", "hops": 4, "stop": True, "match": {"kind": "tanh"}},
-        4,
-        heads=2,
-        appends=True,
-        hard=True,
+        {"kind": "memnn", "hops": 4, "stop": True, "match": {"kind": "tanh"}}, 4, heads=2, appends=True, hard=True
     ),
-    "memnn, knows the hop": Case(
-        {"kind": "memnn", "hops": 3, "order": 0.5}, 3, heads=2, appends=True, hard=True
-    ),
-    "memnn, forgets the useless": Case(
-        {"kind": "memnn", "forget": {"kind": "useless"}}, 2, heads=2, hard=True
-    ),
+    "memnn, knows the hop": Case({"kind": "memnn", "hops": 3, "order": 0.5}, 3, heads=2, appends=True, hard=True),
+    "memnn, forgets the useless": Case({"kind": "memnn", "forget": {"kind": "useless"}}, 2, heads=2, hard=True),
     "wmn": Case({"kind": "wmn"}, 4, heads=8, appends=True),
     "wmn, plain": Case(
-        {"kind": "wmn", "hops": 1, "heads": 2, "time": False, "spare": False, "tanh": False},
+        {"kind": "wmn", "hops": 1, "heads": 2, "time": False, "free_slots": False, "tanh": False},
         1,
         heads=2,
         appends=True,

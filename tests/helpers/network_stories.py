@@ -5,15 +5,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mnemic.data.babi.batches import encode_examples, build_tokenizer
+from mnemic.data.babi.batches import build_tokenizer, encode_examples
 from mnemic.data.babi.dataset import generate_examples
 from mnemic.models import MemoryNetwork, build_model
 
 SLOTS = 6
-EXAMPLES = [*generate_examples(1, 12, 0), *generate_examples(5, 8, 0), *generate_examples(8, 6, 0)]  # 2 to 20 sentences and more
+EXAMPLES = [
+    *generate_examples(1, 12, 0),
+    *generate_examples(5, 8, 0),
+    *generate_examples(8, 6, 0),
+]  # 2 to 20 sentences and more
 WORDS = build_tokenizer(EXAMPLES)
 STORIES = encode_examples(EXAMPLES, WORDS)
-SIZES = {"vocab": len(WORDS), "longest": STORIES.texts.shape[1] + 1}
+SIZES = {"vocab": len(WORDS), "max_length": STORIES.texts.shape[1] + 1}
 
 
 def model(tied: bool = True, slots: int = SLOTS, **memory: Any) -> dict[str, Any]:

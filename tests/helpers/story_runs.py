@@ -5,13 +5,11 @@ from typing import Any
 
 import torch
 
-from mnemic.models import StoryInputs, MemoryNetwork
-from mnemic.reproduce.train_ensemble import train_ensemble, create_networks
+from mnemic.models import MemoryNetwork, StoryInputs
+from mnemic.reproduce.train_ensemble import create_networks, train_ensemble
 
 
-def inputs_of(
-    stories: Sequence[tuple[list[list[int]], list[int]]], *, width: int = 0, length: int = 0
-) -> StoryInputs:
+def inputs_of(stories: Sequence[tuple[list[list[int]], list[int]]], *, width: int = 0, length: int = 0) -> StoryInputs:
     """Every sentence and question a text of its own, with padding where there is room."""
     texts = [text for story, question in stories for text in (*story, question)]
     width = max(width, *(len(text) for text in texts))
@@ -29,8 +27,6 @@ def inputs_of(
 def trained(recipe: dict[str, Any], data: Any, seed: int) -> MemoryNetwork:
     networks = create_networks(recipe, data, [seed])
     pools = [torch.arange(len(data.train))]
-    for _ in train_ensemble(
-        recipe, data, networks, seeds=[seed], rows_per_run=pools, device=torch.device("cpu")
-    ):
+    for _ in train_ensemble(recipe, data, networks, seeds=[seed], rows_per_run=pools, device=torch.device("cpu")):
         pass
     return networks[0]

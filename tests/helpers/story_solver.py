@@ -14,12 +14,7 @@ DROPPED = "(?:dropped|left|discarded|put down) the"
 GAVE = "(?:gave|handed|passed) the"
 THEN = "^(?:Then|After that|Afterwards|Following that)"
 NUMBERS = ["none", "one", "two", "three"]
-NEEDS = {
-    "hungry": "kitchen",
-    "thirsty": "kitchen",
-    "tired": "bedroom",
-    "bored": "garden",
-}
+NEEDS = {"hungry": "kitchen", "thirsty": "kitchen", "tired": "bedroom", "bored": "garden"}
 SINGULAR = {"mice": "mouse", "cats": "cat", "wolves": "wolf", "sheep": "sheep"}
 PLURAL = {one: many for many, one in SINGULAR.items()}
 TIMES = ["yesterday", "this morning", "this afternoon", "this evening"]

@@ -83,7 +83,7 @@ def write(path: Path, rows: list[str]) -> None:
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
-def reading(folder: Path, count: int = 400, seed: int = 0, lines: int = 1) -> Path:
+def retrieval(folder: Path, count: int = 400, seed: int = 0, lines: int = 1) -> Path:
     """Articles of four texts; each tells where one of its people was, and is asked for by name.
 
     More ``lines`` of a text say nothing.
@@ -120,7 +120,7 @@ def corpus(folder: Path, count: int = 300, seed: int = 0) -> Path:
     return folder
 
 
-def words(folder: Path, count: int = 40, seed: int = 0) -> Path:
+def language_modeling(folder: Path, count: int = 40, seed: int = 0) -> Path:
     """Running text in which each word tells the next but one in five, and rare words are many."""
     for name, size in (("train", count), ("valid", 10)):
         dice = Random(f"{seed} {name}")
@@ -128,11 +128,7 @@ def words(folder: Path, count: int = 40, seed: int = 0) -> Path:
         for number in range(size):
             said = [dice.choice(FILLER)]
             for place in range(dice.randrange(30, 90)):
-                after = (
-                    FILLER[(FILLER.index(said[-1]) + 1) % len(FILLER)]
-                    if said[-1] in FILLER
-                    else "the"
-                )
+                after = FILLER[(FILLER.index(said[-1]) + 1) % len(FILLER)] if said[-1] in FILLER else "the"
                 said.append(after if dice.random() < 0.8 else dice.choice(FILLER))
                 if place % 20 == 19:
                     said.append(f"{name}{number}")  # which no other document has

@@ -27,9 +27,7 @@ EPOCHS = {"classes": 10, "pairs": 12, "numbers": 8, "spans": 4, "tags": 8}
 
 def tiny(kind: str, folder: Path, *sets: str) -> Recipe:
     """A recipe for files in ``folder``."""
-    return load_recipe(
-        f"bert-{kind}", [*TINY, f"train.epochs={EPOCHS[kind]}", f"data.folder={folder}", *sets]
-    )
+    return load_recipe(f"bert-{kind}", [*TINY, f"train.epochs={EPOCHS[kind]}", f"data.folder={folder}", *sets])
 
 
 def files(kind: str, folder: Path) -> Path:

@@ -87,9 +87,9 @@ def test_what_is_written_are_shares(name: str) -> None:
     written = told(memory, contents(memory, 2, 5), mask)
     assert written.weights.ge(0).all()
     assert written.weights.sum(1).le(1 + 1e-6).all()
-    assert written.entered.shape == written.weights.shape
-    assert written.weights[written.entered == 0].eq(0).all()
-    assert torch.equal((written.entered != 0).any(2), mask)
+    assert written.slot_writes.shape == written.weights.shape
+    assert written.weights[written.slot_writes == 0].eq(0).all()
+    assert torch.equal((written.slot_writes != 0).any(2), mask)
 
 
 @EVERY

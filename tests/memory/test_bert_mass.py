@@ -21,12 +21,12 @@ D = 8
 
 def blended(**options: object) -> BlendedMemory:
     torch.manual_seed(0)
-    return build(MEMORIES, {"kind": "bert-mass", "slots": 10, **options}, width=D).eval()
+    return build(MEMORIES, {"kind": "blended", "slots": 10, **options}, width=D).eval()
 
 
 def keeping(**options: object) -> SelectiveMemory:
     torch.manual_seed(0)
-    return build(MEMORIES, {"kind": "keeps", "slots": 4, **options}, width=D).eval()
+    return build(MEMORIES, {"kind": "selective", "slots": 4, **options}, width=D).eval()
 
 
 def texts(*shape: int, seed: int = 1) -> Tensor:
@@ -71,7 +71,7 @@ def test_entropy_is_that_of_each_decision() -> None:
 
 
 def test_slots_that_nothing_went_to_are_copied_bit_for_bit() -> None:
-    memory = blended(most=2, spread=1)
+    memory = blended(max_writes=2, slots_per_write=1)
     state = memory.write(memory.empty(1, texts(1, 3)), texts(1, 3), full(1, 3)).state
     for seed in range(2, 6):
         written = memory.write(state, texts(1, 3, seed=seed), full(1, 3))
@@ -84,7 +84,7 @@ def test_slots_that_nothing_went_to_are_copied_bit_for_bit() -> None:
 
 
 def test_each_chosen_token_goes_to_its_best_slots_by_content() -> None:
-    memory = blended(most=9, spread=3)
+    memory = blended(max_writes=9, slots_per_write=3)
     state = memory.write(memory.empty(2, texts(2, 5)), texts(2, 5), full(2, 5)).state
     new = texts(2, 5, seed=2)
     written = memory.write(state, new, full(2, 5))
@@ -99,7 +99,7 @@ def test_each_chosen_token_goes_to_its_best_slots_by_content() -> None:
 
 
 def test_the_controller_chooses_the_highest_and_none_below_the_least() -> None:
-    memory = blended(most=2)
+    memory = blended(max_writes=2)
     odds = torch.tensor([[1.0, 3.0, 2.0, 9.0], [-9.0, -9.0, 0.0, -9.0]])
     u, places = memory.select_inputs(odds, torch.tensor([[True, True, True, False], [True] * 4]))
     assert places[0].tolist() == [1, 2]
@@ -124,7 +124,7 @@ def test_only_what_may_be_written_is_written() -> None:
 
 
 def test_a_slot_is_exactly_the_sum_of_its_sources_shares() -> None:
-    memory = blended(sources=40, most=9)
+    memory = blended(sources=40, max_writes=9)
     pieces = [texts(1, 6, seed=seed) for seed in range(5)]
     state = memory.empty(1, pieces[0])
     for piece in pieces:
@@ -158,7 +158,7 @@ def test_nothing_to_write_is_survived() -> None:
 
 def test_in_half_precision_products_the_state_stays_as_it_was() -> None:
     """Under autocast, states keep their kind, and untouched slots their bits."""
-    for memory in (blended(spread=1), keeping()):
+    for memory in (blended(slots_per_write=1), keeping()):
         states = texts(2, 5)
         before = memory.empty(2, states)
         with torch.autocast("cpu", torch.bfloat16):
@@ -169,10 +169,10 @@ def test_in_half_precision_products_the_state_stays_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("limited", [False, True], ids=["all", "only"])
-@pytest.mark.parametrize("kind", ["bert-mass", "keeps"])
+@pytest.mark.parametrize("kind", ["blended", "selective"])
 def test_what_is_chosen_ahead_is_what_each_write_chooses(kind: str, limited: bool) -> None:
     """Of ragged segments, some of them empty, from a memory that has read before: b 3, g 4, n 5."""
-    memory, before = {"bert-mass": blended, "keeps": keeping}[kind](), texts(3, 5)
+    memory, before = {"blended": blended, "selective": keeping}[kind](), texts(3, 5)
     start = memory.write(memory.empty(3, before), before, full(3, 5)).state
     states = texts(3, 4, 5, seed=2)[..., 0, :].requires_grad_()
     mask = torch.rand(3, 4, 5, generator=torch.Generator().manual_seed(3)) < 0.7
@@ -203,14 +203,12 @@ def test_the_highest_are_kept_as_they_are_in_their_order() -> None:
     kept = sorted(odds.topk(4).indices.tolist())
     assert whole.state.sources[0].tolist() == kept
     assert torch.equal(whole.state.slots[0], states[0, kept, 0])
-    assert torch.equal(
-        whole.weights[0].nonzero(), torch.tensor([[n, s] for s, n in enumerate(kept)])
-    )
+    assert torch.equal(whole.weights[0].nonzero(), torch.tensor([[n, s] for s, n in enumerate(kept)]))
 
 
 def test_what_is_of_no_use_takes_no_slot_and_no_time() -> None:
     """Below the least nothing is kept; the others stand where they would stand without it."""
-    memory, states = keeping(least=0.5, hops=1), texts(1, 6)
+    memory, states = keeping(threshold=0.5, hops=1), texts(1, 6)
     noise = torch.tensor([False, True, False, True, True, False])
 
     def judged(states: Tensor, mask: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
@@ -261,7 +259,7 @@ def test_time_tells_equal_sentences_apart() -> None:
 @pytest.mark.parametrize("room", [1, 2, 40])
 def test_forgetting_clears_every_slot_a_token_went_into(room: int) -> None:
     """Also where a slot has no room to list all its sources; and the controller begins anew."""
-    memory = blended(sources=room, most=9)
+    memory = blended(sources=room, max_writes=9)
     state, entered = memory.empty(1, texts(1, 6)), []
     for seed in range(4):
         written = memory.write(state, texts(1, 6, seed=seed), full(1, 6))
@@ -306,8 +304,8 @@ def test_what_there_is_no_room_to_list_is_known_by_its_range() -> None:
 
 
 def test_mistakes_are_named() -> None:
-    with pytest.raises(ConfigError, match="least"):
-        blended(least=1.0)
+    with pytest.raises(ConfigError, match="threshold"):
+        blended(threshold=1.0)
     with pytest.raises(ConfigError, match="slots"):
         keeping(slots=0)
     with pytest.raises(ConfigError, match="heads that divide the width 8"):
@@ -317,7 +315,7 @@ def test_mistakes_are_named() -> None:
 def test_a_read_that_begins_with_likeness_finds_the_slot_most_like_the_query() -> None:
     """Whatever the states' common part and lengths are; learnt projections begin with neither."""
     dice = torch.Generator().manual_seed(0)
-    recipe = {"kind": "keeps", "slots": 64, "hops": 1, "time": False, "alike": True}
+    recipe = {"kind": "selective", "slots": 64, "hops": 1, "time": False, "similarity_first": True}
     memory = build(MEMORIES, recipe, width=32)
     own = torch.randn(1, 40, 32, generator=dice)
     sizes = torch.rand(1, 40, 1, generator=dice) * 20 + 0.1

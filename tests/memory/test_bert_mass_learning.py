@@ -18,7 +18,7 @@ from mnemic.objectives.unigram import count_targets, unigram_loss
 from mnemic.predict.model import Model, load
 from mnemic.recipe import ConfigError, Recipe, load_recipe, override
 from mnemic.train.initialize import read_start_weights, start_recipe_from
-from mnemic.train.run import load_data, fit
+from mnemic.train.run import fit, load_data
 
 CHANCE = 100 * (1 - 1 / len(OBJECTS))
 
@@ -104,7 +104,7 @@ def stopped_after(recipe: Recipe, folder: Path, steps: int) -> None:
 
 def test_a_run_that_was_stopped_ends_with_the_same_bits(tmp_path: Path) -> None:
     """Documents are drawn anew in every step, and still the same ones; so are their masks."""
-    recipe = tiny("bert-mass", 8, "train.batch=8", "data.count=100")
+    recipe = tiny("blended", 8, "train.batch=8", "data.count=100")
     recipe["objective"] |= {"mlm": 0.1, "write": 0.1}
     recipe["phases"] = [{"train": {"segments": 1, "steps": 4}}, {"train": {"segments": 3}}]
     for _ in fit(recipe, tmp_path / "whole", device="cpu"):
@@ -123,13 +123,13 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(tmp_path: Path) -> None:
 
 def test_an_encoder_of_a_hugging_face_folder_is_wrapped(tmp_path: Path) -> None:
     nothing = "train.epochs=0"
-    post = tiny("keeps", 0, 'model.encode.stack.norm="post"', nothing)
+    post = tiny("selective", 0, 'model.encode.stack.norm="post"', nothing)
     for _ in fit(post, tmp_path / "run", device="cpu"):
         pass
     first = load(tmp_path / "run")
     encoder = first.network.encode.eval()
     save_encoder(tmp_path / "theirs", Pretrained(encoder, first.tokenizer))
-    recipe = start_recipe_from(tiny("bert-mass", 0, nothing), tmp_path / "theirs")
+    recipe = start_recipe_from(tiny("blended", 0, nothing), tmp_path / "theirs")
     for _ in fit(recipe, tmp_path / "wrapped", device="cpu"):
         pass
     wrapped: Model = load(tmp_path / "wrapped")
@@ -143,13 +143,13 @@ def test_an_encoder_of_a_hugging_face_folder_is_wrapped(tmp_path: Path) -> None:
 
 
 def test_training_in_stages_from_weights_alone(tmp_path: Path) -> None:
-    """``model.takes`` says which parts the next stage begins with; the others begin anew."""
-    for _ in fit(tiny("keeps", 0, "train.epochs=0"), tmp_path / "one", seed=1, device="cpu"):
+    """``model.init_parts`` says which parts the next stage begins with; the others begin anew."""
+    for _ in fit(tiny("selective", 0, "train.epochs=0"), tmp_path / "one", seed=1, device="cpu"):
         pass
     whole = weights_of(load(tmp_path / "one").network)
     for parts in (["encode"], ["encode", "memory"], ["encode", "memory", "respond"]):
-        recipe = start_recipe_from(tiny("keeps", 0, "train.epochs=0"), tmp_path / "one")
-        recipe = override(recipe, "model.takes", parts)
+        recipe = start_recipe_from(tiny("selective", 0, "train.epochs=0"), tmp_path / "one")
+        recipe = override(recipe, "model.init_parts", parts)
         place = tmp_path / "-".join(parts)
         for _ in fit(recipe, place, seed=2, device="cpu"):
             pass
@@ -163,48 +163,46 @@ def test_training_in_stages_from_weights_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        (["decode"], r"model\.takes is a list of some of encode, .* not \['decode'\]"),
+        (["decode"], r"model\.init_parts is a list of some of encode, .* not \['decode'\]"),
         ("memory", r"is a list of some of .* not 'memory'"),
         (["mass"], "names 'mass', which .*theirs does not have"),
         (["encode", "memory"], "names 'memory', which .*theirs does not have"),
     ],
 )
 def test_parts_that_cannot_be_taken_over(parts: object, said: str, tmp_path: Path) -> None:
-    recipe = tiny("keeps", 0, 'model.encode.stack.norm="post"', "train.epochs=0")
+    recipe = tiny("selective", 0, 'model.encode.stack.norm="post"', "train.epochs=0")
     for _ in fit(recipe, tmp_path / "run", device="cpu"):
         pass
     first = load(tmp_path / "run")
     save_encoder(tmp_path / "theirs", Pretrained(first.network.encode, first.tokenizer))
     started = start_recipe_from(recipe, tmp_path / "theirs")
     with pytest.raises(ConfigError, match=said):
-        list(fit(override(started, "model.takes", parts), tmp_path / "two", device="cpu"))
+        list(fit(override(started, "model.init_parts", parts), tmp_path / "two", device="cpu"))
     del started["model"]["mass"]
     with pytest.raises(ConfigError, match="names 'mass', which this network does not have"):
-        list(fit(override(started, "model.takes", ["mass"]), tmp_path / "two", device="cpu"))
-    alone = override(recipe, "model.takes", ["encode"])
+        list(fit(override(started, "model.init_parts", ["mass"]), tmp_path / "two", device="cpu"))
+    alone = override(recipe, "model.init_parts", ["encode"])
     with pytest.raises(ConfigError, match="a network that starts from another: add --start DIR"):
         list(fit(alone, tmp_path / "three", device="cpu"))
 
 
 def quoting_next_words(recipe: Recipe) -> None:
-    recipe["model"]["respond"] = {"kind": "quotes"}
-    recipe["objective"] = {"kind": "next-word"}
+    recipe["model"]["respond"] = {"kind": "quote"}
+    recipe["objective"] = {"kind": "segment-next-token"}
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda r: r["model"].pop("carry"), "is read in segments: add model.carry"),
-        (lambda r: r.update(data={"kind": "generated"}), "model.carry reads in segments"),
+        (lambda r: r["model"].pop("segments"), "is read in segments: add model.segments"),
+        (lambda r: r.update(data={"kind": "generated-babi"}), "model.segments reads in segments"),
         (lambda r: r["train"].update(segments=-1), "train.segments is at least 0"),
-        (lambda r: r["model"].update(respond={"kind": "quotes"}), r"set objective\.pred=0"),
-        (quoting_next_words, "objective.kind is 'bert-mass', not 'next-word'"),
+        (lambda r: r["model"].update(respond={"kind": "quote"}), r"set objective\.pred=0"),
+        (quoting_next_words, "objective.kind is 'bert-mass', not 'segment-next-token'"),
     ],
 )
-def test_recipes_that_do_not_fit_say_so(
-    change: Callable[[Recipe], object], said: str, tmp_path: Path
-) -> None:
-    recipe = tiny("keeps", 1)
+def test_recipes_that_do_not_fit_say_so(change: Callable[[Recipe], object], said: str, tmp_path: Path) -> None:
+    recipe = tiny("selective", 1)
     change(recipe)
     with pytest.raises(ConfigError, match=said):
         list(fit(recipe, tmp_path / "run", device="cpu"))

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from mnemic.memory import MEMORIES
 from mnemic.memory.parts.hop_update import UPDATES
+from mnemic.recipe import select_kinds
 
 
 def test_every_kind_has_a_case() -> None:
@@ -145,3 +146,20 @@ def test_reading_is_deterministic_unless_rolls_are_given_in_training(name: str) 
     rolled = memory.read(written.state, query, uniforms=rolls).found
     assert torch.equal(memory.read(written.state, query, uniforms=rolls).found, rolled)
     assert torch.equal(rolled, plain) == (not memory.num_uniforms)
+
+
+@EVERY
+def test_a_memory_says_what_its_state_and_evidence_are(name: str) -> None:
+    memory = make(name)
+    assert type(memory.empty(2, contents(memory, 2, 1))) is memory.State
+    assert memory.labels.column
+    assert memory.labels.caption.endswith(".")
+    assert memory.labels.caption.format(item="fact")
+
+
+def test_memories_for_segments_can_be_planned_and_say_what_happens_when_full() -> None:
+    kinds = select_kinds(MEMORIES, carries_segments=True)
+    assert set(kinds) == {"blended", "selective"}
+    for memory in kinds.values():
+        assert memory.when_full
+        assert callable(memory.plan_writes)

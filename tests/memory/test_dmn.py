@@ -34,7 +34,7 @@ def model_of(name: str) -> dict[str, Any]:
 
 def network_of(name: str, seed: int = 0) -> Any:
     torch.manual_seed(seed)
-    network = build_model(model_of(name), {"vocab": VOCAB, "longest": 6}).eval()
+    network = build_model(model_of(name), {"vocab": VOCAB, "max_length": 6}).eval()
     for weight in network.parameters():  # biases too: zeros would hide mistakes
         torch.nn.init.normal_(weight, std=0.5)
     return network.double()
@@ -110,9 +110,7 @@ def test_dmn_plus_fuses_sentences_and_joins_question_and_memory() -> None:
         for word in question:
             q = gru(words[word], q, network_weights(network.ask.recurrent))
         m, _ = slow_plus(network.memory, facts, q)
-        torch.testing.assert_close(
-            output.logits[number, 0], network.respond.words(torch.cat([q, m]))
-        )
+        torch.testing.assert_close(output.logits[number, 0], network.respond.words(torch.cat([q, m])))
 
 
 # Meaning ---------------------------------------------------------------------------------------

@@ -71,16 +71,13 @@ def slow(network: MemoryNetwork, story: list[list[int]], question: list[int]) ->
     slope = memory.slope.tolist()
 
     def embed(text: list[int], table: int) -> Vector:
-        placed = [
-            [f * e for f, e in zip(masks[table][place], words[word])]
-            for place, word in enumerate(text)
-        ]
+        placed = [[f * e for f, e in zip(masks[table][place], words[word])] for place, word in enumerate(text)]
         return add([0.0] * D, *placed)
 
     def phi(vector: Vector) -> Vector:
         return [x if x > 0 else a * x for x, a in zip(vector, slope)]
 
-    keys = memory.addresses().tolist()
+    keys = memory.slot_keys().tolist()
     slots, gates = [list(key) for key in keys], []
     for text in story:
         s, opened = embed(text, 0), []
@@ -181,7 +178,7 @@ def test_gates_are_between_0_and_1() -> None:
 def test_tied_keys_are_the_encoders_words() -> None:
     network = network_of(tied=[5, 2, 7, 3])
     assert not any("keys" in name for name, _ in network.named_parameters())
-    assert torch.equal(network.memory.addresses(), network.encode.words[[5, 2, 7, 3]])
+    assert torch.equal(network.memory.slot_keys(), network.encode.words[[5, 2, 7, 3]])
     network(inputs_of(STORIES[:1])).logits.sum().backward()
     assert network.encode.words.grad[7].abs().sum() > 0  # said, and a key
     assert sum("words" in name for name, _ in network.named_parameters()) == 1

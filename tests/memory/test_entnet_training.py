@@ -13,7 +13,7 @@ from torch.func import vmap
 from mnemic.evaluate.error_rate import compute_task_errors
 from mnemic.memory.parts.entnet_write import EntNetWrite, has_triton, rewrite_slots_eager
 from mnemic.recipe import load_recipe
-from mnemic.reproduce.train_ensemble import train_ensemble, create_networks
+from mnemic.reproduce.train_ensemble import create_networks, train_ensemble
 from mnemic.train.run import load_data
 
 # Fast and slow ---------------------------------------------------------------------------------

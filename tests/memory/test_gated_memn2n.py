@@ -123,11 +123,8 @@ def half(memory: MemN2N, states: Tensor, query: Tensor) -> Tensor:
 
 def test_the_recipe_is_memn2n_but_for_its_gates() -> None:
     gated, plain = load_recipe("gated-memn2n"), load_recipe("memn2n")
-    sizes = {"vocab": 9, "longest": 6}
-    names = [
-        {name for name, _ in build_model(recipe["model"], sizes).named_parameters()}
-        for recipe in (gated, plain)
-    ]
+    sizes = {"vocab": 9, "max_length": 6}
+    names = [{name for name, _ in build_model(recipe["model"], sizes).named_parameters()} for recipe in (gated, plain)]
     assert names[0] - names[1] == {"memory.update.maps", "memory.update.biases"}
     gated["model"]["memory"].pop("update")
     assert gated == plain

@@ -74,9 +74,7 @@ def test_reading_is_the_papers_equations_slot_by_slot() -> None:
                 q = memory.update.maps[hop] @ (q + o)
                 for s in real:
                     torch.testing.assert_close(reading.weights[row, hop, 0, number, s], p[s])
-                    assert float(reading.scores[row, hop, 0, number, s]) == pytest.approx(
-                        scores[s], rel=1e-3, abs=1e-3
-                    )
+                    assert float(reading.scores[row, hop, 0, number, s]) == pytest.approx(scores[s], rel=1e-3, abs=1e-3)
             torch.testing.assert_close(reading.found[row, number], q, rtol=1e-4, atol=1e-4)
     assert reading.weights[1, ..., [2, 4, 5, 6]].eq(0).all()
 
@@ -101,17 +99,15 @@ def test_an_impossible_memory_is_refused() -> None:
 def test_the_value_is_of_another_text_than_the_key() -> None:
     """In the network the first table is of the key's text, the second of the value's."""
     asked = questions()
-    network = build_model(MODEL, {"vocab": len(words_of(FACTS)), "longest": 9})
+    network = build_model(MODEL, {"vocab": len(words_of(FACTS)), "max_length": 9})
     inputs = asked.batch(torch.arange(len(asked))).inputs
     story, seen, _ = network.encode_inputs(inputs)
     key, value = network.encode.tables
     for row, slots in enumerate(asked.slots.tolist()):
         for place, slot in enumerate(slot for slot in slots if slot >= 0):
-            words = asked.texts[asked.key[slot]]
+            words = asked.texts[asked.key_rows[slot]]
             torch.testing.assert_close(story[row, place, 0], key[words[words > 0]].sum(0))
-            torch.testing.assert_close(
-                story[row, place, 1], value[asked.texts[asked.value[slot], 0]]
-            )
+            torch.testing.assert_close(story[row, place, 1], value[asked.texts[asked.value_rows[slot], 0]])
     assert torch.equal(seen.sum(1), (asked.slots >= 0).sum(1))
 
 
@@ -144,10 +140,7 @@ def test_the_rarest_word_comes_first_and_common_words_select_nothing() -> None:
     keys = torch.tensor([[5, 7], [5, 8], [5, 7], [6, 9], [6, 0]])
     assert KeyHash(keys)(torch.tensor([[5, 8, 9]])).tolist() == [[1, 3, 0, 2]]
     assert KeyHash(keys, max_slots=2)(torch.tensor([[5, 8, 0]])).tolist() == [[1, 0]]
-    assert KeyHash(keys, max_frequency=2)(torch.tensor([[5, 6, 0], [1, 0, 0]])).tolist() == [
-        [3, 4],
-        [-1, -1],
-    ]
+    assert KeyHash(keys, max_frequency=2)(torch.tensor([[5, 6, 0], [1, 0, 0]])).tolist() == [[3, 4], [-1, -1]]
     with pytest.raises(ValueError, match="max_slots and max_frequency ≥ 1"):
         KeyHash(keys, max_slots=0)
 
@@ -208,15 +201,13 @@ def test_other_entities_are_spread_and_change_with_the_batch() -> None:
 
 def test_neither_the_batch_nor_padding_changes_an_answer() -> None:
     asked = questions()
-    network = build_model(MODEL, {"vocab": len(words_of(FACTS)), "longest": 9}).eval()
+    network = build_model(MODEL, {"vocab": len(words_of(FACTS)), "max_length": 9}).eval()
     together = network(asked.batch(torch.arange(4)).inputs)
     for row in range(4):
         alone = network(asked.batch(torch.tensor([row])).inputs)
         torch.testing.assert_close(alone.logits[0], together.logits[row])
         slots = alone.reading.weights.shape[-1]
-        torch.testing.assert_close(
-            alone.reading.weights[0], together.reading.weights[row, ..., :slots]
-        )
+        torch.testing.assert_close(alone.reading.weights[0], together.reading.weights[row, ..., :slots])
     subset = torch.tensor([4, 7])
     few = network(asked.batch(torch.arange(4)).inputs._replace(candidates=subset)).logits
     torch.testing.assert_close(few, together.logits[..., subset])

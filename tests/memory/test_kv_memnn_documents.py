@@ -9,23 +9,23 @@ from app_runs import run, sets
 
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
-from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeFolder, KnowledgeEncoder
+from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeEncoder, KnowledgeFolder
 from mnemic.data.knowledge.documents import (
-    KnowledgeDocument,
     EntityMarker,
-    parse_document,
-    read_documents,
+    KnowledgeDocument,
     make_sentence_slots,
     make_window_slots,
+    parse_document,
+    read_documents,
 )
 from mnemic.data.knowledge.format import KnowledgeError
 from mnemic.data.knowledge.key_value import (
     KeyValuePair,
+    extract_windows,
     make_center_pairs,
     make_sentence_pair,
     make_title_pairs,
     make_window_pairs,
-    extract_windows,
 )
 from mnemic.evaluate.error_rate import compute_task_errors
 from mnemic.predict import ask_knowledge_base
@@ -60,10 +60,7 @@ def folder(place: Path, *, kb: str | None = None) -> Path:
 
 def test_a_window_is_the_words_around_an_entity() -> None:
     found = list(extract_windows(WORDS, {"[ada]", "[bo]"}, radius=2))
-    assert [(own.words, own.center, own.start) for own in found] == [
-        (WORDS[1:6], 2, 1),
-        (WORDS[3:8], 2, 3),
-    ]
+    assert [(own.words, own.center, own.start) for own in found] == [(WORDS[1:6], 2, 1), (WORDS[3:8], 2, 3)]
     assert [own.words for own in extract_windows(["[ada]"], {"[ada]"})] == [["[ada]"]]
     assert not list(extract_windows(WORDS, set()))
 
@@ -99,9 +96,7 @@ def test_a_centre_is_another_word_than_the_same_entity_elsewhere() -> None:
 
 def test_entities_are_marked_longest_first_and_as_they_are_spelled() -> None:
     marked = EntityMarker(NAMES).mark_entities(BAT).text
-    assert marked == (
-        "[The Bat] was made by [Ada Berg]. [It] won. [Ada] and [Bo Carr] ([1959]) met."
-    )
+    assert marked == ("[The Bat] was made by [Ada Berg]. [It] won. [Ada] and [Bo Carr] ([1959]) met.")
     plain = KnowledgeDocument("x", "the bat made it; ADA BERG's batty owl")
     assert EntityMarker(NAMES).mark_entities(plain) == plain
     assert marked.replace("[", "").replace("]", "") == BAT.text
@@ -187,13 +182,13 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     out = ("--out", tmp_path / "run", "--device", "cpu")
     assert run("train", "kv-memnn", *options, *out).code == 0
     fact, picture = GeneratedKnowledge(films=20).load_facts()[0], tmp_path / "read.svg"
-    asked = ("ask", "--model", tmp_path / "run", f"who directed [{fact.subject}]")
+    asked = ("story", "ask", "--model", tmp_path / "run", f"who directed [{fact.subject}]")
     seen = run(*asked, "--plot", picture)
     assert seen.code == 0, seen.err
     assert f"{fact.subject}: " in seen.out
     assert "How much of each sentence was read" in picture.read_text(encoding="utf-8")
     place = folder(tmp_path)
-    other = ("evaluate", "--model", tmp_path / "run", "--data", place, "--device", "cpu", "--json")
+    other = ("evaluate", tmp_path / "run", "--data", place, "--device", "cpu", "--json")
     told = run(*other).json["data"]
     assert (told["kind"], told["keys"]) == ("knowledge", "sentences")
     strange = run("train", "kv-memnn", *options, *sets("data.keys=pages"), *out, "--fresh")

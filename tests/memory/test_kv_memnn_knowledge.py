@@ -12,8 +12,7 @@ from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeFolder, s
 from mnemic.data.knowledge.format import KnowledgeError, KnowledgeQuestion, read_facts, read_questions
 from mnemic.evaluate.error_rate import compute_task_errors, find_wrong_answers
 from mnemic.recipe import build, load_recipe
-from mnemic.train.run import fit
-from mnemic.train.run import load_checkpoint
+from mnemic.train.run import fit, load_checkpoint
 
 
 def folder(place: Path, kb: str, asked: str = "who made [A]\tB\n") -> Path:
@@ -75,10 +74,7 @@ def test_a_folder_is_read_with_its_entities_whole(tmp_path: Path) -> None:
     assert len(data.validation) == 2
     assert {"[the bat]", "[ada berg]", "[$]", "made_by", "!made_by"} <= set(data.tokenizer.vocabulary)
     assert data.train.num_unknown == data.train.num_unreachable == 0
-    assert data.train.answers[1].tolist() == [
-        data.tokenizer.id_of("[the bat]"),
-        data.tokenizer.id_of("[$]"),
-    ]
+    assert data.train.answers[1].tolist() == [data.tokenizer.id_of("[the bat]"), data.tokenizer.id_of("[$]")]
 
 
 def test_every_tenth_question_is_held_back() -> None:
@@ -137,11 +133,11 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     options = sets('data={kind="generated-knowledge", films=20}', "train.steps=3")
     trained = run("train", "kv-memnn", *options, "--out", tmp_path / "run", "--device", "cpu")
     assert trained.code == 0, trained.err
-    tested = run("evaluate", "--model", tmp_path / "run", "--json", "--device", "cpu").json
+    tested = run("evaluate", tmp_path / "run", "--json", "--device", "cpu").json
     assert tested["names"] == {"1": "one-fact questions"}
     assert tested["questions"]["1"] > 20
     place = folder(tmp_path, "The Bat|directed_by|Ada Berg\n", "who directed [The Bat]\tAda Berg\n")
-    other = ("evaluate", "--model", tmp_path / "run", "--data", place, "--device", "cpu")
+    other = ("evaluate", tmp_path / "run", "--data", place, "--device", "cpu")
     assert "1 of 1 answers are words the network does not know" in run(*other).err
     needs = run("train", "kv-memnn", "--out", tmp_path / "other")
     assert needs.code == 2

@@ -41,10 +41,7 @@ def embed(words: list[int], table: Tensor, position: bool) -> Vector:
 
 def when(age: int, table: Tensor, ramp: bool) -> Vector:
     """The time of a sentence: a word in the last place of the longest sentence."""
-    return [
-        float(table[age, k - 1]) * (place_weight(k, LONGEST, D, LONGEST) if ramp else 1.0)
-        for k in range(1, D + 1)
-    ]
+    return [float(table[age, k - 1]) * (place_weight(k, LONGEST, D, LONGEST) if ramp else 1.0) for k in range(1, D + 1)]
 
 
 def add(one: Vector, other: Vector) -> Vector:
@@ -79,15 +76,13 @@ def slow(network: MemoryNetwork, story: list[list[int]], question: list[int]) ->
                 age = len(told) - 1 - place
                 vector = add(vector, when(age, times[table], ramp))
             slots.append(vector)
-        free = memory.num_slots - len(told) if memory.spare and memory.softmax else 0
+        free = memory.num_slots - len(told) if memory.free_slots and memory.softmax else 0
         return slots + [[0.0] * D for _ in range(free)]
 
     u = embed(question, tables[0 if adjacent else 2], position)
     weights = []
     for hop in range(memory.hops):
-        keys, values = (
-            (slots_of(hop), slots_of(hop + 1)) if adjacent else (slots_of(0), slots_of(1))
-        )
+        keys, values = (slots_of(hop), slots_of(hop + 1)) if adjacent else (slots_of(0), slots_of(1))
         scores = [dot(u, key) for key in keys]
         shares = softmax(scores) if memory.softmax else scores
         found = [0.0] * D
@@ -110,7 +105,7 @@ def network_of(tied: bool = True, position: bool = True, **options: Any) -> Memo
         "memory": {"kind": "memn2n", "slots": SLOTS, **options},
         "respond": {"kind": "word", "tied": tied},
     }
-    network = build_model(model, {"vocab": VOCAB, "longest": LONGEST}).double().eval()
+    network = build_model(model, {"vocab": VOCAB, "max_length": LONGEST}).double().eval()
     with torch.no_grad():
         for weight in network.parameters():
             weight.mul_(8)  # far from a uniform softmax
@@ -134,13 +129,13 @@ STORIES = [
         {"position": False, "ramp": False},
         {"time": False, "position": False},
         {"softmax": False},
-        {"spare": False},
-        {"spare": False, "softmax": False, "hops": 2},
+        {"free_slots": False},
+        {"free_slots": False, "softmax": False, "hops": 2},
         {"tying": "layerwise", "tied": False},
         {"tying": "layerwise", "tied": False, "update": {"kind": "linear"}},
         {"tying": "layerwise", "tied": False, "update": RELU, "hops": 2},
         {"tying": "layerwise", "tied": False, "softmax": False},
-        {"tying": "layerwise", "tied": False, "update": RELU, "time": False, "spare": False},
+        {"tying": "layerwise", "tied": False, "update": RELU, "time": False, "free_slots": False},
     ],
     ids=lambda options: ", ".join(f"{k}={v}" for k, v in options.items()) or "as published",
 )
@@ -163,10 +158,7 @@ def test_every_text_is_embedded_once_a_table_and_tables_are_shared() -> None:
     """Adjacent tying: hops + 1 tables in all, for B, every A and C, and W."""
     network = network_of(hops=3)
     names = [name for name, _ in network.named_parameters()]
-    assert names == [
-        *(f"encode.tables.{table}" for table in range(4)),
-        *(f"memory.time.{table}" for table in range(4)),
-    ]
+    assert names == [*(f"encode.tables.{table}" for table in range(4)), *(f"memory.time.{table}" for table in range(4))]
     layerwise = network_of(tying="layerwise", tied=False, hops=3)
     assert sum("encode.tables" in name for name, _ in layerwise.named_parameters()) == 3
 
@@ -186,7 +178,7 @@ def test_a_query_equal_to_row_3_reads_row_3() -> None:
 
 def test_time_counts_back_from_the_question() -> None:
     """The newest slot has age 0 however many slots, real or not, lie before and behind it."""
-    memory = MemN2N(4, hops=1, slots=5, spare=False).eval()
+    memory = MemN2N(4, hops=1, slots=5, free_slots=False).eval()
     with torch.no_grad():
         memory.time[0].zero_()[0] = 50.0  # the keys of the newest slot alone
     states = torch.zeros(3, 4, 2, 4)
@@ -207,12 +199,7 @@ def test_spare_slots_take_their_share(told: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"slots": 0}, "slots"),
-        ({"hops": 0}, "hops"),
-        ({"noise": -0.1}, "noise"),
-    ],
+    ("options", "says"), [({"slots": 0}, "slots"), ({"hops": 0}, "hops"), ({"noise": -0.1}, "noise")]
 )
 def test_what_no_paper_has_is_refused(options: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):

@@ -12,7 +12,7 @@ from story_runs import trained
 from torch import Tensor
 
 from mnemic.data.babi import dataset
-from mnemic.data.babi.dataset import GeneratedStories, load_story_data
+from mnemic.data.babi.dataset import GeneratedStories
 from mnemic.evaluate.error_rate import compute_task_errors
 from mnemic.memory.memn2n import MemN2N, shift_ages
 from mnemic.models import build_model
@@ -121,17 +121,17 @@ def test_nothing_is_rolled_for_nothing(options: dict[str, Any]) -> None:
 
 def test_the_longest_text_of_the_data_set_sets_the_places() -> None:
     """J is one more than the longest text of training, validation and test: the time's place."""
-    data = load_story_data(GeneratedStories(count=40, tasks=[1, 5]))
+    data = GeneratedStories(count=40, tasks=[1, 5]).load()
     texts: set[str] = set()
     for task in (1, 5):
         for count, seed in ((40, 0), (dataset.NUM_TEST_QUESTIONS, 1)):
             for example in dataset.generate_examples(task, count, seed):
                 texts.update([*example.sentences, example.question])
     longest = max(len(re.findall(r"\w+", text)) for text in texts)
-    assert data.sizes["longest"] == longest + 1
+    assert data.sizes["max_length"] == longest + 1
     model = load_recipe("memn2n")["model"]
     network = build_model(model, data.sizes)
-    assert network.encode.longest == longest + 1
+    assert network.encode.max_length == longest + 1
     k = torch.arange(1, 21)
     expected = 1 + 4 * (k - 10.5) * ((longest + 1) - (longest + 2) / 2) / (20 * (longest + 1))
     torch.testing.assert_close(network.memory.last, expected)

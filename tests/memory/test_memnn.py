@@ -9,7 +9,7 @@ from memnn_slow import D, Slow, chosen, make, told
 
 from mnemic.memory.append import find_slots
 from mnemic.memory.memnn import MemNN
-from mnemic.memory.parts.contest import PairwiseScores, margins_over, find_winner
+from mnemic.memory.parts.contest import PairwiseScores, find_winner, margins_over
 from mnemic.models import IGNORE
 
 KINDS = [
@@ -106,9 +106,7 @@ def test_newer_facts_win_if_time_says_so() -> None:
 
 
 @pytest.mark.parametrize(("time", "stop", "match"), KINDS)
-def test_a_hop_follows_what_it_is_told_then_stops_or_stays(
-    time: bool, stop: bool, match: str
-) -> None:
+def test_a_hop_follows_what_it_is_told_then_stops_or_stays(time: bool, stop: bool, match: str) -> None:
     memory = make(time, stop, match)
     torch.manual_seed(5)
     states, query = torch.randn(40, 7, 5, D), torch.randn(40, 1, 5, D)
@@ -155,8 +153,6 @@ def test_sentences_are_found_in_their_slots() -> None:
     memory = MemNN(D, slots=3)
     mask = torch.tensor([[True, True, False, True, True, True]])
     written = told(memory, torch.randn(1, 6, 5, D), mask)
-    assert find_slots(torch.tensor([[[0, 1, 3, 4, 5, IGNORE]]]), written.weights).tolist() == [
-        [[-1, -1, 0, 1, 2, -1]]
-    ]
+    assert find_slots(torch.tensor([[[0, 1, 3, 4, 5, IGNORE]]]), written.weights).tolist() == [[[-1, -1, 0, 1, 2, -1]]]
     nothing = told(memory, torch.randn(1, 0, 5, D)).weights
     assert find_slots(torch.tensor([[[IGNORE]]]), nothing).tolist() == [[[-1]]]

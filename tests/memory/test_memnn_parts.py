@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mnemic.checkpoint.folder import load_checkpoint
-from mnemic.data.babi.batches import split_multiword_answers, encode_examples, build_tokenizer
+from mnemic.data.babi.batches import build_tokenizer, encode_examples, split_multiword_answers
 from mnemic.data.babi.format import StoryExample
 from mnemic.encode import ContextBag, ExactMatch
 from mnemic.memory.append import find_slots
@@ -19,14 +19,14 @@ from mnemic.memory.contract import Reading
 from mnemic.memory.memnn import MemNN
 from mnemic.models import IGNORE, MemoryNetwork
 from mnemic.models.ensemble import StackedNetworks
-from mnemic.objectives.ranking import sort_by_time, salience_loss
+from mnemic.objectives.ranking import salience_loss, sort_by_time
 from mnemic.predict import ask_story
 from mnemic.recipe import ConfigError, Recipe, load_recipe
-from mnemic.reproduce.train_ensemble import train_ensemble, create_networks
+from mnemic.reproduce.train_ensemble import create_networks, train_ensemble
 from mnemic.respond.word_match import MatchWordHead
 from mnemic.respond.words import MultiWordHead
 from mnemic.text import WordTokenizer
-from mnemic.train.run import load_data, fit
+from mnemic.train.run import fit, load_data
 
 D = 6
 CPU = torch.device("cpu")
@@ -148,9 +148,7 @@ def test_exact_channels_count_shared_words(channels: int, tolerance: float) -> N
         shared = sum(int(a == b) for a in texts[one] for b in texts[other] if a > 0)
         plain = inner[one, 0] @ inner[other, 1]
         found = states[one, 0] @ states[other, 1]
-        torch.testing.assert_close(
-            found - plain, torch.tensor(0.25 * shared), atol=tolerance, rtol=0
-        )
+        torch.testing.assert_close(found - plain, torch.tensor(0.25 * shared), atol=tolerance, rtol=0)
 
 
 def test_an_unseen_word_is_its_neighbours() -> None:
@@ -167,7 +165,7 @@ def test_an_unseen_word_is_its_neighbours() -> None:
 
 
 def test_words_are_hidden_in_training_as_often_as_said() -> None:
-    encode = ContextBag(1, 3, hidden=0.2).train()
+    encode = ContextBag(1, 3, hide_rate=0.2).train()
     with torch.no_grad():
         encode.tables[0][:] = torch.tensor([[0.0], [1.0], [0.0]] + [[0.0]] * 6)
     torch.manual_seed(0)
@@ -202,15 +200,8 @@ def test_people_nobody_has_met_are_found(of: str, tmp_path: Any) -> None:
     for _ in fit(recipe, tmp_path, seed=0):
         pass
     checkpoint = load_checkpoint(tmp_path)
-    story = [
-        "Zelda went to the office.",
-        "Quentin moved to the garden.",
-        "Ottokar went to the hallway.",
-    ]
-    answers = [
-        ask_story(checkpoint, story, f"Where is {name}?")
-        for name in ("Zelda", "Quentin", "Ottokar")
-    ]
+    story = ["Zelda went to the office.", "Quentin moved to the garden.", "Ottokar went to the hallway."]
+    answers = [ask_story(checkpoint, story, f"Where is {name}?") for name in ("Zelda", "Quentin", "Ottokar")]
     assert [answer.best_evidence(1)[0].sentence for answer in answers] == [0, 1, 2]
     assert [answer.text for answer in answers] == ["office", "garden", "hallway"]
     assert any("which is new in the question" in note for note in answers[0].notes)
@@ -262,7 +253,5 @@ def test_a_small_memory_that_forgets_the_useless_answers_more() -> None:
         network.memory.num_slots = 2
         written = network(data.test.batch(torch.arange(300)).inputs).written
         chain = data.test.batch(torch.arange(300)).chain
-        errors[kind] = float(
-            (find_slots(chain.unsqueeze(1), written.weights)[:, 0, 0] < 0).float().mean()
-        )
+        errors[kind] = float((find_slots(chain.unsqueeze(1), written.weights)[:, 0, 0] < 0).float().mean())
     assert errors["useless"] < 0.5 * errors["oldest"]

@@ -11,7 +11,7 @@ from mnemic.models import IGNORE, MemoryNetwork
 from mnemic.models.ensemble import StackedNetworks
 from mnemic.objectives.ranking import RankingLoss, margin_loss
 from mnemic.recipe import Recipe, load_recipe
-from mnemic.reproduce.train_ensemble import train_ensemble, create_networks
+from mnemic.reproduce.train_ensemble import create_networks, train_ensemble
 from mnemic.train.run import load_data
 
 # The loss --------------------------------------------------------------------------------------
@@ -72,9 +72,7 @@ def test_an_answer_that_is_not_asked_for_costs_nothing() -> None:
     data = load_data(recipe)
     network = create_networks(recipe, data, [0])[0]
     batch = data.train.batch(torch.arange(4))
-    blank = batch._replace(
-        answers=torch.full_like(batch.answers, IGNORE), chain=torch.full_like(batch.chain, IGNORE)
-    )
+    blank = batch._replace(answers=torch.full_like(batch.answers, IGNORE), chain=torch.full_like(batch.chain, IGNORE))
     loss = RankingLoss()(network, blank)
     assert loss.total == 0
     assert loss.num_targets == 0

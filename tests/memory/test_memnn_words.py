@@ -17,13 +17,11 @@ D = 4
 
 def test_ngrams_are_counted_right() -> None:
     torch.manual_seed(0)
-    encode = Ngrams(D, 10, tables=2, most=3, buckets=50_000)
+    encode = Ngrams(D, 10, tables=2, max_n=3, buckets=50_000)
     texts = torch.tensor([[3, 4, 3, 4, 3], [4, 3, 5, 0, 0], [9, 0, 0, 0, 0]])
     ids, real = encode.hash_ngrams(texts, texts > 0)
     for row, words in enumerate([[3, 4, 3, 4, 3], [4, 3, 5], [9]]):
-        wanted = Counter(
-            tuple(words[i : i + n]) for n in (1, 2, 3) for i in range(len(words) - n + 1)
-        )
+        wanted = Counter(tuple(words[i : i + n]) for n in (1, 2, 3) for i in range(len(words) - n + 1))
         found = Counter(ids[row][real[row]].tolist())
         assert sorted(found.values()) == sorted(wanted.values())
         assert all(found[word] == words.count(word) for word in words)
@@ -38,14 +36,14 @@ def test_ngrams_are_counted_right() -> None:
 
 
 def test_one_grams_are_a_bag_of_words() -> None:
-    encode = Ngrams(D, 10, most=1)
+    encode = Ngrams(D, 10, max_n=1)
     texts = torch.tensor([[3, 4, 3], [5, 0, 0]])
     torch.testing.assert_close(encode(texts, texts > 0), encode.bag(texts, texts > 0))
     assert encode.words.shape == (10, D)
 
 
 def test_few_ngrams_share_a_bucket() -> None:
-    encode = Ngrams(D, 40, most=2, buckets=1024)
+    encode = Ngrams(D, 40, max_n=2, buckets=1024)
     pairs = torch.cartesian_prod(torch.arange(1, 40), torch.arange(1, 40))[::8]  # 191 of them
     ids, _ = encode.hash_ngrams(pairs, pairs > 0)
     assert ids[:, 2].unique().numel() > 0.85 * len(pairs)  # by chance 91 %

@@ -48,9 +48,7 @@ def gru(cell: Any, x: Vector, h: Vector) -> Vector:
     return [(1 - z) * n + z * old for z, n, old in zip(keep, new, h)]
 
 
-def slow_read(
-    memory: WMN, told: list[Vector], question: Vector
-) -> tuple[list[Vector], list[list[Vector]]]:
+def slow_read(memory: WMN, told: list[Vector], question: Vector) -> tuple[list[Vector], list[list[Vector]]]:
     """The working buffer, and the weights of each hop and head, as the equations are printed."""
     kept = told[-memory.num_slots :]
     slots = list(kept)
@@ -71,9 +69,7 @@ def slow_read(
                 keys = [[tanh(number) for number in key] for key in keys]
             powers = [exp(dot(query, key) / sqrt(D)) for key in keys]
             shares = [power / sum(powers) for power in powers]
-            joined += add(
-                [0.0] * D, *([p * v for v in slot] for p, slot in zip(shares, slots, strict=True))
-            )
+            joined += add([0.0] * D, *([p * v for v in slot] for p, slot in zip(shares, slots, strict=True)))
             weights[-1].append(shares[: len(kept)])
         output = apply(memory.join[hop].weight, joined)
         buffer.append(output)
@@ -105,7 +101,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"hops": 2, "heads": 3},
     {"hops": 3, "heads": 1, "tanh": False},
     {"hops": 2, "heads": 2, "time": False},
-    {"hops": 1, "heads": 8, "spare": False},
+    {"hops": 1, "heads": 8, "free_slots": False},
 ]
 
 
@@ -119,9 +115,7 @@ def test_a_read_equals_the_equations(options: dict[str, Any], count: int) -> Non
     with torch.no_grad():
         reading = memory.read(written.state, query)
         for number in range(2):
-            buffer, weights = slow_read(
-                memory, states[0, :, 0].tolist(), query[0, number, 0].tolist()
-            )
+            buffer, weights = slow_read(memory, states[0, :, 0].tolist(), query[0, number, 0].tolist())
             expected = torch.tensor(buffer, dtype=torch.float64)
             torch.testing.assert_close(reading.buffer[0, number], expected)
             torch.testing.assert_close(reading.found[0, number], expected[-1])
@@ -179,7 +173,7 @@ def test_a_relation_needs_a_buffer_and_says_so() -> None:
 
 
 def test_a_query_equal_to_slot_three_reads_slot_three() -> None:
-    memory = WMN(8, hops=2, heads=2, slots=8, time=False, spare=False)
+    memory = WMN(8, hops=2, heads=2, slots=8, time=False, free_slots=False)
     same = torch.eye(8)
     with torch.no_grad():
         for layer in memory.keys:

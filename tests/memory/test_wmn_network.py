@@ -7,7 +7,7 @@ from story_runs import trained
 from torch import Tensor
 
 from mnemic.evaluate.error_rate import compute_task_errors
-from mnemic.models import StoryInputs, MemoryNetwork, build_model
+from mnemic.models import MemoryNetwork, StoryInputs, build_model
 from mnemic.models.ensemble import StackedNetworks
 from mnemic.recipe import load_recipe
 from mnemic.train.run import load_data
@@ -20,8 +20,8 @@ D, VOCAB, SLOTS = 4, 9, 5
 RECURRENT = {"kind": "gru", "fused": False}
 MODEL = {
     "width": D,
-    "encode": {"kind": "sentence", "deviation": 1.0, "recurrent": RECURRENT},
-    "ask": {"kind": "sentence", "recurrent": RECURRENT},
+    "encode": {"kind": "recurrent-sentence", "deviation": 1.0, "recurrent": RECURRENT},
+    "ask": {"kind": "recurrent-sentence", "recurrent": RECURRENT},
     "memory": {"kind": "wmn", "hops": 2, "heads": 3, "slots": SLOTS},
     "respond": {"kind": "relation", "hidden": 7},
 }
@@ -29,7 +29,7 @@ MODEL = {
 
 def network_of(seed: int = 0, **changes: Any) -> MemoryNetwork:
     torch.manual_seed(seed)
-    return build_model({**MODEL, **changes}, {"vocab": VOCAB, "longest": 6})
+    return build_model({**MODEL, **changes}, {"vocab": VOCAB, "max_length": 6})
 
 
 def inputs_of(batch: int = 3, seed: int = 0) -> StoryInputs:
@@ -88,7 +88,7 @@ def test_the_last_hop_alone_can_answer_too() -> None:
 
 def test_the_recipe_is_the_papers() -> None:
     recipe = load_recipe("wmn")
-    network = build_model(recipe["model"], {"vocab": 178, "longest": 12})
+    network = build_model(recipe["model"], {"vocab": 178, "max_length": 12})
     memory, respond = network.memory, network.respond
     assert (memory.hops, memory.heads, memory.num_slots) == (4, 8, 30)
     assert recipe["data"]["sentences"] == memory.num_slots
@@ -138,7 +138,7 @@ def are_two_the_same(pairs: Tensor, words: int) -> tuple[StoryInputs, Tensor]:
 def test_a_tiny_wmn_learns_to_compare_sentences() -> None:
     """No single sentence helps: of all pairs of six words, it tells those that are equal."""
     words = 6
-    network = build_model({**MODEL, "width": 16}, {"vocab": words + 4, "longest": 2})
+    network = build_model({**MODEL, "width": 16}, {"vocab": words + 4, "max_length": 2})
     optimiser = torch.optim.Adam(network.parameters(), lr=0.01)
     every = torch.cartesian_prod(torch.arange(words), torch.arange(words))  # 36 pairs
     for _ in range(300):

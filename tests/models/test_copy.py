@@ -13,7 +13,7 @@ from mnemic.respond.predictor import INITIAL_COPY_LOGIT, Predictor
 
 
 def copying(kind: str, bias: float = 0.0) -> Any:
-    network = make(kind, respond={"kind": "predictor", "copies": True}, unit="tokens")
+    network = make(kind, respond={"kind": "predictor", "copy": True}, unit="tokens")
     assert isinstance(network.respond, Predictor)
     assert network.respond.copies is not None
     torch.nn.init.constant_(network.respond.copies.bias, bias)
@@ -23,7 +23,7 @@ def copying(kind: str, bias: float = 0.0) -> Any:
 def test_chances_are_a_mixture_of_both() -> None:
     """Against a loop over slots; with nothing read, the scores' own chances."""
     torch.manual_seed(0)
-    respond = build(RESPONSES, {"kind": "predictor", "copies": True}, width=8, vocab=6)
+    respond = build(RESPONSES, {"kind": "predictor", "copy": True}, width=8, vocab=6)
     scores, states = torch.randn(3, 6), torch.randn(3, 8)
     words = torch.tensor([[1, 4, 1], [0, 0, 5], [2, 3, 3]])
     shares = torch.tensor([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1], [0.0, 0.0, 0.0]])
@@ -40,7 +40,7 @@ def test_chances_are_a_mixture_of_both() -> None:
 
 def test_only_words_of_the_same_document_that_came_before_are_copied() -> None:
     """With a gate that is open all the way; the first segment has nothing to copy from."""
-    network, inputs = copying("keeps", bias=40.0), documents(3, 2, 3)
+    network, inputs = copying("selective", bias=40.0), documents(3, 2, 3)
     assert inputs.prediction_mask is not None
     chances = network(inputs).masked_logits.exp()  # p v, in the order of the hidden tokens
     for (row, segment, _), own in zip(inputs.prediction_mask.nonzero().tolist(), chances):
@@ -53,10 +53,10 @@ def test_only_words_of_the_same_document_that_came_before_are_copied() -> None:
             assert len(likely) == VOCAB
 
 
-@pytest.mark.parametrize("kind", ["bert-mass", "keeps"])
+@pytest.mark.parametrize("kind", ["blended", "selective"])
 def test_chances_are_chances(kind: str) -> None:
     """Of a slot that knows not all it was blended from, what is lost stays with the scores."""
-    chances = copying(kind, bias=1.0)(documents(3, 2, 3)).words.exp()
+    chances = copying(kind, bias=1.0)(documents(3, 2, 3)).masked_logits.exp()
     torch.testing.assert_close(chances.sum(1), torch.ones(len(chances)))
 
 
@@ -68,7 +68,7 @@ def test_sources_are_counted_through_the_document() -> None:
 
 
 def test_the_gate_learns_from_masked_words() -> None:
-    network, inputs = copying("keeps"), documents(3, 2, 3)
+    network, inputs = copying("selective"), documents(3, 2, 3)
     network(inputs).masked_logits.sum().backward()
     for weight in (network.respond.copies.weight, network.memory.controller.weigh.weight):
         assert weight.grad is not None
@@ -76,5 +76,5 @@ def test_the_gate_learns_from_masked_words() -> None:
 
 
 def test_sentences_are_no_words() -> None:
-    with pytest.raises(ConfigError, match=r"carry\.unit is 'tokens'"):
-        make("keeps", respond={"kind": "predictor", "copies": True}, unit="sentences")
+    with pytest.raises(ConfigError, match=r"segments\.unit is 'tokens'"):
+        make("selective", respond={"kind": "predictor", "copy": True}, unit="sentences")

@@ -9,14 +9,21 @@ import torch
 from torch import Tensor, nn
 
 from mnemic.checkpoint.folder import load_checkpoint
-from mnemic.data.babi.dataset import StoryData, rows_of_tasks
+from mnemic.data.babi.batches import StoryDataset
+from mnemic.data.contract import LoadedData
 from mnemic.evaluate.error_rate import find_wrong_answers
 from mnemic.models import MemoryNetwork
 from mnemic.models.ensemble import StackedNetworks
 from mnemic.objectives.answer import AnswerLoss
 from mnemic.recipe import Recipe, load_recipe
-from mnemic.reproduce.train_ensemble import EnsembleStep, train_ensemble, create_networks, stack_networks, find_wrong_answers_per_run
-from mnemic.train.run import load_data, fit, build_network
+from mnemic.reproduce.train_ensemble import (
+    EnsembleStep,
+    create_networks,
+    find_wrong_answers_per_run,
+    stack_networks,
+    train_ensemble,
+)
+from mnemic.train.run import build_network, fit, load_data
 
 SHORT = ["train.steps=15", "phases.0.train.steps=15", "train.validate=0", "train.batch=8"]
 ADAMW = [
@@ -34,7 +41,7 @@ def recipe_of(tasks: str = "[1]", sets: Sequence[str] = ()) -> Recipe:
 
 
 def trained(
-    recipe: Recipe, data: StoryData, seeds: Sequence[int], pools: Sequence[Tensor] | None = None
+    recipe: Recipe, data: LoadedData[StoryDataset], seeds: Sequence[int], pools: Sequence[Tensor] | None = None
 ) -> tuple[list[MemoryNetwork], list[EnsembleStep]]:
     networks = create_networks(recipe, data, seeds)
     pools = pools or [torch.arange(len(data.train))] * len(seeds)
@@ -44,9 +51,7 @@ def trained(
 
 
 def same_weights(one: nn.Module, other: nn.Module) -> None:
-    for (name, mine), (also, theirs) in zip(
-        one.named_parameters(), other.named_parameters(), strict=True
-    ):
+    for (name, mine), (also, theirs) in zip(one.named_parameters(), other.named_parameters(), strict=True):
         assert name == also
         torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-4)
 
@@ -86,7 +91,7 @@ def test_tasks_trained_as_one_are_tasks_trained_alone() -> None:
     """Each run draws from its own questions of one data set."""
     recipe = recipe_of("[1, 6, 15]")
     data, seeds = load_data(recipe), [0, 0, 7]
-    pools = [rows_of_tasks(data.train, [task]) for task in (1, 6, 15)]
+    pools = [(data.train.task == task).nonzero().squeeze(1) for task in (1, 6, 15)]
     assert len({len(pool) for pool in pools}) == 1
     networks, _ = trained(recipe, data, seeds, pools)
     for run in range(3):
@@ -101,11 +106,11 @@ def test_errors_of_many_are_the_errors_of_each() -> None:
     data = load_data(recipe)
     networks = create_networks(recipe, data, [0, 1, 2])
     rows = torch.stack([torch.randperm(len(data.test))[:40] for _ in networks])
-    found = find_wrong_answers_per_run(recipe, data, networks, rows, "test", CPU)
+    found = find_wrong_answers_per_run(networks, data.test, rows, CPU)
     assert found.shape == rows.shape
     for run, network in enumerate(networks):
         assert torch.equal(found[run], find_wrong_answers(network, data.test, rows[run]))
-    alone = find_wrong_answers_per_run(recipe, data, networks[:1], rows[:1], "test", CPU)
+    alone = find_wrong_answers_per_run(networks[:1], data.test, rows[:1], CPU)
     assert torch.equal(alone, found[:1])
 
 

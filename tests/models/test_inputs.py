@@ -9,9 +9,9 @@ from network_stories import EXAMPLES, SLOTS, STORIES, WORDS, network_of, rows, s
 from torch import Tensor
 
 from mnemic.data.babi.batches import StoryBatch, StoryDataset, encode_examples
-from mnemic.data.babi.dataset import GeneratedStories, generate_examples, load_story_data
+from mnemic.data.babi.dataset import GeneratedStories, generate_examples
 from mnemic.data.babi.format import StoryExample
-from mnemic.models import StoryInputs, ModelOutput, gather_rows
+from mnemic.models import ModelOutput, StoryInputs, gather_rows
 from mnemic.models.ensemble import StackedNetworks
 from mnemic.text import WordTokenizer
 
@@ -32,10 +32,7 @@ def test_a_text_that_stands_once_or_often_gives_the_same() -> None:
     texts = torch.cat([once.texts[story.clamp(min=0)].flatten(0, 1), once.texts[question[:, 0]]])
     places = torch.arange(story.numel()).view_as(story)
     often = StoryInputs(
-        texts,
-        texts > 0,
-        torch.where(story >= 0, places, -1),
-        torch.arange(len(question)).unsqueeze(1) + story.numel(),
+        texts, texts > 0, torch.where(story >= 0, places, -1), torch.arange(len(question)).unsqueeze(1) + story.numel()
     )
     assert len(often.texts) > len(once.texts)
     same(network(often).logits, network(once).logits)
@@ -166,17 +163,14 @@ def test_only_keeps_questions_and_shares_texts() -> None:
     assert len(some) == 2
     assert some.texts is STORIES.texts
     network = network_of()
-    same(
-        network(some.batch(rows(0, 1)).inputs).logits,
-        network(STORIES.batch(rows(4, 2)).inputs).logits,
-    )
+    same(network(some.batch(rows(0, 1)).inputs).logits, network(STORIES.batch(rows(4, 2)).inputs).logits)
 
 
 # What the stories say --------------------------------------------------------------------------
 
 
 def test_the_last_tenth_of_each_task_is_held_back() -> None:
-    data = load_story_data(GeneratedStories(count=50, tasks=[1, 2], validation=0.1))
+    data = GeneratedStories(count=50, tasks=[1, 2], validation=0.1).load()
     for task in (1, 2):
         examples = generate_examples(task, 50, 0)
         cut = 45
@@ -184,12 +178,8 @@ def test_the_last_tenth_of_each_task_is_held_back() -> None:
             own = part.select((part.task == task).nonzero().squeeze(1))
             answers = [data.tokenizer.vocabulary[answer] for answer in own.answer.tolist()]
             assert answers == [example.answer.lower() for example in expected]
-            questions = [
-                data.tokenizer.decode(own.texts[row].tolist()) for row in own.question.tolist()
-            ]
-            assert questions == [
-                data.tokenizer.decode(data.tokenizer.encode(e.question).ids) for e in expected
-            ]
+            questions = [data.tokenizer.decode(own.texts[row].tolist()) for row in own.question.tolist()]
+            assert questions == [data.tokenizer.decode(data.tokenizer.encode(e.question).ids) for e in expected]
 
 
 def test_a_batch_is_what_the_stories_say() -> None:
@@ -200,9 +190,7 @@ def test_a_batch_is_what_the_stories_say() -> None:
         told = [text for text in batch.inputs.story[row].tolist() if text >= 0]
         for text, sentence in zip(told, example.sentences, strict=True):
             assert words_of(batch.inputs.texts[text]) == plain(sentence)
-        assert words_of(batch.inputs.texts[batch.inputs.question[row, 0]]) == plain(
-            example.question
-        )
+        assert words_of(batch.inputs.texts[batch.inputs.question[row, 0]]) == plain(example.question)
         assert WORDS.vocabulary[batch.answers[row, 0]] == example.answer.lower()
 
 
@@ -218,4 +206,4 @@ def test_stories_are_values() -> None:
     assert isinstance(WORDS, WordTokenizer)
     moved = STORIES.to("cpu")
     assert isinstance(moved, StoryDataset)
-    assert all(torch.equal(one, other) for one, other in zip(moved, STORIES, strict=True))
+    assert all(torch.equal(one, other) for one, other in zip(vars(moved).values(), vars(STORIES).values(), strict=True))

@@ -8,9 +8,10 @@ from network_stories import EXAMPLES, SIZES, STORIES, WORDS, model, network_of, 
 from torch.nn import functional
 
 from mnemic.data.babi.batches import encode_examples
-from mnemic.data.babi.dataset import GeneratedStories, load_story_data
+from mnemic.data.babi.dataset import GeneratedStories
 from mnemic.data.babi.format import StoryExample
-from mnemic.evaluate.error_rate import percent_by_task, predict_answers, compute_task_errors, find_wrong_answers
+from mnemic.evaluate.by_task import percent_by_task
+from mnemic.evaluate.error_rate import compute_task_errors, find_wrong_answers, predict_answers
 from mnemic.models import IGNORE, build_model
 from mnemic.models.ensemble import StackedNetworks
 from mnemic.objectives.answer import AnswerLoss, cross_entropy
@@ -93,7 +94,7 @@ def test_every_weight_of_a_whole_network_gets_a_gradient() -> None:
     ("change", "says"),
     [
         ({"depth": 3}, r"\[model\] does not take 'depth'; it takes width, encode"),
-        ({"memory": None}, r"a part is a table such as \{ kind = \"bert-mass\" \}, not None"),
+        ({"memory": None}, r"a part is a table such as \{ kind = \"blended\" \}, not None"),
         ({"width": 0}, "model.width is a whole number from 1 on, not 0"),
         ({"width": True}, "model.width is a whole number from 1 on, not True"),
     ],
@@ -120,9 +121,7 @@ def test_cross_entropy_is_torchs_and_skips_what_is_not_asked() -> None:
     assert count == 10
 
 
-def test_prediction_is_the_best_word_however_the_questions_are_split(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_prediction_is_the_best_word_however_the_questions_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
     network, every = network_of().train(), torch.arange(len(STORIES))
     network.eval()
     best = network(STORIES.batch(every).inputs).logits[:, 0].argmax(-1)
@@ -138,9 +137,7 @@ def test_prediction_rests_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """No dropout while answering."""
     network, modes = network_of().train(), []
     forward = network.forward
-    monkeypatch.setattr(
-        network, "forward", lambda inputs: (modes.append(network.training), forward(inputs))[1]
-    )
+    monkeypatch.setattr(network, "forward", lambda inputs: (modes.append(network.training), forward(inputs))[1])
     predict_answers(network, STORIES, rows(0, 1))
     assert modes == [False]
 
@@ -154,7 +151,7 @@ def test_errors_are_counted_task_by_task() -> None:
 
 def test_a_set_without_questions_is_survived() -> None:
     """Nothing was held back for validation: no questions, no errors."""
-    data = load_story_data(GeneratedStories(count=10, tasks=[1], validation=0.0))
+    data = GeneratedStories(count=10, tasks=[1], validation=0.0).load()
     assert len(data.validation) == 0
     network = build_model(model(slots=50), data.sizes)
     none = torch.arange(0)

@@ -13,13 +13,11 @@ from mnemic.recipe import ConfigError
 from mnemic.respond.generate import beam_search, greedy_search, sample_texts
 
 VOCAB, LENGTH = 30, 8
-KINDS = pytest.mark.parametrize("kind", ["bert-mass", "keeps"])
+KINDS = pytest.mark.parametrize("kind", ["blended", "selective"])
 UNITS = pytest.mark.parametrize("unit", ["tokens", "sentences"])
 
 
-def make(
-    kind: str = "bert-mass", seed: int = 0, respond: dict[str, Any] | None = None, **carry: Any
-) -> SegmentModel:
+def make(kind: str = "blended", seed: int = 0, respond: dict[str, Any] | None = None, **carry: Any) -> SegmentModel:
     torch.manual_seed(seed)
     model: dict[str, Any] = {
         "width": 16,
@@ -27,9 +25,9 @@ def make(
         "memory": {"kind": kind, "slots": 12},
         "mass": {},
         "respond": respond or {"kind": "predictor"},
-        "carry": carry,
+        "segments": carry,
     }
-    return build_model(model, {"vocab": VOCAB, "longest": LENGTH}).eval()
+    return build_model(model, {"vocab": VOCAB, "max_length": LENGTH}).eval()
 
 
 def documents(*counts: int, seed: int = 1) -> SegmentBatch:
@@ -62,13 +60,13 @@ def test_documents_of_different_lengths_never_mix(kind: str, unit: str) -> None:
     hidden = inputs.prediction_mask
     assert hidden is not None
     per_row = hidden.sum((1, 2)).tolist()
-    for row, words in enumerate(together.words.split(per_row)):
+    for row, words in enumerate(together.masked_logits.split(per_row)):
         own = rows(inputs, row, row + 1)
         alone = network(own.slice_segments(0, (3, 1, 2)[row]))
         torch.testing.assert_close(together.logits[row], alone.logits[0])
         torch.testing.assert_close(together.rest_logits[row], alone.rest_logits[0])
         torch.testing.assert_close(together.nsp_logits[row], alone.nsp_logits[0])
-        torch.testing.assert_close(words, alone.words)
+        torch.testing.assert_close(words, alone.masked_logits)
         assert int(together.state.told[row]) == int(alone.state.told[0])
 
 
@@ -79,7 +77,7 @@ def test_a_document_that_has_ended_keeps_its_memory_bit_for_bit(kind: str) -> No
     longer = network(documents(1, 1)._replace(prediction_mask=None))
     assert torch.equal(longer.state.slots, state.slots)
     encoded = network.encode_segments(documents(2, 2, seed=5))
-    nothing = encoded._replace(seen=encoded.mask & False, asking=None)
+    nothing = encoded._replace(mask=encoded.mask & False, queries=None)
     after, _, _ = network.write_segments(state, nothing)
     assert torch.equal(after.slots[after.mask], state.slots[state.mask])
     assert torch.equal(after.hidden, state.hidden)
@@ -103,14 +101,12 @@ def test_piece_by_piece_is_at_once(kind: str, unit: str) -> None:
 @UNITS
 def test_what_cuts_do_not_matter_to_is_written_at_once(unit: str) -> None:
     """One write instead of one a segment: the same slots, sources, answer and gradients."""
-    network, inputs = make("keeps", unit=unit), documents(5, 3)._replace(prediction_mask=None)
+    network, inputs = make("selective", unit=unit), documents(5, 3)._replace(prediction_mask=None)
     each = network(inputs, probes="read")  # asking lies between the writes
     first = torch.autograd.grad(each.logits.square().sum(), network.memory.controller.weigh.weight)
     whole = network(inputs, probes="written")
     assert (len(each.write_probes), len(whole.write_probes)) == (5, 1)
-    second = torch.autograd.grad(
-        whole.logits.square().sum(), network.memory.controller.weigh.weight
-    )
+    second = torch.autograd.grad(whole.logits.square().sum(), network.memory.controller.weigh.weight)
     torch.testing.assert_close(first, second)
     torch.testing.assert_close(each.logits, whole.logits)
     for (kept, odds), (real, other) in zip(slots_of(each.state), slots_of(whole.state)):
@@ -118,9 +114,9 @@ def test_what_cuts_do_not_matter_to_is_written_at_once(unit: str) -> None:
         torch.testing.assert_close(odds, other)
     seen = torch.cat([probe.mask for probe in each.write_probes], 1)
     assert torch.equal(seen, whole.write_probes[0].mask)
-    for other in ({"truncate": 2}, {"lasts": False}):
-        assert len(make("keeps", **other)(inputs, probes="written").write_probes) == 5
-    assert len(make("bert-mass")(inputs, probes="written").write_probes) == 5
+    for other in ({"truncate": 2}, {"carry_memory": False}):
+        assert len(make("selective", **other)(inputs, probes="written").write_probes) == 5
+    assert len(make("blended")(inputs, probes="written").write_probes) == 5
 
 
 def slots_of(state: Any) -> list[tuple[Tensor, Tensor]]:
@@ -137,7 +133,7 @@ def gradients(network: SegmentModel, inputs: SegmentBatch) -> Tensor:
         # words of this segment are replaced by ids that stand nowhere else
         tokens = inputs.tokens.clone()
         tokens[:, number][inputs.text_mask[:, number]] = VOCAB - 1
-        changed = inputs._replace(tokens=tokens.clamp(max=VOCAB - 1), hidden=None)
+        changed = inputs._replace(tokens=tokens.clamp(max=VOCAB - 1), prediction_mask=None)
         changed = changed._replace(question=changed.question.clamp(max=VOCAB - 2))
         others = torch.ones_like(tokens, dtype=torch.bool)
         others[:, number] = False
@@ -151,9 +147,7 @@ def gradients(network: SegmentModel, inputs: SegmentBatch) -> Tensor:
 
 @KINDS
 @pytest.mark.parametrize(("truncate", "reached"), [(0, 5), (1, 1), (2, 2), (3, 3), (9, 5)])
-def test_the_gradient_crosses_borders_and_stops_after_k_segments(
-    kind: str, truncate: int, reached: int
-) -> None:
+def test_the_gradient_crosses_borders_and_stops_after_k_segments(kind: str, truncate: int, reached: int) -> None:
     network = make(kind, truncate=truncate).train()
     flows = gradients(network, documents(5)) > 0
     assert flows.tolist() == [number >= 5 - reached for number in range(5)]
@@ -161,7 +155,7 @@ def test_the_gradient_crosses_borders_and_stops_after_k_segments(
 
 def test_each_document_counts_its_own_last_segments() -> None:
     """In a batch with a longer one, a short document's gradient stops where it stops alone."""
-    network = make("bert-mass", truncate=1).train()
+    network = make("blended", truncate=1).train()
     inputs = documents(4, 2)
     network(inputs._replace(prediction_mask=None)).logits[1].square().sum().backward()
     among = network.encode.embeddings.tokens.grad
@@ -182,7 +176,7 @@ def test_truncation_changes_gradients_alone(kind: str) -> None:
 
 @KINDS
 def test_without_a_lasting_memory_only_the_last_segment_counts(kind: str) -> None:
-    network, inputs = make(kind, lasts=False), documents(3, 3)
+    network, inputs = make(kind, carry_memory=False), documents(3, 3)
     last = network(inputs.slice_segments(2, 3))
     torch.testing.assert_close(network(inputs).logits, last.logits)
     assert (make(kind)(inputs).logits != last.logits).any()
@@ -204,7 +198,7 @@ def test_a_hidden_word_is_told_by_what_was_written_before(kind: str) -> None:
 
 
 def test_masked_tokens_alone_are_written_where_the_recipe_says_so() -> None:
-    network, inputs = make("keeps", tokens="masked"), documents(1)
+    network, inputs = make("selective", tokens="masked"), documents(1)
     written = network(inputs, probes="read").write_probes[0].written
     assert inputs.prediction_mask is not None
     assert torch.equal(written.weights[0].sum(-1) > 0, inputs.prediction_mask[0, 0])
@@ -212,7 +206,7 @@ def test_masked_tokens_alone_are_written_where_the_recipe_says_so() -> None:
 
 
 def test_a_sentence_is_the_mean_of_its_tokens() -> None:
-    network, inputs = make("keeps", unit="sentences"), documents(2, 1)
+    network, inputs = make("selective", unit="sentences"), documents(2, 1)
     encoded = network.encode_segments(inputs)
     states = network.encode(inputs.tokens[0], inputs.mask[0])  # s n d
     torch.testing.assert_close(encoded.items[0, 1, 1], states[1, 4:7].mean(0))
@@ -240,10 +234,14 @@ def test_an_answer_can_be_said_greedily_by_beam_and_by_dice() -> None:
     respond, start = network.respond, torch.zeros(2, dtype=torch.long)
     said = greedy_search(respond.step, respond.start_decoding(begin.squeeze(1)), start, end_id=2, max_tokens=4)
     assert torch.equal(said.tokens[:, 0, 0], told.logits[:, 0].argmax(-1))
-    wide = beam_search(respond.step, respond.start_decoding(begin.squeeze(1)), start, end_id=2, max_tokens=4, num_beams=3)
+    wide = beam_search(
+        respond.step, respond.start_decoding(begin.squeeze(1)), start, end_id=2, max_tokens=4, num_beams=3
+    )
     assert (wide.log_probabilities[:, 0] >= said.log_probabilities[:, 0] - 1e-5).all()
     dice = torch.Generator().manual_seed(0)
-    some = sample_texts(respond.step, respond.start_decoding(begin.squeeze(1)), start, end_id=2, max_tokens=4, generator=dice)
+    some = sample_texts(
+        respond.step, respond.start_decoding(begin.squeeze(1)), start, end_id=2, max_tokens=4, generator=dice
+    )
     assert some.tokens.shape[:2] == (2, 1)
 
 
@@ -259,9 +257,9 @@ def test_empty_segments_cost_nothing_and_an_empty_document_is_survived() -> None
 
 def test_any_encoder_of_tokens_can_be_wrapped() -> None:
     for encode in ({"kind": "recurrent"}, {"kind": "causal"}, {"kind": "transformer"}):
-        model = {"width": 16, "encode": encode, "respond": {"kind": "predictor"}, "carry": {}}
-        model["memory"] = {"kind": "keeps"}
-        network = build_model(model, {"vocab": VOCAB, "longest": LENGTH})
+        model = {"width": 16, "encode": encode, "respond": {"kind": "predictor"}, "segments": {}}
+        model["memory"] = {"kind": "selective"}
+        network = build_model(model, {"vocab": VOCAB, "max_length": LENGTH})
         assert network(documents(2, 1)).logits.shape == (2, 1, VOCAB)
         assert network.respond.vocabulary.words is network.encode.embeddings.tokens
 
@@ -269,9 +267,9 @@ def test_any_encoder_of_tokens_can_be_wrapped() -> None:
 def test_a_question_is_in_a_segment_of_its_own() -> None:
     """Where I has segment embeddings: those of the second reach the answer, not the memory."""
     embeddings = {"kind": "sum", "segments": 2}
-    model = {"width": 16, "encode": {"kind": "transformer", "embeddings": embeddings}, "carry": {}}
-    model |= {"respond": {"kind": "predictor"}, "memory": {"kind": "keeps"}}
-    network, inputs = build_model(model, {"vocab": VOCAB, "longest": LENGTH}).eval(), documents(2, 1)
+    model = {"width": 16, "encode": {"kind": "transformer", "embeddings": embeddings}, "segments": {}}
+    model |= {"respond": {"kind": "predictor"}, "memory": {"kind": "selective"}}
+    network, inputs = build_model(model, {"vocab": VOCAB, "max_length": LENGTH}).eval(), documents(2, 1)
     before = network(inputs)
     with torch.no_grad():
         network.encode.embeddings.segments[1] += 1.0
@@ -290,44 +288,39 @@ def test_a_sentence_embedding_is_of_length_one_and_knows_no_padding() -> None:
 
 
 def test_mistakes_are_named() -> None:
-    model = {"width": 16, "encode": {"kind": "bag"}, "respond": {"kind": "predictor"}, "carry": {}}
+    model = {"width": 16, "encode": {"kind": "bag"}, "respond": {"kind": "predictor"}, "segments": {}}
     check_model(model)
     with pytest.raises(ConfigError, match="no kind 'bag' here"):
-        build_model(model, {"vocab": 9, "longest": 9})
-    with pytest.raises(ConfigError, match=r"model.carry and model.fuse do not go together"):
-        build_model(model | {"fuse": {"kind": "gru"}}, {"vocab": 9, "longest": 9})
-    with pytest.raises(ConfigError, match="carry does not take 'trunkate'"):
+        build_model(model, {"vocab": 9, "max_length": 9})
+    with pytest.raises(ConfigError, match=r"model.segments and model.fuse do not go together"):
+        build_model(model | {"fuse": {"kind": "gru"}}, {"vocab": 9, "max_length": 9})
+    with pytest.raises(ConfigError, match="segments does not take 'trunkate'"):
         build_model(
-            model | {"encode": {"kind": "recurrent"}, "carry": {"trunkate": 1}},
-            {"vocab": 9, "longest": 9},
+            model | {"encode": {"kind": "recurrent"}, "segments": {"trunkate": 1}}, {"vocab": 9, "max_length": 9}
         )
-    with pytest.raises(ConfigError, match=r"no kind 'memn2n' here.*: bert-mass, keeps"):
+    with pytest.raises(ConfigError, match=r"no kind 'memn2n' here.*: blended, selective"):
         build_model(
-            model | {"encode": {"kind": "recurrent"}, "memory": {"kind": "memn2n"}},
-            {"vocab": 9, "longest": 9},
+            model | {"encode": {"kind": "recurrent"}, "memory": {"kind": "memn2n"}}, {"vocab": 9, "max_length": 9}
         )
-    with pytest.raises(ConfigError, match=r"carry.lessons is at least 0, not -1"):
-        make(lessons=-1)
-    with pytest.raises(ConfigError, match=r"carry.truncate is at least 0, .* not -3"):
+    with pytest.raises(ConfigError, match=r"segments.write_probes is at least 0, not -1"):
+        make(write_probes=-1)
+    with pytest.raises(ConfigError, match=r"segments.truncate is at least 0, .* not -3"):
         build_model(
-            model | {"encode": {"kind": "recurrent"}, "carry": {"truncate": -3}},
-            {"vocab": 9, "longest": 9},
+            model | {"encode": {"kind": "recurrent"}, "segments": {"truncate": -3}}, {"vocab": 9, "max_length": 9}
         )
 
 
 def test_who_quotes_says_no_words_and_finds_what_a_speaker_finds() -> None:
-    speaker = make("keeps", unit="sentences")
+    speaker = make("selective", unit="sentences")
     model: dict[str, Any] = {
         "width": 16,
         "encode": {"kind": "transformer", "stack": {"kind": "encoder", "depth": 1}},
-        "memory": {"kind": "keeps", "slots": 12},
-        "respond": {"kind": "quotes"},
-        "carry": {"unit": "sentences"},
+        "memory": {"kind": "selective", "slots": 12},
+        "respond": {"kind": "quote"},
+        "segments": {"unit": "sentences"},
     }
-    quoting = build_model(model, {"vocab": VOCAB, "longest": LENGTH}).eval()
-    quoting.load_state_dict(
-        {name: own for name, own in speaker.state_dict().items() if name in quoting.state_dict()}
-    )
+    quoting = build_model(model, {"vocab": VOCAB, "max_length": LENGTH}).eval()
+    quoting.load_state_dict({name: own for name, own in speaker.state_dict().items() if name in quoting.state_dict()})
     assert not any(name.startswith("respond") for name in quoting.state_dict())
     inputs = documents(3, 1)._replace(prediction_mask=None)
     said, quoted = speaker(inputs), quoting(inputs, probes="read")
@@ -344,7 +337,7 @@ def test_a_sum_by_the_root_of_the_number_tells_long_sentences_from_short_ones() 
     torch.testing.assert_close(root[0, :3], mean[0, :3] * torch.tensor([[1.0], [2.0], [6**0.5]]))
     assert root[0, 3].eq(0).all()
     inputs = documents(2, 1)
-    means, roots = (make("keeps", unit="sentences", pool=pool).encode_segments(inputs).items
+    means, roots = (make("selective", unit="sentences", pool=pool).encode_segments(inputs).items
                     for pool in ("mean", "root"))  # fmt: skip
     size = (inputs.sentence_ids.unsqueeze(-1) == torch.arange(means.shape[2])).sum(2).sqrt()
     torch.testing.assert_close(roots, means * size.unsqueeze(-1))

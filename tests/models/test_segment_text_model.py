@@ -14,34 +14,34 @@ from app_runs import run
 from torch import Tensor
 
 from mnemic.data.text_tasks.batches import list_windows
-from mnemic.data.text_tasks.encode_windows import encode_questions, encode_labeled, encode_tagged
-from mnemic.data.text_tasks.examples import QuestionExample, LabeledExample, TaggedExample
+from mnemic.data.text_tasks.encode_windows import encode_labeled, encode_questions, encode_tagged
+from mnemic.data.text_tasks.examples import LabeledExample, QuestionExample, TaggedExample
 from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.models import WindowBatch, build_model
-from mnemic.models.segment_text_model import SegmentTextState, SegmentTextModel
+from mnemic.models.segment_text_model import SegmentTextModel, SegmentTextState
 from mnemic.objectives import OBJECTIVES
 from mnemic.predict import windows as read
 from mnemic.predict.model import Model, load
 from mnemic.predict.slot_evidence import SlotReadRecorder
 from mnemic.recipe import ConfigError, Recipe, build, load_recipe
 from mnemic.text import WindowOptions
-from mnemic.train.run import load_data, fit
+from mnemic.train.run import fit, load_data
 
 VOCAB, LENGTH = 30, 8
 HEADS = pytest.mark.parametrize("head", ["classes", "tags", "spans"])
-KINDS = pytest.mark.parametrize("kind", ["bert-mass", "keeps"])
+KINDS = pytest.mark.parametrize("kind", ["blended", "selective"])
 
 
-def make(head: str, kind: str = "bert-mass", **carry: Any) -> SegmentTextModel:
+def make(head: str, kind: str = "blended", **carry: Any) -> SegmentTextModel:
     torch.manual_seed(0)
     model: dict[str, Any] = {
         "width": 16,
         "encode": {"kind": "transformer", "stack": {"kind": "encoder", "depth": 1}},
         "memory": {"kind": kind, "slots": 12},
         "respond": {"kind": head, "dropout": 0.0},
-        "carry": carry,
+        "segments": carry,
     }
-    return build_model(model, {"vocab": VOCAB, "longest": LENGTH, "classes": 3}).eval()
+    return build_model(model, {"vocab": VOCAB, "max_length": LENGTH, "classes": 3}).eval()
 
 
 def texts(*counts: int, seed: int = 1) -> WindowBatch:
@@ -105,7 +105,7 @@ def test_tokens_know_what_stood_before_their_window(head: str, kind: str) -> Non
     for window, reached in ((0, [True, True, True]), (1, [False, True, True])):
         after = network(changed(inputs, window)).logits
         assert [bool((a != b).any()) for a, b in zip(before, after)] == reached
-    alone = make(head, kind, lasts=False)
+    alone = make(head, kind, carry_memory=False)
     after = alone(changed(inputs, 0)).logits
     assert torch.equal(after[1:], alone(inputs).logits[1:])
 
@@ -114,7 +114,7 @@ def test_tokens_know_what_stood_before_their_window(head: str, kind: str) -> Non
 def test_a_class_knows_every_window_and_without_memory_the_last(kind: str) -> None:
     inputs = texts(3)
     for lasts, reached in ((True, [True] * 3), (False, [False, False, True])):
-        network = make("classes", kind, lasts=lasts)
+        network = make("classes", kind, carry_memory=lasts)
         before = network(inputs).logits
         assert (before == before[0]).all()  # every window says what the text is
         after = [network(changed(inputs, window)).logits for window in range(3)]
@@ -145,9 +145,7 @@ def test_room_for_longer_texts_changes_nothing(head: str, tmp_path: Path) -> Non
     rows, loss = torch.arange(3), build(OBJECTIVES, recipe["objective"])
     tight, wide = (loss(network, data.train.batch(rows, compact=own)) for own in (True, False))
     torch.testing.assert_close(wide.total, tight.total)
-    assert len(data.train.batch(rows, compact=False).inputs.tokens) > len(
-        data.train.batch(rows).inputs.tokens
-    )
+    assert len(data.train.batch(rows, compact=False).inputs.tokens) > len(data.train.batch(rows).inputs.tokens)
 
 
 # Learning ------------------------------------------------------------------------------------
@@ -160,11 +158,7 @@ TINY = [
     "model.respond.dropout=0.0", "model.memory.slots=16", "model.memory.hops=1",
     "model.memory.heads=1",
 ]  # fmt: skip
-MORE = {
-    "classes": ["train.epochs=5"],
-    "tags": ["train.epochs=5"],
-    "spans": ["train.epochs=4", "data.length=20"],
-}
+MORE = {"classes": ["train.epochs=5"], "tags": ["train.epochs=5"], "spans": ["train.epochs=4", "data.length=20"]}
 
 
 def tiny(head: str, folder: Path, *sets: str) -> Recipe:
@@ -212,11 +206,7 @@ def test_answers_say_which_slots_they_read_and_what_was_written_there() -> None:
     assert sort.label == "good"
     assert [own.kind for own in tagged.entities] == ["person"]
     assert span.quote(FAR + "Ann Oslo") == "Ann"
-    for slots, result in (
-        (sort.slots, sort),
-        (tagged.entities[0].slots, tagged),
-        (span.slots, span),
-    ):
+    for slots, result in ((sort.slots, sort), (tagged.entities[0].slots, tagged), (span.slots, span)):
         assert result.seen == result.total > 50  # every token, in more windows than one
         assert first_word(slots) > 0.2
         for slot in slots:
@@ -237,9 +227,7 @@ def test_what_a_memory_was_told_is_every_token_of_the_text_in_its_place() -> Non
 
 
 @HEADS
-def test_all_of_a_text_is_seen_however_it_is_batched(
-    head: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_of_a_text_is_seen_however_it_is_batched(head: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for two windows or for all: the same answers, and tokens seen are tokens there are."""
     checkpoint, found = trained(head), []
     with torch.no_grad():
@@ -265,19 +253,19 @@ def chance(own: Any) -> list[float]:
 
 
 def test_the_command_line_tells_of_slots() -> None:
-    told = run("read", "--model", run_of("classes"), "--device", "cpu", stdin=FAR + "\n").json
+    told = run("predict", "--model", run_of("classes"), "--device", "cpu", stdin=FAR + "\n").json
     assert told["label"] == "good"
     assert told["seen"] == told["total"]
     assert {"number", "weight", "sources"} == told["slots"][0].keys()
     assert {"start", "end", "weight"} == told["slots"][0]["sources"][0].keys()
-    judged = run("evaluate", "--model", run_of("classes"), "--device", "cpu", "--json").json
+    judged = run("evaluate", run_of("classes"), "--device", "cpu", "--json").json
     assert judged["figures"]["accuracy"] >= 95
     assert judged["seen"] == judged["total"]
-    cut = run("read", "--model", run_of("classes"), "--truncation", "first", stdin=FAR)
+    cut = run("predict", "--model", run_of("classes"), "--truncation", "first", stdin=FAR)
     assert cut.code == 2
     assert "reads all of a text" in cut.err
-    story = run("ask", "--model", run_of("classes"), "--sentence", "a", "who ?")
-    assert "reads texts: use `mnemic read`" in story.err
+    story = run("story", "ask", "--model", run_of("classes"), "--sentence", "a", "who ?")
+    assert "reads texts: use `mnemic predict`" in story.err
 
 
 @pytest.mark.parametrize(
@@ -285,9 +273,9 @@ def test_the_command_line_tells_of_slots() -> None:
     [
         (["data.overlap=4"], "segments that do not overlap, all of it"),
         (['data.truncation="first"'], "segments that do not overlap, all of it"),
-        (['data.kind="pairs"'], "model.carry reads in segments: data.kind is"),
+        (['data.kind="pairs"'], "model.segments reads in segments: data.kind is"),
         (["model.mass={}"], "takes no model.mass"),
-        (['model.carry.unit="sentences"'], "carry does not take 'unit'"),
+        (['model.segments.unit="sentences"'], "segments does not take 'unit'"),
     ],
 )
 def test_recipes_that_do_not_fit_say_so(sets: list[str], said: str, tmp_path: Path) -> None:

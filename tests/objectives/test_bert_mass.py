@@ -15,35 +15,30 @@ from mnemic.models.segment_model import SegmentModel
 from mnemic.objectives import OBJECTIVES
 from mnemic.objectives.bert_mass import (
     BertMassLoss,
-    controller_loss,
-    compute_unit_facts,
-    read_loss,
-    find_read_units,
     assign_hop_facts,
+    compute_unit_facts,
+    controller_loss,
+    find_read_units,
+    read_loss,
     write_loss,
 )
 from mnemic.recipe import ConfigError, build
 
 NAMES = ("pred", "seq", "ctrl", "write", "read", "mlm", "nsp")
 ALL = dict.fromkeys(NAMES, 1.0)
-LITTLE = {
-    "length": 24,
-    "segments": 3,
-    "count": 60,
-    "tokenizer": {"kind": "wordpiece", "vocab": 400},
-}
+LITTLE = {"length": 24, "segments": 3, "count": 60, "tokenizer": {"kind": "wordpiece", "vocab": 400}}
 
 
 @pytest.fixture(scope="module")
 def sets() -> dict[str, Any]:
     keys: dict[str, Any] = {"kind": "long-recall"}
     copies = {"kind": "long-recall", "task": "copies", "facts": 3}
-    kinds = {"keys": keys, "copies": copies, "documents": {"kind": "documents"}}
+    kinds = {"keys": keys, "copies": copies, "documents": {"kind": "long-documents"}}
     kinds["several"] = {"kind": "long-recall", "facts": 4}
     return {kind: build(DATASETS, {**own, **LITTLE}).load() for kind, own in kinds.items()}
 
 
-def make(sets: dict[str, Any], kind: str = "bert-mass", unit: str = "tokens") -> SegmentModel:
+def make(sets: dict[str, Any], kind: str = "blended", unit: str = "tokens") -> SegmentModel:
     torch.manual_seed(0)
     model = {
         "width": 16,
@@ -51,7 +46,7 @@ def make(sets: dict[str, Any], kind: str = "bert-mass", unit: str = "tokens") ->
         "memory": {"kind": kind, "slots": 20},
         "mass": {},
         "respond": {"kind": "predictor"},
-        "carry": {"unit": unit},
+        "segments": {"unit": unit},
     }
     vocab = max(own.sizes["vocab"] for own in sets.values())
     return build_model(model, sets["keys"].sizes | {"vocab": vocab})
@@ -68,11 +63,9 @@ def recalled(network: SegmentModel, batch: LongBatch) -> tuple[SegmentOutput, Te
     return output, needed, torch.cat([probe.mask for probe in output.write_probes], 1)
 
 
-@pytest.mark.parametrize("kind", ["bert-mass", "keeps"])
+@pytest.mark.parametrize("kind", ["blended", "selective"])
 @pytest.mark.parametrize("unit", ["tokens", "sentences"])
-def test_all_seven_have_names_and_every_weight_learns(
-    sets: dict[str, Any], kind: str, unit: str
-) -> None:
+def test_all_seven_have_names_and_every_weight_learns(sets: dict[str, Any], kind: str, unit: str) -> None:
     network = make(sets, kind, unit)
     stories, texts = drawn(sets, "copies"), drawn(sets, "documents")
     first = BertMassLoss(**ALL)(network, stories)
@@ -108,9 +101,7 @@ def test_first_word_and_rest(sets: dict[str, Any]) -> None:
     output = network(batch.inputs)
     assert batch.answers.shape == (4, 4)  # three words and the end
     first = torch.nn.functional.cross_entropy(output.logits[:, 0], batch.answers[:, 0])
-    rest = torch.nn.functional.cross_entropy(
-        output.rest_logits.flatten(0, 1), batch.answers[:, 1:].flatten()
-    )
+    rest = torch.nn.functional.cross_entropy(output.rest_logits.flatten(0, 1), batch.answers[:, 1:].flatten())
     torch.testing.assert_close(found["pred"].total / found["pred"].num_targets, first)
     torch.testing.assert_close(found["seq"].total / found["seq"].num_targets, rest)
 
@@ -141,7 +132,7 @@ def test_the_controller_is_taught_the_supporting_facts(sets: dict[str, Any]) -> 
 
 def test_other_sentences_of_a_story_can_be_left_alone(sets: dict[str, Any]) -> None:
     """The next question may be about them; background is worth nothing all the same."""
-    network, batch = make(sets, "keeps", "sentences"), drawn(sets, "several")
+    network, batch = make(sets, "selective", "sentences"), drawn(sets, "several")
     facts, odds, seen = units(network, batch)
     assert int((facts[seen] == NOT_A_FACT).sum()) == 4 * 3  # of four keys one is asked for
     counted = seen & (facts != NOT_A_FACT)
@@ -156,7 +147,7 @@ def test_other_sentences_of_a_story_can_be_left_alone(sets: dict[str, Any]) -> N
 
 def test_needed_sentences_are_ranked_above_the_rest(sets: dict[str, Any]) -> None:
     """All that some question is about, told from the other units of its document alone."""
-    network, batch = make(sets, "keeps", "sentences"), drawn(sets, "several")
+    network, batch = make(sets, "selective", "sentences"), drawn(sets, "several")
     facts, odds, seen = units(network, batch)
     total = torch.zeros(())
     for row in range(4):
@@ -164,15 +155,15 @@ def test_needed_sentences_are_ranked_above_the_rest(sets: dict[str, Any]) -> Non
         about = facts[row][seen[row]] != OUTSIDE_STORY
         assert int(about.sum()) == 4  # the key that is asked for, and three others
         total = total - chances[about].log().mean() - 0.5 * (chances * chances.log()).sum()
-    loss = BertMassLoss(ctrl=1.0, ranks=True, beta=0.5).compute_losses(network, batch)["ctrl"]
+    loss = BertMassLoss(ctrl=1.0, rank=True, beta=0.5).compute_losses(network, batch)["ctrl"]
     torch.testing.assert_close(loss.total, total)
     assert int(loss.num_targets) == 4
     batch = batch._replace(facts=torch.full_like(batch.facts, OUTSIDE_STORY))
-    assert int(BertMassLoss(ctrl=1.0, ranks=True).compute_losses(network, batch)["ctrl"].num_targets) == 0
+    assert int(BertMassLoss(ctrl=1.0, rank=True).compute_losses(network, batch)["ctrl"].num_targets) == 0
 
 
 def test_without_marks_it_is_taught_what_was_read_above_average(sets: dict[str, Any]) -> None:
-    network, batch = make(sets, "keeps"), drawn(sets)
+    network, batch = make(sets, "selective"), drawn(sets)
     output, _, seen = recalled(network, batch)
     wanted = find_read_units(output, seen)
     weight = output.reading.weights.mean((1, 2, 3))
@@ -221,11 +212,9 @@ def test_the_words_of_a_written_token_come_from_memory_alone(sets: dict[str, Any
     assert (words - words[:1, :1]).abs().max() < 1e-5
 
 
-@pytest.mark.parametrize(("kind", "unit"), [("bert-mass", "tokens"), ("keeps", "sentences")])
+@pytest.mark.parametrize(("kind", "unit"), [("blended", "tokens"), ("selective", "sentences")])
 @pytest.mark.parametrize("chain", [1, 2, 5])
-def test_hop_after_hop_finds_fact_after_fact(
-    sets: dict[str, Any], kind: str, unit: str, chain: int
-) -> None:
+def test_hop_after_hop_finds_fact_after_fact(sets: dict[str, Any], kind: str, unit: str, chain: int) -> None:
     """Of the first ``chain`` sentences, the last proves first; hops share what is to be found."""
     network, batch = make(sets, kind, unit), drawn(sets, "several")
     sentences = batch.inputs.sentence_ids
@@ -268,7 +257,7 @@ def test_hops_and_facts_that_are_left() -> None:
 def test_facts_of_sentences_are_those_of_their_tokens(sets: dict[str, Any]) -> None:
     batch = drawn(sets, "several")
     for unit in ("tokens", "sentences"):
-        output = make(sets, "keeps", unit)(batch.inputs, probes="written")
+        output = make(sets, "selective", unit)(batch.inputs, probes="written")
         facts = compute_unit_facts(output.write_probes, batch.facts, batch.inputs)
         assert all(set(own.tolist()) == {OUTSIDE_STORY, NOT_A_FACT, 0} for own in facts)  # one key is asked
         seen = torch.cat([probe.mask for probe in output.write_probes], 1)
@@ -302,7 +291,7 @@ def test_masked_words_and_what_follows(sets: dict[str, Any]) -> None:
     output = network(inputs)
     slow = torch.nn.functional.cross_entropy(output.masked_logits, words)
     torch.testing.assert_close(found["mlm"].total / found["mlm"].num_targets, slow)
-    follows = torch.nn.functional.cross_entropy(output.nsp_logits, 1 - batch.follows)
+    follows = torch.nn.functional.cross_entropy(output.nsp_logits, 1 - batch.next_sentence_labels)
     torch.testing.assert_close(found["nsp"].total / found["nsp"].num_targets, follows)
     again, _ = BertMassLoss(mlm=1).mask_inputs(batch)
     assert torch.equal(again.tokens, inputs.tokens)
@@ -311,7 +300,7 @@ def test_masked_words_and_what_follows(sets: dict[str, Any]) -> None:
 def test_what_proves_an_answer_is_never_hidden(sets: dict[str, Any]) -> None:
     batch = drawn(sets)
     for seed in range(20):
-        inputs, _ = BertMassLoss(mlm=1).mask_inputs(batch._replace(keys=batch.keys + seed))
+        inputs, _ = BertMassLoss(mlm=1).mask_inputs(batch._replace(mask_seeds=batch.mask_seeds + seed))
         assert inputs.prediction_mask is not None
         assert not (inputs.prediction_mask & batch.fact_mask).any()
         assert torch.equal(inputs.tokens[batch.fact_mask], batch.inputs.tokens[batch.fact_mask])
@@ -320,9 +309,9 @@ def test_what_proves_an_answer_is_never_hidden(sets: dict[str, Any]) -> None:
 def test_the_next_word_is_asked_of_every_token_that_has_one(sets: dict[str, Any]) -> None:
     torch.manual_seed(0)
     model = {"width": 16, "encode": {"kind": "recurrent"}, "respond": {"kind": "predictor"}}
-    model |= {"carry": {}, "memory": {"kind": "bert-mass"}}
+    model |= {"segments": {}, "memory": {"kind": "blended"}}
     network, batch = build_model(model, sets["documents"].sizes), drawn(sets, "documents")
-    loss = build(OBJECTIVES, {"kind": "next-word"})(network, batch)
+    loss = build(OBJECTIVES, {"kind": "segment-next-token"})(network, batch)
     mask = batch.inputs.mask
     assert int(loss.num_targets) == int((mask[..., 1:] & mask[..., :-1]).sum())
     assert float(loss.total.detach() / loss.num_targets) == pytest.approx(6.0, rel=0.5)  # log 400

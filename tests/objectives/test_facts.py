@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mnemic.data.babi.batches import encode_examples, build_tokenizer
+from mnemic.data.babi.batches import build_tokenizer, encode_examples
 from mnemic.data.babi.dataset import generate_examples
 from mnemic.memory.append import append_inputs, empty_slots
 from mnemic.models import IGNORE, build_model
@@ -20,8 +20,8 @@ from mnemic.objectives.facts import (
     AnswerAndFactsLoss,
     AnswerAndGatesLoss,
     compute_gold_slots,
-    softmax_hop_loss,
     gate_hop_loss,
+    softmax_hop_loss,
 )
 
 CHAIN = torch.tensor([[2, 0, 4], [3, IGNORE, IGNORE], [IGNORE, 1, IGNORE]])  # b f
@@ -33,13 +33,13 @@ MODEL = {
 }
 
 
-def put(*, most: int = 5) -> Tensor:
-    """What went where, of 5 inputs into ``most`` slots: b n s."""
+def write_weights(*, max_slots: int = 5) -> Tensor:
+    """Write 5 inputs into at most ``max_slots`` slots; return the write weights: b n s."""
     states = torch.zeros(3, 5, 1)
-    return append_inputs(empty_slots(3, states), states, torch.ones(3, 5) > 0, max_slots=most).weights
+    return append_inputs(empty_slots(3, states), states, torch.ones(3, 5) > 0, max_slots=max_slots).weights
 
 
-def found(gold: Tensor) -> list[list[list[int]]]:
+def slot_numbers_of(gold: Tensor) -> list[list[list[int]]]:
     """The slots of every hop as numbers."""
     assert set(gold.unique().tolist()) <= {0.0, 1.0}
     return [[hop.nonzero().flatten().tolist() for hop in row] for row in gold]
@@ -57,12 +57,12 @@ def found(gold: Tensor) -> list[list[list[int]]]:
 def test_hop_i_finds_fact_i_and_the_last_one_the_rest(
     hops: int, first: list[Any], second: list[Any], third: list[Any]
 ) -> None:
-    assert found(compute_gold_slots(CHAIN, put(), num_hops=hops)) == [first, second, third]
+    assert slot_numbers_of(compute_gold_slots(CHAIN, write_weights(), num_hops=hops)) == [first, second, third]
 
 
 def test_facts_are_looked_for_where_they_were_put_and_forgotten_ones_not_at_all() -> None:
     """Three slots for five inputs: input 2 is in slot 0."""
-    assert found(compute_gold_slots(CHAIN, put(most=3), num_hops=3)) == [
+    assert slot_numbers_of(compute_gold_slots(CHAIN, write_weights(max_slots=3), num_hops=3)) == [
         [[0], [], [2]],
         [[1], [], []],
         [[], [], []],
@@ -70,21 +70,21 @@ def test_facts_are_looked_for_where_they_were_put_and_forgotten_ones_not_at_all(
 
 
 def test_questions_without_facts_and_stories_without_sentences() -> None:
-    assert compute_gold_slots(CHAIN[:, :0], put(), num_hops=2).eq(0).all()
-    assert compute_gold_slots(CHAIN, put()[:, :0, :0], num_hops=2).shape == (3, 2, 0)
+    assert compute_gold_slots(CHAIN[:, :0], write_weights(), num_hops=2).eq(0).all()
+    assert compute_gold_slots(CHAIN, write_weights()[:, :0, :0], num_hops=2).shape == (3, 2, 0)
 
 
 def test_losses_are_the_cross_entropies_number_by_number() -> None:
     scores = torch.randn(3, 2, 5, dtype=torch.float64)
-    gold = compute_gold_slots(CHAIN, put().double(), num_hops=2)
+    gold = compute_gold_slots(CHAIN, write_weights().double(), num_hops=2)
     for row in range(3):
         choice = gates = 0.0
         for hop in range(2):
-            own, wanted = scores[row, hop].tolist(), gold[row, hop].tolist()
-            whole = log(sum(exp(score) for score in own))
-            facts = [score for score, fact in zip(own, wanted) if fact]
-            choice += sum(whole - score for score in facts) / max(1, len(facts))
-            for score, fact in zip(own, wanted):
+            hop_scores, hop_gold = scores[row, hop].tolist(), gold[row, hop].tolist()
+            log_sum = log(sum(exp(score) for score in hop_scores))
+            facts = [score for score, fact in zip(hop_scores, hop_gold) if fact]
+            choice += sum(log_sum - score for score in facts) / max(1, len(facts))
+            for score, fact in zip(hop_scores, hop_gold):
                 gates -= log(1 / (1 + exp(-score if fact else score)))
         assert softmax_hop_loss(scores, gold)[row].item() == pytest.approx(choice)
         assert gate_hop_loss(scores, gold)[row].item() == pytest.approx(gates)
@@ -92,11 +92,11 @@ def test_losses_are_the_cross_entropies_number_by_number() -> None:
 
 def test_hidden_slots_cost_nothing_and_have_no_gradient() -> None:
     scores = torch.randn(3, 2, 5).requires_grad_()
-    seen = torch.arange(5) < 4
-    gold = compute_gold_slots(CHAIN, put(), num_hops=2) * seen
-    for missed in (softmax_hop_loss, gate_hop_loss):
-        hidden = missed(scores.masked_fill(~seen, -1e30), gold)
-        torch.testing.assert_close(hidden, missed(scores[..., :4], gold[..., :4]))
+    mask = torch.arange(5) < 4
+    gold = compute_gold_slots(CHAIN, write_weights(), num_hops=2) * mask
+    for hop_loss in (softmax_hop_loss, gate_hop_loss):
+        hidden = hop_loss(scores.masked_fill(~mask, -1e30), gold)
+        torch.testing.assert_close(hidden, hop_loss(scores[..., :4], gold[..., :4]))
         (gradient,) = torch.autograd.grad(hidden.sum(), scores)
         assert gradient.isfinite().all()
         assert gradient[..., 4].eq(0).all()
@@ -104,16 +104,16 @@ def test_hidden_slots_cost_nothing_and_have_no_gradient() -> None:
 
 def test_the_chain_keeps_the_order_of_the_proof_and_the_places_of_what_was_cut() -> None:
     examples = generate_examples(2, 200, 0)
-    words = build_tokenizer(examples)
-    whole, cut = encode_examples(examples, words), encode_examples(examples, words, max_sentences=6)
-    assert whole.chain.shape == (200, 2)
+    tokenizer = build_tokenizer(examples)
+    full, cut = encode_examples(examples, tokenizer), encode_examples(examples, tokenizer, max_sentences=6)
+    assert full.chain.shape == (200, 2)
     turned = 0
     for row, example in enumerate(examples):
-        assert tuple(whole.chain[row].tolist()) == example.facts
-        gone = max(0, len(example.sentences) - 6)
-        kept = [fact - gone if fact >= gone else IGNORE for fact in example.facts]
-        assert cut.chain[row].tolist() == kept
-        assert set(kept) - {IGNORE} == set(cut.facts[row].nonzero().flatten().tolist())
+        assert tuple(full.chain[row].tolist()) == example.facts
+        num_cut = max(0, len(example.sentences) - 6)
+        expected = [fact - num_cut if fact >= num_cut else IGNORE for fact in example.facts]
+        assert cut.chain[row].tolist() == expected
+        assert set(expected) - {IGNORE} == set(cut.facts[row].nonzero().flatten().tolist())
         turned += example.facts[0] > example.facts[1]
     assert turned > 10  # a chain, no sorted list
 
@@ -121,10 +121,10 @@ def test_the_chain_keeps_the_order_of_the_proof_and_the_places_of_what_was_cut()
 @pytest.mark.parametrize("objective", [AnswerAndFactsLoss, AnswerAndGatesLoss])
 def test_the_two_losses_are_weighed_and_added(objective: Any) -> None:
     examples = generate_examples(2, 40, 0)
-    words = build_tokenizer(examples)
-    stories = encode_examples(examples, words)
+    tokenizer = build_tokenizer(examples)
+    stories = encode_examples(examples, tokenizer)
     torch.manual_seed(0)
-    networks = [build_model(MODEL, {"vocab": len(words), "longest": 8}) for _ in range(2)]
+    networks = [build_model(MODEL, {"vocab": len(tokenizer), "max_length": 8}) for _ in range(2)]
     batch = stories.batch(torch.arange(6))
     only, both, facts = (
         objective(**options)(networks[0], batch)

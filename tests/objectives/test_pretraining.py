@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from mnemic.data.corpora import CorpusBatch
+from mnemic.data.corpora.batches import CorpusBatch
 from mnemic.encode import TransformerEncoder
 from mnemic.models import IGNORE, TextModel
 from mnemic.objectives.masking import TokenMasking, WordMasking
@@ -18,15 +18,13 @@ from mnemic.respond.pretraining import PretrainingHeads
 from mnemic.respond.vocabulary import VocabularyHead
 
 V, D = 30, 16
-ROWS = ("tokens", "mask", "segments", "starts", "unmaskable", "follows", "keys")
+ROWS = ("tokens", "mask", "segments", "word_starts", "unmaskable", "next_sentence_labels", "mask_seeds")
 
 
 def bert(pairs: bool = True) -> TextModel:
     """An encoder and the heads: what a network of pre-training is."""
     encode = TransformerEncoder(D, V, embeddings={"kind": "sum", "segments": 2})
-    return TextModel(
-        encode, PretrainingHeads(D, V, encode.embeddings.tokens, pairs=pairs), segments=True
-    )
+    return TextModel(encode, PretrainingHeads(D, V, encode.embeddings.tokens, next_sentence=pairs))
 
 
 def batch_of(follows: list[int], n: int = 12) -> CorpusBatch:
@@ -40,12 +38,12 @@ def batch_of(follows: list[int], n: int = 12) -> CorpusBatch:
         tokens=tokens,
         mask=tokens != 0,
         segments=(torch.arange(n) > n // 2).long().expand(b, n) * (tokens != 0),
-        starts=torch.ones(b, n, dtype=torch.bool),
+        word_starts=torch.ones(b, n, dtype=torch.bool),
         unmaskable=tokens < 5,
-        follows=torch.tensor(follows),
-        keys=torch.arange(b),
-        hidden=torch.tensor(4),
-        ordinary=torch.arange(5, V),
+        next_sentence_labels=torch.tensor(follows),
+        mask_seeds=torch.arange(b),
+        mask_id=torch.tensor(4),
+        ordinary_ids=torch.arange(5, V),
     )
 
 
@@ -55,25 +53,25 @@ def test_the_head_is_what_the_paper_says() -> None:
     nn.init.normal_(head.bias)
     nn.init.normal_(head.norm.weight)
     states = torch.randn(2, 3, D)
-    scores = head(states)
-    assert scores.shape == (2, 3, V)
+    logits = head(states)
+    assert logits.shape == (2, 3, V)
     for row in range(2):
-        for place in range(3):
-            x = head.dense.weight @ states[row, place] + head.dense.bias
+        for position in range(3):
+            x = head.dense.weight @ states[row, position] + head.dense.bias
             x = x * 0.5 * (1 + torch.erf(x / 2**0.5))
             x = (x - x.mean()) / (x.var(correction=0) + 1e-12).sqrt()
             x = x * head.norm.weight + head.norm.bias
             for word in range(V):
-                score = (x * head.words[word]).sum() + head.bias[word]
-                torch.testing.assert_close(scores[row, place, word], score)
+                logit = (x * head.words[word]).sum() + head.bias[word]
+                torch.testing.assert_close(logits[row, position, word], logit)
 
 
 def test_gathering_first_changes_nothing() -> None:
     head = VocabularyHead(D, V)
     states = torch.randn(3, 5, D)
-    places = torch.tensor([0, 4, 7, 14])
-    torch.testing.assert_close(head(states, places), head(states).flatten(0, 1)[places])
-    assert head(states, places[:0]).shape == (0, V)
+    positions = torch.tensor([0, 4, 7, 14])
+    torch.testing.assert_close(head(states, positions), head(states).flatten(0, 1)[positions])
+    assert head(states, positions[:0]).shape == (0, V)
 
 
 def test_the_head_is_tied() -> None:
@@ -102,22 +100,22 @@ def test_only_what_is_asked_is_scored_and_summed(room: int) -> None:
     With a room for them, places that are left over are asked for nothing.
     """
     network, batch = bert(), batch_of([1, 0, 1, 0])._replace(max_tokens=room)
-    asked = mask_batch(batch, TokenMasking(rate=0.5))
-    real = asked.targets != IGNORE
-    places = asked.inputs.answer_mask[real]
-    assert 5 < len(places) < 35
-    assert len(asked.targets) == (46 if room else len(places))
-    assert (asked.inputs.answer_mask[~real] == batch.tokens.numel()).all()
-    states = network.encode(asked.inputs.tokens, batch.mask, segments=batch.segments)
-    scores = network.respond.vocabulary(states).flatten(0, 1)  # (b n) v
-    wanted = torch.full_like(batch.tokens, IGNORE).flatten()
-    wanted[places] = batch.tokens.flatten()[places]
-    slow = nn.functional.cross_entropy(scores, wanted, ignore_index=IGNORE, reduction="sum")
+    masked = mask_batch(batch, TokenMasking(rate=0.5))
+    real = masked.targets != IGNORE
+    positions = masked.inputs.answer_mask[real]
+    assert 5 < len(positions) < 35
+    assert len(masked.targets) == (46 if room else len(positions))
+    assert (masked.inputs.answer_mask[~real] == batch.tokens.numel()).all()
+    states = network.encode(masked.inputs.tokens, batch.mask, segments=batch.segments)
+    logits = network.respond.vocabulary(states).flatten(0, 1)  # (b n) v
+    expected = torch.full_like(batch.tokens, IGNORE).flatten()
+    expected[positions] = batch.tokens.flatten()[positions]
+    slow = nn.functional.cross_entropy(logits, expected, ignore_index=IGNORE, reduction="sum")
     objective = PretrainingLoss(masking={"kind": "tokens", "rate": 0.5})
     total, targets, *_ = objective(network, batch)
     torch.testing.assert_close(total, slow)
-    assert targets == len(places)
-    assert not batch.unmaskable.flatten()[places].any()
+    assert targets == len(positions)
+    assert not batch.unmaskable.flatten()[positions].any()
 
 
 def test_nothing_flows_from_places_that_are_not_asked() -> None:
@@ -126,11 +124,11 @@ def test_nothing_flows_from_places_that_are_not_asked() -> None:
     states = torch.randn(3, 8, D, requires_grad=True)
     targets = torch.full((3, 8), IGNORE)
     targets[0, 2], targets[2, 5] = 9, 11
-    places, words = (targets != IGNORE).flatten().nonzero().squeeze(1), targets[targets != IGNORE]
-    assert places.tolist() == [2, 21]
-    said = heads(None, None, states, places)
-    assert torch.equal(said.masked_logits, heads(None, None, states, targets != IGNORE).masked_logits)
-    nn.functional.cross_entropy(said.masked_logits, words, reduction="sum").backward()
+    positions, words = (targets != IGNORE).flatten().nonzero().squeeze(1), targets[targets != IGNORE]
+    assert positions.tolist() == [2, 21]
+    logits = heads(None, None, states, positions)
+    assert torch.equal(logits.masked_logits, heads(None, None, states, targets != IGNORE).masked_logits)
+    nn.functional.cross_entropy(logits.masked_logits, words, reduction="sum").backward()
     assert states.grad is not None
     flows = states.grad.abs().sum(-1) > 0
     assert torch.equal(flows, targets != IGNORE)
@@ -138,11 +136,11 @@ def test_nothing_flows_from_places_that_are_not_asked() -> None:
 
 def test_next_sentence_scores_are_in_the_published_order() -> None:
     """The first score is for a text that follows; IGNORE is not asked."""
-    scores = torch.tensor([[2.0, -1.0], [0.5, 0.1], [3.0, 4.0]])
-    each = next_sentence_losses(scores, torch.tensor([1, 0, IGNORE]))
-    slow = [-scores[0].log_softmax(0)[0], -scores[1].log_softmax(0)[1], torch.tensor(0.0)]
-    torch.testing.assert_close(each, torch.stack(slow))
-    with pytest.raises(ConfigError, match=r"set model\.respond\.pairs=true"):
+    logits = torch.tensor([[2.0, -1.0], [0.5, 0.1], [3.0, 4.0]])
+    losses = next_sentence_losses(logits, torch.tensor([1, 0, IGNORE]))
+    slow = [-logits[0].log_softmax(0)[0], -logits[1].log_softmax(0)[1], torch.tensor(0.0)]
+    torch.testing.assert_close(losses, torch.stack(slow))
+    with pytest.raises(ConfigError, match=r"set model\.respond\.next_sentence=true"):
         next_sentence_losses(None, torch.tensor([1]))
 
 
@@ -152,12 +150,12 @@ def test_the_dual_objective_is_the_weighted_sum(mlm: float, nsp: float) -> None:
     network, batch = bert(), batch_of([1, 0, 1, IGNORE])
     masking = {"kind": "words", "rate": 0.4}
     loss = PretrainingLoss(mlm=mlm, nsp=nsp, masking=masking)(network, batch, {"m": torch.ones(1)})
-    words = PretrainingLoss(masking=masking)(network, batch)
-    said = network(mask_batch(batch, WordMasking(rate=0.4)).inputs).logits
-    each = next_sentence_losses(said.nsp_logits, batch.follows)
+    mlm_loss = PretrainingLoss(masking=masking)(network, batch)
+    logits = network(mask_batch(batch, WordMasking(rate=0.4)).inputs).logits
+    nsp_losses = next_sentence_losses(logits.nsp_logits, batch.next_sentence_labels)
     count = (~batch.unmaskable).sum(1) * 0.4 if mlm else torch.ones(4)
-    torch.testing.assert_close(loss.total, mlm * words.total + nsp * (count * each).sum())
-    assert loss.num_targets == (words.num_targets if mlm else 3)
+    torch.testing.assert_close(loss.total, mlm * mlm_loss.total + nsp * (count * nsp_losses).sum())
+    assert loss.num_targets == (mlm_loss.num_targets if mlm else 3)
     assert loss.carried == {"m": torch.ones(1)}
 
 
@@ -165,14 +163,11 @@ def test_the_losses_of_parts_add_up() -> None:
     """So that accumulation and many processes train on exactly the same loss."""
     network, batch = bert(), batch_of([1, 0, 1, 0, 1, 0])
     objective = PretrainingLoss(nsp=0.7, masking={"kind": "tokens", "rate": 0.4})
-    whole = objective(network, batch)
+    batch_loss = objective(network, batch)
     rows = [slice(0, 1), slice(1, 4), slice(4, 6)]
-    apart = [
-        objective(network, batch._replace(**{n: getattr(batch, n)[own] for n in ROWS}))
-        for own in rows
-    ]
-    torch.testing.assert_close(sum(one.total for one in apart), whole.total)
-    assert sum(one.num_targets for one in apart) == whole.num_targets
+    shard_losses = [objective(network, batch._replace(**{n: getattr(batch, n)[shard] for n in ROWS})) for shard in rows]
+    torch.testing.assert_close(sum(loss.total for loss in shard_losses), batch_loss.total)
+    assert sum(loss.num_targets for loss in shard_losses) == batch_loss.num_targets
 
 
 def test_every_weight_of_the_network_learns() -> None:
@@ -206,12 +201,12 @@ def test_padding_changes_nothing() -> None:
     objective = PretrainingLoss(masking={"kind": "tokens", "rate": 0.4})
     wide = batch._replace(
         **{
-            name: torch.cat([part, torch.full((3, 5), value, dtype=part.dtype)], 1)
-            for name, part, value in [
+            name: torch.cat([tensor, torch.full((3, 5), value, dtype=tensor.dtype)], 1)
+            for name, tensor, value in [
                 ("tokens", batch.tokens, 0),
                 ("mask", batch.mask, False),
                 ("segments", batch.segments, 0),
-                ("starts", batch.starts, True),
+                ("word_starts", batch.word_starts, True),
                 ("unmaskable", batch.unmaskable, True),
             ]
         }

@@ -64,7 +64,7 @@ def test_every_slot_of_the_base_is_told_as_its_fact(run_folder: Path) -> None:
 
 def test_on_the_screen_and_for_programs(run_folder: Path, tmp_path: Path) -> None:
     fact, picture = film(), tmp_path / "read.svg"
-    command = ("ask", "--model", run_folder, f"who directed [{fact.subject}]")
+    command = ("story", "ask", "--model", run_folder, f"who directed [{fact.subject}]")
     seen, printed = run(*command, "--plot", picture), run(*command, "--json")
     assert seen.code == 0, seen.err
     assert "fact" in seen.out
@@ -75,14 +75,14 @@ def test_on_the_screen_and_for_programs(run_folder: Path, tmp_path: Path) -> Non
 
 
 def test_mistakes_are_said_in_a_line(run_folder: Path) -> None:
-    assert "the question is empty" in run("ask", "--model", run_folder, " ").err
-    unknown = run("ask", "--model", run_folder, "who directed [Nothing At All]")
+    assert "the question is empty" in run("story", "ask", "--model", run_folder, " ").err
+    unknown = run("story", "ask", "--model", run_folder, "who directed [Nothing At All]")
     assert unknown.code == 2
     assert "as the base does, in brackets: [" in unknown.err
     name = unknown.err.partition("in brackets: [")[2].partition("]")[0]
-    misspelled = run("ask", "--model", run_folder, f"who directed [{name[:-1]}x]")
+    misspelled = run("story", "ask", "--model", run_folder, f"who directed [{name[:-1]}x]")
     assert f"[{name}]" in misspelled.err, "what is spelled alike is named"
-    assert not run("ask", "--model", run_folder, f"who directed [{name}]").code
-    refused = run("ask", "--model", run_folder, "--sentence", "Mary went home.", "Where is Mary?")
+    assert not run("story", "ask", "--model", run_folder, f"who directed [{name}]").code
+    refused = run("story", "ask", "--model", run_folder, "--sentence", "Mary went home.", "Where is Mary?")
     assert refused.code == 2
     assert "ask it without a story" in refused.err

@@ -34,7 +34,7 @@ def test_a_memory_survives_the_disk_and_is_read_on(carrying: Path, tmp_path: Pat
     for name in ("spans", "worth", "history"):
         assert torch.equal(getattr(first, name), getattr(back, name))
     assert back == first
-    assert back.origin == str(carrying)  # so that mnemic ask --state finds the network
+    assert back.origin == str(carrying)  # so that mnemic text ask finds the network
     both = model.remember(BACK, back)
     assert both.seen == both.total == model.remember(BACK).seen + first.seen
     assert both.segments == len(both.history) == model.remember(BACK).segments + first.segments
@@ -123,7 +123,7 @@ def test_a_memory_that_cannot_be_written_leaves_nothing_behind(
     ],
 )
 def test_a_damaged_memory_is_named(change: dict[str, str | None], message: str, tmp_path: Path) -> None:
-    path, state = tmp_path / "notes.mem", load(run_of("keeps")).remember(told())
+    path, state = tmp_path / "notes.mem", load(run_of("selective")).remember(told())
     state.save(path)
     with safe_open(path, "pt") as file:
         about = file.metadata() | change
@@ -134,7 +134,7 @@ def test_a_damaged_memory_is_named(change: dict[str, str | None], message: str, 
 
 
 def test_a_memory_whose_parts_do_not_fit_is_named(tmp_path: Path) -> None:
-    path, state = tmp_path / "notes.mem", load(run_of("keeps")).remember(told())
+    path, state = tmp_path / "notes.mem", load(run_of("selective")).remember(told())
     for change, message in (
         ({"spans": state.spans[:-1]}, "salience values"),
         ({"spans": state.spans[:1], "worth": state.worth[:1]}, "from a unit that is none of the 1"),
@@ -148,7 +148,7 @@ def test_a_memory_whose_parts_do_not_fit_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tensor_name", ["spans", "worth", "memory.slots"])
 def test_a_byte_that_changed_is_noticed(tensor_name: str, tmp_path: Path) -> None:
     path = tmp_path / "notes.mem"
-    load(run_of("keeps")).remember(told()).save(path)
+    load(run_of("selective")).remember(told()).save(path)
     contents = bytearray(path.read_bytes())
     size = int.from_bytes(contents[:8], "little")
     offset = 8 + size + json.loads(contents[8 : 8 + size])[tensor_name]["data_offsets"][0]
@@ -159,7 +159,7 @@ def test_a_byte_that_changed_is_noticed(tensor_name: str, tmp_path: Path) -> Non
 
 
 def test_places_that_run_backwards_are_noticed_in_a_memory_without_a_digest(tmp_path: Path) -> None:
-    path, state = tmp_path / "notes.mem", load(run_of("keeps")).remember(told())
+    path, state = tmp_path / "notes.mem", load(run_of("selective")).remember(told())
     state.save(path)
     with safe_open(path, "pt") as file:
         about = {name: value for name, value in file.metadata().items() if name != "digest"}
@@ -172,7 +172,7 @@ def test_places_that_run_backwards_are_noticed_in_a_memory_without_a_digest(tmp_
 
 
 def test_a_text_may_be_named_by_a_path(tmp_path: Path) -> None:
-    model = load(run_of("keeps"))
+    model = load(run_of("selective"))
     state = model.remember(told(), name=tmp_path / "a.txt")
     state.save(tmp_path / "notes.mem")
     assert model.load_state(tmp_path / "notes.mem").texts[0].name == str(tmp_path / "a.txt")
@@ -221,7 +221,7 @@ def test_what_is_no_question_is_told_so(carrying: Path) -> None:
 
 
 def test_a_network_that_stores_masked_words_alone_reads_no_text() -> None:
-    model = load(run_of("keeps"))
+    model = load(run_of("selective"))
     model.network.tokens = "masked"
-    with pytest.raises(ValueError, match=r"stores masked words alone .*carry.tokens = 'controller'"):
+    with pytest.raises(ValueError, match=r"stores masked words alone .*segments.tokens = 'controller'"):
         model.remember(told())

@@ -19,19 +19,23 @@ from mnemic.recipe import ConfigError, load_recipe
 from mnemic.respond.generate import greedy_search
 from mnemic.train.run import fit
 
-FEW = ("data.count=200", "data.held=20", "data.tested=20")
+FEW = ("data.count=200", "data.validation_size=20", "data.test_size=20")
 TINY = ("model.width=32", "model.encode.stack.depth=1", "model.respond.decoder.depth=1")
 
 
 def network(**respond: Any) -> TextModel:
     embeddings = {"kind": "sum", "positions": {"kind": "sinusoidal"}}
     encode = {"kind": "transformer", "embeddings": embeddings}
-    model = {"width": 16, "encode": encode, "respond": {"kind": "sequence"} | respond}
-    return build_model(model, {"vocab": 300, "longest": 64}).eval()
+    model = {"width": 16, "encode": encode, "respond": {"kind": "seq2seq"} | respond}
+    return build_model(model, {"vocab": 300, "max_length": 64}).eval()
 
 
 def dates(count: int = 6) -> Seq2SeqDataset:
-    return GeneratedDates(count=count, held=1, tested=1, tokenizer={"kind": "byte-bpe", "vocab": 300}).load().train
+    return (
+        GeneratedDates(count=count, validation_size=1, test_size=1, tokenizer={"kind": "byte-bpe", "vocab": 300})
+        .load()
+        .train
+    )
 
 
 @torch.no_grad()
@@ -80,10 +84,10 @@ def test_shared_word_vectors_are_one_weight() -> None:
     tied, untied = network(), network(tied=False)
     assert len(weights_of(untied)) == len(weights_of(tied)) + 1
     assert tied.respond.embeddings.tokens is tied.encode.embeddings.tokens
-    narrow = {"kind": "factorised", "narrow": 4}
+    narrow = {"kind": "factorised", "embedding_width": 4}
     model = {"width": 16, "encode": {"kind": "transformer", "embeddings": narrow}}
     with pytest.raises(ConfigError, match=r"set model\.respond\.tied = false"):
-        build_model(model | {"respond": {"kind": "sequence"}}, {"vocab": 9, "longest": 4})
+        build_model(model | {"respond": {"kind": "seq2seq"}}, {"vocab": 9, "max_length": 4})
 
 
 def test_a_text_that_is_too_long_is_refused_not_cut() -> None:
@@ -99,7 +103,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dates") / "run"
     still = ("encode.stack", "encode.embeddings", "respond.decoder")
     changes = [*TINY, "model.width=48", *(f"model.{module}.dropout=0.0" for module in still)]
-    changes += ["data.count=6000", "data.held=50", "data.tested=200", "objective.smooth=0.0"]
+    changes += ["data.count=6000", "data.validation_size=50", "data.test_size=200", "objective.smooth=0.0"]
     changes += ["train.batch=32", "train.steps=375", "train.rate=0.005", "train.validate=9"]
     recipe = load_recipe("dates", changes)
     for _ in fit(recipe, folder, device="cpu"):
@@ -114,7 +118,7 @@ def quick_one(quick: Path) -> Model:
 
 def test_a_tiny_network_learns_dates(quick_one: Model) -> None:
     """On days it has never seen; a beam is about as good as greed, or better."""
-    dataset = GeneratedDates(tested=200).dataset("test", quick_one.tokenizer)
+    dataset = GeneratedDates(test_size=200).dataset("test", quick_one.tokenizer)
     error, metrics = evaluate_network(quick_one.network, dataset)
     assert metrics["exact"] >= 85
     assert error == 100 - metrics["exact"]
@@ -123,7 +127,7 @@ def test_a_tiny_network_learns_dates(quick_one: Model) -> None:
 
 def test_asking_from_python(quick_one: Model) -> None:
     texts = ["the third of march nineteen eighty four", "may the twenty first two thousand and seven"]
-    plain, beams = quick_one.say(texts), quick_one.say(texts, beams=3)
+    plain, beams = quick_one.generate(texts), quick_one.generate(texts, num_beams=3)
     for greedy, beam in zip(plain, beams):
         assert greedy.seen == greedy.total > 5
         assert len(greedy.ranked) == 1
@@ -131,16 +135,16 @@ def test_asking_from_python(quick_one: Model) -> None:
         assert beam.ranked[0] == (beam.text, beam.score)
         assert list(beam.ranked) == sorted(beam.ranked, key=lambda candidate: -candidate[1])
         assert beam.score >= greedy.score - 1e-4
-    assert quick_one.say([]) == []
-    with pytest.raises(ConfigError, match="cannot go on: its response is of kind 'sequence'"):
-        quick_one.go_on(["a"])
-    with pytest.raises(ConfigError, match="cannot classify; it can say"):
+    assert quick_one.generate([]) == []
+    with pytest.raises(ConfigError, match="cannot complete; it can generate"):
+        quick_one.complete(["a"])
+    with pytest.raises(ConfigError, match="cannot classify; it can generate"):
         quick_one.classify(["a"])
 
 
 def test_greedy_speech_is_what_the_whole_pass_would_say(quick_one: Model) -> None:
     """The slow twin: read everything anew for each word."""
-    dataset = GeneratedDates(tested=5).dataset("test", quick_one.tokenizer)
+    dataset = GeneratedDates(test_size=5).dataset("test", quick_one.tokenizer)
     reader, inputs = quick_one.network, dataset.source_inputs(torch.arange(5))
     tokens = torch.full((5, 1), dataset.tokenizer.cls)
     with torch.no_grad():
@@ -156,15 +160,15 @@ def test_greedy_speech_is_what_the_whole_pass_would_say(quick_one: Model) -> Non
 
 
 def test_reading_and_testing_from_the_command_line(quick: Path) -> None:
-    done = run("read", "--model", quick, "--beams", 2, stdin="june the first nineteen ten\n\n")
+    done = run("predict", "--model", quick, "--beams", 2, stdin="june the first nineteen ten\n\n")
     assert done.code == 0, done.err
     assert set(done.json) == {"file", "line", "text", "score", "ranked", "seen", "total"}
-    report = run("evaluate", "--model", quick, "--json").json
+    report = run("evaluate", quick, "--json").json
     assert set(report["figures"]) == {"exact", "exact, 4 beams"}
     assert report["texts"] == 200
     assert report["seen"] == report["total"] > 2000
     for words, message in (("--words 3", "is for language models"), ("--overlap 3", "reads each text whole")):
-        wrong = run("read", "--model", quick, *words.split(), stdin="a\n")
+        wrong = run("predict", "--model", quick, *words.split(), stdin="a\n")
         assert (wrong.code, message in wrong.err) == (2, True)
 
 
@@ -191,7 +195,7 @@ def test_answers_from_files(tmp_path: Path) -> None:
     recipe = load_recipe("dates", [*changes, "train.batch=12", "train.epochs=25", "train.rate=0.01"])
     for _ in fit(recipe, tmp_path / "run", device="cpu"):
         pass
-    assert [answer.text for answer in load(tmp_path / "run").say(["bcd", "dab"])] == ["dcb", "bad"]
+    assert [answer.text for answer in load(tmp_path / "run").generate(["bcd", "dab"])] == ["dcb", "bad"]
     words = ('data.tokenizer={kind="words"}', "data.kind=sequences", f"data.folder={tmp_path}")
     wrong = run("train", "dates", *sets(*words, "data.columns={text='from', label='to'}"), "--out", tmp_path / "x")
     assert wrong.code == 2

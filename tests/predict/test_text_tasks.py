@@ -2,8 +2,8 @@
 
 import math
 
+import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from text_runs import trained
@@ -90,9 +90,9 @@ def test_pairs_and_numbers() -> None:
         [("the old train ran lovely", "is it awful"), ("a grey house awful", "is it awful")]
     )
     assert high.number > 3 > 2 > low.number
-    with pytest.raises(ConfigError, match="gives numbers, not classes; use rate"):
+    with pytest.raises(ConfigError, match="cannot classify; it can rate, embed"):
         trained("numbers").classify([("a", "b")])
-    with pytest.raises(ConfigError, match="gives classes, not numbers; use classify"):
+    with pytest.raises(ConfigError, match="cannot rate; it can classify, embed"):
         trained("classes").rate(["a"])
 
 
@@ -243,9 +243,9 @@ def test_mistakes_are_said_clearly() -> None:
         model.classify(["a", 3])  # type: ignore[list-item]
     with pytest.raises(ValueError, match=r"'bad .ud800' is no unicode text: a lone surrogate"):
         model.classify(["bad \ud800"])
-    with pytest.raises(ConfigError, match="this network cannot tag; it can classify and embed"):
+    with pytest.raises(ConfigError, match="this network cannot tag; it can classify, embed"):
         model.tag(["a"])
-    with pytest.raises(ConfigError, match="this network cannot tag; it can rate and embed"):
+    with pytest.raises(ConfigError, match="this network cannot tag; it can rate, embed"):
         trained("numbers").tag(["a"])
     with pytest.raises(ConfigError, match="the question is empty; ask for example"):
         trained("spans").answer(" ", "text")
@@ -256,11 +256,11 @@ def test_mistakes_are_said_clearly() -> None:
 def test_networks_of_stories_say_what_they_are() -> None:
     import mnemic
 
-    with pytest.raises(ConfigError, match="questions about stories: use `mnemic ask`"):
+    with pytest.raises(ConfigError, match="questions about stories .`mnemic story ask`"):
         mnemic.load("entnet-babi").classify(["a"])
-    with pytest.raises(ConfigError, match=r"about what it has read: use `mnemic read --state`"):
+    with pytest.raises(ConfigError, match=r"about what it has read .`mnemic text read`"):
         mnemic.load("bert-mass").embed(["a"])
-    with pytest.raises(ValueError, match="reads texts: use `mnemic read`, or its classify, tag"):
+    with pytest.raises(ValueError, match="reads texts: use `mnemic predict`, or its classify, tag"):
         ask_story(trained("classes"), ["a b."], "c?")
 
 
@@ -284,15 +284,15 @@ def test_fit_and_predict() -> None:
     with pytest.raises(ValueError, match="text 1 has no label"):
         classifier.fit(["a", "b"], [1, None])
     assert classifier.fit(texts, labels) is classifier
-    assert classifier.classes_ == [0, 1]
-    assert classifier.predict(["lovely", "awful"]) == [1, 0]
+    assert classifier.classes_.tolist() == [0, 1]
+    assert classifier.predict(["lovely", "awful"]).tolist() == [1, 0]
     assert classifier.score(texts, labels) > 0.95
     probabilities = classifier.predict_proba(["lovely", "awful"])
     assert probabilities.shape == (2, 2)
-    torch.testing.assert_close(probabilities.sum(1), torch.ones(2))
+    assert probabilities.sum(1) == pytest.approx([1, 1])
     assert probabilities[0, 1] > 0.5 > probabilities[1, 1]
-    assert classifier.predict_proba([""]).isfinite().all()  # words have no special tokens: no token at all
-    assert classifier.predict_proba(["", "lovely"]).isfinite().all()
+    assert np.isfinite(classifier.predict_proba([""])).all()  # words have no special tokens: no token at all
+    assert np.isfinite(classifier.predict_proba(["", "lovely"])).all()
     assert classifier.predict_proba([]).shape == (0, 2)
     with pytest.raises(ValueError, match="a label for every text, not 2 texts and 1 labels"):
         classifier.score(["lovely", "awful"], [1])

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 from torch import nn
 
-from mnemic.recipe import ConfigError, build, construct
+from mnemic.recipe import ConfigError, build, construct, select_kinds
 
 
 class Engine:
@@ -144,3 +144,16 @@ def test_what_is_set_of_a_default_part_leaves_the_rest_of_it() -> None:
 
     assert construct(Ship, {"mast": {"sails": 4}}, name="ship").mast == {"kind": "tall", "sails": 4}
     assert construct(Ship, {"mast": {"kind": "low"}}, name="ship").mast == {"kind": "low"}
+
+
+def test_kinds_are_selected_by_their_attributes() -> None:
+    class Oar:
+        driven_by, is_quiet = "hand", True
+
+    parts = {**PARTS, "oar": Oar}
+    assert list(select_kinds(parts, is_quiet=True)) == ["oar"]
+    assert list(select_kinds(parts, is_quiet=False)) == list(PARTS)
+    assert list(select_kinds(parts, driven_by=None)) == list(PARTS)
+    assert list(select_kinds(parts, driven_by="hand", is_quiet=True)) == ["oar"]
+    assert list(select_kinds(parts, driven_by="wind", is_quiet=True)) == []
+    assert select_kinds(parts) == parts

@@ -62,7 +62,7 @@ def test_a_base_is_merged_and_another_kind_replaces_the_part(tmp_path: Path) -> 
     assert load_recipe(own) == {
         "model": {"width": 20, "memory": {"kind": "memn2n", "hops": 3, "noise": 0.3}},
         "train": {"epochs": 7, "clip": {"kind": "norm"}},
-        "data": {"kind": "generated"},
+        "data": {"kind": "generated-babi"},
     }
 
 
@@ -91,7 +91,7 @@ def test_memn2n_joint_is_memn2n_but_for_what_it_says() -> None:
         ("data.folder=~/tasks/en", "data.folder", "~/tasks/en"),
         ("data.folder=a=b", "data.folder", "a=b"),
         ("data.tasks=[1, 2]", "data.tasks", [1, 2]),
-        ('data={kind="generated"}', "data", {"kind": "generated"}),
+        ('data={kind="generated-babi"}', "data", {"kind": "generated-babi"}),
     ],
 )
 def test_assignments_are_read_as_toml_or_as_text(text: str, key: str, value: object) -> None:

@@ -33,17 +33,17 @@ def toy(name: str, folder: Path) -> dict[str, Any]:
     short += ["train.steps=4", "train.batch=8"]
     kind = load_recipe(name)["data"]["kind"]
     if kind == "dates":
-        return load_recipe(name, ["data.count=80", "data.held=8", "data.tested=8", *TOY[1:], *short])
+        return load_recipe(name, ["data.count=80", "data.validation_size=8", "data.test_size=8", *TOY[1:], *short])
     if kind in RESPONSE_OF:
         numbers = {"numbers": True} if "numbers" in name else {}
-        getattr(text_files, kind)(folder, 40, **numbers)
-        few = {"reading": FEW, "corpus": ["train.log=0", *SMALL_BERT]}.get(kind, [])
+        getattr(text_files, kind.replace("-", "_"))(folder, 40, **numbers)
+        few = {"retrieval": FEW, "corpus": ["train.log=0", *SMALL_BERT]}.get(kind, [])
         return load_recipe(name, [f"data.folder={folder}", *TOY[1:], *short, *few])
     if kind in SEGMENT_KINDS:
         short += [f"phases.{n}.train.{key}" for n in range(len(phases)) for key in LITTLE]
         few = SEGMENTS
         if kind == "long-articles":
-            text_files.reading(folder, 40)
+            text_files.retrieval(folder, 40)
             few = [f"data.folder={folder}", *SEGMENTS[1:]]
         if kind == "long-stories":
             short += ["data.tasks=[1]", "model.encode.stack.depth=1"]
@@ -100,13 +100,13 @@ def test_a_recipe_builds_and_takes_a_step_in_every_phase(name: str, tmp_path: Pa
         ("model.memory.hops=-1", "hops"),
         ("model.memory.kind=memn2m", "did you mean 'memn2n'?"),
         ("model.hops=3", "[model] does not take 'hops'"),
-        ("data.kind=story", "known kinds: stories, generated"),
+        ("data.kind=story", "known kinds: babi, generated-babi"),
         ("data.count=0", "count"),
         ("train.batch=0", "batch"),
         ("train.save=0", "save"),
         ("train.optimiser.kind=adanw", "did you mean 'adamw'?"),
         ("train.schedule.every=0", "every"),
-        ("train.clip.most=big", "spectral.most is a number, not 'big'"),
+        ("train.clip.most=big", "spectral.limit is a number, not 'big'"),
         ("phases.0.modle.width=3", "no section 'modle' (did you mean 'model'?)"),
         ("phases.0.data.count=3", "data"),
         ("phases.0.model.memory.slots=3", "slots"),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 from table_runs import SHORT, by_hand, stories, table_of, trained
 
 from mnemic.checkpoint.folder import load_checkpoint
-from mnemic.cli.bare import main
+from mnemic.cli.main import main
 from mnemic.evaluate.evidence import measure_faithfulness, measure_supporting_facts
 from mnemic.reproduce import babi_table as tables
 from mnemic.reproduce.all_tables import check_tables, list_tables, table_folder_of
@@ -72,6 +73,17 @@ def test_rows_that_were_kept_before_there_was_evidence_are_read(stories: Path, t
     assert format_evidence(result["ours"]["evidence"], "supporting") == "–"
 
 
+# Settings of single tasks ----------------------------------------------------------------------
+
+
+def test_a_task_is_trained_with_its_own_settings_unless_the_table_is_joint(stories: Path) -> None:
+    third, sixth = table_of(stories, recipe="entnet", tasks=[3, 6], sets=[]).build_recipes()
+    assert (third["data"]["sentences"], sixth["data"]["sentences"]) == (130, 70)
+    (joint,) = table_of(stories, recipe="entnet", tasks=[3, 6], sets=[], joint=True).build_recipes()
+    assert joint["data"]["sentences"] == 70
+    assert not [recipe for recipe in (third, sixth, joint) if "tasks" in recipe]
+
+
 # All tables of a size --------------------------------------------------------------------------
 
 
@@ -79,19 +91,23 @@ def names_of(tables: Sequence[BabiTable]) -> list[tuple[str, bool]]:
     return [(table.recipe, table.joint) for table in tables]
 
 
-def test_a_network_that_learns_from_retold_stories_is_there_twice(stories: Path) -> None:
+def test_a_network_that_learns_from_augmented_stories_is_there_twice(stories: Path) -> None:
     """Compared with the same paper, which has nothing of the kind."""
     large = list_tables(table_of(stories, size="10k"))
     names = [table.recipe for table in large]
-    retold = [table for table in large if table.recipe.endswith("-retold")]
-    assert {"entnet-retold", "wmn-retold"} <= {table.recipe for table in retold}
-    for table in retold:
-        plain = large[names.index(table.recipe.removesuffix("-retold"))]
+    augmented = [table for table in large if table.recipe.endswith("-augmented")]
+    assert {"entnet-augmented", "wmn-augmented"} <= {table.recipe for table in augmented}
+    for table in augmented:
+        plain = large[names.index(table.recipe.removesuffix("-augmented"))]
         assert plain.joint == table.joint
         published, paper = table.load_published(), plain.load_published()
         assert published.pop("source") == f"{paper.pop('source')}, no story told again"
         assert published == paper
-    assert not [table for table in list_tables(table_of(stories)) if "retold" in table.recipe]
+        old_name = replace(table, recipe=table.recipe.replace("-augmented", "-retold"), sets=())
+        assert old_name.load_published() == table.load_published()
+        assert old_name.selection_split() == table.selection_split()
+        assert old_name.build_recipes() == replace(table, sets=()).build_recipes()
+    assert not [table for table in list_tables(table_of(stories)) if "augmented" in table.recipe]
 
 
 def test_all_are_the_published_ones_each_as_its_paper_did_it(stories: Path) -> None:
@@ -116,13 +132,13 @@ def test_a_slip_is_noticed_before_the_first_network_is_trained(
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_retold_of_other_tasks_is_left_out(stories: Path) -> None:
-    settings = {"recipe": "wmn-retold", "data": str(stories), "size": "10k", "joint": True}
+def test_what_is_augmented_of_other_tasks_is_left_out(stories: Path) -> None:
+    settings = {"recipe": "wmn-augmented", "data": str(stories), "size": "10k", "joint": True}
     all_tasks, two_tasks, one_task = (BabiTable(**settings, tasks=tasks) for tasks in ([1, 2, 3, 17, 19], [1, 3], [1]))
     (first,), (second,), (third,) = (table.build_recipes() for table in (all_tasks, two_tasks, one_task))
-    assert set(second["data"]["alike"]) == {"3"} < set(first["data"]["alike"])
-    assert second["data"]["alike"]["3"] == first["data"]["alike"]["3"]
-    assert (third["data"]["alike"], third["data"]["retold"]) == ({}, 0)
+    assert set(second["data"]["interchangeable"]) == {"3"} < set(first["data"]["interchangeable"])
+    assert second["data"]["interchangeable"]["3"] == first["data"]["interchangeable"]["3"]
+    assert (third["data"]["interchangeable"], third["data"]["augment"]) == ({}, 0)
     check_tables([all_tasks, two_tasks, one_task])
 
 
@@ -132,7 +148,7 @@ def test_one_command_rebuilds_all_and_goes_on_where_it_was(
     """Joint alone, since that is two small tables; stopped after the first."""
     sets = [word for text in SHORT for word in ("--set", text)]
     words = ["table", "babi", "--recipe", "all", "--joint", "--data", str(stories), "--seeds", "1"]
-    words += ["--tasks", "1", "6", "--out", str(tmp_path), *sets]
+    words += ["--tasks", "1,6", "--out", str(tmp_path), "--device", "cpu", "--json", *sets]
     first = list_tables(table_of(stories, recipe="all", joint=True, seeds=1))[0]
     assert trained(first, table_folder_of(first, tmp_path)) == 6
     before = (table_folder_of(first, tmp_path) / "runs.jsonl").read_bytes()

@@ -7,7 +7,7 @@ import pytest
 import torch
 from table_runs import SHORT, by_hand, stories, table_of, trained
 
-from mnemic.cli.bare import main
+from mnemic.cli.main import main
 from mnemic.reproduce import babi_table as tables
 from mnemic.reproduce.babi_table import BabiTable, build_result, save_result
 from mnemic.reproduce.statistics import SELECTION_RULES
@@ -72,7 +72,7 @@ def test_the_command_prints_the_table_as_json(
 ) -> None:
     sets = [word for text in SHORT for word in ("--set", text)]
     words = ["table", "babi", "--recipe", "memn2n", "--data", str(stories), "--joint"]
-    words += ["--seeds", "1", "--tasks", "1", "6", "--out", str(tmp_path), *sets]
+    words += ["--seeds", "1", "--tasks", "1,6", "--out", str(tmp_path), "--device", "cpu", "--json", *sets]
     assert main(words) == 0
     output = capsys.readouterr()
     printed = json.loads(output.out)

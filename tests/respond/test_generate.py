@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mnemic.encode import CausalEncoder
-from mnemic.respond.generate import beam_search, greedy_search, filter_probabilities, sample_texts
+from mnemic.respond.generate import beam_search, filter_probabilities, greedy_search, sample_texts
 
 VOCAB, END, MOST = 4, 0, 4
 

@@ -18,14 +18,14 @@ from mnemic.objectives.spans import span_loss
 from mnemic.recipe import ConfigError
 from mnemic.respond import WITHOUT_MEMORY
 from mnemic.respond.classes import ClassHead
-from mnemic.respond.merge_windows import select_best_span, find_best_spans, average_windows
+from mnemic.respond.merge_windows import average_windows, find_best_spans, select_best_span
 
 ENCODE: dict[str, Any] = {"kind": "transformer", "embeddings": {"kind": "sum", "segments": 2}}
-SIZES = {"vocab": 20, "classes": 3, "longest": 12}
+SIZES = {"vocab": 20, "classes": 3, "max_length": 12}
 
 
 def network(kind: str, **encode: Any) -> TextModel:
-    base = {"kind": "causal"} if kind == "next" else ENCODE  # which may not look ahead
+    base = {"kind": "causal"} if kind == "next-token" else ENCODE  # which may not look ahead
     model = {"width": 8, "encode": base | encode, "respond": {"kind": kind}}
     return build_model(model, SIZES).eval()
 
@@ -44,7 +44,7 @@ def windows(count: int = 3, size: int = 7, padding: int = 0) -> WindowBatch:
 def read_by(kind: str, padding: int = 0, count: int = 3) -> WindowBatch:
     """Windows, with what was said so far, or the hidden places, for a response that needs it."""
     own = WindowBatch(*(part[:count] for part in windows(padding=padding)[:4]))
-    if kind == "sequence":
+    if kind == "seq2seq":
         return own._replace(decoder_tokens=own.tokens[:, :4])
     hidden = own.answer_mask.flatten().nonzero().squeeze(1)
     return own._replace(answer_mask=hidden) if kind == "masked" else own
@@ -52,14 +52,14 @@ def read_by(kind: str, padding: int = 0, count: int = 3) -> WindowBatch:
 
 def scores_of(own: TextModel, read: WindowBatch) -> Tensor:
     scores = own(read).logits
-    return scores if isinstance(scores, Tensor) else scores.words
+    return scores if isinstance(scores, Tensor) else scores.masked_logits
 
 
 @pytest.mark.parametrize("kind", WITHOUT_MEMORY)
 def test_padding_and_neighbours_change_nothing(kind: str) -> None:
     own = network(kind)
     alone, padded = (scores_of(own, read_by(kind, padding)) for padding in (0, 4))
-    cut = {"spans": padded[..., :8], "tags": padded[:, :7], "next": padded[:, :7]}.get(kind, padded)
+    cut = {"spans": padded[..., :8], "tags": padded[:, :7], "next-token": padded[:, :7]}.get(kind, padded)
     torch.testing.assert_close(cut, alone)
     first = scores_of(own, read_by(kind, count=1))
     torch.testing.assert_close(first, alone[: len(first)])
@@ -83,7 +83,7 @@ def test_only_the_text_can_hold_an_answer() -> None:
 
 def test_segments_are_told_apart_where_the_encoder_can() -> None:
     own, other = windows(), windows()
-    other = other._replace(segments=torch.zeros_like(other.segment_ids))
+    other = other._replace(segment_ids=torch.zeros_like(other.segment_ids))
     told = network("classes")
     assert not torch.allclose(told(own).logits, told(other).logits)
     deaf = network("classes", embeddings={"kind": "sum"})
@@ -96,8 +96,7 @@ def test_pooling_by_hand() -> None:
     mean, first = ClassHead(8, 3, dropout=0.0), ClassHead(8, 3, pool="first", dropout=0.0)
     first.load_state_dict(mean.state_dict())
     torch.testing.assert_close(
-        mean(None, None, states, mask)[0],
-        first(None, None, states[:, 1:3].mean(1, keepdim=True), mask)[0],
+        mean(None, None, states, mask)[0], first(None, None, states[:, 1:3].mean(1, keepdim=True), mask)[0]
     )
     assert torch.isfinite(mean(None, None, states, mask)).all()  # a text without tokens
 
@@ -110,9 +109,7 @@ def test_recurrent_encoders_read_texts_too() -> None:
 def test_parts_that_do_not_fit() -> None:
     with pytest.raises(ConfigError, match=r"'word' needs a memory: add model\.memory, or"):
         network("word")
-    short = network(
-        "tags", embeddings={"kind": "sum", "positions": {"kind": "learned", "length": 9}}
-    )
+    short = network("tags", embeddings={"kind": "sum", "positions": {"kind": "learned", "length": 9}})
     with pytest.raises(ConfigError, match="there are 9 learned positions"):
         check_parts_fit(short, SIZES)
     model = {"width": 8, "encode": {"kind": "bag"}, "memory": {"kind": "memn2n"}}
@@ -139,9 +136,9 @@ def test_how_long_an_answer_may_be_is_no_matter_of_how_long_texts_are() -> None:
         return build_model({"width": 8, "encode": ENCODE, "respond": respond}, SIZES).respond
 
     assert spans().max_tokens == 30
-    assert spans(most=5).max_tokens == 5
-    with pytest.raises(ConfigError, match=r"at least 1 token: model.respond.most is 0"):
-        spans(most=0)
+    assert spans(max_tokens=5).max_tokens == 5
+    with pytest.raises(ConfigError, match=r"at least 1 token: model.respond.max_tokens is 0"):
+        spans(max_tokens=0)
 
 
 @given(seed=st.integers(0, 10**6), tokens=st.integers(1, 9), longest=st.integers(1, 9))

@@ -64,7 +64,7 @@ def test_no_key_is_short_but_that_of_a_short_text() -> None:
 def test_vectors_of_keys_are_means_of_their_own_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each text read alone; what several windows of a text share counts twice."""
     monkeypatch.setattr(read, "TOKENS_PER_BATCH", 1)  # the windows of a text are read at different times
-    text_files.reading(tmp_path, 40, lines=3)
+    text_files.retrieval(tmp_path, 40, lines=3)
     words = {"kind": "wordpiece", "vocab": 400}
     own = ArticleFiles(folder=str(tmp_path), tokenizer=words, length=24, overlap=6).load()
     sets = ("model.width=32", "model.encode.stack.depth=2")

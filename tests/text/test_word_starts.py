@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic.data.corpora import tokenize_document
+from mnemic.data.corpora.tokens import tokenize_document
 from mnemic.text import TRAINERS, Span, SubwordTokenizer, split_sentences
 from mnemic.text.tokenizers.word_starts import find_chinese_words, find_word_starts
 

@@ -143,8 +143,8 @@ def test_the_file_is_plain_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b'{"kind": "words", "words": ["<pad>"', "is not JSON in utf-8"),
-        (b"\xff\xfe", "is not JSON in utf-8"),
+        (b'{"kind": "words", "words": ["<pad>"', "is no valid JSON"),
+        (b"\xff\xfe", "is no valid JSON"),
         (b'["<pad>", "<unk>"]', "holds a list; expected a JSON object"),
         (b'{"kind": "letters", "words": []}', "its kind is 'letters'"),
         (b'{"kind": "words"}', r"it has \['kind'\]; expected 'kind' and 'words'"),
@@ -168,5 +168,5 @@ def test_a_tampered_file_is_refused_by_name(tmp_path: Path, content: bytes, comp
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"tokenizer\.json"):
+    with pytest.raises(ValueError, match=r"tokenizer\.json is missing"):
         load_tokenizer(tmp_path)

@@ -31,46 +31,46 @@ def test_spectral_norm_is_the_largest_singular_value(name: str) -> None:
     """Against an SVD: never below it (but for rounding), and less than a percent above it."""
     matrix = MATRICES[name]
     exact = torch.linalg.svdvals(matrix.double())[0].item()
-    found = compute_spectral_norms([matrix])[0].item()
-    assert exact * (1 - 1e-5) <= found <= exact * 1.01
+    norm = compute_spectral_norms([matrix])[0].item()
+    assert exact * (1 - 1e-5) <= norm <= exact * 1.01
 
 
 @pytest.mark.parametrize("size", [100, 300, 768])
 def test_spectral_norm_of_a_large_matrix_of_full_rank(size: int) -> None:
     """The worst case: all singular values alike, so that each squaring shrinks them all."""
-    found = compute_spectral_norms([3 * orthogonal(size)])[0].item()
-    assert 3 * (1 - 1e-4) <= found <= 3 * size ** (1 / 2 ** (SQUARINGS + 1)) * (1 + 1e-4)
+    norm = compute_spectral_norms([3 * orthogonal(size)])[0].item()
+    assert 3 * (1 - 1e-4) <= norm <= 3 * size ** (1 / 2 ** (SQUARINGS + 1)) * (1 + 1e-4)
 
 
 def test_spectral_norm_of_many_matrices_and_of_zeros() -> None:
     matrices = torch.randn(3, 4, 9, 6)
     matrices[1, 2] = 0
-    (found,) = compute_spectral_norms([matrices])
+    (norms,) = compute_spectral_norms([matrices])
     exact = torch.linalg.matrix_norm(matrices, ord=2)
-    assert found.shape == (3, 4)
-    assert (found >= exact * (1 - 1e-5)).all()
-    assert (found <= exact * 1.01 + 1e-9).all()
+    assert norms.shape == (3, 4)
+    assert (norms >= exact * (1 - 1e-5)).all()
+    assert (norms <= exact * 1.01 + 1e-9).all()
 
 
 def gradients(seed: int = 0, size: float = 1.0) -> list[Tensor]:
-    dice = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     shapes = [(12, 5), (5, 12), (12, 5), (7,), (1, 4)]
-    return [size * (n + 1) * torch.randn(s, generator=dice) for n, s in enumerate(shapes)]
+    return [size * (n + 1) * torch.randn(s, generator=generator) for n, s in enumerate(shapes)]
 
 
 def test_spectral_clipping_bounds_each_matrix_by_itself() -> None:
     before, after = gradients(), gradients()
     norms = [torch.linalg.svdvals(g.view(len(g), -1))[0].item() for g in before]
-    most = sorted(norms)[2] + 0.1  # two matrices are too large, three are not
-    ClipSpectral(most)(after, runs=False)
+    bound = sorted(norms)[2] + 0.1  # two matrices are too large, three are not
+    ClipSpectral(bound)(after, runs=False)
     for old, new, norm in zip(before, after, norms):
-        if norm <= most / 1.01:
+        if norm <= bound / 1.01:
             assert torch.equal(new, old)
         else:
-            scale = most / norm
+            scale = bound / norm
             assert (new <= old.abs() * scale * (1 + 1e-5)).all()
             torch.testing.assert_close(new, old * scale, rtol=0.011, atol=0)
-            assert torch.linalg.svdvals(new.view(len(new), -1))[0] <= most * (1 + 1e-5)
+            assert torch.linalg.svdvals(new.view(len(new), -1))[0] <= bound * (1 + 1e-5)
 
 
 @pytest.mark.parametrize("norm", [0.5, 0.999, 1.02, 1.5, 30.0])
@@ -86,28 +86,28 @@ def test_a_matrix_of_rank_one_just_above_the_bound_is_clipped(norm: float) -> No
 
 
 def test_norm_clipping_is_torchs() -> None:
-    for most in (1.0, 1e3):
-        ours, theirs = gradients(), [nn.Parameter(torch.zeros_like(g)) for g in gradients()]
-        for weight, gradient in zip(theirs, gradients(), strict=True):
+    for bound in (1.0, 1e3):
+        clipped, parameters = gradients(), [nn.Parameter(torch.zeros_like(g)) for g in gradients()]
+        for weight, gradient in zip(parameters, gradients(), strict=True):
             weight.grad = gradient
-        expected = nn.utils.clip_grad_norm_(theirs, most)
-        norm = build(CLIPS, {"kind": "norm", "most": most})(ours, runs=False)
+        expected = nn.utils.clip_grad_norm_(parameters, bound)
+        norm = build(CLIPS, {"kind": "norm", "limit": bound})(clipped, runs=False)
         torch.testing.assert_close(norm, expected)
-        for gradient, weight in zip(ours, theirs, strict=True):
+        for gradient, weight in zip(clipped, parameters, strict=True):
             torch.testing.assert_close(gradient, weight.grad)
 
 
 def test_value_clipping_cuts_every_number() -> None:
-    ours = gradients()
-    build(CLIPS, {"kind": "value", "most": 0.5})(ours, runs=False)
-    for found, before in zip(ours, gradients(), strict=True):
-        assert torch.equal(found, before.clamp(-0.5, 0.5))
+    clipped = gradients()
+    build(CLIPS, {"kind": "value", "limit": 0.5})(clipped, runs=False)
+    for after, before in zip(clipped, gradients(), strict=True):
+        assert torch.equal(after, before.clamp(-0.5, 0.5))
 
 
 def test_no_clipping_changes_nothing() -> None:
-    ours = gradients()
-    build(CLIPS, {"kind": "none"})(ours, runs=False)
-    assert all(torch.equal(found, before) for found, before in zip(ours, gradients(), strict=True))
+    clipped = gradients()
+    build(CLIPS, {"kind": "none"})(clipped, runs=False)
+    assert all(torch.equal(after, before) for after, before in zip(clipped, gradients(), strict=True))
 
 
 @pytest.mark.parametrize("kind", CLIPS)
@@ -119,14 +119,14 @@ def test_the_norm_returned_is_the_whole_one_before_clipping(kind: str) -> None:
 @pytest.mark.parametrize("kind", CLIPS)
 def test_many_runs_are_clipped_each_by_itself(kind: str) -> None:
     """With a runs axis, one of three runs too large: the others are as they were."""
-    clip = build(CLIPS, {"kind": kind, "most": 20.0} if kind != "none" else {"kind": kind})
+    clip = build(CLIPS, {"kind": kind, "limit": 20.0} if kind != "none" else {"kind": kind})
     sizes = [0.1, 3.0, 0.5]
     alone = [gradients(seed, size) for seed, size in enumerate(sizes)]
     together = [torch.stack(parts) for parts in zip(*alone, strict=True)]
     norms = clip(together, runs=True)
     assert norms.shape == (3,)
-    for run, own in enumerate(alone):
-        norm = clip(own, runs=False)
+    for run, run_gradients in enumerate(alone):
+        norm = clip(run_gradients, runs=False)
         torch.testing.assert_close(norms[run], norm)
-        for stack, gradient in zip(together, own, strict=True):
+        for stack, gradient in zip(together, run_gradients, strict=True):
             torch.testing.assert_close(stack[run], gradient)

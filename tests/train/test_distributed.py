@@ -1,5 +1,6 @@
-"""Real processes: killed, on a bare machine, two at once; the module's own command."""
+"""Real processes: killed, on a bare machine, two at once; what training prints."""
 
+import json
 import os
 import shutil
 import signal
@@ -8,13 +9,14 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from learn_runs import ADAMW, OPTIMISERS, SMALL, finish, log_of, numbers_in, weights_in, where
 
 from mnemic.checkpoint.folder import load_checkpoint, weights_of
-from mnemic.cli.bare import main
+from mnemic.cli.main import main
 from mnemic.recipe import load_recipe
 
 # Real processes --------------------------------------------------------------------------------
@@ -46,14 +48,13 @@ def bare_machine(tmp_path: Path) -> dict[str, str]:
 
 def command(out: Path, sets: Sequence[str]) -> list[str]:
     given = [word for text in sets for word in ("--set", text)]
-    return ["-m", "mnemic.cli.bare", "memn2n", "--out", str(out), "--device", "cpu", *given]
+    return ["-m", "mnemic", "train", "memn2n", "--out", str(out), "--device", "cpu", *given]
 
 
 def kill_at(run: Path, sets: Sequence[str], phase: int, env: dict[str, str]) -> None:
     """Start training and kill -9 it once it has saved in the middle of ``phase``."""
-    process = subprocess.Popen(
-        [sys.executable, *command(run, sets)], env=env, stdout=subprocess.DEVNULL
-    )
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([sys.executable, *command(run, sets)], env=env, **silent)
     try:
         until = time.monotonic() + 60
         while where(run) < (phase, 20):
@@ -79,8 +80,11 @@ def test_a_run_killed_for_real_ends_with_the_same_bits(
         [sys.executable, *command(run, sets)],
         env=bare_machine, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1].startswith("phase 2 of 2  step 140 of 140  loss ")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["resumed"]  # without rich a result is JSON
+    first, *_, last = done.stderr.splitlines()
+    assert first.startswith(f"going on with {run}: phase ")
+    assert last.startswith("phase 2 of 2  step 140 of 140  loss ")
     whole = finish(load_recipe("memn2n", sets), tmp_path / "whole", device="cpu")
     assert weights_in(run) == weights_in(whole)
     assert log_of(run) == log_of(whole)
@@ -90,8 +94,7 @@ def test_a_run_killed_for_real_ends_with_the_same_bits(
 def test_the_bare_machine_is_bare(bare_machine: dict[str, str]) -> None:
     """The proof above would be empty if the blocked packages could be imported."""
     tries = "\n".join(
-        f"try:\n    import {name}\n    raise SystemExit({name!r})\nexcept ImportError: pass"
-        for name in sorted(MISSING)
+        f"try:\n    import {name}\n    raise SystemExit({name!r})\nexcept ImportError: pass" for name in sorted(MISSING)
     )
     done = subprocess.run([sys.executable, "-c", tries], env=bare_machine, check=False)
     assert done.returncode == 0
@@ -111,7 +114,8 @@ def test_two_processes_learn_what_one_does(tmp_path: Path, bare_machine: dict[st
             launcher.terminate()  # it stops its workers, which a kill would leave behind
     assert launcher.returncode == 0, complaints[-2000:]
     assert "Warning" not in complaints
-    assert len(told.splitlines()) == 4  # one process speaks for both
+    assert json.loads(told)["steps"] == 28  # one process speaks for both
+    assert len(complaints.splitlines()) == complaints.count("phase ") == 4  # a line an epoch
     one = finish(load_recipe("memn2n", sets), tmp_path / "one", device="cpu")
     ours, theirs = log_of(tmp_path / "two"), log_of(one)
     assert len(ours) == len(theirs) == 4
@@ -125,14 +129,66 @@ def test_two_processes_learn_what_one_does(tmp_path: Path, bare_machine: dict[st
         torch.testing.assert_close(first[name], second[name], atol=1e-4, rtol=0)
 
 
-# The module's own command ----------------------------------------------------------------------
+def test_the_other_commands_of_a_training_machine_work_there(tmp_path: Path, bare_machine: dict[str, str]) -> None:
+    """Averages, tables, sequences, shipping and stories; each result is JSON on standard output."""
+
+    def run(*words: object) -> dict[str, Any]:
+        line = [sys.executable, "-m", "mnemic", *map(str, words)]
+        done = subprocess.run(line, env=bare_machine, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    sets = [word for text in SMALL for word in ("--set", text)]
+    runs = [finish(load_recipe("memn2n", SMALL), tmp_path / str(seed), seed=seed, device="cpu") for seed in range(2)]
+    mean = tmp_path / "mean"
+    assert run("average", *runs, "--out", mean)["out"] == str(mean)
+    assert run("evaluate", mean)["questions"] == {"1": 1000}
+    card = run("ship", mean, "small", "--command", "mnemic train memn2n", "--into", tmp_path / "weights")
+    assert card["name"] == "small"
+    for split in ("train", "test"):
+        files = run("data", "stories", "--task", "1", "--count", "50", "--split", split, "--out", tmp_path / "babi")
+    assert files["split"] == "test"
+    table = ("--data", tmp_path / "babi", "--tasks", "1", "--seeds", "1", "--out", tmp_path / "table")
+    rebuilt = run("table", "babi", *table, "--device", "cpu", *sets[2:4], *sets[6:])
+    assert set(rebuilt["ours"]["per_task"]) == {"1"}
+    # Sequences are made of sentences, which sentencex finds.
+    bare = BARE.format(missing=MISSING - {"sentencex"})
+    (tmp_path / "bare" / "sitecustomize.py").write_text(bare, encoding="utf-8")
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("The ant eats honey. " * 200, encoding="utf-8")
+    options = ("--set", 'data.tokenizer={kind="wordpiece", vocab=60}', "--set", "data.length=16")
+    report = run(
+        "data", "sequences", "bert-pretrain", "--data", tmp_path / "texts", "--out", tmp_path / "ids", *options
+    )
+    assert report["sequences"]["train"] > 0
+    assert len(run("recipes")["recipes"]) > 40
+
+
+def test_mistakes_on_a_bare_machine_are_one_line(bare_machine: dict[str, str]) -> None:
+    for words, message in (
+        ("trian", "No such command 'trian'"),
+        ("train memn2n --speed 1", "unrecognized arguments: --speed 1 (see: mnemic train --help)"),
+        ("train memn2n --seed one", "argument --seed: invalid int value: 'one'"),
+        ("train", "the following arguments are required: RECIPE"),
+        ("table babi", "the following arguments are required: --data"),
+        ("table babi --data x --size 2k", "invalid choice: '2k'"),
+        ("train memn2", "no recipe 'memn2'"),
+    ):
+        line = [sys.executable, "-m", "mnemic", *words.split()]
+        done = subprocess.run(line, env=bare_machine, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+        assert done.stderr.startswith("error: ")
+        assert message in done.stderr
+
+
+# What training prints --------------------------------------------------------------------------
 
 
 def test_the_command_says_each_epoch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sets = [word for text in SMALL for word in ("--set", text)]
-    words = ["memn2n", "--out", str(tmp_path / "run"), "--device", "cpu", *sets]
+    words = ["train", "memn2n", "--out", str(tmp_path / "run"), "--device", "cpu", *sets]
     assert main(words) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 4
     assert lines[0].startswith("phase 1 of 2  step 7 of 14  loss ")
     assert "validation" in lines[0]
@@ -143,17 +199,20 @@ def test_the_command_says_each_epoch(tmp_path: Path, capsys: pytest.CaptureFixtu
     [
         (["nothing"], "no recipe 'nothing'"),
         (["memn2n", "--set", "train.rate"], "KEY=VALUE"),
-        (["memn2n", "--set", "train.rate=fast"], "train.rate is a number, not 'fast'"),
-        (["memn2n"], "stories needs folder"),
+        (["memn2n", *("--set", SMALL[0]), "--set", "train.rate=fast"], "train.rate is a number, not 'fast'"),
+        (["memn2n"], "learns from story files: give their folder with --data DIR"),
         (["memn2n", "--data", "nowhere/at/all"], "nowhere/at/all"),
-        (["memn2n", *("--set", SMALL[0]), "--device", "abacus"], "no device 'abacus'"),
+        (
+            ["memn2n", *("--set", SMALL[0]), "--device", "abacus"],
+            "--device is cpu, cuda, cuda:NUMBER or auto, not 'abacus'",
+        ),
         (["memn2n", *("--set", SMALL[0]), "--set", "train.batch=1000"], "a batch of 1000 cannot"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(
     words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*words, "--out", str(tmp_path / "run")]) == 2
+    assert main(["train", *words, "--out", str(tmp_path / "run")]) == 2
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith("error: ")
@@ -168,7 +227,7 @@ def test_a_harmed_checkpoint_is_one_line_and_exit_code_2(
     path = run / "checkpoint" / "weights.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
     sets = [word for text in SMALL for word in ("--set", text)]
-    assert main(["memn2n", "--out", str(run), *sets]) == 2
+    assert main(["train", "memn2n", "--out", str(run), *sets]) == 2
     said = capsys.readouterr().err
     assert f"{path} was changed or cut short" in said
     assert said.count("\n") == 1

@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mnemic.checkpoint.folder import load_checkpoint
-from mnemic.checkpoint.folder import weights_of
-from mnemic.evaluate.error_rate import mean_error, compute_task_errors
+from mnemic.checkpoint.folder import load_checkpoint, weights_of
+from mnemic.evaluate.by_task import mean_error
+from mnemic.evaluate.error_rate import compute_task_errors
 from mnemic.recipe import ConfigError, Recipe, load_recipe
-from mnemic.reproduce.train_ensemble import train_ensemble, create_networks
+from mnemic.reproduce.train_ensemble import create_networks, train_ensemble
 from mnemic.train.early_stopping import BestWeights
 from mnemic.train.phases import read_phases
-from mnemic.train.run import load_data, fit
+from mnemic.train.run import fit, load_data
 
 # One phase of 6 epochs, 7 steps an epoch, at a rate so high that errors go up and down.
 SMALL = [

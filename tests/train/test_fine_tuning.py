@@ -19,7 +19,7 @@ from mnemic.recipe import ConfigError, build, load_recipe
 from mnemic.train.initialize import initialize_network, start_recipe_from
 from mnemic.train.loop import build_optimizer
 from mnemic.train.phases import read_phases, train_phase
-from mnemic.train.run import load_data, fit
+from mnemic.train.run import fit, load_data
 from mnemic.train.sampler import BatchSampler
 from mnemic.train.sklearn import TextClassifier
 
@@ -56,9 +56,7 @@ def test_fine_tuning_takes_the_steps_that_transformers_takes(tmp_path: Path) -> 
             own.load_state_dict(our.state_dict())
     draws = BatchSampler(pools=[torch.arange(len(data.train))], seeds=[0], batch_size=8)
     expected = their_losses(model, tokenizer, head, data, draws, phase.settings)
-    steps = train_phase(
-        phase, network, data.train, draws, optimizer=build_optimizer(network, phase.settings)
-    )
+    steps = train_phase(phase, network, data.train, draws, optimizer=build_optimizer(network, phase.settings))
     found = [float(step.loss) for step in steps]
     assert len(found) == 12
     assert found == pytest.approx(expected, abs=2e-4)
@@ -73,9 +71,7 @@ def load_recipe_with(recipe: dict[str, Any], *sets: str) -> dict[str, Any]:
     return recipe
 
 
-def their_losses(
-    model: Any, tokenizer: Any, head: Any, data: Any, draws: BatchSampler, settings: Any
-) -> list[float]:
+def their_losses(model: Any, tokenizer: Any, head: Any, data: Any, draws: BatchSampler, settings: Any) -> list[float]:
     """The obvious loop: AdamW without decay of biases and gains, a straight line up and down."""
     parameters = [*model.parameters(), *head.parameters()]
     groups = [
@@ -90,10 +86,7 @@ def their_losses(
             group["lr"] = settings.rate * share
         examples = [data.train.examples[row] for row in draw.rows.tolist()]
         words = tokenizer(
-            [own.text for own in examples],
-            [own.pair for own in examples],
-            padding=True,
-            return_tensors="pt",
+            [own.text for own in examples], [own.pair for own in examples], padding=True, return_tensors="pt"
         )
         states = model(**words).last_hidden_state
         assert words["token_type_ids"].any()
@@ -167,21 +160,15 @@ def test_weights_that_are_there_are_trained_with_a_smaller_rate(tmp_path: Path) 
     told = load_recipe("bert-pairs", ["train.rate=0.2"], change=lambda o: start_recipe_from(o, start))
     assert told["train"]["rate"] == 0.2
     (tmp_path / "a.toml").write_text("[started]\ndata = { folder = 'x' }\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="started has no section 'data'"):
+    with pytest.raises(ConfigError, match="pretrained has no section 'data'"):
         load_recipe(tmp_path / "a.toml")
 
 
 def test_a_classifier_can_begin_with_a_folder() -> None:
     texts, labels = ["a lovely house", "an awful house"] * 20, ["yes", "no"] * 20
-    sets = [
-        "train.epochs=6",
-        "train.batch=8",
-        "data.length=24",
-        "data.overlap=4",
-        "train.rate=0.003",
-    ]
+    sets = ["train.epochs=6", "train.batch=8", "data.length=24", "data.overlap=4", "train.rate=0.003"]
     own = TextClassifier(sets=sets, start=run_of("classes"), device="cpu").fit(texts, labels)
-    assert own.predict(["the lovely old train"]) == ["yes"]
+    assert own.predict(["the lovely old train"]).tolist() == ["yes"]
     assert own.trained_checkpoint.sizes["vocab"] == trained("classes").sizes["vocab"]
 
 
@@ -199,9 +186,9 @@ def test_segments_reach_factorised_embeddings_too(tmp_path: Path) -> None:
     """As in ALBERT, which has them one table further in."""
     narrow = {"kind": "sum", "segments": 2}
     encode = {"kind": "transformer", "stack": {"kind": "encoder", "depth": 1},
-              "embeddings": {"kind": "factorised", "narrow": 8, "embeddings": narrow}}  # fmt: skip
+              "embeddings": {"kind": "factorised", "embedding_width": 8, "embeddings": narrow}}  # fmt: skip
     model = {"width": 16, "encode": encode, "respond": {"kind": "classes"}}
-    network = build_model(model, {"vocab": 30, "classes": 2, "longest": 12}).eval()
+    network = build_model(model, {"vocab": 30, "classes": 2, "max_length": 12}).eval()
     batch = build(DATASETS, trained("pairs").recipe["data"])
     texts = batch.dataset("test", trained("pairs").tokenizer, trained("pairs").labels)
     inputs = texts.batch(torch.arange(3)).inputs
@@ -211,8 +198,8 @@ def test_segments_reach_factorised_embeddings_too(tmp_path: Path) -> None:
     save_encoder(tmp_path / "albert", Pretrained(network.encode, None, "electra"))
     assert load_encoder(tmp_path / "albert").encoder.segments == 2
     whole = start_recipe_from(replaced(tmp_path), tmp_path / "albert")
-    begun_with = build_model(whole["model"], {"vocab": 30, "classes": 2, "longest": 12})
-    assert begun_with.segments
+    begun_with = build_model(whole["model"], {"vocab": 30, "classes": 2, "max_length": 12})
+    assert begun_with.encode.segments == 2
 
 
 def replaced(folder: Path) -> dict[str, Any]:

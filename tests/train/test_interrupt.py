@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from mnemic.checkpoint.folder import load_checkpoint
-from mnemic.cli import bare
+from mnemic.cli.main import main
+from mnemic.cli.networks import train
 from mnemic.train.interrupt import defer_interrupts
+from mnemic.train.run import StepReport
 
 SMALL = [
     'data={kind="generated", tasks=[1], count=62}',
@@ -19,9 +21,7 @@ SMALL = [
 ]
 
 
-def test_the_signal_of_timeout_may_come_twice_and_ctrl_c_not(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_the_signal_of_timeout_may_come_twice_and_ctrl_c_not(capfd: pytest.CaptureFixture[str]) -> None:
     with defer_interrupts() as stopped:
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)
@@ -34,20 +34,21 @@ def test_the_signal_of_timeout_may_come_twice_and_ctrl_c_not(
 def test_a_run_that_is_asked_to_end_saves_and_goes_on_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["memn2n", "--out", str(tmp_path / "run"), "--device", "cpu"]
+    words = ["train", "memn2n", "--out", str(tmp_path / "run"), "--device", "cpu"]
     words += [word for text in SMALL for word in ("--set", text)]
-    told = bare.format_log_line
+    show_step = train.show_step
 
-    def ending(report: bare.StepReport) -> str:
-        os.kill(os.getpid(), signal.SIGTERM)
-        return told(report)
+    def ending(bars: train.ProgressBars, report: StepReport) -> None:
+        if report.row is not None:
+            os.kill(os.getpid(), signal.SIGTERM)
+        show_step(bars, report)
 
-    monkeypatch.setattr(bare, "format_log_line", ending)
-    assert bare.main(words) == 130
-    assert "stopped; run the same command again" in capsys.readouterr().err
+    monkeypatch.setattr(train, "show_step", ending)
+    assert main(words) == 130
+    assert "stopped at phase 1 of 2, step 7, and saved; to go on: mnemic train" in capsys.readouterr().err
     halfway = load_checkpoint(tmp_path / "run").progress
     assert not halfway.done
     assert halfway.step == 7  # an epoch: 56 questions, 8 a batch
-    monkeypatch.setattr(bare, "format_log_line", told)
-    assert bare.main(words) == 0
+    monkeypatch.setattr(train, "show_step", show_step)
+    assert main(words) == 0
     assert load_checkpoint(tmp_path / "run").progress.done

@@ -11,7 +11,7 @@ import torch
 from app_runs import run, sets
 
 from mnemic.checkpoint.folder import weights_of
-from mnemic.cli.bare import main as bare
+from mnemic.cli.plain_parser import run as run_plain
 from mnemic.data.language_modeling.batches import END
 from mnemic.predict.model import Model, load
 from mnemic.predict.perplexity import compute_perplexity, compute_unigram_perplexity
@@ -36,7 +36,7 @@ TINY = (
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return text_files.words(tmp_path_factory.mktemp("words"), 60)
+    return text_files.language_modeling(tmp_path_factory.mktemp("words"), 60)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_what_is_said_first_depends_on_the_words_alike_in_all_kinds(name: str) -
     Its states would be over twenty times smaller than a Transformer's, and so would its scores:
     after one epoch it then knew less than an Elman network.
     """
-    network = initialize_network(load_recipe(name)["model"], {"vocab": 500, "longest": 64}, seed=0).eval()
+    network = initialize_network(load_recipe(name)["model"], {"vocab": 500, "max_length": 64}, seed=0).eval()
     tokens = torch.randint(500, (4, 64), generator=torch.Generator().manual_seed(0))
     mask = torch.ones_like(tokens, dtype=torch.bool)
     with torch.no_grad():
@@ -86,12 +86,7 @@ def test_the_table_compares_on_the_same_words(table: Path) -> None:
     assert len({own.tokenizer.vocabulary for own in every}) == 1  # type: ignore[attr-defined]
     assert len({json.dumps(own.recipe["data"]) for own in every}) == 1
     kinds = [own.recipe["model"]["encode"] for own in every]
-    assert [own.get("recurrent", own)["kind"] for own in kinds] == [
-        "elman",
-        "gru",
-        "lstm",
-        "causal",
-    ]
+    assert [own.get("recurrent", own)["kind"] for own in kinds] == ["elman", "gru", "lstm", "causal"]
     for row, own in zip(found["rows"], every):
         assert row["weights"] == sum(weight.numel() for weight in own.network.parameters())
         data = WordsTable(data=str(table / "words"), sets=TINY).build_data_source(str(table / "words")).load()
@@ -106,8 +101,10 @@ def test_a_table_that_is_there_is_not_trained_again(table: Path, files: Path) ->
     shown = run(*words, "--out", table)
     assert (table / "runs.jsonl").read_text("utf-8") == before
     assert all(name in shown.out for name in (*DEFAULT_RECIPES, "word frequencies"))
-    code = bare(["table", "words", "--data", str(files), *sets(*TINY), "--out", str(table)])
-    assert (code, (table / "runs.jsonl").read_text("utf-8")) == (0, before)
+    assert (
+        run_plain(["table", "words", "--data", str(files), *sets(*TINY), "--device", "cpu", "--out", str(table)]) == 0
+    )
+    assert (table / "runs.jsonl").read_text("utf-8") == before
     other = run(*words, *sets("train.rate=0.02"), "--out", table)
     assert (other.code, "another recipe or seed" in other.err) == (2, True)
 
@@ -138,7 +135,7 @@ def test_going_on_is_reading_on(name: str, table: Path) -> None:
     """Cached steps give the words their chances in the whole text, and the dice are the seed's."""
     own = runs(table)[name]
     text = "the old train ran past"
-    said, again, other = (own.go_on([text], words=6, seed=seed)[0] for seed in (1, 1, 2))
+    said, again, other = (own.complete([text], max_words=6, seed=seed)[0] for seed in (1, 1, 2))
     assert said == again
     assert said.text != other.text
     assert (said.seen, said.total) == (5, 5)
@@ -153,17 +150,17 @@ def test_going_on_is_reading_on(name: str, table: Path) -> None:
         chances = scores.log_softmax(-1)
         whole = chances.gather(1, row[0, 1:, None])[5:].sum()
         assert said.score == pytest.approx(float(whole), abs=1e-3)
-    sure = own.go_on([text], words=3, top=1)[0]
+    sure = own.complete([text], max_words=3, top_k=1)[0]
     assert sure.text == "a small grey"  # what most often follows
-    long = own.go_on([" ".join([text] * 4)], words=6)[0]
+    long = own.complete([" ".join([text] * 4)], max_words=6)[0]
     assert (long.seen, long.total) == (6, 20)
-    with pytest.raises(ConfigError, match="words is from 1 to 11, for this network, not 12"):
-        own.go_on([text], words=12)
+    with pytest.raises(ConfigError, match="max_words is from 1 to 11, for this network, not 12"):
+        own.complete([text], max_words=12)
 
 
 def test_measuring_a_text(table: Path) -> None:
     own = runs(table)["gru-words"]
-    likely, odd, strange, nothing = own.measure(
+    likely, odd, strange, nothing = own.perplexity(
         ["the old train ran past a small grey house", "house train a the old", "old zebra", "!"]
     )
     assert likely.perplexity is not None
@@ -177,20 +174,20 @@ def test_measuring_a_text(table: Path) -> None:
 
 def test_commands_of_a_language_model(table: Path, files: Path) -> None:
     model = table / "lstm-words-0"
-    read = run("read", "--model", model, stdin="the old train\n")
+    read = run("predict", "--model", model, stdin="the old train\n")
     assert set(read.json) == {"file", "line", "perplexity", "known", "unknown", "total"}
-    more = run("read", "--model", model, "--words", 4, stdin="the old train\n")
+    more = run("predict", "--model", model, "--words", 4, stdin="the old train\n")
     assert set(more.json) == {"file", "line", "text", "score", "seen", "total"}
-    tested = run("evaluate", "--model", model, "--data", files, "--json").json
+    tested = run("evaluate", model, "--data", files, "--json").json
     assert list(tested["figures"]) == ["perplexity", "known words", "unknown %"]
     whole = json.loads((table / "table.json").read_text("utf-8"))
     rows = {row["recipe"]: row["perplexity"] for row in whole["rows"]}
     assert tested["figures"]["perplexity"] == pytest.approx(rows["lstm-words"], rel=1e-4)
-    assert "words asked for" in run("evaluate", "--model", model).out
-    wrong = run("read", "--model", model, "--beams", 2, stdin="a\n")
+    assert "words asked for" in run("evaluate", model).out
+    wrong = run("predict", "--model", model, "--beams", 2, stdin="a\n")
     assert (wrong.code, "samples its words" in wrong.err) == (2, True)
-    wrong = run("read", "--model", model, "--embed", stdin="a\n")
-    assert (wrong.code, "it can go_on and measure" in wrong.err) == (2, True)
+    wrong = run("predict", "--model", model, "--embed", stdin="a\n")
+    assert (wrong.code, "it can complete, perplexity" in wrong.err) == (2, True)
     wrong = run("train", "lstm-words")
     assert (wrong.code, "this recipe learns from text files" in wrong.err) == (2, True)
 

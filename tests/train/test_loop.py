@@ -11,7 +11,7 @@ from mnemic.objectives import CarriedState, Loss
 from mnemic.recipe import ConfigError
 from mnemic.train.loop import TrainSettings, build_optimizer, train
 
-PLAIN = {"optimiser": {"kind": "sgd"}, "clip": {"kind": "none"}, "rate": 0.1}
+PLAIN = {"optimizer": {"kind": "sgd"}, "clip": {"kind": "none"}, "rate": 0.1}
 
 
 def line(seed: int = 0) -> nn.Linear:
@@ -25,15 +25,15 @@ def squares(network: nn.Module, batch: tuple[Tensor, Tensor], carried: Any) -> L
 
 
 def points(count: int = 6, seed: int = 0) -> tuple[Tensor, Tensor]:
-    dice = torch.Generator().manual_seed(seed)
-    return torch.randn(count, 3, generator=dice), torch.randn(count, 1, generator=dice)
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(count, 3, generator=generator), torch.randn(count, 1, generator=generator)
 
 
 def run(network: nn.Module, settings: TrainSettings, batches: Any = None, **options: Any) -> Any:
     batches = repeat(points()) if batches is None else batches
-    optimiser = build_optimizer(network, settings)
+    optimizer = build_optimizer(network, settings)
     return train(
-        network, squares, batches, settings, optimizer=optimiser, steps_per_epoch=options.pop("epoch", 4),
+        network, squares, batches, settings, optimizer=optimizer, steps_per_epoch=options.pop("epoch", 4),
         **options,
     )  # fmt: skip
 
@@ -56,42 +56,34 @@ def test_training_is_the_loop_anyone_would_write() -> None:
         assert step.rate == pytest.approx(rate)
         torch.testing.assert_close(step.loss, loss.detach())
         torch.testing.assert_close(step.norm, norm)
-    for mine, theirs in zip(network.parameters(), twin.parameters(), strict=True):
-        torch.testing.assert_close(mine, theirs)
+    for weight, expected in zip(network.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(weight, expected)
 
 
 def test_a_step_is_taken_only_when_it_is_asked_for() -> None:
     """The caller may stop between any two steps; no batch is drawn ahead."""
-    network, taken = line(), []
+    network, batch_numbers = line(), []
 
     def batches() -> Any:
         for number in range(100):
-            taken.append(number)
+            batch_numbers.append(number)
             yield points(6, number)
 
     before = network.weight.detach().clone()
     steps = run(network, TrainSettings(epochs=5, **PLAIN), batches())
-    assert taken == []
+    assert batch_numbers == []
     assert torch.equal(network.weight, before)
     next(steps)
-    assert taken == [0]
+    assert batch_numbers == [0]
     assert not torch.equal(network.weight, before)
     next(steps)
     steps.close()
-    assert taken == [0, 1]
+    assert batch_numbers == [0, 1]
 
 
 @pytest.mark.parametrize(
     ("epochs", "steps", "start", "expected"),
-    [
-        (2, 0, 0, 8),
-        (2, 5, 0, 5),
-        (2, 50, 0, 8),
-        (2, 0, 6, 2),
-        (2, 0, 8, 0),
-        (2, 5, 7, 0),
-        (0, 0, 0, 0),
-    ],
+    [(2, 0, 0, 8), (2, 5, 0, 5), (2, 50, 0, 8), (2, 0, 6, 2), (2, 0, 8, 0), (2, 5, 7, 0), (0, 0, 0, 0)],
 )
 def test_a_phase_ends_where_it_should(epochs: int, steps: int, start: int, expected: int) -> None:
     settings = TrainSettings(epochs=epochs, steps=steps, **PLAIN)
@@ -128,15 +120,15 @@ def test_noise_is_added_to_the_gradient() -> None:
 def test_carried_state_is_handed_from_batch_to_batch() -> None:
     network, settings = line(), TrainSettings(epochs=1, **PLAIN)
 
-    def loss_of(network: nn.Module, batch: Any, carried: CarriedState | None) -> Loss:
+    def compute_loss(network: nn.Module, batch: Any, carried: CarriedState | None) -> Loss:
         assert carried is not None
         loss = squares(network, batch, None)
         return loss._replace(carried={"sum": carried["sum"] + loss.total})
 
-    optimiser = build_optimizer(network, settings)
-    begin = {"sum": torch.zeros(())}
+    optimizer = build_optimizer(network, settings)
+    initial = {"sum": torch.zeros(())}
     steps = train(
-        network, loss_of, repeat(points()), settings, optimizer=optimiser, steps_per_epoch=4, carried=begin
+        network, compute_loss, repeat(points()), settings, optimizer=optimizer, steps_per_epoch=4, carried=initial
     )
     total = 0.0
     for step in steps:

@@ -22,18 +22,13 @@ from mnemic.train.optim.schedules import SCHEDULES
         ({"kind": "halving", "every": 1}, {0: 0.5, 9: 0.5, 10: 0.25}),
         ({"kind": "linear"}, {0: 1 / 11, 9: 10 / 11, 10: 1.0, 55: 0.5, 99: 1 / 90}),
         ({"kind": "linear", "warmup": 0.0}, {0: 1.0, 50: 0.5, 99: 0.01}),
-        (
-            {"kind": "cosine"},
-            {0: 1 / 11, 10: 1.0, 40: (1 - cos(pi * 2 / 3)) / 2, 55: 0.5, 70: 0.25},
-        ),
+        ({"kind": "cosine"}, {0: 1 / 11, 10: 1.0, 40: (1 - cos(pi * 2 / 3)) / 2, 55: 0.5, 70: 0.25}),
     ],
 )
-def test_schedules_at_points_computed_by_hand(
-    spec: dict[str, Any], points: dict[int, float]
-) -> None:
+def test_schedules_at_points_computed_by_hand(spec: dict[str, Any], points: dict[int, float]) -> None:
     schedule = build(SCHEDULES, spec)
-    found = {step: schedule(step, 10, 100) for step in points}
-    assert found == pytest.approx(points)
+    factors = {step: schedule(step, 10, 100) for step in points}
+    assert factors == pytest.approx(points)
 
 
 @pytest.mark.parametrize("kind", SCHEDULES)
@@ -44,9 +39,9 @@ def test_every_step_of_every_schedule_has_a_rate(kind: str, total: int) -> None:
 
 
 def gradients(seed: int = 0, size: float = 1.0) -> list[Tensor]:
-    dice = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     shapes = [(12, 5), (5, 12), (12, 5), (7,), (1, 4)]
-    return [size * (n + 1) * torch.randn(s, generator=dice) for n, s in enumerate(shapes)]
+    return [size * (n + 1) * torch.randn(s, generator=generator) for n, s in enumerate(shapes)]
 
 
 def weights() -> list[nn.Parameter]:
@@ -59,30 +54,28 @@ Trained = tuple[list[nn.Parameter], torch.optim.Optimizer]
 def keep_step(*both: Trained) -> None:
     """Both have the same weights after each of some steps with the same gradients."""
     for seed in range(4):
-        for parameters, optimiser in both:
+        for parameters, optimizer in both:
             for weight, gradient in zip(parameters, gradients(seed), strict=True):
                 weight.grad = gradient
-            optimiser.step()
-        for one, other in zip(*(parameters for parameters, _ in both), strict=True):
-            torch.testing.assert_close(one, other)
+            optimizer.step()
+        for first, second in zip(*(parameters for parameters, _ in both), strict=True):
+            torch.testing.assert_close(first, second)
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"momentum": 0.9}, {"decay": 0.1}, {"momentum": 0.8, "decay": 0.01}]
-)
+@pytest.mark.parametrize("options", [{}, {"momentum": 0.9}, {"decay": 0.1}, {"momentum": 0.8, "decay": 0.01}])
 def test_sgd_is_torchs(options: dict[str, float]) -> None:
-    ours, theirs = weights(), weights()
-    mine = build(OPTIMIZERS, {"kind": "sgd", **options}, parameters=ours, rate=0.05, runs=False)
+    our_weights, torch_weights = weights(), weights()
+    optimizer = build(OPTIMIZERS, {"kind": "sgd", **options}, parameters=our_weights, rate=0.05, runs=False)
     decay = {"weight_decay": options.get("decay", 0.0), "momentum": options.get("momentum", 0.0)}
-    reference = torch.optim.SGD(theirs, lr=0.05, **decay)
-    keep_step((ours, mine), (theirs, reference))
+    reference = torch.optim.SGD(torch_weights, lr=0.05, **decay)
+    keep_step((our_weights, optimizer), (torch_weights, reference))
 
 
 def test_sgd_leaves_weights_without_a_gradient_and_takes_a_rate_that_is_a_tensor() -> None:
     moved, still = nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(3))
-    optimiser = Sgd([moved, still], torch.tensor(0.5), decay=0.1, momentum=0.9)
+    optimizer = Sgd([moved, still], torch.tensor(0.5), decay=0.1, momentum=0.9)
     moved.grad = torch.ones(3)
-    optimiser.step()
+    optimizer.step()
     assert torch.equal(still, torch.ones(3))
     torch.testing.assert_close(moved.detach(), torch.full((3,), 1 - 0.5 * 1.1))
 
@@ -94,10 +87,10 @@ def test_adamw_decays_matrices_but_no_biases(runs: bool) -> None:
     if runs:
         bias = bias.expand(3, 5).clone()
     parameters = [nn.Parameter(matrix), nn.Parameter(bias)]
-    optimiser = adamw(parameters, 0.1, decay=0.5, runs=runs)
+    optimizer = adamw(parameters, 0.1, decay=0.5, runs=runs)
     for weight in parameters:
         weight.grad = torch.zeros_like(weight)
-    optimiser.step()
+    optimizer.step()
     torch.testing.assert_close(parameters[0].detach(), 0.95 * torch.ones_like(matrix))
     assert torch.equal(parameters[1], torch.ones_like(bias))
 
@@ -107,25 +100,25 @@ def test_adams_decay_is_a_penalty_on_matrices(runs: bool) -> None:
     """A decay of 2λ steps as plain Adam does with λ‖W‖² in the loss; biases are free."""
     lead = (3,) if runs else ()
     start = [torch.randn(*lead, 4, 2), torch.randn(*lead, 4)]
-    mine, plain = ([nn.Parameter(part.clone()) for part in start] for _ in range(2))
-    ours, theirs = adam(mine, 0.05, decay=0.2, runs=runs), torch.optim.Adam(plain, lr=0.05)
+    our_weights, torch_weights = ([nn.Parameter(tensor.clone()) for tensor in start] for _ in range(2))
+    our_adam, torch_adam = adam(our_weights, 0.05, decay=0.2, runs=runs), torch.optim.Adam(torch_weights, lr=0.05)
     for _ in range(20):
-        for (weight, bias), optimiser, penalty in ((mine, ours, 0.0), (plain, theirs, 0.1)):
-            optimiser.zero_grad()
+        for (weight, bias), optimizer, penalty in ((our_weights, our_adam, 0.0), (torch_weights, torch_adam, 0.1)):
+            optimizer.zero_grad()
             loss = (weight.sum(-1) - 3 * bias).square().sum() + penalty * weight.square().sum()
             loss.backward()
-            optimiser.step()
-    for one, other in zip(mine, plain):
-        torch.testing.assert_close(one, other)
+            optimizer.step()
+    for our_weight, torch_weight in zip(our_weights, torch_weights):
+        torch.testing.assert_close(our_weight, torch_weight)
 
 
 def test_adamw_is_torchs_with_the_options_of_a_recipe() -> None:
     spec = {"kind": "adamw", "betas": [0.8, 0.95], "epsilon": 1e-6, "decay": 0.2}
-    ours, theirs = weights(), weights()
-    mine = build(OPTIMIZERS, spec, parameters=ours, rate=0.05, runs=False)
+    our_weights, torch_weights = weights(), weights()
+    optimizer = build(OPTIMIZERS, spec, parameters=our_weights, rate=0.05, runs=False)
     groups = [
-        {"params": [w for w in theirs if w.dim() > 1], "weight_decay": 0.2},
-        {"params": [w for w in theirs if w.dim() == 1], "weight_decay": 0.0},
+        {"params": [w for w in torch_weights if w.dim() > 1], "weight_decay": 0.2},
+        {"params": [w for w in torch_weights if w.dim() == 1], "weight_decay": 0.0},
     ]
     reference = torch.optim.AdamW(groups, lr=0.05, betas=(0.8, 0.95), eps=1e-6)
-    keep_step((ours, mine), (theirs, reference))
+    keep_step((our_weights, optimizer), (torch_weights, reference))

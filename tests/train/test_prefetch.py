@@ -1,6 +1,7 @@
 """Batches that other processes make ahead are those that this one would have made."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -70,11 +71,11 @@ def training(folder: Path) -> subprocess.Popen[str]:
     """A run with a worker, in a group of its own, after its first step."""
     sets = [*SETS, "train.workers=1", "train.log=1", "phases=[{train={segments=3, steps=99999}}]"]
     words = [word for own in sets for word in ("--set", own)]
-    command = [sys.executable, "-m", "mnemic.cli.bare", "keeps", "--out", str(folder), *words]
+    command = [sys.executable, "-m", "mnemic", "train", "keeps", "--out", str(folder), *words]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     started = subprocess.Popen([*command, "--device", "cpu"], start_new_session=True, **pipes)
-    assert started.stdout is not None
-    assert "step 1 " in started.stdout.readline()
+    assert started.stderr is not None
+    assert "step 1 " in started.stderr.readline()
     return started
 
 
@@ -83,8 +84,10 @@ def test_a_group_that_is_asked_to_end_saves_first(tmp_path: Path) -> None:
     run = training(tmp_path / "run")
     os.killpg(run.pid, signal.SIGTERM)
     _, told = run.communicate(timeout=60)
-    heard, said = told.strip().split("\n")  # one line each, of the run alone: workers are silent
-    assert (run.returncode, said) == (130, "stopped; run the same command again to go on")
+    *steps, heard, said = (line for line in told.splitlines() if line and not line.startswith("phase"))
+    assert steps == []  # one line each, of the run alone: workers are silent
+    assert run.returncode == 130
+    assert re.match(r"stopped at phase 1 of 1, step \d+, and saved; to go on: mnemic train keeps --out ", said)
     assert heard.startswith("stopping after this step")
     assert load_checkpoint(tmp_path / "run").progress.step > 0
 

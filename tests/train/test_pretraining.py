@@ -4,6 +4,7 @@ Generated documents of which each keeps to one place: the kind of animal tells i
 words can be known from their neighbours, and the place tells whether two texts belong together.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -124,7 +125,7 @@ def nearly(one: dict[str, Tensor], two: dict[str, Tensor]) -> None:
 
 def test_a_batch_in_parts_is_the_whole_batch(tmp_path: Path) -> None:
     """Both objectives; sgd, since Adam makes much of the last digit of a gradient near zero."""
-    sets = ["train.steps=6", 'train.optimiser={kind="sgd"}', "train.rate=0.1", "objective.nsp=0.7"]
+    sets = ["train.steps=6", 'train.optimizer={kind="sgd"}', "train.rate=0.1", "objective.nsp=0.7"]
     rows, weights = [], []
     for parts in (1, 4):
         folder = tmp_path / str(parts)
@@ -141,17 +142,18 @@ def test_a_batch_in_parts_is_the_whole_batch(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_processes_learn_what_one_does(tmp_path: Path) -> None:
     """torchrun with gloo, each with two parts of its half: the same loss and weights as one."""
-    sets = ["train.steps=6", 'train.optimiser={kind="sgd"}', "train.rate=0.1", "train.log=3"]
+    sets = ["train.steps=6", 'train.optimizer={kind="sgd"}', "train.rate=0.1", "train.log=3"]
     recipe = tiny("bert-pretrain-pairs", *sets)
     alone = finish(recipe, tmp_path / "one")
     kept = [f"data.kept={tmp_path / 'kept'}", "train.accumulate=2"]
     given = [w for text in [*TINY, *sets, *kept] for w in ("--set", text)]
     start = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    words = ["-m", "mnemic.cli.bare", "bert-pretrain-pairs", "--out", str(tmp_path / "two")]
+    words = ["-m", "mnemic", "train", "bert-pretrain-pairs", "--out", str(tmp_path / "two"), "--json"]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = python([*start, *words, "--device", "cpu", "--data", str(texts()), *given], env=env)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert len(done.stdout.splitlines()) == 2
+    assert json.loads(done.stdout)["steps"] == 6  # one process speaks for both
+    assert done.stderr.count("step 3 of 6") == done.stderr.count("step 6 of 6") == 1
     both = load(tmp_path / "two")
     for row, other in zip(both.progress.history, alone, strict=True):
         assert row["loss"] == pytest.approx(other["loss"], rel=1e-5)
@@ -159,9 +161,7 @@ def test_two_processes_learn_what_one_does(tmp_path: Path) -> None:
 
 
 def python(words: Sequence[str], **more: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, check=False, timeout=150, **more
-    )
+    return subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False, timeout=150, **more)
 
 
 def test_a_pretrained_model_is_read_by_transformers(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_the_command_line_makes_sequences_and_trains_on_them(tmp_path: Path) -> 
     done = command("train", "bert-pretrain", "--data", kept, *out, *given, "--set", "train.steps=2")
     assert done.code == 0, done.err
     assert "mnemic export" in done.out
-    seen = command("evaluate", "--model", tmp_path / "run", "--split", "validation", "--json").json
+    seen = command("evaluate", tmp_path / "run", "--split", "validation", "--json").json
     assert set(seen["figures"]) == {"accuracy", "loss"}
     wrong = command("data", "sequences", "memn2n", "--data", texts(), "--out", tmp_path / "no")
     assert (wrong.code, "does not train on a corpus" in wrong.err) == (2, True)
@@ -245,14 +245,12 @@ def test_a_step_of_a_gpu_is_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_parts_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"model\.respond\.pairs=true"):
+    with pytest.raises(ConfigError, match=r"model\.respond\.next_sentence=true"):
         finish(tiny("bert-pretrain", "objective.nsp=1.0"), tmp_path / "run")
 
 
 def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
-    code = "\n".join(
-        b.text for b in blocks(ROOT / "docs" / "pre-training.md") if b.mark == "python"
-    )
+    code = "\n".join(b.text for b in blocks(ROOT / "docs" / "howto" / "pretrain.md") if b.mark == "python")
     done = python(["-W", "error", "-c", code], cwd=tmp_path, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     *_, last = done.stdout.splitlines()

@@ -15,19 +15,19 @@ import torch
 from safetensors.torch import load_file
 
 from mnemic.checkpoint.folder import save_checkpoint, weights_of
-from mnemic.checkpoint.quantize import quantize_weights, dequantize_weights
-from mnemic.cli.bare import main
-from mnemic.evaluate.calibration import Calibration, calibrate_no_answer, fit_platt_scaling, apply_calibration
+from mnemic.checkpoint.quantize import dequantize_weights, quantize_weights
+from mnemic.cli.main import main
+from mnemic.evaluate.calibration import Calibration, apply_calibration, calibrate_no_answer, fit_platt_scaling
 from mnemic.evaluate.metrics import balanced_accuracy, expected_calibration_error
 from mnemic.evaluate.text_metrics import compute_metrics, max_answer_tokens_of
 from mnemic.predict.model import Model, load
-from mnemic.predict.windows import predict_spans, compute_text_vectors
+from mnemic.predict.windows import compute_text_vectors, predict_spans
 from mnemic.recipe import ConfigError, Recipe, load_recipe
 from mnemic.reproduce import publish as ship_module
 from mnemic.reproduce.publish import publish_checkpoint
 from mnemic.respond.spans import SpanHead
 from mnemic.train.initialize import start_recipe_from
-from mnemic.train.run import load_data, fit
+from mnemic.train.run import fit, load_data
 
 TINY = [
     "model.width=32",
@@ -50,7 +50,7 @@ TINY = [
 
 
 def tiny(folder: Path, *sets: str) -> Recipe:
-    text_files.reading(folder, 400)
+    text_files.retrieval(folder, 400)
     return load_recipe("reader", [*TINY, f"data.folder={folder}", *sets])
 
 
@@ -212,11 +212,9 @@ def test_eight_bits_are_off_by_half_a_scale_at_most() -> None:
 
 def test_a_small_checkpoint_is_loaded_as_any_other(tmp_path: Path) -> None:
     own = trained()
-    save_checkpoint(tmp_path / "small", own, quantize=True)
-    save_checkpoint(tmp_path / "whole", own)
-    sizes = [
-        (tmp_path / name / "weights.safetensors").stat().st_size for name in ("small", "whole")
-    ]
+    save_checkpoint(tmp_path / "small", own.checkpoint, quantize=True)
+    save_checkpoint(tmp_path / "whole", own.checkpoint)
+    sizes = [(tmp_path / name / "weights.safetensors").stat().st_size for name in ("small", "whole")]
     assert sizes[0] < 0.4 * sizes[1]
     again = load(tmp_path / "small")
     assert {weight.dtype for weight in again.network.parameters()} == {torch.float32}
@@ -228,15 +226,7 @@ def test_a_small_checkpoint_is_loaded_as_any_other(tmp_path: Path) -> None:
 def test_it_ships_in_eight_bits_with_a_card(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = [
-        "ship",
-        str(run()),
-        "reader",
-        "--command",
-        "mnemic train reader",
-        "--precision",
-        "int8",
-    ]
+    words = ["ship", str(run()), "reader", "--command", "mnemic train reader", "--precision", "int8"]
     assert main([*words, "--into", str(tmp_path)]) == 0
     card = json.loads(capsys.readouterr().out)
     assert card["figures"]["f1"] >= 95

@@ -13,9 +13,11 @@ from torch import nn
 from mnemic.checkpoint.atomic_files import CheckpointError
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data.babi.format import StoryError
+from mnemic.models import build_model
 from mnemic.objectives import OBJECTIVES, CarriedState, Loss
 from mnemic.objectives.answer import AnswerLoss
 from mnemic.recipe import ConfigError
+from mnemic.train import initialize
 from mnemic.train.optim.optimizers import Sgd
 from mnemic.train.run import fit
 
@@ -93,15 +95,11 @@ class CarryingLoss:
         loss = AnswerLoss()(network, batch)
         mean = loss.total.new_ones(1) if carried is None else carried["mean"]
         assert not mean.requires_grad  # gradients end at a step's border
-        return Loss(
-            loss.total / (1 + mean.sum()), loss.num_targets, {"mean": 0.9 * mean + loss.total / 300}
-        )
+        return Loss(loss.total / (1 + mean.sum()), loss.num_targets, {"mean": 0.9 * mean + loss.total / 300})
 
 
 @pytest.mark.parametrize("stop", [3, 9, 17])
-def test_what_steps_hand_on_survives_a_stop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
-) -> None:
+def test_what_steps_hand_on_survives_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int) -> None:
     monkeypatch.setitem(OBJECTIVES, "carrying", CarryingLoss)
     recipe = small('objective={kind="carrying"}')
     whole = finish(recipe, tmp_path / "whole")
@@ -160,6 +158,23 @@ def test_a_finished_run_stays_finished(finished: Path, tmp_path: Path) -> None:
     assert weights_in(run) == weights_in(finished)
     assert load_checkpoint(run).progress.done
     assert log_of(run) == log_of(finished)
+
+
+def test_a_network_is_built_once_per_way_to_use_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shapes are checked without values; a phase builds anew only if its model differs."""
+    built: list[str] = []
+
+    def count(model: dict[str, Any], sizes: Any) -> Any:
+        network = build_model(model, sizes)
+        built.append(next(network.parameters()).device.type)
+        return network
+
+    monkeypatch.setattr(initialize, "build_model", count)
+    finish(small(), tmp_path / "two ways")  # a phase without the softmax, and one with it
+    assert (built.count("cpu"), built.count("meta")) == (2, 2)
+    built.clear()
+    finish(small("phases=[{}, {}]"), tmp_path / "one way")
+    assert (built.count("cpu"), built.count("meta")) == (1, 1)
 
 
 def test_the_last_checkpoint_holds_the_recipes_own_model(finished: Path) -> None:

@@ -22,7 +22,7 @@ from mnemic.predict.windows import compute_class_logits, compute_tag_logits
 from mnemic.recipe import ConfigError, build, load_recipe
 from mnemic.text import WindowOptions, WordTokenizer
 from mnemic.train.initialize import start_recipe_from
-from mnemic.train.run import load_data, fit
+from mnemic.train.run import fit, load_data
 
 LEARNT = {
     "classes": ("accuracy", 95),
@@ -91,10 +91,7 @@ def test_labels_are_stored_and_other_data_is_refused(tmp_path: Path) -> None:
     [
         (["objective.kind=tags"], "objective.kind is 'tags', but data of kind 'classes' needs"),
         (['model.respond.kind="spans"'], r"model\.respond\.kind is 'spans', .* needs 'classes'"),
-        (
-            ["model.memory.kind=memn2n"],
-            r"is read in windows, without a memory: leave model\.memory",
-        ),
+        (["model.memory.kind=memn2n"], r"is read in windows, without a memory: leave model\.memory"),
         (["data.length=600"], "there are 512 learned positions"),
         (["data.labels=numbers", "data.metric=pearson"], "objective.kind .* needs 'numbers'"),
     ],
@@ -106,9 +103,9 @@ def test_recipes_that_do_not_fit_their_data(sets: list[str], said: str, tmp_path
 
 
 def test_stories_need_a_memory() -> None:
-    recipe = {"data": {"kind": "generated"}, "objective": {"kind": "answer"}, "model": {
+    recipe = {"data": {"kind": "generated-babi"}, "objective": {"kind": "answer"}, "model": {
         "width": 8, "encode": {"kind": "bag"}, "respond": {"kind": "word"}}}  # fmt: skip
-    with pytest.raises(ConfigError, match="data of kind 'generated' needs a memory: add"):
+    with pytest.raises(ConfigError, match="data of kind 'generated-babi' needs a memory: add"):
         load_data(recipe)
 
 
@@ -151,7 +148,7 @@ def test_a_network_can_begin_with_the_encoder_of_another(tmp_path: Path) -> None
 def test_what_is_fixed_does_not_learn(tmp_path: Path) -> None:
     """Neither its weights nor by dropout; the others do, and a stopped run goes on alike."""
     folder = files("classes", tmp_path)
-    adamw = 'train.optimiser={kind="adamw", decay=1}'
+    adamw = 'train.optimizer={kind="adamw", decay=1}'
     sets = ['train.fixed=["encode"]', "train.keep=last", "train.epochs=2", adamw]
     recipe = tiny("classes", folder, *sets)
     list(fit(tiny("classes", folder, "train.epochs=0"), tmp_path / "before", device="cpu"))
@@ -221,15 +218,9 @@ def test_a_network_can_begin_with_a_hugging_face_folder(tmp_path: Path) -> None:
 def test_a_start_that_does_not_fit(tmp_path: Path) -> None:
     folder = files("classes", tmp_path)
     for sets, said in (
-        (
-            [f"model.start={run_of('classes')}", "model.width=16"],
-            r"'.*' has shape \(\d+, 32\), its",
-        ),
-        (
-            [f"model.start={tmp_path / 'nowhere'}"],
-            "nowhere', which is no folder",
-        ),
-        (["model.start=3"], "model.start is a folder with weights, not 3"),
+        ([f"model.start={run_of('classes')}", "model.width=16"], r"'.*' has shape \(\d+, 32\), its"),
+        ([f"model.start={tmp_path / 'nowhere'}"], "nowhere', which is no folder"),
+        (["model.start=3"], "model.init_from is a folder with weights, not 3"),
     ):
         with pytest.raises(ValueError, match=said):
             next(iter(fit(tiny("classes", folder, *sets), tmp_path / "run", device="cpu")))
@@ -244,7 +235,7 @@ def test_tags_of_windows_are_those_of_the_whole_where_context_does_not_matter() 
               "embeddings": {"kind": "sum", "positions": {"kind": "none"}}}  # fmt: skip
     text = " ".join(f"w{n % 17}" for n in range(60))
     words = WordTokenizer.from_texts([text])
-    sizes = {"vocab": len(words), "classes": 3, "longest": 99}
+    sizes = {"vocab": len(words), "classes": 3, "max_length": 99}
     network = build_model({"width": 8, "encode": encode, "respond": {"kind": "tags"}}, sizes).eval()
     example = TaggedExample(text, tuple(words.encode(text).offsets), ())
     whole, parts = (

@@ -9,8 +9,8 @@ from app_runs import STORY, run, sets
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.memory.entnet import EntNet
 from mnemic.recipe import ConfigError, Recipe, load_recipe
+from mnemic.train.initialize import resolve_tied_words
 from mnemic.train.run import load_data
-from mnemic.train.tied import resolve_tied_words
 
 SMALL = ("data={kind='generated', tasks=[1], count=40}", "model.width=8", "train.epochs=1")
 NAMED = "model.memory.tied=['Mary', 'john']"
@@ -30,7 +30,7 @@ def test_a_recipe_names_words_and_the_run_keeps_their_ids(tmp_path: Path) -> Non
     assert checkpoint.sizes["tied_words"] == ids
     network = checkpoint.network
     assert torch.equal(network.memory.slot_keys(), network.encode.words[ids])
-    asked = ("ask", "--model", tmp_path / "run", "--story", "-", "Where is Mary?", "--json")
+    asked = ("story", "ask", "--model", tmp_path / "run", "--story", "-", "Where is Mary?", "--json")
     assert run(*asked, stdin=STORY).json["slots"]["names"] == ["mary", "john"]
     again = run(*train)
     assert again.code == 0, again.err

@@ -1,21 +1,24 @@
-"""``mnemic search``, and the part of ``mnemic ask`` that asks a memory of documents."""
+"""``mnemic ask`` and ``mnemic search``: answers and passages from a memory of documents."""
 
-import json
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
-
-from mnemic.cli.documents.common import MemoryOption, format_citation, open_memory
-from mnemic.cli.options import JsonOption
-from mnemic.cli.render.console import get_stdout, print_json, print_warning, sanitize, truncate
-from mnemic.cli.render.evidence_table import format_weight
+from mnemic.cli.declare import Argument, Option
+from mnemic.cli.documents.common import DEFAULT_READER, MemoryOption, ReaderOption, format_citation, open_memory
+from mnemic.cli.options import AllOption, JsonOption, QuestionArgument, QuestionsOption
+from mnemic.cli.render.console import (
+    get_stdout,
+    print_fields,
+    print_json,
+    print_json_line,
+    print_text,
+    print_warnings,
+    style_text,
+)
+from mnemic.cli.render.evidence_table import EvidenceRow, evidence_table
+from mnemic.cli.render.format import sanitize, truncate
 from mnemic.cli.render.progress import ProgressBars
-from mnemic.cli.text_io import decode_utf8
+from mnemic.cli.text_io import read_questions
 from mnemic.store.answers import NUM_SHOWN, answer_to_dict
 
 if TYPE_CHECKING:
@@ -23,70 +26,86 @@ if TYPE_CHECKING:
 
 MAX_ALTERNATIVES = 3  # other answers to print
 MIN_CONFIDENCE = 0.05  # less likely alternatives are not printed
+CONFIDENCE_HELP = "Minimum probability that the reader's answer is right; 0: always answer."
 
-MemorySpec: TypeAlias = tuple[str | None, str]  # the memory's address, the reader's name
 
-
-def ask_memory(
-    question: str, memory_spec: MemorySpec, ask_kwargs: dict[str, Any], *, show_all: bool, as_json: bool
+def ask(
+    question: QuestionArgument = None,
+    question_file: QuestionsOption = None,
+    address: MemoryOption = None,
+    hops: Annotated[int, Option("--hops", "Number of reads; each further one also uses what was found before.")] = 1,
+    passages: Annotated[int, Option("--passages", "Number of passages to read per hop.")] = 5,
+    reader: ReaderOption = DEFAULT_READER,
+    min_confidence: Annotated[float | None, Option("--confidence", CONFIDENCE_HELP, "fitted to the reader")] = None,
+    limit: Annotated[
+        int | None, Option("--limit, -n N", "Sentences of evidence to show.", f"{NUM_SHOWN}; all as JSON", minimum=1)
+    ] = None,
+    show_all: AllOption = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Ask one question and print the answer with its evidence."""
-    address, reader = memory_spec
-    with open_memory(address, reader=reader) as memory:
-        answer = memory.ask(question, **ask_kwargs)
-    for note in answer.notes:
-        print_warning(note)
-    if as_json:
-        print_json(answer_to_dict(answer))
-    else:
-        print_answer(answer, len(answer.evidence) if show_all else NUM_SHOWN)
+    """Ask your documents a question, and show the evidence for the answer.
 
+    Example: mnemic ask "When does the contract end?"
 
-def ask_question_file(path: Path, memory_spec: MemorySpec, ask_kwargs: dict[str, Any]) -> None:
-    """Answer a file with one question per line; print one JSON line per answer."""
-    questions = list(read_questions(path))
-    address, reader = memory_spec
+    Many questions: mnemic ask --questions questions.txt
+    """
+    questions = read_questions(question, question_file)
+    ask_kwargs: dict[str, Any] = {"hops": hops, "passages": passages}
+    if min_confidence is not None:
+        ask_kwargs["confidence"] = min_confidence
     with open_memory(address, reader=reader) as memory, ProgressBars("questions") as bars:
-        for number, question in enumerate(questions):
-            print(json.dumps(answer_to_dict(memory.ask(question, **ask_kwargs)), ensure_ascii=False), flush=True)
-            bars.show("asking", number + 1, len(questions))
-
-
-def read_questions(path: Path) -> Iterator[str]:
-    """Read the non-empty lines of a file, without a byte order mark."""
-    for line in decode_utf8(path.read_bytes(), str(path)).removeprefix("\ufeff").splitlines():
-        if line.strip():
-            yield line
+        for number, text in enumerate(questions, start=1):
+            answer = memory.ask(text, **ask_kwargs)
+            fields = answer_to_dict(answer)
+            fields["evidence"] = fields["evidence"][:limit]
+            if question_file is not None:
+                print_json_line(fields)
+                bars.show("asking", number, len(questions))
+                continue
+            print_warnings(answer.notes)
+            if as_json:
+                print_json(fields)
+            else:
+                print_answer(answer, limit or (len(answer.evidence) if show_all else NUM_SHOWN))
 
 
 def print_answer(answer: "Answer", limit: int) -> None:
     """Print an answer and at most ``limit`` sentences of evidence."""
-    screen = get_stdout()
-    screen.print(f"[dim]question[/]    {escape(sanitize(answer.question))}")
+    fields: dict[str, Any] = {"question": answer.question}
     if not answer.has_answer:
         nearest = format_alternatives("nearest", answer.ranked)
-        screen.print(f"[dim]answer[/]      [bold]none[/]: nothing in the memory supports one{nearest}")
+        fields["answer"] = style_text("none", "bold").append(
+            f": nothing in the memory supports one{nearest}", style="not bold"
+        )
     else:
         best = answer.evidence[0]
-        citation = escape(sanitize(format_citation(best.name, best.page, best.line)))
-        screen.print(f"[dim]answer[/]      [bold]{escape(join_lines(answer.text))}[/]")
+        fields["answer"] = style_text(join_lines(answer.text), "bold")
         if answer.kind == "span":
-            alternatives = format_alternatives("next", answer.ranked[1:])
-            screen.print(f"[dim]confidence[/]  {answer.score:.2f}{alternatives}")
-        screen.print(f"[dim]from[/]        {citation} [dim](document {best.document})[/]")
-    if answer.evidence:
-        screen.print(build_sentence_table(answer, limit))
-    screen.print(f"read {answer.read} of {answer.looked} passages sentence by sentence", style="dim")
+            fields["confidence"] = f"{answer.score:.2f}{format_alternatives('next', answer.ranked[1:])}"
+        fields["from"] = f"{format_citation(best.name, best.page, best.line)} (document {best.document})"
+    print_fields(fields)
+    rows = [
+        EvidenceRow(
+            evidence.sentence,
+            evidence.weights,
+            label=str(evidence.document),
+            citation=format_citation(evidence.name, evidence.page, evidence.line),
+        )
+        for evidence in answer.evidence[:limit]
+    ]
+    if rows:
+        get_stdout().print(evidence_table(rows, [f"hop {hop + 1}" for hop in range(answer.hops)]))
+    print_text(f"read {answer.read} of {answer.looked} passages sentence by sentence", style="dim")
 
 
 def format_alternatives(label: str, alternatives: "Sequence[RankedAnswer]") -> str:
     """Format the likely alternatives to the best answer, or nothing if there are none."""
     texts = [
-        f"{escape(join_lines(answer.text))} {answer.score:.2f}"
+        f"{join_lines(answer.text)} {answer.score:.2f}"
         for answer in alternatives[:MAX_ALTERNATIVES]
         if answer.score >= MIN_CONFIDENCE
     ]
-    return f"  [dim]({label}: {', '.join(texts)})[/]" if texts else ""
+    return f"  ({label}: {', '.join(texts)})" if texts else ""
 
 
 def join_lines(text: str) -> str:
@@ -94,42 +113,26 @@ def join_lines(text: str) -> str:
     return sanitize(" ".join(text.split()))
 
 
-def build_sentence_table(answer: "Answer", limit: int) -> Table:
-    """Build a table of evidence sentences with their passage's weight per hop."""
-    table = Table("id", "place", "sentence", header_style="bold")
-    table.columns[0].justify = "right"
-    for hop in range(answer.hops):
-        table.add_column(f"hop {hop + 1}", justify="right", min_width=5)
-    for evidence in answer.evidence[:limit]:
-        citation = Text(sanitize(format_citation(evidence.name, evidence.page, evidence.line)), style="dim")
-        sentence = Text(sanitize(evidence.sentence))
-        table.add_row(str(evidence.document), citation, sentence, *map(format_weight, evidence.weights))
-    return table
-
-
 def search(
-    query: Annotated[str, typer.Argument(help="Words or a question.")],
-    limit: Annotated[int, typer.Option("--most", help="Maximum number of passages.")] = NUM_SHOWN,
+    query: Annotated[str, Argument("QUERY", "Words or a question; - is standard input.")],
+    limit: Annotated[int, Option("--limit, -n N", "Maximum number of passages.", minimum=1)] = NUM_SHOWN,
     address: MemoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find passages in the memory, by their words and by their meaning.
 
-    Example: mnemic search "terms of notice" --most 3
+    Example: mnemic search "terms of notice" --limit 3
     """
-    if limit < 1:
-        raise ValueError(f"--most is at least 1, not {limit}")
+    (query,) = read_questions(query, None)
     with open_memory(address) as memory:
         hits = memory.search(query, limit)
     if as_json:
         rows = [hit._asdict() | {"sentences": [sentence._asdict() for sentence in hit.sentences]} for hit in hits]
         print_json({"query": query, "found": rows})
         return
-    screen = get_stdout()
     for hit in hits:
         citation = format_citation(hit.name, hit.page, hit.sentences[0].line)
-        screen.print(f"[bold]{hit.document}[/]  {escape(sanitize(citation))}  [dim]{hit.weight:.2f}[/]")
-        text = " ".join(sanitize(hit.text).split())
-        screen.print(f"  {truncate(text)}", markup=False, style="dim")
+        print_text(f"{hit.document}  {sanitize(citation)}  {hit.weight:.2f}", style="bold")
+        print_text(f"  {truncate(join_lines(hit.text))}", style="dim")
     if not hits:
-        screen.print("nothing found")
+        print_text("nothing found")

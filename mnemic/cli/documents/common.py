@@ -4,41 +4,27 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import typer
+from mnemic.cli.declare import Argument, Option
 
 if TYPE_CHECKING:
     from mnemic.store import Memory
 
+DEFAULT_READER = "reader"
+MEMORY_HELP = "The memory: a file such as notes.db, a name such as work, or postgresql://…"
+EMBEDDER_HELP = "The embedding model: reader, hashed-ngrams, minilm, none, or a model's folder."
+READER_HELP = (
+    "The model that answers from passages: reader, which ships with mnemic, a folder, or none, "
+    "which answers with the best matching sentence."
+)
 MemoryOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "--memory",
-        metavar="PATH|NAME|ADDRESS",
-        envvar="MNEMIC_MEMORY",
-        help="The memory: a file such as notes.db, a name such as work, or postgresql://…",
-        show_default="this project's (.mnemic), else your own",
-    ),
+    Option("--memory PATH|NAME|ADDRESS", MEMORY_HELP, "this project's (.mnemic), else your own", "MNEMIC_MEMORY"),
 ]
 EmbedderOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--embedder",
-        metavar="NAME|DIR",
-        help="The embedding model: reader, hashed-ngrams, minilm, none, or a model's folder.",
-        show_default="the memory's own; reader for a new memory",
-    ),
+    str | None, Option("--embedder NAME|DIR", EMBEDDER_HELP, "the memory's own; reader for a new memory")
 ]
-ReaderOption: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        "--reader",
-        metavar="NAME|DIR",
-        help="The model that answers from passages: reader, which ships with mnemic, a folder, or "
-        "none, which answers with the best matching sentence.",
-    ),
-]
-DEFAULT_READER = "reader"
-DocumentArgument: TypeAlias = Annotated[str, typer.Argument(metavar="ID|PATH", help="A document's number or its file.")]
+ReaderOption: TypeAlias = Annotated[str, Option("--reader NAME|DIR", READER_HELP)]
+DocumentArgument: TypeAlias = Annotated[str, Argument("ID|PATH", "A document's number or its file.")]
 
 
 def open_memory(address: str | None, embedder: str | None = None, reader: str = DEFAULT_READER) -> "Memory":
@@ -60,5 +46,5 @@ def shorten_path(path: str) -> str:
 
 def format_citation(name: str, page: int | None, line: int) -> str:
     """Format the file and the page or line of a sentence."""
-    fields = [shorten_path(name)] + ([f"page {page}"] if page else [])
-    return ", ".join(fields + ([f"line {line}"] if line and not page else []))
+    position = f", page {page}" if page else f", line {line}" if line else ""
+    return shorten_path(name) + position

@@ -4,21 +4,22 @@ from importlib.metadata import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
 import mnemic
-from mnemic.cli.documents.ask import answer_to_dict, print_answer
+from mnemic.cli.declare import Option
+from mnemic.cli.documents.ask import print_answer
 from mnemic.cli.documents.common import open_memory, shorten_path
 from mnemic.cli.documents.remember import print_report, remember_with_progress, summarize_steps
 from mnemic.cli.networks.demo_stories import run_stories_demo
 from mnemic.cli.options import FreshOption, JsonOption
-from mnemic.cli.render.console import get_stdout, print_json
+from mnemic.cli.render.console import print_json, print_text
+from mnemic.store.answers import answer_to_dict
 
 if TYPE_CHECKING:
     from mnemic.store import Memory
 
 MAX_EVIDENCE = 2  # sentences per question
 MEMORY_FILE = "memory.db"
+PAGES = Path(mnemic.__file__).with_name("docs")  # in a clone a link to docs
 
 
 class DemoQuestion(NamedTuple):
@@ -37,21 +38,13 @@ QUESTIONS = (
 
 
 def demo(
-    use_stories: Annotated[
-        bool, typer.Option("--stories", help="Train a memory network on stories and ask it instead.")
-    ] = False,
+    use_stories: Annotated[bool, Option("--stories", "Train a memory network on stories and ask it instead.")] = False,
     folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            help="Folder for the memory or the run.",
-            show_default="runs/demo, or runs/demo-stories",
-        ),
+        Path | None, Option("--out DIR", "Folder for the memory or the run.", "runs/demo, or runs/demo-stories")
     ] = None,
     fresh: FreshOption = False,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Remember mnemic's own documentation, ask questions about it and show the evidence.
 
     Nothing leaves this machine. With --stories, train a small memory network in a minute and show
@@ -59,14 +52,13 @@ def demo(
 
     Example: mnemic demo
 
-    Example: mnemic demo --stories
+    A memory network: mnemic demo --stories
     """
     if use_stories:
         all_right = run_stories_demo(folder or Path("runs/demo-stories"), fresh=fresh, as_json=as_json)
     else:
         all_right = run_documents_demo(folder or Path("runs/demo"), fresh=fresh, as_json=as_json)
-    if not all_right:
-        raise typer.Exit(1)
+    return 0 if all_right else 1
 
 
 def run_documents_demo(folder: Path, *, fresh: bool, as_json: bool) -> bool:
@@ -79,7 +71,7 @@ def run_documents_demo(folder: Path, *, fresh: bool, as_json: bool) -> bool:
     with open_memory(str(memory_path.absolute())) as memory:
         paths = find_documentation(folder)
         if not as_json:
-            get_stdout().print(f"mnemic remembers its documentation ({len(paths)} files):")
+            print_text(f"mnemic remembers its documentation ({len(paths)} files):")
         report = summarize_steps(remember_with_progress(memory, paths, [], []), memory)
         if not as_json:
             print_report(report, as_json=False)
@@ -87,26 +79,25 @@ def run_documents_demo(folder: Path, *, fresh: bool, as_json: bool) -> bool:
     if as_json:
         print_json({"remembered": report, "answers": answers})
     else:
-        screen = get_stdout()
-        screen.print("\nNow yours: mnemic remember ~/Documents, then mnemic ask 'When …?'")
-        screen.print(f"(This memory: mnemic ask --memory {shorten_path(str(memory_path.absolute()))} '…')")
+        print_text("\nNow yours: mnemic remember ~/Documents, then mnemic ask 'When …?'")
+        print_text(f"(This memory: mnemic ask --memory {shorten_path(str(memory_path.absolute()))} '…')")
     return all(answer["right"] for answer in answers)
 
 
 def find_documentation(folder: Path) -> list[Path]:
-    """Find the documentation of the clone, else write the installed package's README."""
-    root = Path(mnemic.__file__).parents[1]
-    if (root / "docs" / "memory.md").is_file():
-        return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
-    package_metadata = metadata("mnemic")
-    if "Description" not in package_metadata:
-        raise ValueError(
-            f"no documentation beside {root}, nor a README in the installed package; run it in a "
-            "clone of mnemic, or install a wheel: make wheel"
-        )
-    readme = folder / "README.md"
-    readme.write_text(package_metadata["Description"], encoding="utf-8")
-    return [readme]
+    """Find the README and the pages; an installed package has its README as metadata."""
+    pages = PAGES.resolve()
+    readme = pages.with_name("README.md")
+    if not readme.is_file():
+        package_metadata = metadata("mnemic")
+        if "Description" not in package_metadata:
+            raise ValueError(
+                f"no README beside {pages}, nor one in the installed package; run it in a clone of "
+                "mnemic, or install a wheel: make wheel"
+            )
+        readme = folder / "README.md"
+        readme.write_text(package_metadata["Description"], encoding="utf-8")
+    return [readme, *sorted(pages.rglob("*.md"))]
 
 
 def ask_demo_question(memory: "Memory", demo_question: DemoQuestion, as_json: bool) -> dict[str, Any]:
@@ -114,8 +105,8 @@ def ask_demo_question(memory: "Memory", demo_question: DemoQuestion, as_json: bo
     answer = memory.ask(demo_question.question)
     is_right = demo_question.answer in answer.text if demo_question.answer is not None else not answer.has_answer
     if not as_json:
-        get_stdout().print()
+        print_text("")
         print_answer(answer, MAX_EVIDENCE)
         if not is_right:
-            get_stdout().print(f"[red]wrong:[/] it should be {demo_question.answer or 'none'}")
+            print_text(f"wrong: it should be {demo_question.answer or 'none'}", style="red")
     return answer_to_dict(answer) | {"right": is_right}

@@ -1,45 +1,43 @@
-"""``mnemic memories``, ``mnemic history``, ``mnemic stats``: list the contents of a memory."""
+"""``mnemic list``, ``mnemic history``, ``mnemic stats``: show the contents of a memory."""
 
 from typing import Annotated
 
-import typer
-from rich.table import Table
-from rich.text import Text
-
+from mnemic.cli.declare import Option
 from mnemic.cli.documents.common import DocumentArgument, MemoryOption, open_memory, shorten_path
 from mnemic.cli.options import JsonOption
-from mnemic.cli.render.console import format_bytes, get_stdout, print_json, sanitize
+from mnemic.cli.render.console import get_stdout, print_json, print_table, print_text, style_text
+from mnemic.cli.render.format import format_bytes, sanitize, shorten_start
 
 
-def memories(
+def list_documents(
     include_retired: Annotated[
-        bool, typer.Option("--all", help="Include superseded documents and those whose file is gone.")
+        bool, Option("--all", "Include superseded documents and those whose file is gone.")
     ] = False,
     address: MemoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the documents in a memory, with the numbers that `forget` and `update` take.
 
-    Example: mnemic memories --all
+    Example: mnemic list --all
     """
     with open_memory(address) as memory:
         documents = memory.memories(retired=include_retired)
     if as_json:
         print_json({"memory": str(memory.path), "documents": [document._asdict() for document in documents]})
         return
-    table = Table("id", "document", "kind", "passages", "remembered", header_style="bold")
-    table.columns[0].justify = table.columns[3].justify = "right"
+    max_name_chars = get_stdout().width // 2
+    rows = []
     for document in documents:
-        style = "dim" if document.retired else ""
-        name = Text(sanitize(shorten_path(document.name)) + (" (no longer read)" if document.retired else ""), style)
-        table.add_row(str(document.id), name, document.kind, str(document.passages), document.remembered[:10])
-    get_stdout().print(table)
-    get_stdout().print(f"memory: {shorten_path(str(memory.path))}", style="dim", markup=False)
+        suffix, style = (" (no longer read)", "dim") if document.retired else ("", "")
+        name = style_text(shorten_start(shorten_path(document.name) + suffix, max_name_chars), style)
+        rows.append([str(document.id), name, document.kind, str(document.passages), document.remembered[:10]])
+    print_table([">id", "document", "kind", ">passages", "remembered"], rows)
+    print_text(f"memory: {shorten_path(str(memory.path))}", style="dim")
 
 
 def history(
     target: DocumentArgument,
-    show_text: Annotated[bool, typer.Option("--text", help="Also print the text of each version.")] = False,
+    show_text: Annotated[bool, Option("--text", "Also print the text of each version.")] = False,
     address: MemoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -49,7 +47,7 @@ def history(
 
     Example: mnemic history report.pdf
 
-    Example: mnemic history 12 --text
+    With all texts: mnemic history 12 --text
     """
     with open_memory(address) as memory:
         versions, events = memory.history(target)
@@ -59,18 +57,17 @@ def history(
         report = {"versions": [version._asdict() | text_field for version, text_field in zip(versions, text_fields)]}
         print_json(report | {"events": [event._asdict() for event in events]})
         return
-    table = Table("when", "document", "what", "", header_style="bold")
-    table.columns[1].justify = "right"
-    titles = {version.id: version.title for version in versions}
+    titles, max_name_chars = {version.id: version.title for version in versions}, get_stdout().width // 2
+    rows = []
     for event in events:
         description = shorten_path(event.path) if event.path else titles[event.document]
-        table.add_row(event.at, str(event.document), event.what, Text(sanitize(description)))
-    get_stdout().print(table)
+        rows.append([event.at, str(event.document), event.what, shorten_start(description, max_name_chars)])
+    print_table(["when", ">document", "what", ""], rows)
     for version in versions if show_text else []:
         until = f", read until {version.retired}" if version.retired else ""
-        get_stdout().print(f"\n[bold]{version.id}[/]  remembered {version.remembered}{until}")
+        print_text(f"\n{version.id}  remembered {version.remembered}{until}", style="bold")
         for line in texts[version.id].splitlines():
-            get_stdout().print(sanitize(line), markup=False, soft_wrap=True)
+            print_text(sanitize(line))
 
 
 def stats(address: MemoryOption = None, as_json: JsonOption = False) -> None:
@@ -88,10 +85,9 @@ def stats(address: MemoryOption = None, as_json: JsonOption = False) -> None:
         report = {"memory": str(memory.path), "embedder": model._asdict() if model else None}
         print_json(report | counts._asdict() | {"others": other_memories})
         return
-    screen = get_stdout()
-    screen.print(f"memory     {shorten_path(str(memory.path))} ({format_bytes(counts.bytes)})", markup=False)
-    screen.print(f"embedder   {model.name if model else 'none: it is read by words alone'}")
-    screen.print(f"documents  {counts.documents}, and {counts.retired} that are no longer read")
-    screen.print(f"passages   {counts.passages}, {counts.sentences} sentences")
+    print_text(f"memory     {shorten_path(str(memory.path))} ({format_bytes(counts.bytes)})")
+    print_text(f"embedder   {model.name if model else 'none: it is read by words alone'}")
+    print_text(f"documents  {counts.documents}, and {counts.retired} that are no longer read")
+    print_text(f"passages   {counts.passages}, {counts.sentences} sentences")
     if other_memories:
-        screen.print(f"others     {', '.join(other_memories)}", style="dim", markup=False)
+        print_text(f"others     {', '.join(other_memories)}", style="dim")

@@ -3,15 +3,14 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from mnemic.cli.declare import Argument
 from mnemic.cli.documents.common import EmbedderOption, MemoryOption, open_memory, shorten_path
 from mnemic.cli.options import JsonOption
-from mnemic.cli.render.console import get_stdout, print_json, print_warning
+from mnemic.cli.render.console import print_json, print_text, print_warnings
 from mnemic.cli.render.progress import ProgressBars
 
 
-def check(address: MemoryOption = None, as_json: JsonOption = False) -> None:
+def check(address: MemoryOption = None, as_json: JsonOption = False) -> int:
     """Check the integrity of a memory: its file, references and indexes.
 
     If the memory cannot be written now, the checks that need to write are skipped and listed.
@@ -20,18 +19,17 @@ def check(address: MemoryOption = None, as_json: JsonOption = False) -> None:
     """
     with open_memory(address) as memory:
         report = memory.check()
-    if report.left_out and not as_json:
-        print_warning(f"left out: {'; '.join(report.left_out)}. Why: {report.why}")
     if as_json:
         print_json({"memory": str(memory.path)} | report._asdict())
-    elif not report.faults:
-        limits = ", as far as a reader can see" if report.left_out else ""
-        get_stdout().print(f"{shorten_path(str(memory.path))} is sound{limits}", markup=False, soft_wrap=True)
-    if report.faults and not as_json:
+        return 2 if report.faults else 0
+    if report.left_out:
+        print_warnings([f"left out: {'; '.join(report.left_out)}. Why: {report.why}"])
+    if report.faults:
         faults = "; ".join(report.faults)
         raise ValueError(f"{memory.path}: {len(report.faults)} faults: {faults}")
-    if report.faults:
-        raise typer.Exit(2)
+    limits = ", as far as a reader can see" if report.left_out else ""
+    print_text(f"{shorten_path(str(memory.path))} is sound{limits}")
+    return 0
 
 
 def reindex(embedder: EmbedderOption = None, address: MemoryOption = None, as_json: JsonOption = False) -> None:
@@ -52,11 +50,11 @@ def reindex(embedder: EmbedderOption = None, address: MemoryOption = None, as_js
         print_json(report | {"vectors": counts.vectors})
     else:
         name = model.name if model else "none"
-        get_stdout().print(f"{counts.vectors} vectors by {name}", markup=False)
+        print_text(f"{counts.vectors} vectors by {name}")
 
 
 def export_memory(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write.")],
+    file: Annotated[Path, Argument("FILE", "The file to write.")],
     address: MemoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -72,11 +70,11 @@ def export_memory(
     if as_json:
         print_json({"file": str(file), "documents": count})
     else:
-        get_stdout().print(f"{count} documents written to {shorten_path(str(file.absolute()))}", markup=False)
+        print_text(f"{count} documents written to {shorten_path(str(file.absolute()))}")
 
 
 def import_memory(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that export-memory wrote.")],
+    file: Annotated[Path, Argument("FILE", "A file that export-memory wrote.")],
     address: MemoryOption = None,
     embedder: EmbedderOption = None,
     as_json: JsonOption = False,
@@ -92,4 +90,4 @@ def import_memory(
     if as_json:
         print_json({"memory": str(memory.path), "documents": count})
     else:
-        get_stdout().print(f"{count} documents in {shorten_path(str(memory.path))}", markup=False)
+        print_text(f"{count} documents in {shorten_path(str(memory.path))}")

@@ -1,5 +1,6 @@
 """``mnemic mcp``: serve a memory to assistants over standard input and output."""
 
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -7,25 +8,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
-import typer
-
 from mnemic import __version__
+from mnemic.cli.declare import Option
 from mnemic.cli.documents.common import DEFAULT_READER, EmbedderOption, MemoryOption, ReaderOption, open_memory
+from mnemic.cli.options import JsonOption
+
+FOLDER_HELP = "Folder with files that the assistant may remember; may be repeated."
 
 
 def mcp(
     address: MemoryOption = None,
-    folder: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--folder", metavar="DIR", help="Folder with files that the assistant may remember; may be repeated."
-        ),
-    ] = None,
-    read_only: Annotated[
-        bool, typer.Option("--read-only", help="The assistant may only search, ask and list.")
-    ] = False,
+    folder: Annotated[list[Path] | None, Option("--folder DIR", FOLDER_HELP)] = None,
+    read_only: Annotated[bool, Option("--read-only", "The assistant may only search, ask and list.")] = False,
     embedder: EmbedderOption = None,
     reader: ReaderOption = DEFAULT_READER,
+    as_json: JsonOption = False,
 ) -> None:
     """Serve a memory to assistants that speak the Model Context Protocol, over stdio.
 
@@ -41,10 +38,12 @@ def mcp(
         raise ValueError(f"--folder must be an existing folder, not {missing[0]}")
     if read_only and folders:
         raise ValueError("--read-only remembers no files: leave out --folder")
-    server_info = {"name": "mnemic", "version": __version__}
+    # Not sys.stdin: a thread waits in it, and the interpreter could not close it at its end.
+    messages = io.BufferedReader(io.FileIO(0, closefd=False))
     with open_memory(address, embedder, reader) as memory, reserve_stdout() as output:
         tools = build_tools(memory, folders, read_only=read_only)
-        ToolServer(tools, server_info, INSTRUCTIONS, output).serve(sys.stdin.buffer)
+        server_info = {"name": "mnemic", "version": __version__}
+        ToolServer(tools, server_info, INSTRUCTIONS, output).serve(messages)
 
 
 @contextmanager

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from mnemic.cli.declare import Argument, Option
 from mnemic.cli.documents.common import DocumentArgument, EmbedderOption, MemoryOption, open_memory, shorten_path
 from mnemic.cli.options import JsonOption
-from mnemic.cli.render.console import get_stdout, print_json, print_warning, sanitize
+from mnemic.cli.render.console import print_json, print_text, print_warnings
+from mnemic.cli.render.format import sanitize
 from mnemic.cli.render.progress import ProgressBars
 
 if TYPE_CHECKING:
@@ -17,33 +17,25 @@ if TYPE_CHECKING:
 
 EXIT_NOTHING_READ = 1  # exit code if none of the files could be read
 OUTCOMES = ("new", "changed", "moved", "copied", "unchanged", "gone", "broken")
-NoteOption = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="A text instead of a file.")]
+PATHS_HELP = "txt, md, html, pdf, docx, epub, eml, csv, tsv, jsonl; folders recursively."
 
 
 def remember(
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="[FILES OR FOLDERS]",
-            help="txt, md, html, pdf, docx, epub, eml, csv, tsv, jsonl; folders recursively.",
-        ),
-    ] = None,
-    note: NoteOption = None,
+    paths: Annotated[list[Path] | None, Argument("FILES OR FOLDERS", PATHS_HELP)] = None,
+    note: Annotated[str | None, Option("--note TEXT", "A text instead of a file.")] = None,
     include: Annotated[
-        list[str] | None,
-        typer.Option("--include", metavar="PATTERN", help="In folders, only these files, such as *.md."),
+        list[str] | None, Option("--include PATTERN", "In folders, only these files, such as *.md.")
     ] = None,
     exclude: Annotated[
-        list[str] | None,
-        typer.Option("--exclude", metavar="PATTERN", help="In folders, skip these files, such as old/*."),
+        list[str] | None, Option("--exclude PATTERN", "In folders, skip these files, such as old/*.")
     ] = None,
     address: MemoryOption = None,
     in_project: Annotated[
-        bool, typer.Option("--here", help="Create a memory in this folder, used from anywhere inside it.")
+        bool, Option("--here", "Create a memory in this folder, used from anywhere inside it.")
     ] = False,
     embedder: EmbedderOption = None,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Remember files and folders; a repeated run reads only changed files.
 
     The memory stays on this machine, in one file that only you can read.
@@ -66,8 +58,8 @@ def remember(
         if note is not None:
             report["note"] = memory.note(note)
         print_report(report, as_json)
-    if note is None and report["broken"] and not set(report["files"]) - {"broken", "gone"}:
-        raise typer.Exit(EXIT_NOTHING_READ)
+    is_nothing_read = note is None and report["broken"] and not set(report["files"]) - {"broken", "gone"}
+    return EXIT_NOTHING_READ if is_nothing_read else 0
 
 
 def remember_with_progress(
@@ -80,12 +72,11 @@ def remember_with_progress(
     file_steps = []
     with ProgressBars("bytes") as bars:
         for step in memory.remembering(list(paths), include=include, exclude=exclude):
-            bars.show("remembering", step.done, max(step.total, 1), sanitize(shorten_path(step.path))[-40:])
+            bars.show("remembering", step.done, max(step.total, 1), shorten_path(step.path))
             if step.outcome == "reading":
                 continue
             file_steps.append(step)
-            for note in step.notes:
-                print_warning(sanitize(f"{shorten_path(step.path)}: {note}"))
+            print_warnings(sanitize(f"{shorten_path(step.path)}: {note}") for note in step.notes)
     return file_steps
 
 
@@ -106,36 +97,40 @@ def print_report(report: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(report)
         return
-    screen = get_stdout()
     if not report["files"] and "note" not in report:
-        screen.print("no files of a known kind there; --include PATTERN reads others, as text")
+        print_text("no files of a known kind there; --include PATTERN reads others, as text")
     if report["files"]:
         counts = ", ".join(f"{count} {outcome}" for outcome, count in report["files"].items())
-        screen.print(f"files: {counts}; {report['passages']} new passages", markup=False)
+        print_text(f"files: {counts}; {report['passages']} new passages")
     if "note" in report:
-        screen.print(f"remembered as document {report['note']}", markup=False)
-    screen.print(f"memory: {shorten_path(report['memory'])}", style="dim", markup=False)
+        print_text(f"remembered as document {report['note']}")
+    print_text(f"memory: {shorten_path(report['memory'])}", style="dim")
 
 
 def update(
-    target: DocumentArgument, note: NoteOption = None, address: MemoryOption = None, as_json: JsonOption = False
+    target: DocumentArgument,
+    text: Annotated[str | None, Argument("TEXT", "The new text; without it, the file is read again.")] = None,
+    address: MemoryOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Replace a document by a new text or by its file's current content.
 
     The old version stays in the history.
 
-    Example: mnemic update 12 --note "The meeting is on Friday."
+    Example: mnemic update 12 "The meeting is on Friday."
 
-    Example: mnemic update report.pdf
+    Its file has changed: mnemic update report.pdf
     """
     with open_memory(address) as memory:
         document = memory.document(target)
-        old_id, new_id = document.id, memory.update(target, note)
-        for path in document.places if note is not None else ():
-            print_warning(f"{sanitize(path)} is as it was: remembered again, it is read beside the new text")
+        old_id, new_id = document.id, memory.update(target, text)
+        print_warnings(
+            f"{sanitize(path)} is as it was: remembered again, it is read beside the new text"
+            for path in (document.places if text is not None else ())
+        )
         if as_json:
             print_json({"memory": str(memory.path), "before": old_id, "after": new_id})
         elif old_id == new_id:
-            get_stdout().print(f"document {old_id} is as it was", markup=False)
+            print_text(f"document {old_id} is as it was")
         else:
-            get_stdout().print(f"document {new_id} supersedes {old_id}", markup=False)
+            print_text(f"document {new_id} supersedes {old_id}")

@@ -1,182 +1,98 @@
-"""``mnemic ask``: answer a question and show the sentences that were read.
-
-Without --model the answer comes from the memory of documents; with it, from a story or a knowledge
-base.
-"""
+"""``mnemic story ask``: ask a trained network about a story or its knowledge base."""
 
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from mnemic.cli.documents.ask import ask_memory, ask_question_file
-from mnemic.cli.documents.common import DEFAULT_READER, MemoryOption, ReaderOption
-from mnemic.cli.options import MODEL_HELP, JsonOption, refuse_options
-from mnemic.cli.render.console import get_stdout, print_json, print_warning
-from mnemic.cli.render.evidence_table import print_story_answer
+from mnemic.cli.declare import Option
+from mnemic.cli.networks.load import load_network
+from mnemic.cli.options import AllOption, JsonOption, ModelOption, PlotOption, QuestionArgument
+from mnemic.cli.render.captions import build_story_rows, format_column_titles
+from mnemic.cli.render.console import get_stdout, print_fields, print_json, print_text, print_warnings, style_text
+from mnemic.cli.render.evidence_table import EvidenceRow, evidence_table
+from mnemic.cli.render.format import sanitize
 from mnemic.cli.render.plot_story import check_plot_path, plot_story
-from mnemic.cli.text.ask import answers_from_memory, ask_state, ask_state_questions
+from mnemic.cli.text.ask import print_memory_answer
+from mnemic.cli.text.quote import QuoteFinder
+from mnemic.cli.text_io import STDIN, STDIN_NAME, read_questions, read_text
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from mnemic.checkpoint.folder import Checkpoint
     from mnemic.predict import StoryAnswer
 
 MAX_SENTENCES = 8  # printed without --all
-MEMORY_PANEL = {"rich_help_panel": "Memory of documents"}
-NETWORK_PANEL = {"rich_help_panel": "Trained network"}
-MEMORY_OPTIONS = ("address", "hops", "passages", "reader", "min_confidence")  # parameters of ``ask``
-SINGLE_QUESTION_OPTIONS = ("question", "story", "sentences", "plot", "show_all")  # likewise
-NetworkOption: TypeAlias = Annotated[
-    Path | None, typer.Option("--model", metavar="DIR", help=MODEL_HELP, **NETWORK_PANEL)
-]
 
 
 def ask(
-    context: typer.Context,
-    question: Annotated[str | None, typer.Argument(help="The question.")] = None,
-    address: MemoryOption = None,
-    hops: Annotated[
-        int,
-        typer.Option(
-            "--hops", help="Number of reads; each further one also uses the passages found before.", **MEMORY_PANEL
-        ),
-    ] = 1,
-    passages: Annotated[
-        int, typer.Option("--passages", help="Number of passages to read per hop.", **MEMORY_PANEL)
-    ] = 5,
-    reader: ReaderOption = DEFAULT_READER,
-    min_confidence: Annotated[
-        float | None,
-        typer.Option(
-            "--confidence",
-            help="Minimum probability that the reader's answer is right; 0: always answer.",
-            show_default="fitted to the reader",
-            **MEMORY_PANEL,
-        ),
-    ] = None,
-    question_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--questions",
-            metavar="FILE",
-            help="A file with one question per line; prints JSON lines. Also with --state.",
-            **MEMORY_PANEL,
-        ),
-    ] = None,
-    model: NetworkOption = None,
+    model: ModelOption,
+    question: QuestionArgument = None,
     story: Annotated[
-        str | None,
-        typer.Option(
-            "--story", metavar="FILE", help="The story, one sentence per line; - is standard input.", **NETWORK_PANEL
-        ),
+        str | None, Option("--story FILE", "The story, one sentence per line; - is standard input.")
     ] = None,
-    sentences: Annotated[
-        list[str] | None, typer.Option("--sentence", help="A sentence of the story; may be repeated.", **NETWORK_PANEL)
-    ] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            "--state", metavar="FILE", help="Ask a memory file that mnemic read --state wrote.", **NETWORK_PANEL
-        ),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot", metavar="FILE", help="Plot the evidence into a .png, .svg or .pdf file.", **NETWORK_PANEL
-        ),
-    ] = None,
-    show_all: Annotated[bool, typer.Option("--all", help="Show all sentences, not only those read most.")] = False,
+    sentences: Annotated[list[str] | None, Option("--sentence", "A sentence of the story; may be repeated.")] = None,
+    show_all: AllOption = False,
+    plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask your documents, or with --model a network, and show the evidence.
+    """Ask a network about a story, and show the sentences that it read.
 
-    Example: mnemic ask "When does the contract end?"
+    Example: mnemic story ask --model entnet-babi --story story.txt "Where is the milk?"
 
-    About a story: mnemic ask --model runs/memn2n --story story.txt "Where is the milk?"
-
-    With a network that ships with the package: mnemic ask --model entnet-babi --story FILE QUESTION
-
-    From a knowledge base, without a story: mnemic ask --model runs/kv "who directed [The Bat]"
-
-    About a text of any length: mnemic read --model DIR --state MEMORY FILE, then
-    mnemic ask --state MEMORY QUESTION
+    A network with a knowledge base needs no story:
+    mnemic story ask --model runs/kv "who directed [The Bat]"
     """
-    if model is not None or state is not None:
-        refuse_options(context, MEMORY_OPTIONS, "these options are for a memory of documents, not for a network")
-        if question_file is not None:
-            refuse_options(
-                context,
-                SINGLE_QUESTION_OPTIONS,
-                "a file of questions is asked of a memory, without other questions or stories",
-            )
-            if state is None:
-                raise ValueError("a file of questions is asked of a memory: give --state FILE")
-            ask_state_questions(model, question_file, state)
-            return
-        if question is None:
-            raise ValueError("no question: give it in quotes, such as 'Where is the milk?'")
-        if model is None or state is not None or answers_from_memory(model):
-            ask_state(
-                model, question, (story, sentences or []), state, plot,
-                show_all=show_all, as_json=as_json,
-            )  # fmt: skip
-            return
-        ask_network(question, model, story, sentences or [], plot, show_all, as_json)
+    from mnemic.predict import has_knowledge_base
+    from mnemic.respond import FROM_MEMORY
+    from mnemic.train.distributed import limit_threads
+
+    if story == question == STDIN:
+        raise ValueError("standard input (-) can be read once: give the question in quotes")
+    (question,) = read_questions(question, None)
+    if plot is not None:
+        check_plot_path(plot)
+    checkpoint, notes = load_network(model)
+    if story is None and not sentences and not has_knowledge_base(checkpoint):
+        raise ValueError("no story: give --story FILE, --story - or --sentence TEXT")
+    if checkpoint.recipe["model"]["respond"]["kind"] in FROM_MEMORY:
+        text = "\n".join([*([] if story is None else [read_text(story)]), *(sentences or [])])
+        ask_about_text(checkpoint, text, question, notes, plot, show_all=show_all, as_json=as_json)
         return
-    if story is not None or sentences or plot is not None:
-        raise ValueError("a story is read by a trained network: give --model DIR")
-    ask_kwargs: dict[str, Any] = {"hops": hops, "passages": passages}
-    if min_confidence is not None:
-        ask_kwargs["confidence"] = min_confidence
-    if question_file is not None and question is not None:
-        raise ValueError("give --questions or a question, not both: write it into the file, or ask it alone")
-    if question_file is not None:
-        ask_question_file(question_file, (address, reader), ask_kwargs)
-    elif question is None:
-        raise ValueError("no question: give it in quotes, or a file of them: --questions FILE")
-    else:
-        ask_memory(question, (address, reader), ask_kwargs, show_all=show_all, as_json=as_json)
+    limit_threads(checkpoint.network)
+    all_sentences = [*(read_sentences(story) if story is not None else ()), *(sentences or [])]
+    answer = answer_question(checkpoint, [text for text in all_sentences if text.strip()], question)
+    notes = [*answer.notes, *notes]
+    if not as_json:
+        print_story_answer(answer, question, None if show_all else MAX_SENTENCES)
+    notes += [] if plot is None else plot_story(answer, question, plot)
+    print_warnings(notes)
+    if as_json:
+        plot_path = None if plot is None else str(plot)
+        print_json(build_report(answer, question) | {"notes": notes, "plot": plot_path})
+    elif plot is not None:
+        print_text(f"drawn: {plot}")
 
 
-def ask_network(
+def ask_about_text(
+    checkpoint: "Checkpoint",
+    text: str,
     question: str,
-    model: Path,
-    story: str | None,
-    typed_sentences: list[str],
+    notes: list[str],
     plot: Path | None,
+    *,
     show_all: bool,
     as_json: bool,
 ) -> None:
-    """Ask a trained network about a story or its knowledge base, and print the answer."""
-    from mnemic.checkpoint.folder import load_checkpoint
-    from mnemic.predict import has_knowledge_base
-    from mnemic.train.distributed import limit_threads
+    """Read a story into a new memory for this question alone, and answer from it."""
+    from mnemic.predict import long_text
 
-    if plot is not None:
-        check_plot_path(plot)
-    sentences = [*(read_sentences(story) if story is not None else ()), *typed_sentences]
-    checkpoint = load_checkpoint(model)
-    limit_threads(checkpoint.network)
-    if story is None and not typed_sentences and not has_knowledge_base(checkpoint):
-        raise ValueError("no story: give --story FILE, --story - or --sentence TEXT")
-    answer = answer_question(checkpoint, [text for text in sentences if text.strip()], question)
-    notes = [*answer.notes]
-    if not checkpoint.progress.done:
-        notes.append("this network is not trained to the end")
-    for note in notes:
-        print_warning(note)
-    if not as_json:
-        print_story_answer(answer, question, None if show_all else MAX_SENTENCES)
-    plot_notes = [] if plot is None else plot_story(answer, question, plot)
-    for note in plot_notes:
-        print_warning(note)
-    if as_json:
-        plot_path = None if plot is None else str(plot)
-        print_json(build_report(answer, question) | {"notes": [*notes, *plot_notes], "plot": plot_path})
-    elif plot is not None:
-        get_stdout().print(f"drawn: {plot}", markup=False, soft_wrap=True)
+    state = long_text.read_text(checkpoint, text)
+    if not state.filled:
+        raise ValueError(f"nothing is remembered of the {state.seen} tokens that were read; tell another story")
+    quotes = QuoteFinder(state, text)
+    print_memory_answer(checkpoint, state, question, quotes, notes, plot, show_all=show_all, as_json=as_json)
 
 
 def answer_question(checkpoint: "Checkpoint", sentences: list[str], question: str) -> "StoryAnswer":
@@ -210,7 +126,36 @@ def read_sentences(path: str) -> tuple[str, ...]:
     """Read the sentences of a story from a file, or from standard input for ``-``."""
     from mnemic.data.babi.format import decode_lines, parse_sentences, read_story
 
-    if path != "-":
+    if path != STDIN:
         return read_story(Path(path))
-    name = "standard input"
-    return parse_sentences(decode_lines(sys.stdin.buffer.read(), name), name)
+    return parse_sentences(decode_lines(sys.stdin.buffer.read(), STDIN_NAME), STDIN_NAME)
+
+
+def print_story_answer(answer: "StoryAnswer", question: str, limit: int | None) -> None:
+    """Print an answer with at most ``limit`` sentences of evidence; None prints all."""
+    best, *alternatives = answer.ranked
+    alternatives_text = ", ".join(f"{word} {probability:.2f}" for word, probability in alternatives)
+    print_fields({
+        "question": question,
+        "answer": style_text(best[0], "bold"),
+        "probability": f"{best[1]:.2f}  (next: {alternatives_text})",
+    })  # fmt: skip
+    if not answer.evidence:
+        return
+    get_stdout().print(build_story_table(answer, limit))
+    if answer.slots is not None:
+        name, weight = answer.slots.names[answer.slots.most_read], max(answer.slots.read)
+        text = f"a column of blocks is a slot, as high as it opened; most read: slot {sanitize(name)} ({weight:.2f})"
+        print_text(text, style="dim")
+    num_hidden = len(answer.evidence) - (limit or len(answer.evidence))
+    if num_hidden > 0:
+        print_text(f"{num_hidden} more {answer.item}s were read less; --all shows them", style="dim")
+
+
+def build_story_table(answer: "StoryAnswer", limit: int | None) -> "Table":
+    """Build the evidence table of a story, with what was read of each slot."""
+    rows = build_story_rows(answer, limit)
+    if answer.slots is not None:
+        reads = [weight / max(answer.slots.read) for weight in answer.slots.read]
+        rows.append(EvidenceRow("(read of each slot)", (), gates=reads, is_total=True))
+    return evidence_table(rows, format_column_titles(answer), text_title=answer.item)

@@ -1,40 +1,32 @@
 """``mnemic data``: generate bAbI stories and prepare sequences for pre-training."""
 
 import os
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-from rich.text import Text
-
+from mnemic.cli.declare import Argument, Option
 from mnemic.cli.options import JsonOption, SeedOption, SetOption, parse_task_numbers
-from mnemic.cli.render.console import format_bytes, get_stdout, print_json
+from mnemic.cli.render.console import get_stdout, print_json, print_text, style_text
+from mnemic.cli.render.format import format_bytes
 from mnemic.cli.render.progress import ProgressBars
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from mnemic.data.babi.format import Story
 
 STORIES_PER_UPDATE = 100  # of the progress bar
-
-app = typer.Typer(help="Generate or prepare training and test data.", rich_markup_mode="rich")
-
-
-class StorySplit(StrEnum):
-    """The two files of a bAbI task."""
-
-    train = "train"
-    test = "test"
+TASK_HELP = "A task, such as 3, 1-5 or all; may be repeated."
+DocumentsOption = Annotated[str, Option("--data DIR", "Folder with the documents: .jsonl or .txt files.")]
 
 
-@app.command()
-def stories(
-    task: Annotated[list[str], typer.Option("--task", help="A task, such as 3, 1-5 or all; may be repeated.")],
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the files.")],
-    count: Annotated[int, typer.Option("--count", help="Questions per task.")] = 1000,
-    split: Annotated[StorySplit, typer.Option(help="Test files use the seed after --seed.")] = StorySplit.train,
+def generate_story_files(
+    task: Annotated[list[str], Option("--task", TASK_HELP)],
+    folder: Annotated[Path, Option("--out DIR", "Folder for the files.")],
+    count: Annotated[int, Option("--count", "Questions per task.")] = 1000,
+    split: Annotated[Literal["train", "test"], Option("--split", "Test files use the seed after --seed.")] = "train",
     seed: SeedOption = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    force: Annotated[bool, Option("--force", "Replace existing files.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Generate stories as files in the official bAbI layout (qa3_…_train.txt).
@@ -45,18 +37,17 @@ def stories(
     from mnemic.recipe import ConfigError
 
     task_ids = parse_task_numbers(task, sorted(TASKS))
-    paths = {number: folder / file_name_of(number, split.value) for number in task_ids}
+    paths = {number: folder / file_name_of(number, split) for number in task_ids}
     existing_paths = [str(path) for path in paths.values() if path.exists()]
     if existing_paths and not force:
         raise ConfigError(f"{existing_paths[0]} is there already; give another --out, or --force")
-    story_seed = seed + (split is StorySplit.test)  # test stories differ from training stories
+    story_seed = seed + (split == "test")  # test stories differ from training stories
     files = write_story_files(paths, count, story_seed)
     if as_json:
-        print_json({"out": str(folder), "split": split.value, "seed": seed, "files": files})
+        print_json({"out": str(folder), "split": split, "seed": seed, "files": files})
         return
     for file in files:
-        text = f"{file['path']}  {file['questions']} questions in {file['stories']} stories"
-        get_stdout().print(text, markup=False, soft_wrap=True)
+        print_text(f"{file['path']}  {file['questions']} questions in {file['stories']} stories")
 
 
 def write_story_files(paths: dict[int, Path], count: int, seed: int) -> list[dict[str, Any]]:
@@ -96,11 +87,10 @@ def write_story_file(path: Path, task: int, count: int, seed: int, bars: Progres
     return {"questions": num_questions, "stories": num_stories}
 
 
-@app.command()
-def sequences(
-    recipe: Annotated[str, typer.Argument(help="A pre-training recipe or a .toml file.")],
-    texts: Annotated[str, typer.Option("--data", metavar="DIR", help="Folder of .jsonl or .txt files.")],
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the sequences.")],
+def prepare_pretraining(
+    recipe: Annotated[str, Argument("RECIPE", "A pre-training recipe or a .toml file.")],
+    texts: Annotated[str, Option("--data DIR", "Folder of .jsonl or .txt files.")],
+    folder: Annotated[Path, Option("--out DIR", "Folder for the sequences.")],
     sets: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -118,17 +108,39 @@ def sequences(
         print_json(report)
         return
     for split, count in report["sequences"].items():
-        text = f"{split:<10}  {count:>11,} sequences  {report['tokens'][split]:>13,} tokens"
-        get_stdout().print(text, markup=False)
-    vocab_size, total_size = report["vocabulary"], format_bytes(report["bytes"])
-    get_stdout().print(f"{folder}  {vocab_size:,} pieces, {total_size}", markup=False, soft_wrap=True)
+        print_text(f"{split:<10}  {count:>11,} sequences  {report['tokens'][split]:>13,} tokens")
+    print_text(f"{folder}  {report['vocabulary']:,} pieces, {format_bytes(report['bytes'])}")
 
 
-@app.command()
-def show(
-    task: Annotated[int, typer.Option("--task", help="Task number, 1 to 20.")],
-    seed: SeedOption = 0,
+def prepare_words(
+    data: DocumentsOption,
+    folder: Annotated[Path, Option("--out DIR", "Folder for the token ids.")],
+    sets: SetOption = None,
     as_json: JsonOption = False,
+) -> None:
+    """Convert documents to token ids once, for many runs.
+
+    The folder then replaces the documents. --set takes the options of data kind words;
+    mnemic recipes lstm-words lists them.
+
+    Example: mnemic data words --data enwiki --out words --set data.vocab=20000
+    """
+    from mnemic.data import DATASETS
+    from mnemic.recipe import build, load_recipe, override
+
+    recipe = override(load_recipe("rnn-words", sets or []), "data.folder", data)
+    report = build(DATASETS, recipe["data"]).save_encoded(folder)
+    num_bytes = sum(path.stat().st_size for path in folder.iterdir())
+    if as_json:
+        print_json({"out": str(folder), "bytes": num_bytes} | report)
+        return
+    for split, count in report["words"].items():
+        print_text(f"{split:<12} {count:,} words")
+    print_text(f"{folder}  {format_bytes(num_bytes)}, a vocabulary of {report['vocab']:,}")
+
+
+def show_story(
+    task: Annotated[int, Option("--task", "Task number, 1 to 20.")], seed: SeedOption = 0, as_json: JsonOption = False
 ) -> None:
     """Print one generated story with its questions, answers and supporting facts.
 
@@ -141,18 +153,18 @@ def show(
     if as_json:
         print_json({"task": task, "name": TASKS[task], "story": [line._asdict() for line in story]})
         return
-    get_stdout().print(f"task {task}: {TASKS[task]}", style="bold")
+    print_text(f"task {task}: {TASKS[task]}", style="bold")
     for line in highlight_story(story):
         get_stdout().print(line)
 
 
-def highlight_story(story: "Story") -> list[Text]:
+def highlight_story(story: "Story") -> "list[Text]":
     """Format a story with highlighted questions, answers and supporting facts."""
     from mnemic.data.babi.format import StoryQuestion
 
     texts = []
     for line in story:
-        text = Text(f"{line.number:>3}  ", style="dim").append(line.text.strip(), style="not dim")
+        text = style_text(f"{line.number:>3}  ", "dim").append(line.text.strip(), style="not dim")
         if isinstance(line, StoryQuestion):
             text.stylize("italic", 5)
             text.append(f"  {line.answer}", style="not dim bold green")

@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mnemic.cli.networks.ask_story import print_story_answer
 from mnemic.cli.networks.train import train_with_progress
-from mnemic.cli.render.console import format_duration, format_percent, get_stdout, print_json
-from mnemic.cli.render.evidence_table import print_story_answer
+from mnemic.cli.render.console import print_json, print_text
+from mnemic.cli.render.format import format_duration, format_percent
 
 RECIPE_CHANGES = (
-    'data={ kind = "generated", tasks = [1, 2, 15], count = 3000 }',
+    'data={ kind = "generated-babi", tasks = [1, 2, 15], count = 3000 }',
     "train.epochs=30",
     "train.schedule.every=8",
     "phases.0.train.epochs=10",
@@ -72,9 +73,8 @@ def run_stories_demo(folder: Path, *, fresh: bool, as_json: bool) -> bool:
     from mnemic.checkpoint.folder import load_checkpoint
     from mnemic.recipe import load_recipe
 
-    screen = get_stdout()
     if not as_json:
-        screen.print("A memory network (MemN2N) learns from generated stories, on this computer:")
+        print_text("A memory network (MemN2N) learns from generated stories, on this computer:")
     training = train_with_progress(load_recipe("memn2n", RECIPE_CHANGES), folder, seed=0, device="cpu", fresh=fresh)
     if not as_json:
         print_training(training)
@@ -83,8 +83,8 @@ def run_stories_demo(folder: Path, *, fresh: bool, as_json: bool) -> bool:
     if as_json:
         print_json({"out": str(folder), "trained": training, "answers": answers})
     else:
-        screen.print("\nDarker means read more; each hop reads with what the one before found.")
-        screen.print(f'Now yours: mnemic ask --model {folder} --sentence "…" "Where is Mary?"')
+        print_text("\nDarker means read more; each hop reads with what the one before found.")
+        print_text(f'Now yours: mnemic story ask --model {folder} --sentence "…" "Where is Mary?"')
     return all(answer["right"] for answer in answers)
 
 
@@ -96,7 +96,7 @@ def print_training(training: dict[str, Any]) -> None:
     else:
         time = format_duration(training["seconds"])
         message = f"Trained in {time}; on stories it has not seen it is wrong in {error} of the cases."
-    get_stdout().print(message, soft_wrap=True)
+    print_text(message)
 
 
 def ask_demo_story(checkpoint: Any, story: DemoStory, as_json: bool) -> dict[str, Any]:
@@ -106,10 +106,10 @@ def ask_demo_story(checkpoint: Any, story: DemoStory, as_json: bool) -> dict[str
     answer = ask_story(checkpoint, story.sentences, story.question)
     is_right = answer.text == story.answer
     if not as_json:
-        get_stdout().print(f"\n[bold]{story.title}[/]")
+        print_text(f"\n{story.title}", style="bold")
         print_story_answer(answer, story.question, None)
         if not is_right:
-            get_stdout().print(f"[red]wrong:[/] it should be {story.answer}")
+            print_text(f"wrong: it should be {story.answer}", style="red")
     most_read = [evidence.text for evidence in answer.best_evidence(2)]
     return {
         "question": story.question,

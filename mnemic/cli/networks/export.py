@@ -3,35 +3,28 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-from rich.table import Table
-
+from mnemic.cli.declare import Argument, Option
 from mnemic.cli.options import JsonOption
-from mnemic.cli.render.console import format_bytes, get_stdout, print_json, print_warning
+from mnemic.cli.render.console import print_json, print_table, print_text, print_warnings
+from mnemic.cli.render.format import format_bytes
 
 if TYPE_CHECKING:
     from mnemic.encode import Pretrained
     from mnemic.respond.pretraining import PretrainingHeads
 
 
+CHECKPOINT_HELP = (
+    "A run's folder or a checkpoint with a Transformer encoder, or a Hugging Face folder, which is "
+    "rewritten as one file with current names."
+)
+FAMILY_HELP = "The architecture: bert, roberta, distilbert, electra or albert."
+
+
 def export(
-    checkpoint: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CHECKPOINT",
-            help="A run's folder or a checkpoint with a Transformer encoder, or a Hugging Face "
-            "folder, which is rewritten as one file with current names.",
-        ),
-    ],
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write; it must be new.")],
+    checkpoint: Annotated[Path, Argument("CHECKPOINT", CHECKPOINT_HELP)],
+    folder: Annotated[Path, Argument("DIR", "The folder to write; it must be new.")],
     family: Annotated[
-        str | None,
-        typer.Option(
-            "--family",
-            metavar="NAME",
-            help="The architecture: bert, roberta, distilbert, electra or albert.",
-            show_default="the original, or the simplest that fits",
-        ),
+        str | None, Option("--family NAME", FAMILY_HELP, "the original, or the simplest that fits")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -57,7 +50,7 @@ def export(
         "heads": sorted(pretrained.unused),
     }
     if pretrained.tokenizer is None:
-        print_warning("there was no subword tokenizer to write; only the weights are in the folder")
+        print_warnings(["there was no subword tokenizer to write; only the weights are in the folder"])
     if as_json:
         print_json(report)
     else:
@@ -91,7 +84,7 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
         return add_pretraining_heads(pretrained, respond)
     encoder_ids = {id(weight) for weight in encoders[0].parameters()}
     if num_dropped := sum(weight.numel() for weight in loaded.network.parameters() if id(weight) not in encoder_ids):
-        print_warning(f"{num_dropped:,} weights of memory and response stay behind: they have no place there")
+        print_warnings([f"{num_dropped:,} weights of memory and response stay behind: they have no place there"])
     return pretrained
 
 
@@ -103,7 +96,7 @@ def add_pretraining_heads(pretrained: "Pretrained", respond: "PretrainingHeads")
 
     family, shape = FAMILIES.get(pretrained.family), shape_of_encoder(pretrained.encoder)
     if family is None or not family.head_names:
-        print_warning(f"a {pretrained.family} has no place for the heads of pre-training; they stay behind")
+        print_warnings([f"a {pretrained.family} has no place for the heads of pre-training; they stay behind"])
         return pretrained
     if (respond.vocabulary.norm.eps, respond.vocabulary.activation_name) != (shape.epsilon, shape.activation):
         raise ValueError(
@@ -122,12 +115,7 @@ def add_pretraining_heads(pretrained: "Pretrained", respond: "PretrainingHeads")
 
 def print_report(report: dict[str, Any]) -> None:
     """Print the exported files and the number of weights."""
-    table = Table("file", "size", header_style="bold")
-    table.columns[1].justify = "right"
-    for name, count in report["files"].items():
-        table.add_row(name, format_bytes(count))
-    screen = get_stdout()
-    screen.print(table)
+    print_table(["file", ">size"], [[name, format_bytes(count)] for name, count in report["files"].items()])
     heads = f", with {len(report['heads'])} weights of heads" if report["heads"] else ""
-    screen.print(f"{report['parameters']:,} weights as {report['family']}{heads}", markup=False)
-    screen.print(f'AutoModel.from_pretrained("{report["folder"]}") loads it', markup=False)
+    print_text(f"{report['parameters']:,} weights as {report['family']}{heads}")
+    print_text(f'AutoModel.from_pretrained("{report["folder"]}") loads it')

@@ -1,4 +1,4 @@
-"""``mnemic read``: predict with a trained network and print one JSON line per text."""
+"""``mnemic predict``: predict with a trained network and print one JSON line per text."""
 
 import json
 import sys
@@ -7,22 +7,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
-from mnemic.cli.options import DeviceOption, ModelOption, SeedOption, refuse_options, resolve_device
-from mnemic.cli.render.console import print_warning
+from mnemic.cli.declare import Argument, Option
+from mnemic.cli.networks.load import load_network
+from mnemic.cli.options import DeviceOption, JsonOption, ModelOption, refuse_options
+from mnemic.cli.render.console import print_json_line, print_warnings
 from mnemic.cli.render.progress import ProgressBars
-from mnemic.cli.text.read import ReadRequest, read_files_into_state
 from mnemic.cli.text_io import STDIN, STDIN_NAME, decode_utf8, read_text
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
 
 BATCH_SIZE = 256  # texts per update of the progress bar
-TEXT_OPTIONS = (  # parameters of ``read`` that --state refuses
-    "question", "whole_file", "jsonl", "embed", "overlap", "truncation", "beams", "num_words",
-    "seed",
-)  # fmt: skip
 
 
 class TextInput(NamedTuple):
@@ -45,46 +40,27 @@ INPUT_FORMATS = {
     "pairs": InputFormat("compares two texts", (("text_a", "text_b"), ("sentence1", "sentence2"))),
     "spans": InputFormat("answers questions about texts", (("question", "text"),)),
 }
+GENERATIVE_KINDS = ("next-token", "seq2seq")  # responses of networks that write texts
+FILES_HELP = "Files with one text per line, or .jsonl, .tsv or .csv; - or nothing: standard input."
+JSONL_HELP = "Read JSON lines with text, text_a and text_b, or question and text."
+OVERLAP_HELP = "Overlap of the windows of a long text, in tokens."
+TRUNCATION_HELP = "How to read a long text: windows, first (only its beginning) or error."
 
 
-def read(
-    context: typer.Context,
+def predict(
     model: ModelOption,
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[FILES]",
-            help="Files with one text per line, or .jsonl, .tsv or .csv; - or nothing: standard "
-            "input. With --state: plain texts, each read as a whole.",
-        ),
-    ] = None,
-    question: Annotated[str | None, typer.Option("--question", help="The question to ask about every text.")] = None,
-    whole_file: Annotated[bool, typer.Option("--whole", help="Read each file as one text.")] = False,
-    jsonl: Annotated[
-        bool, typer.Option("--jsonl", help="Read JSON lines with text, text_a and text_b, or question and text.")
-    ] = False,
-    embed: Annotated[bool, typer.Option("--embed", help="Print the embedding of each text.")] = False,
-    overlap: Annotated[
-        int | None,
-        typer.Option("--overlap", help="Overlap of the windows of a long text, in tokens.", show_default="as trained"),
-    ] = None,
-    truncation: Annotated[
-        str | None,
-        typer.Option(
-            "--truncation",
-            help="How to read a long text: windows, first (only its beginning) or error.",
-            show_default="as trained",
-        ),
-    ] = None,
-    beams: Annotated[int, typer.Option("--beams", min=1, help="Beam width; 1: greedy.")] = 1,
-    num_words: Annotated[int, typer.Option("--words", min=0, help="Continue each text by this many words.")] = 0,
-    state: Annotated[
-        Path | None,
-        typer.Option("--state", metavar="FILE", help="Read whole files into this memory file, or continue it."),
-    ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start the memory of --state again.")] = False,
-    seed: SeedOption = 0,
+    files: Annotated[list[str] | None, Argument("FILES", FILES_HELP)] = None,
+    question: Annotated[str | None, Option("--question", "The question to ask about every text.")] = None,
+    whole_file: Annotated[bool, Option("--whole", "Read each file as one text.")] = False,
+    jsonl: Annotated[bool, Option("--jsonl", JSONL_HELP)] = False,
+    embed: Annotated[bool, Option("--embed", "Print the embedding of each text.")] = False,
+    overlap: Annotated[int | None, Option("--overlap", OVERLAP_HELP, "as trained")] = None,
+    truncation: Annotated[str | None, Option("--truncation", TRUNCATION_HELP, "as trained")] = None,
+    beams: Annotated[int | None, Option("--beams", "Beam width; 1: greedy.", "1", minimum=1)] = None,
+    num_words: Annotated[int | None, Option("--words", "Continue each text by this many words.", minimum=0)] = None,
+    seed: Annotated[int | None, Option("--seed", "Seed of the words of a continuation.", "0")] = None,
     device: DeviceOption = "auto",
+    as_json: JsonOption = False,
 ) -> None:
     """Predict classes, numbers, entities or answers for texts, as JSON lines.
 
@@ -92,60 +68,50 @@ def read(
 
     A language model computes the perplexity of each text, or with --words continues it.
 
-    Example: mnemic read --model runs/bert-classes reviews.txt
+    Example: mnemic predict --model runs/bert-classes reviews.txt
 
-    From a pipe: echo "a lovely film" | mnemic read --model runs/bert-classes
-
-    A text of any length into a memory: mnemic read --model runs/keeps --state notes.mem novel.txt
-    """  # fmt: skip
-    from mnemic.checkpoint.folder import load_checkpoint
-    from mnemic.predict.long_text import require_memory_model
-    from mnemic.predict.text_tasks import GENERATION_METHODS
-
+    From a pipe: echo "a lovely film" | mnemic predict --model runs/bert-classes
+    """
     if (files or []).count(STDIN) > 1:
         raise ValueError("standard input (-) can be read once: name it once, and files beside it")
-    if state is not None:
-        refuse_options(context, TEXT_OPTIONS, "--state reads whole plain texts, and prints what was read")
-        read_files_into_state(ReadRequest(model, files or [STDIN], state, fresh, device))
-        return
-    refuse_options(context, ["fresh"], "--fresh starts a memory again, and without --state there is none")
-    checkpoint = load_checkpoint(model)
-    checkpoint.network.to(resolve_device(device))
-    if not checkpoint.progress.done:
-        print_warning("this network is not trained to the end")
-    if reads_into_memory(checkpoint):
-        require_memory_model(checkpoint)  # raises if it cannot be asked
-        raise ValueError("this network reads into a memory: give --state FILE, then ask it")
-    respond = checkpoint.recipe["model"]["respond"]["kind"]
-    if respond == "masked" and not embed:
-        raise ValueError("this network is only pre-trained and has no answers yet: give --embed")
-    if embed or respond not in GENERATION_METHODS:
-        refuse_options(context, ("num_words", "beams", "seed"), "this network does not continue texts")
+    checkpoint, notes = load_network(model, device)
+    print_warnings(notes)
+    check_network(checkpoint, embed)
+    window_options = {"--overlap": overlap, "--truncation": truncation}
+    if checkpoint.recipe["model"]["respond"]["kind"] in GENERATIVE_KINDS and not embed:
+        refuse_options(window_options, "this network reads each text whole")
+    else:
+        generation_options = {"--words": num_words, "--beams": beams, "--seed": seed}
+        refuse_options(generation_options, "this network does not continue texts")
+    input_format = input_format_of(checkpoint, embed)
     inputs = [
         text_input
         for name in files or [STDIN]
-        for text_input in read_inputs(
-            name, input_format_of(checkpoint, embed), question, whole_file=whole_file, jsonl=jsonl
-        )
+        for text_input in read_inputs(name, input_format, question, whole_file=whole_file, jsonl=jsonl)
     ]
     read_kwargs = {"overlap": overlap, "truncation": truncation}
-    generate_kwargs = {"beams": beams, "num_words": num_words, "seed": seed}
+    generate_kwargs = {"beams": beams or 1, "num_words": num_words or 0, "seed": seed or 0}
     with ProgressBars("texts") as bars:
         for start in range(0, len(inputs), BATCH_SIZE):
             batch = inputs[start : start + BATCH_SIZE]
-            for text_input, prediction in zip(
-                batch, predict_texts(checkpoint, batch, embed, read_kwargs, generate_kwargs)
-            ):
+            rows = predict_texts(checkpoint, batch, embed, read_kwargs, generate_kwargs)
+            for text_input, row in zip(batch, rows):
                 location = {"file": text_input.file} | ({"line": text_input.line} if text_input.line else {})
-                print(json.dumps(location | prediction, ensure_ascii=False), flush=True)
+                print_json_line(location | row)
             bars.show("reading", min(start + BATCH_SIZE, len(inputs)), len(inputs))
 
 
-def reads_into_memory(checkpoint: "Checkpoint") -> bool:
-    """Check whether a network reads texts into a memory that is asked later."""
+def check_network(checkpoint: "Checkpoint", embed: bool) -> None:
+    """Raise if a network has no predictions for single texts."""
+    from mnemic.predict.long_text import require_memory_model
     from mnemic.respond import FROM_MEMORY
 
-    return checkpoint.recipe["model"]["respond"]["kind"] in FROM_MEMORY
+    respond = checkpoint.recipe["model"]["respond"]["kind"]
+    if respond in FROM_MEMORY:
+        require_memory_model(checkpoint)  # raises if it cannot be asked
+        raise ValueError("this network reads into a memory that is asked: mnemic text read MEMORY FILE --model DIR")
+    if respond == "masked" and not embed:
+        raise ValueError("this network is only pre-trained and has no answers yet: give --embed")
 
 
 def input_format_of(checkpoint: "Checkpoint", embed: bool) -> InputFormat:
@@ -235,13 +201,10 @@ def predict_texts(
     generate_kwargs: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """Predict a batch of texts; return JSON objects, with quotes beside offsets."""
-    from mnemic.cli.networks.speech import generate_texts
     from mnemic.predict import text_tasks
 
     kind = checkpoint.recipe["model"]["respond"]["kind"]
-    if kind in text_tasks.GENERATION_METHODS and not embed:
-        if any(value is not None for value in read_kwargs.values()):
-            raise ValueError("this network reads each text whole: leave out --overlap, --truncation")
+    if kind in GENERATIVE_KINDS and not embed:
         return generate_texts(checkpoint, [text_input.texts[-1] for text_input in inputs], **generate_kwargs)
     if embed:
         embeddings = text_tasks.embed_texts(checkpoint, [text_input.texts[-1] for text_input in inputs], **read_kwargs)
@@ -261,15 +224,31 @@ def predict_texts(
             | {"entities": [{"text": entity.quote(text)} | result_to_dict(entity) for entity in tagged_text.entities]}
             for tagged_text, text in zip(text_tasks.tag_entities(checkpoint, texts, **read_kwargs), texts)
         ]
-    pairs_or_texts: list[Any] = [
+    inputs_or_pairs: list[Any] = [
         text_input.texts if len(text_input.texts) > 1 else text_input.texts[0] for text_input in inputs
     ]
     if not checkpoint.labels:
-        return [
-            result_to_dict(number) for number in text_tasks.predict_numbers(checkpoint, pairs_or_texts, **read_kwargs)
-        ]
-    predictions = text_tasks.classify_texts(checkpoint, pairs_or_texts, **read_kwargs)
+        return [*map(result_to_dict, text_tasks.predict_numbers(checkpoint, inputs_or_pairs, **read_kwargs))]
+    predictions = text_tasks.classify_texts(checkpoint, inputs_or_pairs, **read_kwargs)
     return [result_to_dict(prediction) | {"ranked": dict(prediction.ranked)} for prediction in predictions]
+
+
+def generate_texts(
+    checkpoint: "Checkpoint", texts: Sequence[str], *, beams: int, num_words: int, seed: int
+) -> list[dict[str, Any]]:
+    """Generate an answer or a continuation, or compute the perplexity, of each text."""
+    from mnemic.predict.generate import continue_texts, generate_answers, measure_perplexity
+
+    if checkpoint.recipe["model"]["respond"]["kind"] == "seq2seq":
+        if num_words:
+            raise ValueError("this network answers texts; --words is for language models")
+        return [asdict(result) for result in generate_answers(checkpoint, texts, num_beams=beams)]
+    if beams > 1:
+        raise ValueError("a language model samples its words; --beams is for networks that answer")
+    if num_words:
+        continuations = continue_texts(checkpoint, texts, max_words=num_words, seed=seed)
+        return [{k: v for k, v in asdict(result).items() if k != "ranked"} for result in continuations]
+    return [asdict(result) for result in measure_perplexity(checkpoint, texts)]
 
 
 def result_to_dict(result: Any) -> dict[str, Any]:

@@ -8,12 +8,12 @@ from typing import Any
 from mnemic.recipe import Recipe, join_words, parameters_of, type_hints_of, type_name
 
 # Arguments that the code that builds a part passes itself, so that a recipe does not set them.
-MODEL_FACTS = {"width", "vocab", "longest", "tables", "words", "hops", "spelled", "unseen", "classes"}
+MODEL_FACTS = {"width", "vocab", "max_length", "tables", "words", "hops", "spelled", "unseen", "classes"}
 MODEL_FACTS |= {"cross"}  # whether a stack attends to a source
 SEGMENT_FACTS = {"encode", "memory", "respond", "mass", "segments"}  # the modules that are wrapped
 TOKENIZER_FACTS = {"texts", "extra"}  # of a vocabulary that is learned
 OPTIMIZER_FACTS = {"parameters", "rate", "runs"}
-NESTED_PARTS = {"optimiser", "schedule", "clip"}  # parts of [train] with rows of their own
+NESTED_PARTS = {"optimizer", "schedule", "clip"}  # parts of [train] with rows of their own
 
 
 def list_options(recipe: Recipe) -> list[dict[str, Any]]:
@@ -37,26 +37,26 @@ def list_options(recipe: Recipe) -> list[dict[str, Any]]:
     settings = vars(TrainSettings()) | recipe.get("train", {})
     # With a memory, an encoder makes one vector per text; without one, or with a memory that is
     # carried from segment to segment, one per token.
-    has_slots = "memory" in model and "carry" not in model
+    has_slots = "memory" in model and "segments" not in model
     encoders = {name: encoder for name, encoder in ENCODERS.items() if (name in TEXT_KINDS) == has_slots}
     return [
         build_option_row("model.width", int, model),
-        build_option_row("model.start", str, model),
+        build_option_row("model.init_from", str, model),
         *list_kind_options("model.encode", encoders, model.get("encode", {}), MODEL_FACTS),
         *list_kind_options("model.ask", ENCODERS, model.get("ask", {}), MODEL_FACTS),
         *list_kind_options("model.fuse", FUSIONS, model.get("fuse", {}), MODEL_FACTS),
         *list_kind_options("model.memory", MEMORIES, model.get("memory", {}), MODEL_FACTS - {"hops"}),
         *list_kind_options("model.respond", RESPONSES, model.get("respond", {}), MODEL_FACTS),
         *(
-            list_part_options("model.carry", segment_class, model["carry"], SEGMENT_FACTS, {})
-            if "carry" in model
+            list_part_options("model.segments", segment_class, model["segments"], SEGMENT_FACTS, {})
+            if "segments" in model
             else ()
         ),
         *(list_part_options("model.mass", MaskedLayer, model["mass"], MODEL_FACTS, {}) if "mass" in model else ()),
         *list_kind_options("data", DATASETS, recipe.get("data", {}), set()),
         *list_kind_options("objective", OBJECTIVES, recipe.get("objective", {}), set()),
         *list_part_options("train", TrainSettings, recipe.get("train", {}), NESTED_PARTS, vars(TrainSettings())),
-        *list_kind_options("train.optimiser", OPTIMIZERS, settings["optimiser"], OPTIMIZER_FACTS),
+        *list_kind_options("train.optimizer", OPTIMIZERS, settings["optimizer"], OPTIMIZER_FACTS),
         *list_kind_options("train.schedule", SCHEDULES, settings["schedule"], set()),
         *list_kind_options("train.clip", CLIPS, settings["clip"], set()),
     ]

@@ -1,58 +1,44 @@
-"""``mnemic table``: rebuild a published table with one command."""
+"""``mnemic table babi``: rebuild a published table, or all of them, with one command."""
 
 from contextlib import closing
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-from rich.table import Table
-
-from mnemic.cli.networks.all_tables import READ_CAPTION, rebuild_all_tables
+from mnemic.cli.declare import Option
 from mnemic.cli.options import DeviceOption, JsonOption, SetOption, TasksOption, parse_task_numbers, resolve_device
-from mnemic.cli.render.console import format_duration, get_stdout, print_json
+from mnemic.cli.render.console import print_json, print_status, print_table, print_text, style_text
+from mnemic.cli.render.format import format_duration
 from mnemic.cli.render.progress import ProgressBars
 from mnemic.train.interrupt import defer_interrupts
 
+if TYPE_CHECKING:
+    from mnemic.reproduce.babi_table import BabiTable
+
 STEPS_PER_UPDATE = 50  # of the progress bar
-
-app = typer.Typer(help="Rebuild a published table.", rich_markup_mode="rich")
-
-
-class TableSize(StrEnum):
-    """Training questions per task."""
-
-    small = "1k"
-    large = "10k"
-
-
-@app.callback()
-def tables() -> None:
-    """Rebuild a published table."""  # without a callback typer would drop the name `babi`
+STEPS_PER_LINE = 1000  # where there is no bar
+EVIDENCE_HEADERS = {"supporting": ">reads a proof", "most_read": ">needs it", "other": ">needs another"}
+READ_CAPTION = (
+    "% of test questions: the most-read sentence proves the answer; the answer changes without it; "
+    "it changes without another one"
+)
+RECIPE_HELP = "The network; all: every one with a published table of this size."
+AT_ONCE_HELP = "Runs per program; 0: all on a GPU, one by one on a CPU."
+LANES_HELP = "Programs in parallel; 0: 20 on a GPU, 1 on a CPU."
 
 
-@app.command()
-def babi(
-    data: Annotated[str, typer.Option("--data", metavar="DIR", help="Folder of the bAbI stories.")],
-    recipe: Annotated[
-        str, typer.Option(help="The network; all: every one with a published table of this size.")
-    ] = "memn2n",
-    size: Annotated[TableSize, typer.Option(help="Training questions per task.")] = TableSize.small,
-    joint: Annotated[bool, typer.Option("--joint", help="One network for all tasks, not one per task.")] = False,
-    seeds: Annotated[int, typer.Option(help="Number of runs, from seed 0 on.", min=1)] = 5,
+def rebuild_babi(
+    data: Annotated[str, Option("--data DIR", "Folder of the bAbI stories.")],
+    recipe: Annotated[str, Option("--recipe", RECIPE_HELP)] = "memn2n",
+    size: Annotated[Literal["1k", "10k"], Option("--size", "Training questions per task.")] = "1k",
+    joint: Annotated[bool, Option("--joint", "One network for all tasks, not one per task.")] = False,
+    seeds: Annotated[int, Option("--seeds", "Number of runs, from seed 0 on.", minimum=1)] = 5,
     tasks: TasksOption = None,
     sets: SetOption = None,
     device: DeviceOption = "auto",
-    at_once: Annotated[int, typer.Option(min=0, help="Runs per program; 0: all on a GPU, one by one on a CPU.")] = 0,
-    lanes: Annotated[int, typer.Option(min=0, help="Programs in parallel; 0: 20 on a GPU, 1 on a CPU.")] = 0,
+    at_once: Annotated[int, Option("--at-once", AT_ONCE_HELP, minimum=0)] = 0,
+    lanes: Annotated[int, Option("--lanes", LANES_HELP, minimum=0)] = 0,
     folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            help="Folder for the runs and the table.",
-            show_default="runs/table-babi-RECIPE-SIZE",
-        ),
+        Path | None, Option("--out DIR", "Folder for the runs and the table.", "runs/table-babi-RECIPE-SIZE")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -75,7 +61,7 @@ def babi(
     table = BabiTable(
         recipe=recipe,
         data=data,
-        size=size.value,
+        size=size,
         joint=joint,
         seeds=seeds,
         tasks=parse_task_numbers(tasks or ["all"], sorted(TASKS)),
@@ -84,10 +70,10 @@ def babi(
         at_once=at_once,
         lanes=lanes,
     )
-    name = f"table-babi-{Path(recipe).stem}-{size.value}{'-joint' if joint else ''}"
+    name = f"table-babi-{Path(recipe).stem}-{size}{'-joint' if joint else ''}"
     table_folder = folder or Path("runs") / name
     if recipe == ALL:
-        rebuild_all_tables(table, table_folder, train_with_progress, as_json)
+        rebuild_all(table, table_folder, as_json)
         return
     check_story_recipe(recipe)
     train_with_progress(table, table_folder)
@@ -95,11 +81,16 @@ def babi(
     if as_json:
         print_json(result)
         return
-    get_stdout().print(build_errors_table(result))
+    print_errors(result)
     if result["ours"]["evidence"]:
-        get_stdout().print(build_evidence_table(result))
+        rows = [
+            [task, *(f"{evidence[key]:.1f}" for key in EVIDENCE_HEADERS)]
+            for task, evidence in result["ours"]["evidence"].items()
+        ]
+        headers = [">task", *EVIDENCE_HEADERS.values()]
+        print_table(headers, rows, title="what the best run read", caption=READ_CAPTION)
     print_summary(result)
-    get_stdout().print(f"kept in {table_folder / 'table.json'}", style="dim", markup=False, soft_wrap=True)
+    print_text(f"kept in {table_folder / 'table.json'}", style="dim")
 
 
 def check_story_recipe(recipe: str) -> None:
@@ -110,11 +101,11 @@ def check_story_recipe(recipe: str) -> None:
     from mnemic.recipe import ConfigError, load_recipe
 
     kind = load_recipe(recipe).get("data", {}).get("kind")
-    if kind not in ("stories", "generated"):
+    if kind not in ("babi", "generated-babi"):
         raise ConfigError(f"bAbI is a table of stories, but recipe {recipe!r} reads {kind!r}")
 
 
-def train_with_progress(table: Any, folder: Path) -> None:
+def train_with_progress(table: "BabiTable", folder: Path) -> None:
     """Train the missing runs of a table with a progress bar.
 
     Ctrl-C stops at the end of a step.
@@ -145,74 +136,110 @@ def train_with_progress(table: Any, folder: Path) -> None:
                 epochs_done = sum(epochs[: phase.number]) + phase_epochs
                 runs_by_group[key] = num_seeds * epochs_done / sum(epochs)
                 tasks = group.recipe["data"]["tasks"]
-                location = f"task {tasks[0]}" if len(tasks) == 1 else f"{len(tasks)} tasks"
-                bars.show(
-                    "runs",
-                    num_done + sum(runs_by_group.values()),
-                    total,
-                    f"{location}, phase {phase.number + 1} of {progress.num_phases}, "
-                    f"step {step.number} of {progress.total_steps}, "
-                    f"loss {step.loss.mean().item():.3f}",
+                detail = (
+                    f"{f'task {tasks[0]}' if len(tasks) == 1 else f'{len(tasks)} tasks'}, "
+                    f"phase {phase.number + 1} of {progress.num_phases}, "
+                    f"step {step.number} of {progress.total_steps}, loss {step.loss.mean().item():.3f}"
                 )
+                bars.show("runs", num_done + sum(runs_by_group.values()), total, detail)
+                if step.number % STEPS_PER_LINE == 0:
+                    bars.print_line(detail)
             if is_interrupted():
                 num_finished = total - sum(len(group.seeds) for group in list_missing_groups(table, folder))
                 saved_runs = f"{num_finished} finished runs and the state of the others are kept in {folder}"
                 raise KeyboardInterrupt(f"stopped; {saved_runs}")
 
 
-def build_errors_table(result: dict[str, Any]) -> Table:
-    """Build a table of the published error, our best run and our mean per task."""
+def print_errors(result: dict[str, Any]) -> None:
+    """Print the published error, our best run and our mean per task."""
     from mnemic.data.babi.folder import TASKS
-    from mnemic.reproduce.statistics import FAILURE_THRESHOLD
 
     results, published = result["ours"], result["published"]
-    table = Table("task", "", "published", "best", "mean", header_style="bold", show_footer=True)
-    for column in (0, 2, 3, 4):
-        table.columns[column].justify = "right"
+    rows = []
     for task, best in results["per_task"].items():
-        published_error = published.get("per_task", {}).get(task)
-        table.add_row(
-            task,
-            TASKS[int(task)],
-            "-" if published_error is None else f"{published_error:.1f}",
-            f"[{'red' if best > FAILURE_THRESHOLD else 'green'}]{best:.1f}",
-            f"{results['per_task_mean'][task]:.1f}",
-        )
+        published_error = format_error(published.get("per_task", {}).get(task))
+        mean = f"{results['per_task_mean'][task]:.1f}"
+        rows.append([task, TASKS[int(task)], published_error, style_error(best), mean])
     published_mean = published.get("mean_error") if len(results["per_task"]) == len(TASKS) else None
-    footers = ("", "mean error %", "-" if published_mean is None else f"{published_mean:.1f}")
-    for column, text in enumerate((*footers, f"{results['best']:.1f}", f"{results['mean_error']:.1f}")):
-        table.columns[column].footer = text
-    table.title = f"bAbI {result['size']}, {result['setting']}: {result['recipe']}"
-    return table
+    means = [format_error(error) for error in (published_mean, results["best"], results["mean_error"])]
+    title = f"bAbI {result['size']}, {result['setting']}: {result['recipe']}"
+    headers = [">task", "", ">published", ">best", ">mean"]
+    print_table(headers, rows, title=title, footer=["", "mean error %", *means])
 
 
-def build_evidence_table(result: dict[str, Any]) -> Table:
-    """Build a table of how often the best run reads and needs supporting facts."""
-    table = Table("task", "reads a proof", "needs it", "needs another", header_style="bold")
-    for column in table.columns:
-        column.justify = "right"
-    for task, evidence in result["ours"]["evidence"].items():
-        cells = (evidence[key] for key in ("supporting", "most_read", "other"))
-        table.add_row(task, *(f"{percentage:.1f}" for percentage in cells))
-    table.title = "what the best run read"
-    table.caption = READ_CAPTION
-    return table
+def format_error(error: float | None) -> str:
+    return "-" if error is None else f"{error:.1f}"
+
+
+def style_error(error: float) -> Any:
+    """Color an error: red if the task failed."""
+    from mnemic.reproduce.statistics import FAILURE_THRESHOLD
+
+    return style_text(f"{error:.1f}", "red" if error > FAILURE_THRESHOLD else "green")
 
 
 def print_summary(result: dict[str, Any]) -> None:
     """Print the errors in one line, with the source, data and time behind them."""
-    results, published, screen = result["ours"], result["published"], get_stdout()
+    results, published = result["ours"], result["published"]
     seeds, tasks = len(result["seeds"]), len(results["per_task"])
     deviation = f" ± {results['std']:.1f}" if seeds > 1 else ""
-    screen.print(
+    print_text(
         f"{seeds} seed{'s' * (seeds > 1)}: mean error {results['mean_error']:.1f}{deviation} %, "
         f"median {results['median']:.1f}, best {results['best']:.1f} with {results['failed']} of "
-        f"{tasks} tasks failed; the best is chosen by {result['selection']}",
-        soft_wrap=True,
+        f"{tasks} tasks failed; the best is chosen by {result['selection']}"
     )
     if published:
-        screen.print(f"published: {published['source']}", markup=False, soft_wrap=True)
+        print_text(f"published: {published['source']}")
     if generated_tasks := result["generated_training_tasks"]:
-        task_list = ", ".join(map(str, generated_tasks))
-        screen.print(f"trained on generated stories: task {task_list} (no official file)")
-    screen.print(f"{format_duration(result['seconds'])} of training on {result['hardware']}", style="dim")
+        print_text(f"trained on generated stories: task {', '.join(map(str, generated_tasks))} (no official file)")
+    print_text(f"{format_duration(result['seconds'])} of training on {result['hardware']}", style="dim")
+
+
+def rebuild_all(settings: "BabiTable", folder: Path, as_json: bool) -> None:
+    """Rebuild every published table of a size; update the summary after each table."""
+    from mnemic.reproduce.all_tables import SUMMARY, check_tables, list_tables, save_summary, table_folder_of
+
+    tables = list_tables(settings)
+    check_tables(tables)
+    for number, table in enumerate(tables, start=1):
+        table_folder = table_folder_of(table, folder)
+        print_status(f"table {number} of {len(tables)}: {table_folder.name}")
+        train_with_progress(table, table_folder)
+        summary = save_summary(tables[:number], folder)
+    if as_json:
+        print_json(summary)
+        return
+    print_networks(summary)
+    hardware = sorted({row["hardware"] for row in summary["rows"]})
+    time = format_duration(60 * sum(row["minutes"] for row in summary["rows"]))
+    print_text(f"{time} of training on {', '.join(hardware)}", style="dim")
+    print_text(f"kept in {folder / SUMMARY}", style="dim")
+
+
+def print_networks(summary: dict[str, Any]) -> None:
+    """Print published and reproduced errors per network, and what the best runs read."""
+    from mnemic.reproduce.statistics import FAILURE_THRESHOLD, format_evidence
+
+    rows, evidence_rows = [], []
+    for row in summary["rows"]:
+        name = f"{row['recipe']} joint" if row["setting"] == "joint" else row["recipe"]
+        published, best, color = row["published"], row["best"], ""
+        if published is not None:
+            is_reached = round(best, 1) <= published and row["failed"] <= row["published_failed"]
+            color = "green" if is_reached else "red"
+        deviation = f" ± {row['std']:.1f}" if row["seeds"] > 1 else ""
+        rows.append([
+            name,
+            "-" if published is None else f"{published:.1f} / {row['published_failed']}",
+            style_text(f"{best:.1f} / {row['failed']}", color),
+            f"{row['mean_error']:.1f}{deviation}",
+            str(row["seeds"]),
+            row["selection"],
+            format_duration(60 * row["minutes"]),
+        ])  # fmt: skip
+        evidence_rows.append([name, *(format_evidence(row["evidence"], key) for key in EVIDENCE_HEADERS)])
+    headers = ["network", ">published", ">best", ">mean ± deviation", ">seeds", "chosen by", ">time"]
+    caption = f"mean error in % / tasks that failed, with more than {FAILURE_THRESHOLD:g} % error"
+    print_table(headers, rows, title=f"bAbI {summary['size']}", caption=caption)
+    title = "what the best runs read, tasks 1 / 2 / 3"
+    print_table(["network", *EVIDENCE_HEADERS.values()], evidence_rows, title=title, caption=READ_CAPTION)

@@ -3,48 +3,57 @@
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from mnemic.cli.declare import Argument, Option
 from mnemic.cli.options import DataOption, DeviceOption, FreshOption, JsonOption, SeedOption, SetOption, resolve_device
-from mnemic.cli.render.console import (
-    format_duration,
-    format_metric,
-    format_percent,
-    get_stdout,
-    print_json,
-    print_status,
-)
+from mnemic.cli.render.console import print_json, print_status, print_text
+from mnemic.cli.render.format import format_duration, format_metric, format_percent
 from mnemic.cli.render.progress import ProgressBars
 from mnemic.train.interrupt import defer_interrupts
 
+if TYPE_CHECKING:
+    from mnemic.train.run import StepReport
+
 FILE_KINDS = {  # kind of data → the content of its files, and an alternative to them
-    "stories": ("story", "generated stories with --set data.kind=generated"),
+    "babi": ("story", "generated stories with --set data.kind=generated-babi"),
     "knowledge": ("knowledge", "a generated base with --set data.kind=generated-knowledge"),
     "classes": ("text", "your own .tsv or .jsonl files"),
     "pairs": ("text", "your own .tsv or .jsonl files"),
     "spans": ("SQuAD", "your own of the same form"),
-    "reading": ("SQuAD", "your own of the same form"),
+    "retrieval": ("SQuAD", "your own of the same form"),
     "tags": ("CoNLL", "your own of the same form"),
     "corpus": ("plain text", "a folder that mnemic data sequences made"),
-    "words": ("text", "your own .jsonl or .txt files"),
-    "sequences": ("text", "dates that are made with --set data.kind=dates"),
+    "language-modeling": ("text", "your own .jsonl or .txt files"),
+    "seq2seq": ("text", "dates that are made with --set data.kind=dates"),
 }
+ASK_STORY = ('story ask --model {run} --story FILE "Where is Mary?"',)
+ASK_KNOWLEDGE = ('story ask --model {run} "who directed [NAME OF A FILM]"',)
+ASK_TEXT = ("text read notes.mem --model {run} FILE", 'text ask notes.mem "Where is Mary?"')
+PREDICT = ("predict --model {run} FILE",)
+PREDICT_ANSWERS = ('predict --model {run} --question "Who …?" FILE',)
+NEXT_COMMANDS = {  # kind of data → commands that a trained network is used with
+    "babi": ASK_STORY,
+    "generated-babi": ASK_STORY,
+    "knowledge": ASK_KNOWLEDGE,
+    "generated-knowledge": ASK_KNOWLEDGE,
+    "pairs": ("predict --model {run} FILE.jsonl",),
+    "spans": PREDICT_ANSWERS,
+    "retrieval": PREDICT_ANSWERS,
+    "long-stories": ASK_TEXT,
+    "long-recall": ASK_TEXT,
+    "long-articles": ASK_TEXT,
+    "long-documents": (),  # its queries are words, not questions
+    "corpus": ("train bert-classes --start {run} --data DIR", "export {run} FOLDER"),
+}
+START_HELP = "The encoder to start from: a run, a Hugging Face folder, or reader, which ships."
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="A name from mnemic recipes or a .toml file.")],
-    folder: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder for the run.", show_default="runs/RECIPE")
-    ] = None,
+    recipe: Annotated[str, Argument("RECIPE", "A name from mnemic recipes or a .toml file.")],
+    folder: Annotated[Path | None, Option("--out DIR", "Folder for the run.", "runs/RECIPE")] = None,
     data: DataOption = None,
-    start: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="The encoder to start from: a run, a Hugging Face folder, or reader, which ships."
-        ),
-    ] = None,
+    start: Annotated[Path | None, Option("--start DIR", START_HELP)] = None,
     sets: SetOption = None,
     seed: SeedOption = 0,
     device: DeviceOption = "auto",
@@ -55,7 +64,7 @@ def train(
 
     Example: mnemic train memn2n --data babi --set data.tasks=[1] --out runs/task1
 
-    Without data files: mnemic train memn2n --set data.kind=generated --set data.tasks=[1]
+    Without data files: mnemic train memn2n --set data.kind=generated-babi --set data.tasks=[1]
 
     From a pre-trained BERT: mnemic train bert-pairs --data RTE --start BERT --set train.rate=5e-5
     """
@@ -88,11 +97,10 @@ def set_data_folder(recipe: dict[str, Any], folder: str | None) -> dict[str, Any
 
 def train_with_progress(recipe: dict[str, Any], folder: Path, *, seed: int, device: str, fresh: bool) -> dict[str, Any]:
     """Train with a progress bar and return a report; Ctrl-C saves between two steps."""
-    from mnemic.checkpoint.atomic_files import read_json
     from mnemic.checkpoint.folder import PROGRESS, find_checkpoint
+    from mnemic.files import read_json
     from mnemic.train.run import fit
 
-    is_resumed = False
     start: tuple[int, int] | None = None
     with defer_interrupts() as is_interrupted, ProgressBars("steps") as bars:
         steps = fit(
@@ -101,8 +109,7 @@ def train_with_progress(recipe: dict[str, Any], folder: Path, *, seed: int, devi
         for report in steps:
             if start is None:
                 start = (report.phase, report.step - 1)
-                is_resumed = start != (0, 0)
-                if is_resumed:
+                if start != (0, 0):
                     print_status(f"going on with {folder}: phase {report.phase + 1}, step {report.step - 1}")
             show_step(bars, report)
             if is_interrupted():
@@ -116,7 +123,7 @@ def train_with_progress(recipe: dict[str, Any], folder: Path, *, seed: int, devi
         validation = {"figures": select_best_metrics(history)}
     return {
         "checkpoint": str(find_checkpoint(folder)),
-        "resumed": is_resumed,
+        "resumed": start not in (None, (0, 0)),
         "already_trained": start is None,
         "steps": history[-1]["steps"] if history else 0,
         "loss": history[-1]["loss"] if history else None,
@@ -131,56 +138,34 @@ def select_best_metrics(history: list[dict[str, Any]]) -> dict[str, float]:
     return min(reversed(rows), key=lambda row: row["validation"])["figures"]
 
 
-def show_step(bars: ProgressBars, report: Any) -> None:
-    """Update the bar of the phase; without a terminal, print a line after each validation."""
+def show_step(bars: ProgressBars, report: "StepReport") -> None:
+    """Update the bar of the phase, or print a line without a terminal."""
     row, name = report.row, f"phase {report.phase + 1} of {report.num_phases}"
     if row is None:
         bars.show(name, report.step, report.total_steps)
         return
-    error, is_last = row["validation"], report.step == report.total_steps
-    detail = f"loss {row['loss']:.3f}" + ("" if error is None else f", error {format_percent(error)}")
-    validation = f"validation error {format_percent(error)}"
-    if "figures" in row:
-        metric, value = next(iter(row["figures"].items()))
-        validation = f"validation {metric} {format_metric(metric, value)}"
-        detail = f"loss {row['loss']:.3f}, {metric} {format_metric(metric, value)}"
-    if is_last or error is not None:
-        bars.show(name, report.step, report.total_steps, detail)
-        line = f"{name}  step {report.step} of {report.total_steps}  loss {row['loss']:.4f}"
-        bars.print_line(line + ("" if error is None else f"  {validation}"))
+    losses = "".join(f"  {key} {loss:.4f}" for key, loss in row.get("losses", {}).items())
+    metrics = [f"{key} {format_metric(key, value)}" for key, value in row.get("figures", {}).items()]
+    if not metrics and row["validation"] is not None:
+        metrics = [f"error {format_percent(row['validation'])}"]
+    validation = f"  validation {', '.join(metrics)}" if metrics else ""
+    line = f"{name}  step {report.step} of {report.total_steps}  loss {row['loss']:.4f}{losses}{validation}"
+    bars.show(name, report.step, report.total_steps, ", ".join([f"loss {row['loss']:.3f}", *metrics[:1]]))
+    bars.print_line(f"{line}  {row['seconds']:.1f} s")
 
 
 def print_report(report: dict[str, Any], kind: str) -> None:
     """Print the result and suggest the next commands."""
-    from mnemic.data import SEGMENT_KINDS
-
-    screen, run_folder = get_stdout(), shlex.quote(report["out"])
+    run_folder = shlex.quote(report["out"])
     if report["already_trained"]:
-        screen.print("this run was already trained; --fresh trains it again")
-    screen.print(f"checkpoint        {report['checkpoint']}", markup=False, soft_wrap=True)
+        print_text("this run was already trained; --fresh trains it again")
+    print_text(f"checkpoint        {report['checkpoint']}")
     if "figures" in report:
         metrics = ", ".join(f"{name} {format_metric(name, value)}" for name, value in report["figures"].items())
-        screen.print(f"validation        {metrics}")
+        print_text(f"validation        {metrics}")
     else:
-        screen.print(f"validation error  {format_percent(report['validation_error'])}")
-    screen.print(f"trained           {report['steps']} steps, {format_duration(report['seconds'])}")
-    screen.print("\nnext:", style="dim")
-    ask = f'ask --model {run_folder} --story FILE "Where is Mary?"'
-    commands = [f"evaluate --model {run_folder}"]
-    commands += [f"read --model {run_folder} FILE" if "figures" in report else ask]
-    if kind.endswith("knowledge"):
-        commands[1] = f'ask --model {run_folder} "who directed [NAME OF A FILM]"'
-    if kind == "pairs":
-        commands[1] = f"read --model {run_folder} FILE.jsonl"
-    if kind in ("spans", "reading"):
-        commands[1] = f'read --model {run_folder} --question "Who …?" FILE'
-    if kind in SEGMENT_KINDS:
-        commands[1:] = [f"read --model {run_folder} --state notes.mem FILE"]
-        commands += ['ask --state notes.mem "Where is Mary?"']
-    if kind == "documents":  # its queries are words, not questions
-        commands = commands[:1]
-    if kind == "corpus":
-        tune = f"train bert-classes --start {run_folder} --data DIR"
-        commands = [tune, f"export {run_folder} FOLDER"]
-    for line in commands:
-        screen.print(f"  mnemic {line}", markup=False, soft_wrap=True)
+        print_text(f"validation error  {format_percent(report['validation_error'])}")
+    print_text(f"trained           {report['steps']} steps, {format_duration(report['seconds'])}")
+    print_text("\nnext:")
+    for command in (*([] if kind == "corpus" else ["evaluate {run}"]), *NEXT_COMMANDS.get(kind, PREDICT)):
+        print_text(f"  mnemic {command.format(run=run_folder)}")

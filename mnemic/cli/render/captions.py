@@ -1,7 +1,10 @@
-"""Column titles and captions of evidence tables, per kind of memory."""
+"""Rows, column titles and captions of the evidence of a story, per kind of memory."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
+
+from mnemic.cli.render.colormap import MIN_VISIBLE, pick_gate_colors
+from mnemic.cli.render.evidence_table import EvidenceRow
 
 if TYPE_CHECKING:
     from mnemic.predict import StoryAnswer
@@ -41,7 +44,6 @@ MEMORY_LABELS: Mapping[str, MemoryLabels] = {
         "(what the slots held before the story)",
     ),
 }
-SLOTS_CAPTION = "To the right: how far each slot opened for each sentence."
 UPDATE_GATE_LABEL = "(gate: used share of what was read)"
 
 
@@ -65,3 +67,20 @@ def compute_unread_weights(answer: "StoryAnswer") -> list[float]:
     if not labels_of(answer).unread_label:
         return [0.0] * num_hops
     return [1 - sum(evidence.weights[hop] for evidence in answer.evidence) for hop in range(num_hops)]
+
+
+def build_story_rows(answer: "StoryAnswer", limit: int | None) -> list[EvidenceRow]:
+    """Build rows of the ``limit`` sentences read most, and one of the rest."""
+    visible = {evidence.sentence for evidence in answer.best_evidence(limit or len(answer.evidence))}
+    gates = answer.slots.gates if answer.slots else [()] * len(answer.evidence)
+    rows = [
+        EvidenceRow(evidence.text, evidence.weights, label=str(evidence.sentence + 1), gates=slot_gates)
+        for evidence, slot_gates in sorted(zip(answer.evidence, gates), key=lambda pair: pair[0].sentence)
+        if evidence.sentence in visible
+    ]
+    unread_weights = compute_unread_weights(answer)
+    if max(unread_weights) > MIN_VISIBLE:
+        rows.append(EvidenceRow(labels_of(answer).unread_label, unread_weights, is_total=True))
+    if answer.taken:
+        rows.append(EvidenceRow(UPDATE_GATE_LABEL, answer.taken, is_total=True, pick_colors=pick_gate_colors))
+    return rows

@@ -1,47 +1,76 @@
-"""Print results to standard output, everything else to standard error; format numbers."""
+"""Print results to standard output, everything else to standard error; build tables.
+
+Rich is imported on use: a machine without it trains all the same, and prints JSON.
+"""
 
 import json
+import os
 import sys
-import unicodedata
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from mnemic.cli.render.format import sanitize
 
-PIPE_WIDTH = 110  # columns of tables in a file or a pipe
-MAX_PASSAGE_CHARS = 240  # printed per passage
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+PIPE_WIDTH = 110  # columns of tables in a file or a pipe, unless COLUMNS says otherwise
 
 
-def get_stdout() -> Console:
+def get_stdout() -> "Console":
     """Return a console on standard output, for results."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=PIPE_WIDTH)
+    from rich.console import Console
+
+    console = Console(highlight=False, emoji=False)
+    is_wide = console.is_terminal or "COLUMNS" in os.environ
+    return console if is_wide else Console(highlight=False, emoji=False, width=PIPE_WIDTH)
 
 
-def get_stderr() -> Console:
-    """Return a console on standard error, for progress and warnings."""
-    return Console(stderr=True, highlight=False)
+def is_installed(module: str) -> bool:
+    """Check whether a module can be imported: machines that only train lack typer and rich."""
+    try:
+        import_module(module)
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+def is_first_process() -> bool:
+    """Check whether this process may print: torchrun starts several."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def print_text(text: str, style: str = "") -> None:
+    """Print lines of plain text to standard output."""
+    if style:
+        get_stdout().print(text, style=style, markup=False, soft_wrap=True)
+    else:
+        print(text)
+
+
+def print_fields(fields: "Mapping[str, str | Text]") -> None:
+    """Print names and values in two columns."""
+    from rich.text import Text
+
+    width = max(12, 2 + max(map(len, fields)))
+    for name, value in fields.items():
+        text = sanitize(value) if isinstance(value, str) else value
+        get_stdout().print(Text.assemble((f"{name:<{width}}", "dim"), text), soft_wrap=True)
 
 
 def print_status(text: str) -> None:
     """Print a line to standard error."""
-    print(text, file=sys.stderr, flush=True)
+    if is_first_process():
+        print(text, file=sys.stderr, flush=True)
 
 
-def print_warning(text: str) -> None:
-    """Print a warning to standard error."""
-    print_status(f"warning: {text}")
-
-
-def sanitize(text: str) -> str:
-    """Replace control characters of a foreign text, which could control the terminal."""
-    return "".join(" " if unicodedata.category(character) == "Cc" else character for character in text)
-
-
-def truncate(text: str, max_chars: int = MAX_PASSAGE_CHARS, tail_chars: int = 0) -> str:
-    """Truncate a long text with …, keeping its last ``tail_chars`` characters."""
-    if len(text) <= max_chars:
-        return text
-    return f"{text[: max_chars - tail_chars]}…{text[len(text) - tail_chars :]}"
+def print_warnings(notes: Iterable[str]) -> None:
+    """Print warnings to standard error."""
+    for note in notes:
+        print_status(f"warning: {note}")
 
 
 def print_json(value: Any) -> None:
@@ -49,29 +78,45 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=1, ensure_ascii=False, default=str))
 
 
-def format_percent(error: float | None) -> str:
-    return "-" if error is None else f"{error:.1f} %"
+def print_json_line(value: Any) -> None:
+    """Print a value as one line of JSON, at once."""
+    print(json.dumps(value, ensure_ascii=False), flush=True)
 
 
-def format_metric(name: str, value: float) -> str:
-    """Format a metric: percent with one decimal, losses with three."""
-    return f"{value:.3f}" if name == "loss" else f"{value:.1f}"
+def print_table(
+    headers: Sequence[str],
+    rows: Iterable[Sequence[Any] | None],
+    *,
+    title: str = "",
+    caption: str = "",
+    footer: Sequence[str] = (),
+) -> None:
+    """Print a table to standard output."""
+    table = build_table(headers, rows)
+    table.title, table.caption, table.show_footer = title or None, caption or None, bool(footer)
+    for column, text in zip(table.columns, footer):
+        column.footer = text
+    get_stdout().print(table)
 
 
-def format_duration(seconds: float) -> str:
-    """Format a duration: 4.2 s, 3 min 20 s, 2 h 5 min."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, remainder = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {remainder} s"
-    return f"{minutes // 60} h {minutes % 60} min"
+def build_table(headers: Sequence[str], rows: Iterable[Sequence[Any] | None]) -> "Table":
+    """Build a table; headers that begin with > align right, None in ``rows`` starts a section."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*(header.removeprefix(">") for header in headers), header_style="bold")
+    for header, column in zip(headers, table.columns):
+        column.justify = "right" if header.startswith(">") else "left"
+    for row in rows:
+        if row is None:
+            table.add_section()
+        else:
+            table.add_row(*(Text(sanitize(cell)) if isinstance(cell, str) else cell for cell in row))
+    return table
 
 
-def format_bytes(count: int) -> str:
-    """Format a number of bytes with a unit: 12 B, 3.4 MB."""
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count = count / 1000  # type: ignore[assignment]
-    return f"{count:.1f} GB"
+def style_text(text: str, style: str) -> "Text":
+    """Give a text a style, such as bold or red."""
+    from rich.text import Text
+
+    return Text(sanitize(text), style=style)

@@ -3,12 +3,18 @@
 import sys
 from threading import Timer
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from mnemic.cli.render.console import is_first_process, is_installed, print_status
+from mnemic.cli.render.format import format_bytes, sanitize, shorten_start
 
-from mnemic.cli.render.console import get_stderr, print_status
+if TYPE_CHECKING:
+    from rich.progress import Progress, Task
 
 QUIET_S = 5.0  # seconds of validation without a message
+BAR_WIDTH = 12
+TIME_WIDTH = 7  # of 0:12:34
+MAX_NAME_CHARS = 24
 
 
 class ProgressBars:
@@ -17,24 +23,15 @@ class ProgressBars:
     def __init__(self, unit: str = "") -> None:
         """``unit`` is that of the rate; an empty one shows no rate."""
         self.unit = unit
-        console = get_stderr()
-        self.is_terminal = console.is_terminal
-        self.bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=14),
-            MofNCompleteColumn(),
-            TextColumn("[dim]{task.fields[speed]}[/]"),
-            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-            TextColumn("{task.fields[detail]}"),
-            console=console,
-            disable=not self.is_terminal,
-            redirect_stdout=sys.stdout.isatty(),  # else printed results would go to standard error
-        )
-        self.ids: dict[str, TaskID] = {}
+        is_visible = sys.stderr.isatty() and is_first_process() and is_installed("rich")
+        self.bars = create_bars() if is_visible else None
+        self.tasks: dict[str, Task] = {}
+        self.details: dict[str, str] = {}
         self.delayed_line: Timer | None = None  # prints unless ``show`` is called before
 
     def __enter__(self) -> "ProgressBars":
-        self.bars.start()
+        if self.bars:
+            self.bars.start()
         return self
 
     def __exit__(
@@ -42,19 +39,36 @@ class ProgressBars:
     ) -> None:
         if self.delayed_line is not None:
             self.delayed_line.cancel()
-        self.bars.stop()
+        if self.bars:
+            self.bars.stop()
 
     def show(self, name: str, done: float, total: int, detail: str | None = None) -> None:
         """Update the bar of ``name``; None keeps the previous ``detail``."""
         if self.delayed_line is not None:
             self.delayed_line.cancel()
-        if name not in self.ids:
+        if not self.bars:
+            return
+        if name not in self.tasks:
             completed = max(int(done) - 1, 0)  # so that the work of an earlier run does not count in the rate
-            self.ids[name] = self.bars.add_task(name, total=total, completed=completed, speed="", detail="")
-        task = self.bars.tasks[self.ids[name]]
-        speed = f"{task.speed:,.0f} {self.unit}/s" if task.speed and self.unit else ""
-        detail_text = task.fields["detail"] if detail is None else detail
-        self.bars.update(task.id, completed=done, total=total, speed=speed, detail=detail_text)
+            label = shorten_start(name, MAX_NAME_CHARS)
+            task_id = self.bars.add_task(label, total=total, completed=completed, amount="", detail="")
+            self.tasks[name] = self.bars.tasks[task_id]
+        task = self.tasks[name]
+        amount = self.format_amount(done, total, task.speed)
+        if detail is not None:
+            self.details[name] = detail
+        # What a terminal of 80 columns has no room for is cut from the detail, at its beginning.
+        room = self.bars.console.width - len(task.description) - BAR_WIDTH - len(amount) - TIME_WIDTH - 4
+        text = shorten_start(sanitize(self.details.get(name, "")), room) if room > 1 else ""
+        self.bars.update(task.id, completed=done, total=total, amount=amount, detail=text)
+
+    def format_amount(self, done: float, total: int, speed: float | None) -> str:
+        """Format what is done and the rate: 12/40 or 1.2/9.9 MB, 12 texts/s."""
+        if self.unit == "bytes":
+            rate = f"  {format_bytes(speed)}/s" if speed else ""
+            return f"{format_bytes(done)}/{format_bytes(total)}{rate}"
+        rate = f"  {speed:,.0f} {self.unit}/s" if speed and self.unit else ""
+        return f"{int(done)}/{total}{rate}"
 
     def show_validation(self, num_examples: int) -> None:
         """Show that validation runs.
@@ -62,13 +76,29 @@ class ProgressBars:
         The text appears beside the newest bar; without a terminal as a line, if it takes long.
         """
         text = f"validation: {num_examples} examples"
-        if self.is_terminal and self.ids:
-            self.bars.update(list(self.ids.values())[-1], detail=text)
+        if self.bars and self.tasks:
+            self.bars.update(list(self.tasks.values())[-1].id, detail=text)
         self.delayed_line = Timer(QUIET_S, self.print_line, [text])
         self.delayed_line.daemon = True
         self.delayed_line.start()
 
     def print_line(self, text: str) -> None:
         """Print a line, only where no bar is visible."""
-        if not self.is_terminal:
+        if not self.bars:
             print_status(text)
+
+
+def create_bars() -> "Progress":
+    """Create bars on standard error that fit a terminal of 80 columns."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=BAR_WIDTH),
+        TextColumn("{task.fields[amount]}", markup=False),
+        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+        TextColumn("{task.fields[detail]}", markup=False),
+        console=Console(stderr=True, highlight=False, emoji=False),
+        redirect_stdout=sys.stdout.isatty(),  # else printed results would go to standard error
+    )

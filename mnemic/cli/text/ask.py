@@ -1,18 +1,26 @@
-"""``mnemic ask --state``: answer from the memory file of a long text, with evidence."""
+"""``mnemic text ask``: answer from the memory file of a long text, with evidence."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
-from mnemic.cli.documents.ask import read_questions
-from mnemic.cli.documents.common import shorten_path
-from mnemic.cli.render.console import MAX_PASSAGE_CHARS, get_stdout, print_json, print_warning, sanitize, truncate
+from mnemic.cli.declare import Argument, Option
+from mnemic.cli.networks.load import load_network
+from mnemic.cli.options import MODEL_HELP, AllOption, JsonOption, PlotOption, QuestionArgument, QuestionsOption
+from mnemic.cli.render.console import (
+    get_stdout,
+    print_fields,
+    print_json,
+    print_json_line,
+    print_text,
+    print_warnings,
+    style_text,
+)
+from mnemic.cli.render.evidence_table import evidence_table
 from mnemic.cli.render.plot_story import check_plot_path
 from mnemic.cli.render.progress import ProgressBars
-from mnemic.cli.text.extract import AnswerText, choose_answer_text
-from mnemic.cli.text.quote import Quote, QuoteFinder
-from mnemic.cli.text_io import STDIN, STDIN_NAME, read_text
+from mnemic.cli.text.quote import QuoteFinder
+from mnemic.cli.text_io import read_questions
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
@@ -20,112 +28,145 @@ if TYPE_CHECKING:
     from mnemic.predict.results import MemoryAnswer
 
 MAX_EVIDENCE = 5  # spans, without --all
+PLACE_TITLE = "text, characters"
 FULL_NOTES = {  # what happens when all slots are filled, per kind of memory
-    "keeps": "what was worth least is no longer kept",
-    "bert-mass": "what comes now is blended into what they hold",
+    "selective": "what was worth least is no longer kept",
+    "blended": "what comes now is blended into what they hold",
 }
+MemArgument: TypeAlias = Annotated[Path, Argument("MEMORY", "The memory file, such as notes.mem.")]
 
 
-def answers_from_memory(model: Path) -> bool:
-    """Check whether a network answers from a memory; False if it cannot be read."""
+class AnswerText(NamedTuple):
+    """The text of an answer, its probability, and notes."""
+
+    text: str
+    probability: float | None  # None if the text is not available
+    notes: tuple[str, ...] = ()
+
+
+def ask(
+    path: MemArgument,
+    question: QuestionArgument = None,
+    question_file: QuestionsOption = None,
+    files: Annotated[
+        list[str] | None, Option("--text FILE", "A text that was read, if its file has moved; may be repeated.")
+    ] = None,
+    model: Annotated[Path | None, Option("--model DIR", MODEL_HELP, "the network that wrote the memory")] = None,
+    show_all: AllOption = False,
+    plot: PlotOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask about texts that were read into a memory file, and show the evidence.
+
+    Example: mnemic text ask notes.mem "Who saved the paintings?"
+    """
+    questions = read_questions(question, question_file)
+    if plot is not None:
+        check_plot_path(plot)
+    checkpoint, state, notes = load_network_and_state(model, path)
+    quotes = QuoteFinder(state, files=files or [])
+    if question_file is None:
+        print_memory_answer(checkpoint, state, questions[0], quotes, notes, plot, show_all=show_all, as_json=as_json)
+        return
+    if plot is not None:
+        raise ValueError("--plot draws the evidence of one question: give it instead of --questions")
+    with ProgressBars("questions") as bars:
+        for number, text in enumerate(questions, start=1):
+            answer, answer_text = answer_from_memory(checkpoint, state, text, quotes)
+            print_json_line(build_report(answer, answer_text, text, quotes) | {"notes": list(answer_text.notes)})
+            bars.show("asking", number, len(questions))
+    print_warnings([*notes, *note_full_memory(state), *quotes.format_notes()])
+
+
+def load_network_and_state(model: Path | None, path: Path) -> tuple["Checkpoint", "State", list[str]]:
+    """Load a memory file and its network, with notes; raise if the memory is empty."""
+    from mnemic.predict.long_text import load_state
+
+    checkpoint, notes = load_network(model or locate_network(path))
+    state = load_state(checkpoint, path)
+    if not state.filled:
+        advice = f"read a text into {path}: mnemic text read {path} FILE"
+        raise ValueError(f"nothing is remembered of the {state.seen} tokens that were read; {advice}")
+    return checkpoint, state, notes
+
+
+def locate_network(path: Path) -> Path:
+    """Locate the network that wrote a memory file."""
     from mnemic.checkpoint.atomic_files import CheckpointError
-    from mnemic.checkpoint.folder import RECIPE, find_checkpoint, read_metadata
-    from mnemic.respond import FROM_MEMORY
+    from mnemic.checkpoint.folder import find_checkpoint
+    from mnemic.predict.memory_state import load_state_file
 
+    origin = load_state_file(path).origin
+    if not origin:
+        raise ValueError(f"{path} does not say where its network is: give --model DIR")
     try:
-        recipe = read_metadata(find_checkpoint(model) / RECIPE)["recipe"]
-    except CheckpointError:  # loading it later reports the problem
-        return False
-    return recipe["model"].get("respond", {}).get("kind") in FROM_MEMORY
+        find_checkpoint(Path(origin))
+    except CheckpointError:
+        raise ValueError(f"the network of {path} was {origin}, and is not there any more: give --model DIR") from None
+    return Path(origin)
 
 
-def ask_state(
-    model: Path | None,
+def answer_from_memory(
+    checkpoint: "Checkpoint", state: "State", question: str, quotes: QuoteFinder
+) -> tuple["MemoryAnswer", AnswerText]:
+    """Answer a question from a memory, if need be with the reader's words."""
+    from mnemic.predict import long_text
+
+    answer = long_text.answer_from_memory(checkpoint, state, question)
+    return answer, choose_answer_text(answer, question, quotes, is_generative=long_text.can_generate(checkpoint))
+
+
+def choose_answer_text(
+    answer: "MemoryAnswer", question: str, quotes: QuoteFinder, *, is_generative: bool
+) -> AnswerText:
+    """Return the text that a generative network produced, or extract it with the reader.
+
+    The reader extracts a span from the sentences that were read most. The text is empty if it finds
+    no answer in them, or if no file is available to quote.
+    """
+    from mnemic.predict.extract_answer import extract_answer
+
+    if is_generative:
+        return AnswerText(answer.text, answer.probability)
+    passages = [(source.start, quotes.quote_span(source.start, source.end).text or "") for source in answer.evidence]
+    if not passages or not passages[0][1]:
+        note = "the text is not available, so the answer is only a list of positions in it"
+        return AnswerText("", None, (note,))
+    text, probability = extract_answer(question, passages)
+    note = "the reader sees no answer in what was read most: look at the evidence"
+    return AnswerText(text, probability, () if text else (note,))
+
+
+def print_memory_answer(
+    checkpoint: "Checkpoint",
+    state: "State",
     question: str,
-    story: tuple[str | None, list[str]],
-    path: Path | None,
+    quotes: QuoteFinder,
+    notes: list[str],
     plot: Path | None,
     *,
     show_all: bool,
     as_json: bool,
 ) -> None:
-    """Answer from the memory file at ``path``, or from a story, and print the evidence.
+    """Answer a question from a memory; print its evidence, or plot it."""
+    from mnemic.cli.render.plot_state import plot_state
 
-    ``story`` is a file name and further sentences; they are read for this question alone.
-    """
-    from mnemic.predict import long_text
-    from mnemic.predict.long_text import can_generate
-
+    answer, answer_text = answer_from_memory(checkpoint, state, question, quotes)
+    report = build_report(answer, answer_text, question, quotes) | {"filled": state.filled, "size": state.slots}
+    if not as_json:
+        print_evidence(answer, answer_text, question, quotes, len(answer.evidence) if show_all else MAX_EVIDENCE)
+        tokens = f"{answer.seen} of {answer.total} tokens"
+        print_text(f"read: {tokens}; {state.filled} of {state.slots} slots are filled")
+    notes = [*notes, *answer_text.notes, *note_full_memory(state), *quotes.format_notes()]
     if plot is not None:
-        check_plot_path(plot)
-    text = "\n".join([*([] if story[0] is None else [read_text(story[0])]), *story[1]])
-    checkpoint, state = load_network_and_state(model, text, path)
-    answer, quote_finder = (long_text.answer_from_memory(checkpoint, state, question), QuoteFinder(state, text))
-    answer_text = choose_answer_text(answer, question, quote_finder, is_generative=can_generate(checkpoint))
-    notes = [] if checkpoint.progress.done else ["this network is not trained to the end"]
-    json_report: dict[str, Any] = {}
+        if answer_text.probability is not None:
+            answer = replace(answer, text=answer_text.text, probability=answer_text.probability)
+        notes += plot_state(state, answer, question, plot)
+    print_warnings(notes)
     if as_json:
-        json_report = build_report(answer, answer_text, question, quote_finder)
-        json_report |= {"filled": state.filled, "size": state.slots}
-    else:
-        get_stdout().print(f"{sanitize(question)}\n{format_answer(answer_text)}", markup=False)
-        print_evidence(answer, state, quote_finder, len(answer.evidence) if show_all else MAX_EVIDENCE)
-    notes += [*answer_text.notes, *note_full_memory(state), *quote_finder.format_notes()]
-    for note in notes:
-        print_warning(note)
-    if answer_text.probability is not None:
-        answer = replace(answer, text=answer_text.text, probability=answer_text.probability)
-    notes += [] if plot is None else plot_with_warnings(state, answer, question, plot)
-    if as_json:
-        print_json(json_report | {"notes": notes, "plot": None if plot is None else str(plot)})
+        print_json(report | {"notes": notes, "plot": None if plot is None else str(plot)})
     elif plot is not None:
-        get_stdout().print(f"drawn: {plot}", markup=False, soft_wrap=True)
-
-
-def ask_state_questions(model: Path | None, question_file: Path, path: Path) -> None:
-    """Answer a file with one question per line; print one JSON line per answer."""
-    from mnemic.predict import long_text
-    from mnemic.predict.long_text import can_generate
-
-    questions = list(read_questions(question_file))
-    if not questions:
-        raise ValueError(f"{question_file} holds no question; write one per line")
-    checkpoint, state = load_network_and_state(model, "", path)
-    quote_finder, is_generative = QuoteFinder(state), can_generate(checkpoint)
-    with ProgressBars("questions") as bars:
-        for number, question in enumerate(questions):
-            answer = long_text.answer_from_memory(checkpoint, state, question)
-            answer_text = choose_answer_text(answer, question, quote_finder, is_generative=is_generative)
-            row = build_report(answer, answer_text, question, quote_finder) | {"notes": list(answer_text.notes)}
-            print(json.dumps(row, ensure_ascii=False), flush=True)
-            bars.show("asking", number + 1, len(questions))
-    for note in [*note_full_memory(state), *quote_finder.format_notes()]:
-        print_warning(note)
-
-
-def load_network_and_state(model: Path | None, text: str, path: Path | None) -> tuple["Checkpoint", "State"]:
-    """Load a network and its memory file, or read ``text`` into a new memory.
-
-    Raises if the memory is empty.
-    """
-    from mnemic.checkpoint.folder import load_checkpoint
-    from mnemic.predict import long_text
-    from mnemic.predict.memory_state import load_state_file
-
-    if path is not None and text:
-        raise ValueError(f"give either --state or a story: read it first, mnemic read --state {path} FILE")
-    if path is None and not text:
-        raise ValueError("nothing is remembered: give --state FILE, --story FILE or --sentence")
-    if model is None:
-        assert path is not None
-        model = locate_network(load_state_file(path), path)
-    checkpoint = load_checkpoint(model)
-    state = long_text.read_text(checkpoint, text) if path is None else long_text.load_state(checkpoint, path)
-    if not state.filled:
-        command = f"mnemic read --model {model} --state {path} FILE"
-        advice = "tell another story" if path is None else f"read a text into {path}: {command}"
-        raise ValueError(f"nothing is remembered of the {state.seen} tokens that were read; {advice}")
-    return checkpoint, state
+        print_text(f"drawn: {plot}")
 
 
 def note_full_memory(state: "State") -> list[str]:
@@ -135,43 +176,15 @@ def note_full_memory(state: "State") -> list[str]:
     return [f"all {state.slots} slots are filled: {FULL_NOTES[state.kind]}"]
 
 
-def plot_with_warnings(state: "State", answer: "MemoryAnswer", question: str, plot: Path) -> list[str]:
-    """Plot the memory; print and return the warnings."""
-    from mnemic.cli.render.plot_state import plot_state
-
-    notes = plot_state(state, answer, question, plot)
-    for note in notes:
-        print_warning(note)
-    return notes
-
-
-def locate_network(state: "State", path: Path) -> Path:
-    """Locate the network that wrote a memory file."""
-    from mnemic.checkpoint.atomic_files import CheckpointError
-    from mnemic.checkpoint.folder import find_checkpoint
-
-    if not state.origin:
-        raise ValueError(f"{path} does not say where its network is: give --model DIR")
-    try:
-        find_checkpoint(Path(state.origin))
-    except CheckpointError:
-        raise ValueError(
-            f"the network of {path} was {state.origin}, and is not there any more: give --model DIR"
-        ) from None
-    return Path(state.origin)
-
-
-def build_report(
-    answer: "MemoryAnswer", answer_text: AnswerText, question: str, quote_finder: QuoteFinder
-) -> dict[str, Any]:
+def build_report(answer: "MemoryAnswer", answer_text: AnswerText, question: str, quotes: QuoteFinder) -> dict[str, Any]:
     """Convert an answer to a JSON object, with quotes if the text is available."""
     return {
         "question": question,
         "answer": answer_text.text,
         "probability": answer_text.probability,
-        "evidence": [quote_finder.source_to_dict(source) for source in answer.evidence],
+        "evidence": [quotes.source_to_dict(source) for source in answer.evidence],
         "slots": [
-            slot._asdict() | {"sources": [quote_finder.source_to_dict(source) for source in slot.sources]}
+            slot._asdict() | {"sources": [quotes.source_to_dict(source) for source in slot.sources]}
             for slot in answer.slots
         ],
         "seen": answer.seen,
@@ -179,37 +192,16 @@ def build_report(
     }
 
 
-def format_answer(answer_text: AnswerText) -> str:
-    """Format the answer with its probability, or a hint if there is no text."""
-    if not answer_text.text or answer_text.probability is None:
-        return "no answer in words: see below"
-    return f"{shorten_quote(answer_text.text)}  ({100 * answer_text.probability:.0f} %)"
-
-
-def print_evidence(answer: "MemoryAnswer", state: "State", quote_finder: QuoteFinder, limit: int) -> None:
-    """Print the evidence, most read first, and the size of the memory."""
-    console = get_stdout()
-    for source in answer.evidence[:limit]:
-        quote = quote_finder.quote_span(source.start, source.end)
-        quotation = f"  {shorten_quote(quote.text)}" if quote.text else ""
-        console.print(
-            f"  {100 * source.weight:5.1f} %  {format_location(quote)}{quotation}", markup=False, soft_wrap=True
-        )
+def print_evidence(
+    answer: "MemoryAnswer", answer_text: AnswerText, question: str, quotes: QuoteFinder, limit: int
+) -> None:
+    """Print the answer and its evidence, most read first."""
+    fields: dict[str, Any] = {"question": question, "answer": "no answer in words: see below"}
+    if answer_text.text and answer_text.probability is not None:
+        fields |= {"answer": style_text(answer_text.text, "bold"), "probability": f"{answer_text.probability:.2f}"}
+    print_fields(fields)
+    rows = [quotes.to_row(source.start, source.end, source.weight) for source in answer.evidence[:limit]]
+    if rows:
+        get_stdout().print(evidence_table(rows, ["read"], place_title=PLACE_TITLE))
     if (num_hidden := len(answer.evidence) - limit) > 0:
-        console.print(f"{num_hidden} more were read less; --all shows them", style="dim")
-    console.print(
-        f"read: {answer.seen} of {answer.total} tokens; {state.filled} of {state.slots} slots are filled", markup=False
-    )
-
-
-def shorten_quote(text: str) -> str:
-    """Shorten a long quotation to its beginning and its end."""
-    return sanitize(truncate(text, tail_chars=MAX_PASSAGE_CHARS // 2))
-
-
-def format_location(quote: Quote) -> str:
-    """Format the text and the character offsets of a quote."""
-    name = STDIN_NAME if quote.name == STDIN else sanitize(shorten_path(quote.name))
-    if not name and quote.number:
-        name = f"text {quote.number}"
-    return f"{name}{', ' if name else ''}characters {quote.start} to {quote.end}"
+        print_text(f"{num_hidden} more were read less; --all shows them", style="dim")

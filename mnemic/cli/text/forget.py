@@ -1,32 +1,45 @@
-"""``mnemic forget --state``: erase texts or spans of characters from a memory file."""
+"""``mnemic text forget``: erase texts or spans of characters from a memory file."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from mnemic.cli.render.console import get_stdout, print_json
+from mnemic.cli.declare import Option
+from mnemic.cli.options import JsonOption
+from mnemic.cli.render.console import print_json, print_text
+from mnemic.cli.text.ask import MemArgument
 from mnemic.cli.text.read import to_text_name
 from mnemic.recipe import join_words
 
 if TYPE_CHECKING:
     from mnemic.predict.memory_state import State
 
-SPAN_PATTERN = re.compile(r"(\d+)-(\d+)")
+FROM_HELP = "First character of a span, counted through all texts; with --to, may be repeated."
 
 
-def forget_state(path: Path, targets: Sequence[str], *, as_json: bool) -> None:
-    """Erase texts by path, or spans of characters, from a memory file; all or none."""
+def forget(
+    path: MemArgument,
+    files: Annotated[list[str] | None, Option("--text FILE", "A text that was read; may be repeated.")] = None,
+    starts: Annotated[list[int] | None, Option("--from N", FROM_HELP)] = None,
+    ends: Annotated[list[int] | None, Option("--to N", "The character after the span's last one.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Erase texts or spans of characters from a memory file; all or none.
+
+    Example: mnemic text forget notes.mem --text novel.txt
+
+    A span, as `mnemic text show --json` has it: mnemic text forget notes.mem --from 120 --to 180
+    """
     from mnemic.checkpoint.lock import lock_file
     from mnemic.predict.memory_state import load_state_file
 
-    if not targets:
-        raise ValueError("nothing to forget: give a text that was read, or characters, START-END")
+    if not (files or starts or ends):
+        raise ValueError("nothing to forget: give --text FILE that was read, or characters, --from N --to N")
     load_state_file(path)  # raises before a lock file is created beside a file that is no memory
     with lock_file(path, "wait for it"):
         before = after = load_state_file(path)
-        spans = [span for target in targets for span in find_spans(before, target)]
+        spans = [*find_texts(before, files or []), *check_spans(before, starts or [], ends or [])]
         for start, end in spans:
             after = after.forget(start, end)
         after.save(path)
@@ -36,33 +49,33 @@ def forget_state(path: Path, targets: Sequence[str], *, as_json: bool) -> None:
         print_json(report | {"filled": after.filled, "size": after.slots})
         return
     for start, end in spans:
-        get_stdout().print(f"forgotten: characters {start} to {end}", markup=False)
-    line = f"{num_cleared} slots were cleared; {after.filled} of {after.slots} are filled"
-    get_stdout().print(line, markup=False)
+        print_text(f"forgotten: characters {start} to {end}")
+    print_text(f"{num_cleared} slots were cleared; {after.filled} of {after.slots} are filled")
 
 
-def find_spans(state: "State", target: str) -> Iterator[tuple[int, int]]:
-    """Find the character spans of a text by its path, or parse START-END."""
+def find_texts(state: "State", files: list[str]) -> Iterator[tuple[int, int]]:
+    """Find the character spans of texts by the paths of their files."""
     edges = [0, *accumulate(text.characters for text in state.texts)]
-    target_path = resolve_path(to_text_name(target))  # the same file may have several paths
-    spans = [span for span, text in zip(pairwise(edges), state.texts) if resolve_path(text.name) == target_path]
-    if spans:
+    for file in files:
+        path = resolve_path(to_text_name(file))  # the same file may have several paths
+        spans = [span for span, text in zip(pairwise(edges), state.texts) if resolve_path(text.name) == path]
+        if not spans:
+            names = join_words([text.name for text in state.texts if text.name]) or "no text with a name"
+            raise ValueError(f"{file} was not read into this memory, which has {names}; or give --from N --to N")
         yield from spans
-        return
-    match = SPAN_PATTERN.fullmatch(target)
-    if match is None:
-        text_names = join_words([text.name for text in state.texts if text.name]) or "no text with a name"
-        raise ValueError(
-            f"{target} was not read into this memory, which has {text_names}; or give characters, "
-            "START-END, as mnemic inspect --json has them"
-        )
-    start, end = int(match[1]), int(match[2])
-    if not start < end <= state.characters:
-        raise ValueError(
-            f"{target} is no span of the {state.characters} characters that were read: give "
-            "START-END, counted through all texts, START below END"
-        )
-    yield start, end
+
+
+def check_spans(state: "State", starts: list[int], ends: list[int]) -> Iterator[tuple[int, int]]:
+    """Pair starts and ends of spans, and check that they lie in texts."""
+    if len(starts) != len(ends):
+        raise ValueError("a span has a start and an end: give as many --to as --from")
+    for start, end in zip(starts, ends):
+        if not 0 <= start < end <= state.characters:
+            raise ValueError(
+                f"{start}-{end} is no span of the {state.characters} characters that were read: count "
+                "them through all texts, --from below --to"
+            )
+        yield start, end
 
 
 def resolve_path(name: str) -> str:

@@ -1,11 +1,14 @@
 """Quote evidence from the files that a memory was read from, if unchanged."""
 
+from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mnemic.cli.documents.common import shorten_path
-from mnemic.cli.text_io import STDIN, read_text
+from mnemic.cli.render.evidence_table import EvidenceRow
+from mnemic.cli.render.format import MAX_PASSAGE_CHARS, truncate
+from mnemic.cli.text_io import STDIN, STDIN_NAME, read_text
 
 if TYPE_CHECKING:
     from mnemic.predict.memory_state import State
@@ -20,17 +23,32 @@ class Quote(NamedTuple):
     end: int
     text: str | None  # None: not available
 
+    @property
+    def citation(self) -> str:
+        """The text and the character offsets in it."""
+        name = display_name_of(self.name) or (f"text {self.number}" if self.number else "")
+        return f"{name}{', ' if name else ''}{self.start}-{self.end}"
+
 
 class QuoteFinder:
     """Finds the text behind character offsets that count through all texts."""
 
-    def __init__(self, state: "State", full_text: str = "") -> None:
-        """``full_text`` is all that was read, if it is available."""
+    def __init__(self, state: "State", full_text: str = "", files: Sequence[str] = ()) -> None:
+        """``full_text`` is all that was read; ``files`` are texts that were, wherever they are."""
+        from mnemic.predict.memory_state import TextRecord
+
         self.texts = state.texts
         if sum(text.characters for text in self.texts) != state.characters:
             self.texts = ()  # an old memory file, written before texts had names
         self.ends = list(accumulate(text.characters for text in self.texts))
         self.full_text, self.contents, self.changed_names = full_text, dict[int, str](), list[str]()
+        for file in files:
+            content = read_text(file)
+            digest = TextRecord.from_text(content, "").digest
+            numbers = [number for number, text in enumerate(self.texts) if text.digest == digest]
+            if not numbers:
+                raise ValueError(f"{file} was not read into this memory, or has changed since")
+            self.contents |= dict.fromkeys(numbers, content)
 
     def quote_span(self, start: int, end: int) -> Quote:
         """Quote a span by character offsets that count through all texts."""
@@ -39,17 +57,17 @@ class QuoteFinder:
         number = next(index for index, last in enumerate(self.ends) if start < last)
         text = self.texts[number]
         text_start = self.ends[number] - text.characters
-        content = self.load_text(number) if text.name not in ("", STDIN) else ""
+        content = self.load_text(number)
         quotation = content[start - text_start : end - text_start] if content else None
         text_number = number + 1 if len(self.texts) > 1 else 0
         return Quote(text.name, text_number, start - text_start, end - text_start, quotation)
 
     def load_text(self, number: int) -> str:
-        """Load a named text once; empty if its file is missing or has changed."""
+        """Load a text once; empty if its file is missing or has changed."""
         from mnemic.predict.memory_state import TextRecord
 
-        if number not in self.contents:
-            text = self.texts[number]
+        text = self.texts[number]
+        if number not in self.contents and text.name not in ("", STDIN):
             try:
                 content = read_text(text.name) if Path(text.name).is_file() else ""
             except (OSError, ValueError):  # not readable, or no longer a text
@@ -58,7 +76,7 @@ class QuoteFinder:
                 self.changed_names.append(text.name)
                 content = ""
             self.contents[number] = content
-        return self.contents[number]
+        return self.contents.get(number, "")
 
     def format_notes(self) -> list[str]:
         """Format one note per text that could not be quoted."""
@@ -70,3 +88,13 @@ class QuoteFinder:
         quote = self.quote_span(source.start, source.end)
         values = source._asdict() | ({} if quote.text is None else {"text": quote.text})
         return values | ({"file": quote.name, "at": [quote.start, quote.end]} if quote.name else {})
+
+    def to_row(self, start: int, end: int, weight: float, suffix: str = "") -> EvidenceRow:
+        """Convert a span to a row of evidence, its quotation shortened in the middle."""
+        quote = self.quote_span(start, end)
+        text = truncate(quote.text or "", tail_chars=MAX_PASSAGE_CHARS // 2)
+        return EvidenceRow(text + suffix, (weight,), citation=quote.citation)
+
+
+def display_name_of(name: str) -> str:
+    return STDIN_NAME if name == STDIN else shorten_path(name)

@@ -1,25 +1,27 @@
-"""``mnemic read --state``: read whole texts, one after another, into a memory file."""
+"""``mnemic text read``: read whole texts, one after another, into a memory file."""
 
-import json
 import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+from mnemic.cli.declare import Argument, Option
 from mnemic.cli.documents.common import shorten_path
 from mnemic.cli.interrupt import CommandInterrupted
-from mnemic.cli.options import resolve_device
-from mnemic.cli.render.console import print_warning
+from mnemic.cli.networks.load import load_network
+from mnemic.cli.options import MODEL_HELP, DeviceOption, JsonOption
+from mnemic.cli.render.console import print_json_line, print_text, print_warnings
 from mnemic.cli.render.progress import ProgressBars
-from mnemic.cli.text.ask import note_full_memory
-from mnemic.cli.text_io import STDIN, STDIN_NAME, TABLE_SUFFIXES, read_text
+from mnemic.cli.text.ask import MemArgument, locate_network, note_full_memory
+from mnemic.cli.text.quote import display_name_of
+from mnemic.cli.text_io import STDIN, TABLE_SUFFIXES, read_text
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
     from mnemic.predict.memory_state import State
 
-
+DEFAULT_MODEL = "bert-mass"
 MIN_UNKNOWN_SHARE = 0.1  # of a text's tokens, from which on a note is printed
 UNQUOTABLE_NOTE = "standard input cannot be quoted later: save it in a file and read that to be answered"
 
@@ -27,38 +29,68 @@ UNQUOTABLE_NOTE = "standard input cannot be quoted later: save it in a file and 
 class ReadRequest(NamedTuple):
     """The files to read, the network that reads them, and the memory file."""
 
-    model: Path
-    files: Sequence[str]
     state: Path
+    files: Sequence[str]
+    model: Path | None
     fresh: bool
     device: str
 
 
-def read_files_into_state(request: ReadRequest) -> None:
-    """Read the files into the memory file; print one JSON line per saved text."""
+def read(
+    path: MemArgument,
+    files: Annotated[
+        list[str] | None, Argument("FILES", "Plain texts, each read as a whole; - or nothing: standard input.")
+    ] = None,
+    model: Annotated[
+        Path | None, Option("--model DIR", MODEL_HELP, f"the memory's own; {DEFAULT_MODEL} for a new one")
+    ] = None,
+    fresh: Annotated[bool, Option("--fresh", "Start the memory again.")] = False,
+    device: DeviceOption = "auto",
+    as_json: JsonOption = False,
+) -> None:
+    """Read texts of any length into a memory file, or continue it.
+
+    Example: mnemic text read notes.mem novel.txt
+
+    Then: mnemic text ask notes.mem "Who …?"
+    """
     from mnemic.checkpoint.lock import lock_file
 
+    request = ReadRequest(path, files or [STDIN], model, fresh, device)
+    if request.files.count(STDIN) > 1:
+        raise ValueError("standard input (-) can be read once: name it once, and files beside it")
     num_saved = 0
     try:
-        check_text_files(request)
+        check_text_files(request.files)
         check_state_file(request)
-        with lock_file(request.state, "wait for it, or give another --state"):
-            for row in read_files(request):
+        with lock_file(path, "wait for it, or give another memory"):
+            for report in read_files(request):
                 num_saved += 1
-                print(json.dumps(row, ensure_ascii=False), flush=True)
+                if as_json:
+                    print_json_line(report)
+                else:
+                    print_text(format_report(report))
     except KeyboardInterrupt:
         raise CommandInterrupted(format_resume_message(request, num_saved)) from None
 
 
-def check_text_files(request: ReadRequest) -> None:
+def format_report(report: dict[str, Any]) -> str:
+    """Format what was read of a text, and what the memory holds of it."""
+    return (
+        f"{display_name_of(report['file'])}: {report['seen']:,} tokens read, {report['kept']} slots hold what was "
+        f"kept of it; {report['filled']} of {report['slots']} slots are filled"
+    )
+
+
+def check_text_files(files: Sequence[str]) -> None:
     """Raise before anything is read if a file is missing or is no plain text."""
-    for name in request.files:
+    for name in files:
         if name == STDIN:
             continue
         if table_suffix := next((suffix for suffix in TABLE_SUFFIXES if suffix in Path(name).suffixes), None):
             raise ValueError(
-                f"{name} is no plain text: --state reads a file from its first character to its "
-                f"last, and a {table_suffix} file is a table; save its texts in a .txt file"
+                f"{name} is no plain text: a file is read from its first character to its last, "
+                f"and a {table_suffix} file is a table; save its texts in a .txt file"
             )
         read_text(name)
 
@@ -72,24 +104,21 @@ def check_state_file(request: ReadRequest) -> None:
         return
     for name in request.files:
         if name != STDIN and request.state.samefile(name):
-            raise ValueError(f"{name} is a text to read, and the memory would overwrite it: give --state another file")
+            raise ValueError(f"{name} is a text to read, and the memory would overwrite it: give another memory file")
     read_metadata(request.state)  # raises if it is no memory, also with --fresh
 
 
 def read_files(request: ReadRequest) -> Iterator[dict[str, Any]]:
     """Read the files one after another; yield a report after each is saved."""
-    from mnemic.checkpoint.folder import load_checkpoint
     from mnemic.predict import long_text
     from mnemic.predict.long_text import create_empty_state, require_memory_model
 
-    checkpoint = load_checkpoint(request.model)
+    is_present = request.state.exists()
+    model = request.model or (locate_network(request.state) if is_present else Path(DEFAULT_MODEL))
+    checkpoint, training_notes = load_network(model, request.device)
     empty = create_empty_state(checkpoint, require_memory_model(checkpoint))
-    checkpoint.network.to(resolve_device(request.device))
-    training_notes = [] if checkpoint.progress.done else ["this network is not trained to the end"]
-    for note in training_notes:
-        print_warning(note)
-    is_continued = request.state.exists() and not request.fresh
-    state = long_text.load_state(checkpoint, request.state) if is_continued else empty
+    print_warnings(training_notes)
+    state = long_text.load_state(checkpoint, request.state) if is_present and not request.fresh else empty
     for name in request.files:
         before, text = state, read_text(name)
         notes = note_repeated_text(before, text, name)
@@ -98,8 +127,7 @@ def read_files(request: ReadRequest) -> Iterator[dict[str, Any]]:
         notes += note_unknown_tokens(checkpoint, text, name)
         notes += note_full_memory(state) + ([UNQUOTABLE_NOTE] if name == STDIN and text else [])
         notes += [] if state.seen > before.seen else [f"{display_name_of(name)} holds no words"]
-        for note in notes:
-            print_warning(note)
+        print_warnings(notes)
         yield {
             "file": name,
             "seen": state.seen - before.seen,
@@ -160,10 +188,6 @@ def to_text_name(name: str) -> str:
     return name if name == STDIN else str(Path(name).absolute())
 
 
-def display_name_of(name: str) -> str:
-    return STDIN_NAME if name == STDIN else shorten_path(name)
-
-
 def format_resume_message(request: ReadRequest, num_saved: int) -> str:
     """Format the message after Ctrl-C: the saved texts, and the command that resumes."""
     unread = request.files[num_saved:]
@@ -173,7 +197,8 @@ def format_resume_message(request: ReadRequest, num_saved: int) -> str:
         message += "; standard input is not, and must be given again"
     if not files:
         return message
-    argv = ["mnemic", "read", "--model", str(request.model), "--state", str(request.state)]
+    argv = ["mnemic", "text", "read", str(request.state)]
+    argv += [] if request.model is None else ["--model", str(request.model)]
     argv += ["--fresh"] if request.fresh and not num_saved else []
     argv += [] if request.device == "auto" else ["--device", request.device]
     return f"{message}; to go on: {shlex.join([*argv, *files])}"

@@ -1,72 +1,71 @@
-"""``mnemic inspect FILE``: list the slots of a memory file, with quotes."""
+"""``mnemic text show``: list what a memory file holds, with quotes."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from mnemic.cli.documents.common import shorten_path
-from mnemic.cli.render.console import get_stdout, print_json, print_warning, sanitize
-from mnemic.cli.text.ask import format_location, note_full_memory, shorten_quote
-from mnemic.cli.text.quote import QuoteFinder
-from mnemic.cli.text_io import STDIN, STDIN_NAME
+from mnemic.cli.declare import Option
+from mnemic.cli.options import JsonOption
+from mnemic.cli.render.console import get_stdout, print_fields, print_json, print_text, print_warnings
+from mnemic.cli.render.evidence_table import evidence_table
+from mnemic.cli.text.ask import PLACE_TITLE, MemArgument, note_full_memory
+from mnemic.cli.text.quote import QuoteFinder, display_name_of
 
 if TYPE_CHECKING:
     from mnemic.predict.memory_state import State
-    from mnemic.predict.results import SlotEvidence
 
-MAX_SLOTS = 20  # printed without --all
+MAX_SLOTS = 20  # printed by default
+LIMIT_HELP = "Slots to show, those worth most; 0: all."
 
 
-def inspect_state(path: Path, *, show_all: bool, as_json: bool) -> None:
-    """Print the slots of a memory file, with quotes from unchanged texts."""
+def show(
+    path: MemArgument,
+    limit: Annotated[int | None, Option("--limit, -n N", LIMIT_HELP, f"{MAX_SLOTS}; all as JSON", minimum=0)] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a memory file holds: its texts, and the sentences in its slots.
+
+    Example: mnemic text show notes.mem
+    """
     from mnemic.predict.memory_state import load_state_file
 
     state = load_state_file(path)
-    quote_finder, slots = QuoteFinder(state), state.contents()
+    quotes, slots = QuoteFinder(state), state.contents()
+    default = 0 if as_json else MAX_SLOTS
+    most_worth = sorted(slots, key=lambda slot: -slot.weight)[: (default if limit is None else limit) or None]
+    shown_slots = [slot for slot in slots if slot in most_worth]
     if as_json:
-        print_json(
-            build_report(state, path, slots, quote_finder)
-            | {"notes": note_full_memory(state) + quote_finder.format_notes()}
-        )
+        rows = [
+            {"number": slot.number, "worth": slot.weight}
+            | {"sources": [quotes.source_to_dict(source) for source in slot.sources]}
+            for slot in shown_slots
+        ]
+        notes = note_full_memory(state) + quotes.format_notes()
+        print_json({"memory": str(path)} | describe_state(state) | {"slots": rows, "notes": notes})
         return
-    screen = get_stdout()
-    for name, value in describe_state(state, path).items():
-        screen.print(f"{name:<12} {value}", markup=False, soft_wrap=True)
-    ranked = sorted(slots, key=lambda slot: -slot.weight)
-    shown_slots = {slot.number for slot in ranked[: len(slots) if show_all else MAX_SLOTS]}
-    for slot in (slot for slot in slots if slot.number in shown_slots):
-        quote = quote_finder.quote_span(slot.sources[0].start, slot.sources[0].end)
-        quotation = f"  {shorten_quote(quote.text)}" if quote.text else ""
-        more = f"  and {len(slot.sources) - 1} more" if len(slot.sources) > 1 else ""
-        line = f"  {100 * slot.weight:5.1f} %  {format_location(quote)}{quotation}{more}"
-        screen.print(line, markup=False, soft_wrap=True)
-    if len(shown_slots) < len(slots):
-        screen.print(f"{len(slots) - len(shown_slots)} more are worth less; --all shows them", style="dim")
-    for note in note_full_memory(state) + quote_finder.format_notes():
-        print_warning(note)
-
-
-def describe_state(state: "State", path: Path) -> dict[str, str]:
-    """Describe a memory file in a few lines."""
-    names = [STDIN_NAME if text.name == STDIN else sanitize(shorten_path(text.name)) for text in state.texts]
     texts = (
-        f"{name or f'text {number}'}, {text.characters:,} characters"
-        for number, (name, text) in enumerate(zip(names, state.texts), start=1)
+        f"{display_name_of(text.name) or f'text {number}'}, {text.characters:,} characters"
+        for number, text in enumerate(state.texts, start=1)
     )
-    return {
+    print_fields({
         "memory": f"{path}, of kind {state.kind}",
         "network": state.origin or "not known",
         "read": f"{state.seen:,} of {state.total:,} tokens, in {state.segments:,} segments",
         "texts": "; ".join(texts) or "none",
-        "slots": f"{state.filled} of {state.slots} are filled; what each is worth:",
-    }
+        "slots": f"{state.filled} of {state.slots} are filled",
+    })  # fmt: skip
+    table_rows = []
+    for slot in shown_slots:
+        suffix = f"  and {len(slot.sources) - 1} more" if len(slot.sources) > 1 else ""
+        table_rows.append(quotes.to_row(slot.sources[0].start, slot.sources[0].end, slot.weight, suffix))
+    if table_rows:
+        get_stdout().print(evidence_table(table_rows, ["worth"], place_title=PLACE_TITLE))
+    if len(shown_slots) < len(slots):
+        print_text(f"{len(slots) - len(shown_slots)} more are worth less; --limit 0 shows them", style="dim")
+    print_warnings(note_full_memory(state) + quotes.format_notes())
 
 
-def build_report(
-    state: "State", path: Path, slots: tuple["SlotEvidence", ...], quote_finder: QuoteFinder
-) -> dict[str, Any]:
-    """Convert a memory file and its slots to a JSON object."""
+def describe_state(state: "State") -> dict[str, Any]:
+    """Describe a memory file as a JSON object."""
     return {
-        "memory": str(path),
         "kind": state.kind,
         "network": state.origin,
         "seen": state.seen,
@@ -75,9 +74,4 @@ def build_report(
         "texts": [{"name": text.name, "characters": text.characters} for text in state.texts],
         "filled": state.filled,
         "size": state.slots,
-        "slots": [
-            {"number": slot.number, "worth": slot.weight}
-            | {"sources": [quote_finder.source_to_dict(source) for source in slot.sources]}
-            for slot in slots
-        ],
     }

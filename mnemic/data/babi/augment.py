@@ -21,14 +21,8 @@ def augment_examples(
     answer. No story is new: each copy is an original story with its names swapped.
     """
     check_groups(examples, groups, num_copies)
-    generator = Random(f"retold {seed}")
-    copies = [
-        substitute_words(example, substitution)
-        for example, substitution in zip(
-            list(examples) * num_copies, sample_substitutions(groups, generator), strict=False
-        )
-    ]
-    return [*examples, *copies]
+    substitutions = sample_substitutions(groups, Random(f"retold {seed}"))
+    return [*examples, *map(substitute_words, list(examples) * num_copies, substitutions)]
 
 
 def augment_by_task(
@@ -40,17 +34,13 @@ def augment_by_task(
     """
     tasks = {str(example.task) for example in examples}
     if unknown_tasks := [task for task in groups_by_task if task not in tasks]:
-        raise StoryError(
-            f"data.alike has groups for task {unknown_tasks[0]!r}, which is not in data.tasks"
-        )
+        raise StoryError(f"data.interchangeable has groups for task {unknown_tasks[0]!r}, which is not in data.tasks")
     augmented: list[StoryExample] = []
     for task in sorted(tasks, key=int):
         task_examples = [example for example in examples if str(example.task) == task]
-        augmented += (
-            augment_examples(task_examples, groups_by_task[task], num_copies, seed=seed)
-            if task in groups_by_task
-            else task_examples
-        )
+        if task in groups_by_task:
+            task_examples = augment_examples(task_examples, groups_by_task[task], num_copies, seed=seed)
+        augmented += task_examples
     return augmented
 
 
@@ -91,20 +81,18 @@ def check_groups(examples: Sequence[StoryExample], groups: WordGroups, num_copie
     one group only.
     """
     if num_copies < 0:
-        raise StoryError(f"data.retold is at least 0, not {num_copies}")
+        raise StoryError(f"data.augment is at least 0, not {num_copies}")
     if num_copies and not groups:
         raise StoryError(
-            "data.retold tells stories again with other names; data.alike says which may stand "
+            "data.augment tells stories again with other names; data.interchangeable says which may stand "
             'for each other, such as [["mary", "john"], ["kitchen", "garden"]]'
         )
     words = [word.lower() for group in groups for word in group]
     if duplicates := {word for word in words if words.count(word) > 1}:
-        raise StoryError(
-            f"data.alike has {sorted(duplicates)[0]!r} twice; a word is in one group, once"
-        )
+        raise StoryError(f"data.interchangeable has {sorted(duplicates)[0]!r} twice; a word is in one group, once")
     if short_groups := [list(group) for group in groups if len(group) < 2]:
-        raise StoryError(f"each group of data.alike has at least two words, not {short_groups[0]}")
+        raise StoryError(f"each group of data.interchangeable has at least two words, not {short_groups[0]}")
     texts = {text for example in examples for text in (*example.sentences, example.question)}
     story_words = {word.lower() for text in texts for word in WORD.findall(text)}
     if examples and (unused_words := [word for word in words if word not in story_words]):
-        raise StoryError(f"data.alike has {unused_words[0]!r}, a word that no training story has")
+        raise StoryError(f"data.interchangeable has {unused_words[0]!r}, a word that no training story has")

@@ -7,13 +7,15 @@ Shapes: u texts, w words, q questions of the dataset, b batch, n sentences, m qu
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 from zlib import crc32
 
 import torch
 from torch import Tensor
 
 from mnemic.data.babi.format import StoryExample
+from mnemic.data.batches import TensorDataset
 from mnemic.models import IGNORE, StoryInputs
 from mnemic.text import WordTokenizer
 
@@ -26,9 +28,11 @@ class StoryBatch(NamedTuple):
     chain: Tensor  # b f, the supporting sentences in the order of the proof; IGNORE = padding
 
 
-class StoryDataset(NamedTuple):
+@dataclass(frozen=True)
+class StoryDataset(TensorDataset):
     """Questions with their stories, encoded as tensors on one device."""
 
+    metrics: ClassVar[str] = "questions"
     texts: Tensor  # u w, word ids, 0 = padding
     story: Tensor  # q n, rows of texts, oldest first, -1 = padding
     question: Tensor  # q, rows of texts
@@ -41,26 +45,13 @@ class StoryDataset(NamedTuple):
         return self.answer.shape[0]
 
     @property
-    def device(self) -> torch.device:
-        return self.texts.device
-
-    @property
     def num_unknown(self) -> int:
         """Count questions whose answer is not in the vocabulary."""
         return int((self.answer == IGNORE).sum())
 
-    def to(self, device: torch.device | str) -> "StoryDataset":
-        """Copy all tensors to a device."""
-        return StoryDataset(*(tensor.to(device) for tensor in self))
-
     def select(self, rows: Tensor) -> "StoryDataset":
         """Select some of the questions; the table of texts stays shared."""
-        return StoryDataset(self.texts, *(tensor[rows] for tensor in self[1:]))
-
-    @property
-    def num_uniforms(self) -> int:
-        """Return 0: batching draws no random numbers, only the network does."""
-        return 0
+        return StoryDataset(self.texts, *(tensor[rows] for name, tensor in vars(self).items() if name != "texts"))
 
     @property
     def lengths(self) -> Tensor:
@@ -68,12 +59,7 @@ class StoryDataset(NamedTuple):
         return (self.story >= 0).sum(1)
 
     def batch(
-        self,
-        rows: Tensor,
-        uniforms: Tensor | None = None,
-        *,
-        compact: bool = True,
-        max_length: int | None = None,
+        self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> StoryBatch:
         """Build the batch of the questions ``rows``, of shape b or (runs, b).
 
@@ -83,11 +69,8 @@ class StoryDataset(NamedTuple):
         the dataset once or, if that is larger, one text per position.
         """
         if rows.dim() == 2 and compact:
-            run_batches = [
-                self.batch(run_rows, None if uniforms is None else uniforms[run])
-                for run, run_rows in enumerate(rows)
-            ]
-            return stack_batches(run_batches)
+            run_uniforms = [None] * len(rows) if uniforms is None else uniforms
+            return stack_batches([self.batch(*run) for run in zip(rows, run_uniforms)])
         story = self.story[:, :max_length][rows]  # b n
         question = self.question[rows].unsqueeze(-1)  # b 1
         if compact:
@@ -98,9 +81,7 @@ class StoryDataset(NamedTuple):
             text_rows = torch.cat([story.clamp(min=0).flatten(-2), question.flatten(-2)], -1)
             texts = self.texts[text_rows]
             positions = torch.arange(text_rows.shape[-1], device=text_rows.device)
-            story_positions, question_positions = positions.split(
-                [text_rows.shape[-1] - story.shape[-2], story.shape[-2]]
-            )
+            story_positions, question_positions = positions.tensor_split([-story.shape[-2]])
             story = torch.where(story >= 0, story_positions.view(story.shape[-2:]), -1)
             question = question_positions.unsqueeze(-1).expand_as(question)
         inputs = StoryInputs(texts, texts > 0, story, question, uniforms)
@@ -114,9 +95,7 @@ class StoryDataset(NamedTuple):
         """Keep only the texts in use; renumber ``story`` and ``question`` accordingly."""
         longest = int((story >= 0).sum(1).max()) if story.numel() else 0
         story = story[:, :longest]
-        used_texts, rows = torch.cat([story.flatten(), question.flatten()]).unique(
-            return_inverse=True
-        )
+        used_texts, rows = torch.cat([story.flatten(), question.flatten()]).unique(return_inverse=True)
         if used_texts[0] < 0:  # -1 sorts first and stays -1
             used_texts, rows = used_texts[1:], rows - 1
         texts = self.texts[used_texts]
@@ -127,17 +106,16 @@ class StoryDataset(NamedTuple):
 
 def stack_batches(batches: Sequence[StoryBatch]) -> StoryBatch:
     """Stack the batches of several runs into one, padded to the same shapes."""
-    inputs = [batch.inputs for batch in batches]
-    uniforms = [run_inputs.uniforms for run_inputs in inputs if run_inputs.uniforms is not None]
+    inputs, answers, chains = zip(*batches)
+    texts, masks, stories, questions, uniforms, *_ = zip(*inputs)
     joined = StoryInputs(
-        pad_and_stack([run_inputs.texts for run_inputs in inputs], 0),
-        pad_and_stack([run_inputs.mask for run_inputs in inputs], False),
-        pad_and_stack([run_inputs.story for run_inputs in inputs], -1),
-        torch.stack([run_inputs.question for run_inputs in inputs]),
-        torch.stack(uniforms) if uniforms else None,
+        pad_and_stack(texts, 0),
+        pad_and_stack(masks, False),
+        pad_and_stack(stories, -1),
+        torch.stack(questions),
+        None if uniforms[0] is None else torch.stack(uniforms),
     )
-    answers = torch.stack([batch.answers for batch in batches])
-    return StoryBatch(joined, answers, torch.stack([batch.chain for batch in batches]))
+    return StoryBatch(joined, torch.stack(answers), torch.stack(chains))
 
 
 def pad_and_stack(tables: Sequence[Tensor], filler: int) -> Tensor:
@@ -169,9 +147,7 @@ def split_multiword_answers(tokenizer: WordTokenizer) -> list[list[int]]:
     for answer in multiword_answers:
         for word in split_answer(answer):
             word_ids.setdefault(word, len(word_ids))
-    return [
-        [word_ids[word] for word in (answer, *split_answer(answer))] for answer in multiword_answers
-    ]
+    return [[word_ids[word] for word in (answer, *split_answer(answer))] for answer in multiword_answers]
 
 
 def split_answer(answer: str) -> list[str]:
@@ -180,11 +156,7 @@ def split_answer(answer: str) -> list[str]:
 
 
 def encode_examples(
-    examples: Sequence[StoryExample],
-    tokenizer: WordTokenizer,
-    *,
-    max_sentences: int | None = None,
-    num_unseen: int = 0,
+    examples: Sequence[StoryExample], tokenizer: WordTokenizer, *, max_sentences: int | None = None, num_unseen: int = 0
 ) -> StoryDataset:
     """Encode examples as a dataset, with the last ``max_sentences`` sentences of each story.
 
@@ -203,9 +175,7 @@ def encode_examples(
     max_facts = max((len(example.facts) for example in examples), default=0)
     chain = torch.full((len(stories), max_facts), IGNORE)
     for row, (story_sentences, example) in enumerate(zip(stories, examples)):
-        story[row, : len(story_sentences)] = torch.tensor(
-            [text_rows[text] for text in story_sentences]
-        )
+        story[row, : len(story_sentences)] = torch.tensor([text_rows[text] for text in story_sentences])
         num_dropped = len(example.sentences) - len(story_sentences)
         for position, fact in enumerate(example.facts):
             if fact >= num_dropped:
@@ -215,9 +185,7 @@ def encode_examples(
         pad_rows(ids),
         story,
         torch.tensor([text_rows[example.question] for example in examples], dtype=torch.long),
-        torch.tensor(
-            [answer_id_of(tokenizer, example.answer) for example in examples], dtype=torch.long
-        ),
+        torch.tensor([answer_id_of(tokenizer, example.answer) for example in examples], dtype=torch.long),
         torch.tensor([example.task for example in examples], dtype=torch.long),
         facts,
         chain,
@@ -234,10 +202,7 @@ def encode_text(text: str, tokenizer: WordTokenizer, num_unseen: int) -> list[in
         offsets: len(tokenizer) + crc32(text[slice(*offsets)].lower().encode()) % num_unseen
         for _, offsets in ids_and_offsets
     }
-    return [
-        unseen_ids[offsets] if word_id == tokenizer.unknown else word_id
-        for word_id, offsets in ids_and_offsets
-    ]
+    return [unseen_ids[offsets] if word_id == tokenizer.unknown else word_id for word_id, offsets in ids_and_offsets]
 
 
 def answer_id_of(tokenizer: WordTokenizer, answer: str) -> int:

@@ -4,29 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
-
-import torch
-from torch import Tensor
+from typing import ClassVar, Literal
 
 from mnemic.data.babi.augment import TaskWordGroups, WordGroups, augment_by_task, augment_examples
-from mnemic.data.babi.batches import (
-    StoryDataset,
-    build_tokenizer,
-    encode_examples,
-    split_multiword_answers,
-)
-from mnemic.data.babi.folder import (
-    TASKS,
-    FileSplit,
-    Size,
-    find_story_folder,
-    find_task_file,
-    load_task,
-)
+from mnemic.data.babi.batches import StoryDataset, build_tokenizer, encode_examples, split_multiword_answers
+from mnemic.data.babi.folder import TASKS, FileSplit, Size, find_story_folder, find_task_file, load_task
 from mnemic.data.babi.format import StoryError, StoryExample, extract_examples
 from mnemic.data.babi.generate import generate_stories
-from mnemic.data.contract import Sizes, Split
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Sizes, Split
 from mnemic.text import WordTokenizer
 
 ALL_TASKS = tuple(TASKS)
@@ -34,37 +19,80 @@ NUM_TRAIN_QUESTIONS: Mapping[Size, int] = {"1k": 1000, "10k": 10000}  # per task
 NUM_TEST_QUESTIONS = 1000  # per task, in the official files and in generated datasets
 
 
-class StorySource(Protocol):
-    """A source of stories; its fields are the keys of a recipe's ``[data]``."""
+@dataclass(frozen=True, kw_only=True)
+class StorySource(DataSource):
+    """Base of both kinds of stories, with the keys they share."""
 
-    @property
-    def tasks(self) -> Sequence[int]: ...
+    layout: ClassVar[Layout] = "stories"
+    objectives: ClassVar[Names] = ("answer", "answer+facts", "answer+gates", "ranking")
+    suggestions: ClassVar[Names] = ("evaluate --model {run}", 'ask --model {run} --story FILE "Where is Mary?"')
+    names: ClassVar[Mapping[int, str]] = TASKS
+    tasks: Sequence[int] = ALL_TASKS
+    sentences: int = 50  # at most so many last sentences before a question
+    unseen: int = 0  # number of ids for words outside the vocabulary; 0: drop such words
+    validation: float = 0.1  # share of each task's training questions, from the end
+    augment: int = 0  # augmented copies per training question, with swapped words
+    interchangeable: WordGroups | TaskWordGroups = ()  # groups of interchangeable words, or such per task
+    seed: int = 0
 
-    @property
-    def validation(self) -> float: ...  # share of each task's training questions, from the end
+    def read_task(self, task: int, split: FileSplit) -> list[StoryExample]:
+        """Read, or generate, the training or test questions of a task."""
+        raise NotImplementedError
 
-    @property
-    def sentences(self) -> int: ...  # at most so many last sentences before a question
+    def is_generated(self, task: int) -> bool:
+        """Report whether the training questions of a task are generated."""
+        raise NotImplementedError
 
-    @property
-    def unseen(self) -> int: ...  # number of ids for words outside the vocabulary
+    def load(self) -> LoadedData[StoryDataset]:
+        """Load all splits, and build the tokenizer from training and validation."""
+        if not self.tasks or len(set(self.tasks)) < len(self.tasks):
+            raise StoryError(f"data.tasks names at least one task, each once, not {self.tasks}")
+        if self.sentences < 1:
+            raise StoryError(f"data.sentences is at least 1, not {self.sentences}")
+        if self.unseen < 0:
+            raise StoryError(f"data.unseen is at least 0, not {self.unseen}")
+        examples = {split: self.read_examples(split) for split in SPLITS}
+        tokenizer = build_tokenizer([*examples["train"], *examples["validation"]])
+        train, validation, test = (self.encode(examples[split], tokenizer) for split in SPLITS)
+        max_words = max(dataset.texts.shape[1] for dataset in (train, validation, test))
+        # One more word than the longest text, for a slot's time.
+        sizes: Sizes = {"vocab": len(tokenizer), "max_length": max_words + 1}
+        if self.unseen:
+            sizes["unseen"] = self.unseen
+        if multiword_answers := split_multiword_answers(tokenizer):
+            sizes["spelled"] = multiword_answers
+        generated_tasks = tuple(task for task in self.tasks if self.is_generated(task))
+        return LoadedData(tokenizer, sizes, train, validation, test, generated_tasks)
 
-    @property
-    def retold(self) -> int: ...  # augmented copies per training question
+    def dataset(self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None) -> StoryDataset:
+        """Encode the questions of a split with a tokenizer."""
+        return self.encode(self.read_examples(split, tasks), tokenizer)
 
-    @property
-    def alike(self) -> WordGroups | TaskWordGroups: ...  # interchangeable words for these copies
+    def encode(self, examples: Sequence[StoryExample], tokenizer: WordTokenizer) -> StoryDataset:
+        """Encode examples as a dataset."""
+        return encode_examples(examples, tokenizer, max_sentences=self.sentences, num_unseen=self.unseen)
 
-    @property
-    def seed(self) -> int: ...
+    def read_examples(self, split: Split, tasks: Sequence[int] | None = None) -> list[StoryExample]:
+        """Read the examples of a split, augmented if it is the training split.
 
-    def read_split(self, task: int, split: FileSplit) -> list[StoryExample]: ...
-
-    def is_generated(self, task: int) -> bool: ...  # whether the training questions are generated
+        Only the files that this split needs are read.
+        """
+        if not 0 <= self.validation < 1:
+            raise StoryError(f"data.validation is a share from 0 to below 1, not {self.validation}")
+        examples: list[StoryExample] = []
+        for task in self.tasks if tasks is None else tasks:
+            task_examples = self.read_task(task, "test" if split == "test" else "train")
+            cut = len(task_examples) - round(self.validation * len(task_examples))
+            examples += {"test": task_examples, "train": task_examples[:cut], "validation": task_examples[cut:]}[split]
+        if split == "train" and (self.augment or self.interchangeable):
+            if isinstance(self.interchangeable, Mapping):
+                return augment_by_task(examples, self.interchangeable, self.augment, seed=self.seed)
+            examples = augment_examples(examples, self.interchangeable, self.augment, seed=self.seed)
+        return examples
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoryFolder:
+class StoryFolder(StorySource):
     """The official bAbI files of a folder.
 
     ``missing="generate"`` generates training files that are absent. ``trained_on="generated"``
@@ -72,28 +100,19 @@ class StoryFolder:
     test files. Generated stories depend only on ``seed``.
     """
 
+    files: ClassVar[str] = "story"
+    alternative: ClassVar[str] = "generated stories with --set data.kind=generated-babi"
     folder: str
     size: Size = "1k"
-    tasks: Sequence[int] = ALL_TASKS
-    sentences: int = 50
-    unseen: int = 0  # number of ids for words outside the vocabulary; 0: drop such words
-    validation: float = 0.1
-    retold: int = 0  # augmented copies per training question, with swapped words
-    alike: WordGroups | TaskWordGroups = ()  # groups of interchangeable words, or such per task
     missing: Literal["error", "generate"] = "error"
     trained_on: Literal["official", "generated"] = "official"
-    seed: int = 0
-
-    @property
-    def names(self) -> Mapping[int, str]:
-        return TASKS
 
     @property
     def root(self) -> Path:
         """Find the folder that holds the story files."""
         return find_story_folder(Path(self.folder).expanduser(), self.size)
 
-    def read_split(self, task: int, split: FileSplit) -> list[StoryExample]:
+    def read_task(self, task: int, split: FileSplit) -> list[StoryExample]:
         """Read, or generate, the training or test questions of a task."""
         if split == "train" and self.is_generated(task):
             return generate_examples(task, NUM_TRAIN_QUESTIONS[self.size], self.seed)
@@ -103,126 +122,33 @@ class StoryFolder:
         """Report whether the training questions of a task are generated."""
         if self.trained_on == "generated":
             return True
-        return self.missing == "generate" and not has_training_file(self.root, task)
-
-    def load(self) -> "StoryData":
-        return load_story_data(self)
-
-    def dataset(
-        self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None
-    ) -> StoryDataset:
-        return encode_examples(
-            read_examples(self, split, tasks),
-            tokenizer,
-            max_sentences=self.sentences,
-            num_unseen=self.unseen,
-        )
+        if self.missing == "error":
+            return False
+        root = self.root
+        try:
+            find_task_file(root, task, "train")
+        except StoryError:
+            return True
+        return False
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeneratedStories:
+class GeneratedStories(StorySource):
     """Generated stories, ``count`` training questions per task; no files needed."""
 
+    file_kind: ClassVar[str] = "babi"
+    shared_keys: ClassVar[Names] = ("tasks", "sentences", "validation")
     count: int = 1000
-    tasks: Sequence[int] = ALL_TASKS
-    sentences: int = 50
-    unseen: int = 0  # number of ids for words outside the vocabulary; 0: drop such words
-    validation: float = 0.1
-    retold: int = 0  # augmented copies per training question, with swapped words
-    alike: WordGroups | TaskWordGroups = ()  # groups of interchangeable words, or such per task
-    seed: int = 0
 
-    @property
-    def names(self) -> Mapping[int, str]:
-        return TASKS
-
-    def read_split(self, task: int, split: FileSplit) -> list[StoryExample]:
+    def read_task(self, task: int, split: FileSplit) -> list[StoryExample]:
         """Generate the training or test questions of a task."""
         if split == "test":
             return generate_examples(task, NUM_TEST_QUESTIONS, self.seed + 1)
         return generate_examples(task, self.count, self.seed)
 
     def is_generated(self, task: int) -> bool:
+        """Report that all training questions are generated."""
         return True
-
-    def load(self) -> "StoryData":
-        return load_story_data(self)
-
-    def dataset(
-        self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None
-    ) -> StoryDataset:
-        return encode_examples(
-            read_examples(self, split, tasks),
-            tokenizer,
-            max_sentences=self.sentences,
-            num_unseen=self.unseen,
-        )
-
-
-class StoryData(NamedTuple):
-    """The splits of a story dataset, with their tokenizer and the sizes a network needs."""
-
-    tokenizer: WordTokenizer
-    sizes: Sizes
-    train: StoryDataset
-    validation: StoryDataset
-    test: StoryDataset
-    generated_tasks: tuple[int, ...]  # tasks with generated training stories
-    labels: tuple[str, ...] = ()
-
-
-def load_story_data(source: StorySource) -> StoryData:
-    """Load all splits of a source and build the tokenizer from training and validation."""
-    if not source.tasks or len(set(source.tasks)) < len(source.tasks):
-        raise StoryError(f"data.tasks names at least one task, each once, not {source.tasks}")
-    if source.sentences < 1:
-        raise StoryError(f"data.sentences is at least 1, not {source.sentences}")
-    if source.unseen < 0:
-        raise StoryError(f"data.unseen is at least 0, not {source.unseen}")
-    train_examples, validation_examples, test_examples = (
-        read_examples(source, split) for split in ("train", "validation", "test")
-    )
-    tokenizer = build_tokenizer([*train_examples, *validation_examples])
-    train, validation, test = (
-        encode_examples(
-            examples, tokenizer, max_sentences=source.sentences, num_unseen=source.unseen
-        )
-        for examples in (train_examples, validation_examples, test_examples)
-    )
-    max_words = max(dataset.texts.shape[1] for dataset in (train, validation, test))
-    # One more word than the longest text, for a slot's time.
-    sizes: Sizes = {"vocab": len(tokenizer), "longest": max_words + 1}
-    if source.unseen:
-        sizes["unseen"] = source.unseen
-    if multiword_answers := split_multiword_answers(tokenizer):
-        sizes["spelled"] = multiword_answers
-    generated_tasks = tuple(task for task in source.tasks if source.is_generated(task))
-    return StoryData(tokenizer, sizes, train, validation, test, generated_tasks)
-
-
-def read_examples(
-    source: StorySource, split: Split, tasks: Sequence[int] | None = None
-) -> list[StoryExample]:
-    """Read the examples of a split, augmented if it is the training split.
-
-    Only the files that this split needs are read.
-    """
-    if not 0 <= source.validation < 1:
-        raise StoryError(f"data.validation is a share from 0 to below 1, not {source.validation}")
-    examples: list[StoryExample] = []
-    for task in source.tasks if tasks is None else tasks:
-        task_examples = source.read_split(task, "test" if split == "test" else "train")
-        cut = len(task_examples) - round(source.validation * len(task_examples))
-        examples += {
-            "test": task_examples,
-            "train": task_examples[:cut],
-            "validation": task_examples[cut:],
-        }[split]
-    if split == "train" and (source.retold or source.alike):
-        if isinstance(source.alike, Mapping):
-            return augment_by_task(examples, source.alike, source.retold, seed=source.seed)
-        examples = augment_examples(examples, source.alike, source.retold, seed=source.seed)
-    return examples
 
 
 def generate_examples(task: int, count: int, seed: int) -> list[StoryExample]:
@@ -235,16 +161,3 @@ def generate_once(task: int, count: int, seed: int) -> tuple[StoryExample, ...]:
     """Generate questions of a task, or return the cached ones."""
     stories = generate_stories(task, count, seed=seed)
     return tuple(example for story in stories for example in extract_examples(story, task))
-
-
-def has_training_file(root: Path, task: int) -> bool:
-    """Report whether the folder holds the training file of a task."""
-    try:
-        return find_task_file(root, task, "train").is_file()
-    except StoryError:
-        return False
-
-
-def rows_of_tasks(dataset: StoryDataset, tasks: Sequence[int]) -> Tensor:
-    """List the rows of the questions that belong to some tasks."""
-    return torch.isin(dataset.task, torch.tensor(list(tasks))).nonzero().squeeze(1)

@@ -1,33 +1,18 @@
 """The folder layout of the official bAbI files: which file holds which task and split."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from mnemic.data.babi.format import StoryError, StoryExample, extract_examples, read_stories
 
-TASKS: dict[int, str] = {
-    1: "single-supporting-fact",
-    2: "two-supporting-facts",
-    3: "three-supporting-facts",
-    4: "two-arg-relations",
-    5: "three-arg-relations",
-    6: "yes-no-questions",
-    7: "counting",
-    8: "lists-sets",
-    9: "simple-negation",
-    10: "indefinite-knowledge",
-    11: "basic-coreference",
-    12: "conjunction",
-    13: "compound-coreference",
-    14: "time-reasoning",
-    15: "basic-deduction",
-    16: "basic-induction",
-    17: "positional-reasoning",
-    18: "size-reasoning",
-    19: "path-finding",
-    20: "agents-motivations",
-}
+TASK_NAMES = (
+    "single-supporting-fact", "two-supporting-facts", "three-supporting-facts", "two-arg-relations",
+    "three-arg-relations", "yes-no-questions", "counting", "lists-sets", "simple-negation",
+    "indefinite-knowledge", "basic-coreference", "conjunction", "compound-coreference", "time-reasoning",
+    "basic-deduction", "basic-induction", "positional-reasoning", "size-reasoning", "path-finding",
+    "agents-motivations",
+)  # fmt: skip
+TASKS: dict[int, str] = dict(enumerate(TASK_NAMES, start=1))
 
 FileSplit: TypeAlias = Literal["train", "test"]
 Size: TypeAlias = Literal["1k", "10k"]
@@ -71,7 +56,7 @@ def find_story_folder(root: Path, size: Size) -> Path:
     """
     if size not in SIZES:
         raise StoryError(f"there is no size {size!r}; the sizes are {', '.join(SIZES)}")
-    candidates = list(list_candidate_folders(root, SIZES[size]))
+    candidates = [root / SIZES[size], root / "tasks_1-20_v1-2" / SIZES[size], root]
     for folder in candidates:
         if any(folder.glob("qa*_*.txt")):
             return folder
@@ -80,10 +65,3 @@ def find_story_folder(root: Path, size: Size) -> Path:
         f"{', '.join(map(str, candidates))}; unpack the official bAbI v1.2 files there, say where "
         f"they are with --data DIR, or {GENERATE_HINT.format(task='N')}"
     )
-
-
-def list_candidate_folders(root: Path, size_folder: str) -> Iterator[Path]:
-    """Yield the folders that may hold stories, in the order of search."""
-    yield root / size_folder
-    yield root / "tasks_1-20_v1-2" / size_folder
-    yield root

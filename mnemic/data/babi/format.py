@@ -87,18 +87,14 @@ def parse_line(line: str) -> StorySentence | StoryQuestion:
     return StoryQuestion(number, fields[0], fields[1], tuple(map(int, fields[2].split())))
 
 
-def check_entry(
-    entry: StorySentence | StoryQuestion, previous_lines: list[StorySentence | StoryQuestion]
-) -> None:
+def check_entry(entry: StorySentence | StoryQuestion, previous_lines: list[StorySentence | StoryQuestion]) -> None:
     """Raise a StoryError if ``entry`` cannot follow ``previous_lines`` in its story."""
     expected = previous_lines[-1].number + 1 if previous_lines else 1
     if entry.number != expected:
         choices = f"{expected} or 1 (a new story)" if previous_lines else "1"
         raise StoryError(f"expected the number {choices}, got {entry.number}")
     if isinstance(entry, StoryQuestion):
-        sentence_numbers = {
-            line.number for line in previous_lines if isinstance(line, StorySentence)
-        }
+        sentence_numbers = {line.number for line in previous_lines if isinstance(line, StorySentence)}
         for fact in entry.facts:
             if fact not in sentence_numbers:
                 raise StoryError(f"fact {fact} is not the number of an earlier sentence")
@@ -127,9 +123,7 @@ def extract_examples(story: Story, task: int) -> Iterator[StoryExample]:
             sentences.append(entry.text.strip())
         else:
             facts = tuple(index_of_line[fact] for fact in entry.facts)
-            yield StoryExample(
-                tuple(sentences), entry.text.strip(), entry.answer.strip(), facts, task
-            )
+            yield StoryExample(tuple(sentences), entry.text.strip(), entry.answer.strip(), facts, task)
 
 
 def read_stories(path: Path) -> Iterator[Story]:
@@ -163,9 +157,7 @@ def strip_line_numbers(rows: Iterable[tuple[int, str]], name: str) -> Iterator[t
     for row, line in rows:
         match = NUMBERED_LINE.fullmatch(line)
         if match is None:
-            raise StoryError(
-                f"{name}, line {row}: expected 'NUMBER SENTENCE' as in line 1, got {line!r}"
-            )
+            raise StoryError(f"{name}, line {row}: expected 'NUMBER SENTENCE' as in line 1, got {line!r}")
         if int(match[1]) <= last:
             raise StoryError(
                 f"{name}, line {row}: the number {match[1]} does not rise above {last}; "
@@ -187,8 +179,6 @@ def decode_lines(data: bytes, name: str) -> list[str]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise StoryError(
-            f"{name}: byte {error.start} is not utf-8 ({error.reason}); save the file as utf-8"
-        ) from None
+        raise StoryError(f"{name}: byte {error.start} is not utf-8 ({error.reason}); save the file as utf-8") from None
     lines = text.removeprefix("\ufeff").split("\n")
     return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]

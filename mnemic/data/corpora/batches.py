@@ -6,17 +6,17 @@ Shapes: r sequences of the dataset, t tokens of all of them, b batch, n tokens, 
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, sqrt
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from mnemic.data.batches import locate_tokens
 from mnemic.data.corpora.sequence_folder import SequenceArrays
 from mnemic.text import SubwordTokenizer
 
 MAX_RESIDENT_BYTES = 4 * 2**30  # larger token arrays stay on the disk, whatever the device
-NUM_UNIFORMS = 2  # per sequence, from which its masking key is made
 UNIFORM_BITS = 24  # of a uniform number: the precision of float32
 NUM_DEVIATIONS = 8  # of a batch's tokens above the mean: 1 batch in 10^15 has more
 TOKEN_MULTIPLE = 64  # of ``max_batch_tokens``, for fast kernels
@@ -28,12 +28,12 @@ class CorpusBatch(NamedTuple):
     tokens: Tensor  # b n, not yet masked
     mask: Tensor  # b n, True = no padding
     segments: Tensor  # b n, token types
-    starts: Tensor  # b n, True where a word starts
+    word_starts: Tensor  # b n, True where a word starts
     unmaskable: Tensor  # b n, True for special tokens and padding
-    follows: Tensor  # b, target of next-sentence prediction: 1, 0 or IGNORE
-    keys: Tensor  # b, the seed of each sequence's random masking
-    hidden: Tensor  # the id of [MASK]
-    ordinary: Tensor  # v, the ids of ordinary tokens, for random replacement
+    next_sentence_labels: Tensor  # b, target of next-sentence prediction: 1, 0 or IGNORE
+    mask_seeds: Tensor  # b, the seed of each sequence's random masking
+    mask_id: Tensor  # the id of [MASK]
+    ordinary_ids: Tensor  # v, the ids of ordinary tokens, for random replacement
     max_tokens: int = 0  # bound on tokens that are not padding; 0: unknown
 
 
@@ -47,12 +47,14 @@ class CorpusDataset:
     RoBERTa).
     """
 
-    kind = "masked"
+    metrics: ClassVar[str] = "masked"
+    num_unknown: ClassVar[int] = 0
+    num_uniforms: ClassVar[int] = 2  # from which the masking seed of a sequence is made
     device: torch.device
     tokens: Tensor  # t, unsigned numbers stored as int16 or int32; see ``sequence_folder``
     offsets: Tensor  # r+1, where each sequence starts in tokens
     second_starts: Tensor  # r, where the second segment starts
-    follows: Tensor  # r
+    next_sentence_labels: Tensor  # r
     special_ids: Tensor
     mask_id: Tensor
     ordinary_ids: Tensor
@@ -60,7 +62,7 @@ class CorpusDataset:
     copies: int = 0
 
     def __len__(self) -> int:
-        return len(self.follows)
+        return len(self.next_sentence_labels)
 
     @cached_property
     def lengths(self) -> Tensor:
@@ -69,14 +71,6 @@ class CorpusDataset:
     @cached_property
     def max_length(self) -> int:
         return int(self.lengths.max()) if len(self) else 0
-
-    @property
-    def num_unknown(self) -> int:
-        return 0
-
-    @property
-    def num_uniforms(self) -> int:
-        return NUM_UNIFORMS
 
     @property
     def token_counts(self) -> Tensor:
@@ -93,27 +87,18 @@ class CorpusDataset:
         """Bound the tokens of a batch of random sequences; 1 batch in 10^15 has more."""
         mean, deviation = self.length_mean_and_std
         tokens = num_sequences * mean + NUM_DEVIATIONS * sqrt(num_sequences) * deviation
-        limit = ceil(tokens / TOKEN_MULTIPLE) * TOKEN_MULTIPLE
-        return min(limit, num_sequences * self.max_length)
+        return min(ceil(tokens / TOKEN_MULTIPLE) * TOKEN_MULTIPLE, num_sequences * self.max_length)
 
     def to(self, device: torch.device | str) -> "CorpusDataset":
         """Return this dataset on another device; large token arrays stay on the disk."""
-        device = torch.device(device)
-        resident = self.tokens.nbytes <= MAX_RESIDENT_BYTES
-        moved_tensors: dict[str, Any] = {
-            name: tensor.to(device)
-            for name, tensor in vars(self).items()
-            if torch.is_tensor(tensor) and name != "lengths" and (resident or name != "tokens")
-        }
-        return replace(self, device=device, **moved_tensors)
+        names = [name for name in self.__dataclass_fields__ if torch.is_tensor(getattr(self, name))]
+        if self.tokens.nbytes > MAX_RESIDENT_BYTES:
+            names.remove("tokens")
+        moved_tensors: dict[str, Any] = {name: getattr(self, name).to(device) for name in names}
+        return replace(self, device=torch.device(device), **moved_tensors)
 
     def batch(
-        self,
-        rows: Tensor,
-        uniforms: Tensor | None = None,
-        *,
-        compact: bool = True,
-        max_length: int | None = None,
+        self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> CorpusBatch:
         """Return the sequences ``rows`` (b); masking keys come from ``uniforms`` (b 2) or rows.
 
@@ -121,33 +106,30 @@ class CorpusDataset:
         synchronized to learn lengths, and ``max_tokens`` bounds its tokens.
         """
         starts = self.offsets[rows]
-        lengths = self.offsets[rows + 1] - starts
-        width = int(lengths.max()) if compact else max_length or self.max_length
-        column = torch.arange(width, device=rows.device)
-        mask = column < lengths.unsqueeze(1)  # b n
-        packed = self.read_tokens((starts.unsqueeze(1) + column).masked_fill(~mask, 0))
+        width = 0 if compact else max_length or self.max_length
+        positions, mask = locate_tokens(starts, self.offsets[rows + 1] - starts, width)  # b n
+        column = torch.arange(mask.shape[1], device=rows.device)
+        packed = self.read_tokens(positions)
         tokens = (packed >> 1).masked_fill(~mask, self.pad_id)
         return CorpusBatch(
             tokens=tokens,
             mask=mask,
             segments=((column >= self.second_starts[rows].unsqueeze(1)) & mask).long(),
-            starts=(packed & 1).bool() | ~mask,
+            word_starts=(packed & 1).bool() | ~mask,
             unmaskable=torch.isin(tokens, self.special_ids) | ~mask,
-            follows=self.follows[rows].long(),
-            keys=self.mask_keys(rows, uniforms),
-            hidden=self.mask_id,
-            ordinary=self.ordinary_ids,
+            next_sentence_labels=self.next_sentence_labels[rows].long(),
+            mask_seeds=self.draw_mask_seeds(rows, uniforms),
+            mask_id=self.mask_id,
+            ordinary_ids=self.ordinary_ids,
             max_tokens=0 if compact or max_length else self.max_batch_tokens(len(rows)),
         )
 
     def read_tokens(self, positions: Tensor) -> Tensor:
         """Read the stored tokens at ``positions`` (b n) as unsigned numbers."""
-        packed = self.tokens[positions.to(self.tokens.device)].to(
-            positions.device, non_blocking=True
-        )
+        packed = self.tokens[positions.to(self.tokens.device)].to(positions.device, non_blocking=True)
         return packed.long() & (2 ** (8 * packed.element_size()) - 1)
 
-    def mask_keys(self, rows: Tensor, uniforms: Tensor | None) -> Tensor:
+    def draw_mask_seeds(self, rows: Tensor, uniforms: Tensor | None) -> Tensor:
         """Return the seed of each sequence's random masking, b."""
         if uniforms is None:
             return rows
@@ -157,9 +139,7 @@ class CorpusDataset:
         return rows * self.copies + integers[:, 0] * self.copies // 2**UNIFORM_BITS
 
 
-def make_corpus_dataset(
-    sequences: SequenceArrays, tokenizer: SubwordTokenizer, *, copies: int = 0
-) -> CorpusDataset:
+def make_corpus_dataset(sequences: SequenceArrays, tokenizer: SubwordTokenizer, *, copies: int = 0) -> CorpusDataset:
     """Make a dataset of stored sequences, on the CPU."""
     signed_dtype = np.dtype(f"<i{sequences.tokens.dtype.itemsize}")
     offsets = np.zeros(len(sequences.lengths) + 1, dtype=np.int64)
@@ -170,7 +150,7 @@ def make_corpus_dataset(
         tokens=torch.from_numpy(sequences.tokens.view(signed_dtype)),
         offsets=torch.from_numpy(offsets),
         second_starts=torch.from_numpy(sequences.seconds),
-        follows=torch.from_numpy(sequences.follows),
+        next_sentence_labels=torch.from_numpy(sequences.follows),
         special_ids=torch.tensor(sorted(special_ids)),
         mask_id=torch.tensor(tokenizer.mask),
         ordinary_ids=torch.tensor([i for i in range(len(tokenizer)) if i not in special_ids]),

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
-from mnemic.data.contract import SPLITS, Split
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split
 from mnemic.data.corpora.batches import CorpusDataset, make_corpus_dataset
 from mnemic.data.corpora.document import CorpusDocument, CorpusError
 from mnemic.data.corpora.files import list_files
@@ -17,7 +17,6 @@ from mnemic.data.corpora.formats import FORMATS
 from mnemic.data.corpora.make_sequences import SequenceMaker
 from mnemic.data.corpora.read_documents import Corpus
 from mnemic.data.corpora.sequence_folder import (
-    SequenceArrays,
     SequenceFolder,
     SequenceFolderWriter,
     is_sequence_folder,
@@ -27,6 +26,7 @@ from mnemic.data.corpora.split import filter_split
 from mnemic.data.corpora.tokens import WordFinder, tokenize_documents
 from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS
 from mnemic.recipe import ConfigError, build
+from mnemic.recipe.migrate import migrate_recipe
 from mnemic.text import SubwordTokenizer, Tokenizer
 from mnemic.text.tokenizers.word_starts import find_chinese_words
 from mnemic.text.windows import Truncation
@@ -34,46 +34,39 @@ from mnemic.text.windows import Truncation
 WORD_FINDERS: dict[str, WordFinder | None] = {"text": None, "chinese": find_chinese_words}
 
 
-class CorpusData(NamedTuple):
-    """Loaded data of a corpus."""
-
-    tokenizer: SubwordTokenizer
-    sizes: dict[str, int]  # that the model is built from
-    train: CorpusDataset
-    validation: CorpusDataset
-    test: CorpusDataset
-    generated_tasks: tuple[int, ...] = ()
-    labels: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, kw_only=True)
-class CorpusFiles:
+class CorpusFiles(DataSource):
     """Documents for pre-training: ``.jsonl`` or ``.txt`` files, plain or compressed.
 
-    ``held`` and ``tested`` are how the names of the validation and test files start; ``learnt`` is
-    how those of the training files start, which are all others if it is empty. Without ``held`` the
-    share ``validation`` of the documents is held out. ``kept`` is a folder for the sequences, which
-    are then made once; without it they are made each time. Such a folder can itself be ``folder``.
-    ``words`` says what a word is for whole-word masking, ``copies`` how many masks each sequence
-    has (0: always new ones). ``overlap`` and ``truncation`` are for long texts at prediction.
+    ``validation_file`` and ``test_file`` are how the names of the validation and test files start;
+    ``train_file`` is how those of the training files start, which are all others if it is empty.
+    Without ``validation_file`` the share ``validation`` of the documents is held out. ``cache`` is
+    a folder for the sequences, which are then made once; without it they are made each time. Such a
+    folder can itself be ``folder``. ``words`` says what a word is for whole-word masking and
+    ``copies`` how many masks each sequence has (0: always new ones). ``overlap`` and ``truncation``
+    are for long texts at prediction.
     """
 
+    layout: ClassVar[Layout] = "windows"
+    response: ClassVar[str] = "masked"
+    objectives: ClassVar[Names] = ("masked",)
+    files: ClassVar[str] = "plain text"
+    alternative: ClassVar[str] = "a folder that mnemic data sequences made"
+    suggestions: ClassVar[Names] = ("train bert-classes --start {run} --data DIR", "export {run} FOLDER")
     folder: str
-    learnt: str = ""
-    held: str = ""
-    tested: str = ""
+    train_file: str = ""
+    validation_file: str = ""
+    test_file: str = ""
     validation: float = 0.01
     field: str = "text"
     tokenizer: Mapping[str, Any] = dataclasses.field(
         default_factory=lambda: {"kind": "wordpiece", "vocab": 16384, "coverage": 0.9999}
     )
-    format: Mapping[str, Any] = dataclasses.field(
-        default_factory=lambda: {"kind": "full-sentences"}
-    )
+    format: Mapping[str, Any] = dataclasses.field(default_factory=lambda: {"kind": "full-sentences"})
     length: int = 128
     words: Literal["text", "chinese"] = "text"
     copies: int = 0
-    kept: str = ""
+    cache: str = ""
     overlap: int = 32
     truncation: Truncation = "windows"
 
@@ -82,22 +75,17 @@ class CorpusFiles:
             raise ConfigError(f"data.copies is 0 (always new masks) or more, not {self.copies}")
         build(FORMATS, self.format)
 
-    def load(self) -> CorpusData:
+    def load(self) -> LoadedData[CorpusDataset]:
         """Load or make the sequences of all splits."""
-        sequences = self.load_sequences()
-        tokenizer = sequences.tokenizer
+        _, tokenizer, splits = self.load_sequences()
         train, validation, test = (
-            make_split_dataset(sequences, split, self.copies) for split in SPLITS
+            make_corpus_dataset(splits[split], tokenizer, copies=self.copies) for split in SPLITS
         )
         if not len(train):
             raise CorpusError(f"there is nothing to learn from in {self.folder}: no text, no token")
-        return CorpusData(
-            tokenizer, {"vocab": len(tokenizer), "longest": self.length}, train, validation, test
-        )
+        return LoadedData(tokenizer, {"vocab": len(tokenizer), "max_length": self.length}, train, validation, test)
 
-    def dataset(
-        self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()
-    ) -> CorpusDataset:
+    def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> CorpusDataset:
         """Return the sequences of one split; their tokenizer must be ``tokenizer``."""
         sequences = self.load_sequences()
         if sequences.tokenizer != tokenizer:
@@ -105,55 +93,43 @@ class CorpusFiles:
                 f"the sequences of {self.folder} have another vocabulary than the network; train "
                 "and test on the same, say with data.tokenizer = { kind = 'stored', folder = … }"
             )
-        return make_split_dataset(sequences, split, self.copies)
+        return make_corpus_dataset(sequences.splits[split], sequences.tokenizer, copies=self.copies)
 
     def load_sequences(self) -> SequenceFolder:
         """Load the stored sequences, or make them."""
         if is_sequence_folder(self.path):
-            return self.check_sequences(
-                load_sequence_folder(self.path), self.path, ignore_files=True
-            )
-        if not self.kept:
+            return self.check_sequences(load_sequence_folder(self.path), self.path, ignore_files=True)
+        if not self.cache:
             with TemporaryDirectory(prefix="mnemic-") as folder:
                 # Memory-mapped files stay readable after they are removed.
                 return self.make_sequences(Path(folder) / "corpus")
-        sequence_folder = Path(self.kept).expanduser()
+        sequence_folder = Path(self.cache).expanduser()
         if sequence_folder.exists():
-            return self.check_sequences(
-                load_sequence_folder(sequence_folder), sequence_folder, ignore_files=False
-            )
+            return self.check_sequences(load_sequence_folder(sequence_folder), sequence_folder, ignore_files=False)
         return self.make_sequences(sequence_folder)
 
     def make_sequences(self, folder: Path) -> SequenceFolder:
         """Train the tokenizer, then make the sequences of all splits and store them."""
-        tokenizer = build(
-            TOKENIZER_BUILDERS,
-            self.tokenizer,
-            texts=DocumentTexts(lambda: self.read_split("train")),
-        )
+        tokenizer = build(TOKENIZER_BUILDERS, self.tokenizer, texts=DocumentTexts(lambda: self.read_split("train")))
         if not isinstance(tokenizer, SubwordTokenizer):
             raise ConfigError(
                 f"data.tokenizer of kind {self.tokenizer.get('kind')!r} has no [MASK]; take one of "
                 "subwords, such as wordpiece"
             )
-        sequence_format = build(FORMATS, self.format)
-        make = SequenceMaker(tokenizer=tokenizer, format=sequence_format, max_tokens=self.length)
+        make = SequenceMaker(tokenizer=tokenizer, format=build(FORMATS, self.format), max_tokens=self.length)
         writer = SequenceFolderWriter(folder, tokenizer)
         for split in SPLITS:
-            find_words = WORD_FINDERS[self.words]
-            documents = tokenize_documents(self.read_split(split), tokenizer, find_words)
+            documents = tokenize_documents(self.read_split(split), tokenizer, WORD_FINDERS[self.words])
             writer.write_split(split, make(documents))
         return writer.finish(self.sequence_options | {"files": self.fingerprints})
 
     def read_split(self, split: Split) -> Iterator[CorpusDocument]:
         """Read the documents of one split lazily."""
         paths = self.split_files[split]
-        if not paths and split == "validation" and not self.held:
+        if not paths and split == "validation" and not self.validation_file:
             paths = self.split_files["train"]
         documents = Corpus(tuple(paths), self.field).read() if paths else iter(())
-        if self.held:
-            return documents
-        if split == "test":
+        if self.validation_file or split == "test":
             return documents
         return filter_split(documents, split, validation=self.validation)
 
@@ -165,57 +141,42 @@ class CorpusFiles:
     def split_files(self) -> dict[Split, list[Path]]:
         """List the files of each split."""
         all_paths = list_files([self.path])
-        evaluation_paths = {
-            split: [path for path in all_paths if prefix and path.name.startswith(prefix)]
-            for split, prefix in (("validation", self.held), ("test", self.tested))
-        }
-        for split, prefix in (("validation", self.held), ("test", self.tested)):
-            if prefix and not evaluation_paths[split]:
+        prefixes: dict[Split, str] = {"validation": self.validation_file, "test": self.test_file}
+        splits: dict[Split, list[Path]] = {}
+        for split, prefix in prefixes.items():
+            splits[split] = [path for path in all_paths if prefix and path.name.startswith(prefix)]
+            if prefix and not splits[split]:
                 raise CorpusError(f"no file in {self.path} has a name that begins with {prefix!r}")
-        excluded_paths = {path for paths in evaluation_paths.values() for path in paths}
-        train_paths = [
-            path
-            for path in all_paths
-            if path not in excluded_paths and path.name.startswith(self.learnt)
-        ]
-        if not train_paths:
-            raise CorpusError(f"no file in {self.path} to learn from; check data.learnt")
-        return {
-            "train": train_paths,
-            "validation": evaluation_paths["validation"],
-            "test": evaluation_paths["test"],
-        }
+        excluded_paths = {path for paths in splits.values() for path in paths}
+        other_paths = [path for path in all_paths if path not in excluded_paths]
+        splits["train"] = [path for path in other_paths if path.name.startswith(self.train_file)]
+        if not splits["train"]:
+            raise CorpusError(f"no file in {self.path} to learn from; check data.train_file")
+        return {split: splits[split] for split in SPLITS}
 
     @property
     def fingerprints(self) -> dict[str, str]:
         """Hash the names and sizes of each split's files."""
-        return {
-            split: Corpus(tuple(paths)).fingerprint
-            for split, paths in self.split_files.items()
-            if paths
-        }
+        return {split: Corpus(tuple(paths)).fingerprint for split, paths in self.split_files.items() if paths}
 
     @property
     def sequence_options(self) -> dict[str, Any]:
         """The recipe keys that sequences depend on, as JSON values."""
-        names = ("learnt", "held", "tested", "validation", "field", "length", "words")
+        names = ("train_file", "validation_file", "test_file", "validation", "field", "length", "words")
         options = {name: getattr(self, name) for name in names}
         nested_options = {"tokenizer": dict(self.tokenizer), "format": dict(self.format)}
         return json.loads(json.dumps(options | nested_options))
 
-    def check_sequences(
-        self, sequences: SequenceFolder, folder: Path, *, ignore_files: bool
-    ) -> SequenceFolder:
+    def check_sequences(self, sequences: SequenceFolder, folder: Path, *, ignore_files: bool) -> SequenceFolder:
         """Return stored sequences, or raise if they were made with other options.
 
         ``ignore_files``: the files they were made of need not be on this machine.
         """
         expected_options = self.sequence_options
+        stored_options = migrate_recipe({"data": sequences.metadata})["data"]
         names: tuple[str, ...] = ("length", "words", "format", "tokenizer")
-        split_options = ("learnt", "held", "tested", "validation", "field")
-        names += tuple(
-            name for name in split_options if getattr(self, name) != getattr(CorpusFiles, name)
-        )
+        split_options = ("train_file", "validation_file", "test_file", "validation", "field")
+        names += tuple(name for name in split_options if getattr(self, name) != getattr(CorpusFiles, name))
         if not ignore_files:
             expected_options |= {"files": self.fingerprints}
             names = tuple(expected_options)
@@ -223,12 +184,12 @@ class CorpusFiles:
             if name == "tokenizer" and self.tokenizer.get("kind") == "stored":
                 is_same = build(TOKENIZER_BUILDERS, self.tokenizer, texts=()) == sequences.tokenizer
             else:
-                is_same = sequences.metadata.get(name) == expected_options[name]
+                is_same = stored_options.get(name) == expected_options[name]
             if not is_same:
                 raise CorpusError(
                     f"the sequences in {folder} were made with another data.{name} "
-                    f"({sequences.metadata.get(name)!r}, not {expected_options[name]!r}); set it "
-                    "so, or keep others elsewhere: data.kept=DIR"
+                    f"({stored_options.get(name)!r}, not {expected_options[name]!r}); set it "
+                    "so, or keep others elsewhere: data.cache=DIR"
                 )
         return sequences
 
@@ -241,9 +202,3 @@ class DocumentTexts:
 
     def __iter__(self) -> Iterator[str]:
         return (document.text for document in self.read_documents())
-
-
-def make_split_dataset(sequences: SequenceFolder, split: Split, copies: int) -> CorpusDataset:
-    """Make the dataset of one split."""
-    arrays: SequenceArrays = sequences.splits[split]
-    return make_corpus_dataset(arrays, sequences.tokenizer, copies=copies)

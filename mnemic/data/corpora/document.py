@@ -24,7 +24,3 @@ class CorpusDocument(NamedTuple):
     path: Path
     line: int  # where the text starts, from 1 on
     next_position: ReadPosition
-
-    @property
-    def size(self) -> int:
-        return len(self.text)

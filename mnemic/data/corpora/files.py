@@ -4,17 +4,16 @@ Names end in ``.jsonl`` or ``.txt``, or in either followed by ``.gz`` or ``.xz``
 """
 
 import gzip
-import io
 import lzma
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mnemic.data.corpora.document import CorpusError
 
 TEXT_SUFFIXES = (".jsonl", ".txt")
-COMPRESSED_SUFFIXES = (".gz", ".xz")
+OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}  # of compressed files
 EXPECTED_NAME = "a name that ends in .jsonl or .txt, or in either followed by .gz or .xz"
 MAX_DOCUMENT_BYTES = 64 * 2**20  # of one line or document: memory must be bounded
 READ_ERRORS = (OSError, EOFError, lzma.LZMAError, zlib.error)  # of damaged compressed files
@@ -30,7 +29,7 @@ class Line(NamedTuple):
 
 def text_suffix(path: Path) -> str | None:
     """Return ``.jsonl`` or ``.txt``, without compression suffix; None for other files."""
-    inner = Path(path.stem) if path.suffix in COMPRESSED_SUFFIXES else path
+    inner = Path(path.stem) if path.suffix in OPENERS else path
     return inner.suffix if inner.suffix in TEXT_SUFFIXES else None
 
 
@@ -59,7 +58,7 @@ def read_raw_lines(path: Path, *, offset: int = 0, num_lines: int = 0) -> Iterat
     discarded, in little memory.
     """
     try:
-        with open_decompressed(path) as stream:
+        with OPENERS.get(path.suffix, open)(path, "rb") as stream:
             stream.seek(offset)
             while content := stream.readline(MAX_DOCUMENT_BYTES + 1):
                 num_lines += 1
@@ -68,9 +67,7 @@ def read_raw_lines(path: Path, *, offset: int = 0, num_lines: int = 0) -> Iterat
                 offset += len(content)
                 yield Line(content, num_lines, offset)
     except READ_ERRORS as error:
-        raise CorpusError(
-            f"{path} cannot be read after line {num_lines}: {error}; unpack or fetch it again"
-        ) from error
+        raise CorpusError(f"{path} cannot be read after line {num_lines}: {error}; unpack or fetch it again") from error
 
 
 def describe_too_long(path: Path, line: int) -> str:
@@ -81,28 +78,17 @@ def describe_too_long(path: Path, line: int) -> str:
     )
 
 
-def open_decompressed(path: Path) -> io.BufferedIOBase:
-    """Open a plain, .gz or .xz file for reading bytes."""
-    if path.suffix == ".gz":
-        return gzip.open(path)
-    return lzma.open(path) if path.suffix == ".xz" else path.open("rb")
-
-
 def _list_below(path: Path) -> list[Path]:
     """List a file itself, or all visible text files of a folder."""
     if path.is_dir():
         text_files = (file for file in path.rglob("*") if file.is_file() and text_suffix(file))
-        visible_files = [file for file in text_files if not _is_hidden(file.relative_to(path))]
+        parts = {file: file.relative_to(path).parts for file in text_files}
+        visible_files = [file for file in parts if not any(name.startswith(".") for name in parts[file])]
         if not visible_files:
             raise CorpusError(f"no corpus in the folder {path}; expected {EXPECTED_NAME}")
-        return sorted(visible_files, key=lambda file: file.relative_to(path).parts)
+        return sorted(visible_files, key=lambda file: parts[file])
     if not path.is_file():
         raise CorpusError(f"no file or folder {path}")
     if text_suffix(path) is None:
         raise CorpusError(f"{path} is of no known form; expected {EXPECTED_NAME}")
     return [path]
-
-
-def _is_hidden(path: Path) -> bool:
-    """Return whether a file or one of its folders starts with a dot."""
-    return any(name.startswith(".") for name in path.parts)

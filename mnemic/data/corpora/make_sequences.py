@@ -1,16 +1,31 @@
-"""Make pre-training sequences of tokenized documents, block by block."""
+"""Make pre-training sequences of tokenized documents, block by block.
 
-import random
-from collections.abc import Iterable, Iterator
+Shapes: n tokens.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from random import Random
+from typing import NamedTuple
 
-from mnemic.data.corpora.formats import SequenceFormat
-from mnemic.data.corpora.sequences import PretrainingSequence, assemble_sequence
+import numpy as np
+
+from mnemic.data.corpora.formats.plan import SequenceFormat, SequencePlan
 from mnemic.data.corpora.tokens import TokenizedDocument
 from mnemic.text import SubwordTokenizer
 
 BLOCK_TOKENS = 1_000_000  # documents that are in memory at once
+
+
+class PretrainingSequence(NamedTuple):
+    """A sequence of tokens, special tokens included."""
+
+    ids: np.ndarray  # n, int32
+    segments: np.ndarray  # n, int8: token types
+    word_starts: np.ndarray  # n, bool: True where a word starts
+    is_special: np.ndarray  # n, bool: special tokens, which are never masked
+    follows: int  # 1, 0 or IGNORE: the target of next-sentence prediction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,24 +43,14 @@ class SequenceMaker:
     def __call__(self, documents: Iterable[TokenizedDocument]) -> Iterator[PretrainingSequence]:
         """Yield the sequences of all documents, with one block in memory at a time."""
         for number, block in enumerate(group_into_blocks(documents, self.block_tokens)):
-            generator = random.Random(hash_seed("block", number))
+            seed = sha256(f"block/{number}".encode()).digest()  # the same on every machine
+            generator = Random(int.from_bytes(seed[:8], "big") >> 1)
             generator.shuffle(block)
-            yield from self.make_block_sequences(block, generator)
-
-    def make_block_sequences(
-        self, documents: list[TokenizedDocument], generator: random.Random
-    ) -> Iterator[PretrainingSequence]:
-        """Yield the sequences of one block of documents."""
-        plans = self.format(
-            [document.sentence_ends for document in documents], self.max_tokens, generator
-        )
-        cls, sep = self.tokenizer.cls, self.tokenizer.sep
-        return (assemble_sequence(plan, documents, cls=cls, sep=sep) for plan in plans)
+            for plan in self.format([document.sentence_ends for document in block], self.max_tokens, generator):
+                yield assemble_sequence(plan, block, cls=self.tokenizer.cls, sep=self.tokenizer.sep)
 
 
-def group_into_blocks(
-    documents: Iterable[TokenizedDocument], block_tokens: int
-) -> Iterator[list[TokenizedDocument]]:
+def group_into_blocks(documents: Iterable[TokenizedDocument], block_tokens: int) -> Iterator[list[TokenizedDocument]]:
     """Group documents, in order, into lists of at least ``block_tokens`` tokens."""
     block: list[TokenizedDocument] = []
     size = 0
@@ -59,7 +64,26 @@ def group_into_blocks(
         yield block
 
 
-def hash_seed(*labels: object) -> int:
-    """Hash labels to a seed of 63 bits, the same on every machine."""
-    text = "/".join(str(label) for label in labels)
-    return int.from_bytes(sha256(text.encode()).digest()[:8], "big") >> 1
+def assemble_sequence(
+    plan: SequencePlan, documents: Sequence[TokenizedDocument], *, cls: int, sep: int
+) -> PretrainingSequence:
+    """Assemble [CLS], then each span and a [SEP]; [CLS] has the first span's type.
+
+    The first token of a span starts a word, even if a long sentence was cut within one.
+    """
+    sizes = [end - start for _, start, end in plan.spans]
+    total = 1 + sum(sizes) + len(sizes)
+    ids = np.full(total, sep, dtype=np.int32)
+    word_starts = np.ones(total, dtype=bool)
+    is_special = np.ones(total, dtype=bool)
+    segments = np.full(total, plan.segments[0], dtype=np.int8)
+    ids[0] = cls
+    begin = 1
+    for (document, start, end), size, segment in zip(plan.spans, sizes, plan.segments):
+        stop = begin + size
+        ids[begin:stop] = documents[document].ids[start:end]
+        word_starts[begin + 1 : stop] = documents[document].word_starts[start + 1 : end]
+        is_special[begin:stop] = False
+        segments[begin : stop + 1] = segment
+        begin = stop + 1
+    return PretrainingSequence(ids, segments, word_starts, is_special, plan.follows)

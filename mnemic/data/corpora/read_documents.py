@@ -59,17 +59,15 @@ class Corpus:
             for text, first, last in self._read_texts(path, position):
                 num_documents += 1
                 yield CorpusDocument(
-                    text,
-                    path,
-                    first,
-                    ReadPosition(file, last.next_offset, last.number, num_documents),
+                    text, path, first, ReadPosition(file, last.next_offset, last.number, num_documents)
                 )
             position = FIRST_POSITION  # the next file is read from its beginning
 
     def _read_texts(self, path: Path, position: ReadPosition) -> Iterator[tuple[str, int, Line]]:
         """Read each text of a file, with its first line's number and its last line."""
-        lines = _strip_byte_order_mark(
-            read_raw_lines(path, offset=position.offset, num_lines=position.line)
+        lines = (
+            line._replace(content=line.content.removeprefix(BYTE_ORDER_MARK)) if line.number == 1 else line
+            for line in read_raw_lines(path, offset=position.offset, num_lines=position.line)
         )
         if text_suffix(path) == ".txt":
             yield from _join_paragraphs(lines, path)
@@ -84,9 +82,7 @@ class Corpus:
         try:
             record = json.loads(_decode_line(line, path))
         except (json.JSONDecodeError, RecursionError) as error:
-            raise CorpusError(
-                f"{location}: no JSON: {error}; expected one object a line"
-            ) from error
+            raise CorpusError(f"{location}: no JSON: {error}; expected one object a line") from error
         if not isinstance(record, dict) or not isinstance(record.get(self.field), str):
             received = sorted(record) if isinstance(record, dict) else type(record).__name__
             raise CorpusError(
@@ -95,19 +91,8 @@ class Corpus:
             )
         text: str = record[self.field]
         if _SURROGATE.search(text):
-            raise CorpusError(
-                f"{location}: the text holds half a surrogate pair; write it as utf-8"
-            )
+            raise CorpusError(f"{location}: the text holds half a surrogate pair; write it as utf-8")
         return text
-
-
-def _strip_byte_order_mark(lines: Iterator[Line]) -> Iterator[Line]:
-    """Remove a byte order mark from the first line of a file."""
-    for line in lines:
-        if line.number == 1:
-            yield line._replace(content=line.content.removeprefix(BYTE_ORDER_MARK))
-        else:
-            yield line
 
 
 def _join_paragraphs(lines: Iterator[Line], path: Path) -> Iterator[tuple[str, int, Line]]:
@@ -137,6 +122,5 @@ def _decode_line(line: Line, path: Path) -> str:
         return line.content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise CorpusError(
-            f"{path}:{line.number}: no utf-8: {error.reason} at byte {error.start} of the line; "
-            "write the file as utf-8"
+            f"{path}:{line.number}: no utf-8: {error.reason} at byte {error.start} of the line; write the file as utf-8"
         ) from error

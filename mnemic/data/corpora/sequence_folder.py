@@ -21,7 +21,7 @@ import numpy as np
 
 from mnemic.data.contract import Split
 from mnemic.data.corpora.document import CorpusError
-from mnemic.data.corpora.sequences import PretrainingSequence
+from mnemic.data.corpora.make_sequences import PretrainingSequence
 from mnemic.text import SubwordTokenizer, load_subword_tokenizer
 
 METADATA_FILE = "corpus.json"
@@ -60,16 +60,12 @@ class SequenceFolderWriter:
         """Write the sequences of one split as they come."""
         dtype, sizes = token_dtype(len(self.tokenizer)), dict.fromkeys(ARRAYS, 0)
         with ExitStack() as files:
-            paths = {name: array_path(self.unfinished_folder, split, name) for name in ARRAYS}
+            paths = {name: self.unfinished_folder / f"{split}.{name}.bin" for name in ARRAYS}
             streams = {n: files.enter_context(path.open("wb")) for n, path in paths.items()}
             for sequence in sequences:
                 tokens = sequence.ids.astype(np.int64) * 2 + sequence.word_starts
-                values = (
-                    tokens,
-                    len(sequence.ids),
-                    second_segment_start(sequence),
-                    sequence.follows,
-                )
+                second_start = int(np.searchsorted(sequence.segments, 1))
+                values = (tokens, len(sequence.ids), second_start, sequence.follows)
                 for (name, array_dtype), value in zip(ARRAYS.items(), values):
                     array = np.atleast_1d(np.asarray(value)).astype(array_dtype or dtype)
                     streams[name].write(array.tobytes())
@@ -92,9 +88,7 @@ def load_sequence_folder(folder: Path) -> SequenceFolder:
         description = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
         metadata, lengths = description["about"], description["lengths"]
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:
-        raise CorpusError(
-            f"{folder} holds no sequences: {error}; remove it, or name another folder"
-        ) from error
+        raise CorpusError(f"{folder} holds no sequences: {error}; remove it, or name another folder") from error
     tokenizer = load_subword_tokenizer(folder)
     if tokenizer is None:
         raise CorpusError(f"{folder} has no tokenizer.json; remove the folder")
@@ -102,7 +96,7 @@ def load_sequence_folder(folder: Path) -> SequenceFolder:
     splits: dict[Split, SequenceArrays] = {}
     for split, sizes in lengths.items():
         arrays = {
-            name: map_array(array_path(folder, split, name), array_dtype or dtype)
+            name: map_array(folder / f"{split}.{name}.bin", array_dtype or dtype)
             for name, array_dtype in ARRAYS.items()
         }
         if {name: len(array) for name, array in arrays.items()} != sizes:
@@ -119,16 +113,6 @@ def is_sequence_folder(folder: Path) -> bool:
 def token_dtype(vocab: int) -> str:
     """Return the dtype of stored tokens for a vocabulary size."""
     return "<u2" if vocab <= MAX_16_BIT_VOCAB else "<u4"
-
-
-def second_segment_start(sequence: PretrainingSequence) -> int:
-    """Return where the second segment starts; the sequence's length if there is none."""
-    return int(np.searchsorted(sequence.segments, 1))
-
-
-def array_path(folder: Path, split: str, name: str) -> Path:
-    """Return the path of one array of a split."""
-    return folder / f"{split}.{name}.bin"
 
 
 def map_array(path: Path, dtype: str) -> np.ndarray:

@@ -19,8 +19,7 @@ def split_of(text: str, *, validation: float = 0.01, test: float = 0.0) -> Split
     """
     if not (validation >= 0 and test >= 0 and validation + test < 1):
         raise ConfigError(
-            f"validation and test are shares from 0 on, less than 1 together, not {validation} "
-            f"and {test}"
+            f"validation and test are shares from 0 on, less than 1 together, not {validation} and {test}"
         )
     digest = int.from_bytes(sha256(text.encode("utf-8")).digest()[:8], "big")
     fraction = (digest >> 11) / 2**53  # below 1, exactly
@@ -30,11 +29,7 @@ def split_of(text: str, *, validation: float = 0.01, test: float = 0.0) -> Split
 
 
 def filter_split(
-    documents: Iterable[CorpusDocument],
-    split: Split,
-    *,
-    validation: float = 0.01,
-    test: float = 0.0,
+    documents: Iterable[CorpusDocument], split: Split, *, validation: float = 0.01, test: float = 0.0
 ) -> Iterator[CorpusDocument]:
     """Yield the documents of one split; read and skip the others."""
     for document in documents:

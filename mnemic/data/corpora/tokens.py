@@ -27,9 +27,7 @@ def tokenize_documents(
     return (tokenize_document(document.text, tokenizer, find_words) for document in documents)
 
 
-def tokenize_document(
-    text: str, tokenizer: Tokenizer, find_words: WordFinder | None = None
-) -> TokenizedDocument:
+def tokenize_document(text: str, tokenizer: Tokenizer, find_words: WordFinder | None = None) -> TokenizedDocument:
     """Tokenize a text, and find its sentences; those without a token are left out.
 
     ``find_words`` finds words that blanks do not separate, such as ``find_chinese_words``.

@@ -6,13 +6,15 @@ vocabulary, c candidates.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from mnemic.data.babi.batches import answer_id_of, pad_rows
+from mnemic.data.batches import TensorDataset
 from mnemic.data.knowledge.format import KnowledgeQuestion
 from mnemic.data.knowledge.key_value import KeyValuePair, bracket_entity
 from mnemic.memory.parts.key_hash import SlotSelector
@@ -47,9 +49,11 @@ class KnowledgeBatch(NamedTuple):
     entities: Tensor  # word ids of all possible answers
 
 
-class KnowledgeDataset(NamedTuple):
+@dataclass(frozen=True)
+class KnowledgeDataset(TensorDataset):
     """Questions about a knowledge base, each with its selected slots."""
 
+    metrics: ClassVar[str] = "questions"
     texts: Tensor  # of the base, as the next two
     key_rows: Tensor
     value_rows: Tensor
@@ -61,10 +65,6 @@ class KnowledgeDataset(NamedTuple):
 
     def __len__(self) -> int:
         return self.question.shape[0]
-
-    @property
-    def device(self) -> torch.device:
-        return self.texts.device
 
     @property
     def num_unknown(self) -> int:
@@ -80,27 +80,13 @@ class KnowledgeDataset(NamedTuple):
         ]
         return len(reachable) - sum(reachable)
 
-    def to(self, device: torch.device | str) -> "KnowledgeDataset":
-        """Copy all tensors to a device."""
-        return KnowledgeDataset(*(tensor.to(device) for tensor in self))
-
-    @property
-    def num_uniforms(self) -> int:
-        """Return 0: batching draws no random numbers, only the network does."""
-        return 0
-
     @property
     def lengths(self) -> Tensor:
         """Count the selected slots of each question."""
         return (self.slots >= 0).sum(1)
 
     def batch(
-        self,
-        rows: Tensor,
-        uniforms: Tensor | None = None,
-        *,
-        compact: bool = True,
-        max_length: int | None = None,
+        self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> KnowledgeBatch:
         """Build the batch of the questions ``rows`` (b).
 
@@ -118,18 +104,14 @@ class KnowledgeDataset(NamedTuple):
         story[slots >= 0], values[slots >= 0] = positions.unbind()
         slot_texts = self.texts[used_texts]
         width = max(slot_texts.shape[1], question_ids.shape[1])
-        texts = torch.cat(
-            [pad(table, (0, width - table.shape[1])) for table in (slot_texts, question_ids)]
-        )
+        texts = torch.cat([pad(table, (0, width - table.shape[1])) for table in (slot_texts, question_ids)])
         question = len(used_texts) + torch.arange(len(rows), device=rows.device).unsqueeze(1)  # b 1
         inputs = StoryInputs(texts, texts > 0, story, question, uniforms, values)
         answers = self.answers[rows]
         value_ids = self.texts[self.value_rows[slots[slots >= 0]]]
         candidate_ids = [value_ids[self.entities[value_ids]], answers[answers != IGNORE]]
         entities = self.entities.nonzero().squeeze(1)
-        return KnowledgeBatch(
-            inputs, answers.unsqueeze(1), torch.cat(candidate_ids).unique(), entities
-        )
+        return KnowledgeBatch(inputs, answers.unsqueeze(1), torch.cat(candidate_ids).unique(), entities)
 
     def is_wrong(self, logits: Tensor, rows: Tensor) -> Tensor:
         """Report for each question whether its most probable entity is wrong, b."""
@@ -141,25 +123,17 @@ def encode_base(pairs: Iterable[KeyValuePair], tokenizer: WordTokenizer) -> Know
     """Encode all key-value pairs as tensors; equal pairs share one slot."""
     rows: dict[str, int] = {}
     slots = [
-        (rows.setdefault(pair.key, len(rows)), rows.setdefault(pair.value, len(rows)))
-        for pair in dict.fromkeys(pairs)
+        (rows.setdefault(pair.key, len(rows)), rows.setdefault(pair.value, len(rows))) for pair in dict.fromkeys(pairs)
     ]
     keys, values = torch.tensor(slots, dtype=torch.long).view(-1, 2).unbind(1)
-    return KnowledgeBase(
-        pad_rows([encode_known_words(text, tokenizer) for text in rows]), keys, values
-    )
+    return KnowledgeBase(pad_rows([encode_known_words(text, tokenizer) for text in rows]), keys, values)
 
 
 def encode_questions(
-    questions: Sequence[KnowledgeQuestion],
-    base: KnowledgeBase,
-    tokenizer: WordTokenizer,
-    select: SlotSelector,
+    questions: Sequence[KnowledgeQuestion], base: KnowledgeBase, tokenizer: WordTokenizer, select: SlotSelector
 ) -> KnowledgeDataset:
     """Encode questions as tensors and select the slots of each."""
-    question_ids = pad_rows(
-        [encode_known_words(question.text, tokenizer) for question in questions]
-    )
+    question_ids = pad_rows([encode_known_words(question.text, tokenizer) for question in questions])
     max_answers = max((len(question.answers) for question in questions), default=0)
     answers = torch.full((len(questions), max_answers), IGNORE)
     for row, question in enumerate(questions):

@@ -4,15 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Literal, NamedTuple, Protocol
+from typing import ClassVar, Literal, NamedTuple
 
-from mnemic.data.contract import Sizes, Split
-from mnemic.data.knowledge.batches import (
-    KnowledgeBase,
-    KnowledgeDataset,
-    encode_base,
-    encode_questions,
-)
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split
+from mnemic.data.knowledge.batches import KnowledgeBase, KnowledgeDataset, encode_base, encode_questions
 from mnemic.data.knowledge.documents import (
     EntityMarker,
     KnowledgeDocument,
@@ -21,13 +16,7 @@ from mnemic.data.knowledge.documents import (
     make_window_slots,
     read_documents,
 )
-from mnemic.data.knowledge.format import (
-    Fact,
-    KnowledgeError,
-    KnowledgeQuestion,
-    read_facts,
-    read_questions,
-)
+from mnemic.data.knowledge.format import Fact, KnowledgeError, KnowledgeQuestion, read_facts, read_questions
 from mnemic.data.knowledge.generate import make_documents, make_facts, make_questions
 from mnemic.data.knowledge.key_value import (
     CENTER_MARK,
@@ -44,8 +33,6 @@ from mnemic.text.tokenizers.words import normalize_word
 
 KeyForm = Literal["facts", "sentences", "windows", "centres", "titles"]
 
-TASKS: Mapping[int, str] = {1: "one-fact questions"}
-
 
 class KnowledgeContent(NamedTuple):
     """The content of a knowledge base: facts, or documents with marked entities."""
@@ -55,43 +42,48 @@ class KnowledgeContent(NamedTuple):
     documents: Sequence[KnowledgeDocument]
 
 
-class KnowledgeSource(Protocol):
-    """A source of facts or documents and of questions about them."""
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeSource(DataSource):
+    """Base of both kinds of knowledge bases, with the keys they share."""
 
-    @property
-    def validation(self) -> float: ...  # share of the training questions that is held out
+    layout: ClassVar[Layout] = "stories"
+    objectives: ClassVar[Names] = ("answers",)
+    suggestions: ClassVar[Names] = ("evaluate --model {run}", 'ask --model {run} "who directed [NAME OF A FILM]"')
+    generated_tasks: ClassVar[tuple[int, ...]] = ()
+    names: ClassVar[Mapping[int, str]] = {1: "one-fact questions"}
+    tasks: ClassVar[Sequence[int]] = [1]
+    keys: KeyForm = "facts"
+    reach: int = 3  # words to either side of an entity, if keys are windows
+    validation: float = 0.1  # share of the training questions that is held out
+    slots: int = 200  # maximum number of slots selected for a question
+    common: int = 1000  # a word in more keys than this selects no slots
 
-    @property
-    def slots(self) -> int: ...  # maximum number of slots selected for a question
+    def read_content(self) -> KnowledgeContent:
+        """Read or generate the facts or documents of the knowledge base, as ``keys`` says."""
+        raise NotImplementedError
 
-    @property
-    def common(self) -> int: ...  # a word in more keys than this selects no slots
+    def read_split(self, split: Split) -> list[KnowledgeQuestion]:
+        """Read or generate the questions of a split."""
+        raise NotImplementedError
 
-    @property
-    def keys(self) -> KeyForm: ...  # the form of the slots' keys
+    def load(self) -> LoadedData[KnowledgeDataset]:
+        """Load the base and all splits, and build the tokenizer from the training data."""
+        content = self.read_content()
+        questions = [*self.read_split("train"), *self.read_split("validation")]
+        tokenizer = build_tokenizer(content, questions, self.keys)
+        encoder = KnowledgeEncoder(self, tokenizer, content)
+        train, validation, test = (encoder.encode_split(split) for split in SPLITS)
+        max_words = max(dataset.question.shape[1] for dataset in (train, validation, test))
+        sizes = {"vocab": len(tokenizer), "max_length": max(max_words, encoder.base.texts.shape[1])}
+        return LoadedData(tokenizer, sizes, train, validation, test, self.generated_tasks)
 
-    @property
-    def reach(self) -> int: ...  # words to either side of an entity, if keys are windows
-
-    def read_content(self) -> KnowledgeContent: ...
-
-    def read_split(self, split: Split) -> list[KnowledgeQuestion]: ...
-
-
-class KnowledgeData(NamedTuple):
-    """The splits of a knowledge dataset, with their tokenizer and the sizes a network needs."""
-
-    tokenizer: WordTokenizer
-    sizes: Sizes
-    train: KnowledgeDataset
-    validation: KnowledgeDataset
-    test: KnowledgeDataset
-    generated_tasks: tuple[int, ...]
-    labels: tuple[str, ...] = ()
+    def dataset(self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None) -> KnowledgeDataset:
+        """Encode the questions of a split with a tokenizer."""
+        return KnowledgeEncoder(self, tokenizer).encode_split(split)
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnowledgeFolder:
+class KnowledgeFolder(KnowledgeSource):
     """A folder with ``base``, the facts, and two question files, as MetaQA's 1-hop files.
 
     If ``validation`` is 0.1, every tenth training question of the file is held out: such files are
@@ -100,24 +92,13 @@ class KnowledgeFolder:
     questions, and the entities of ``base``, if that file exists.
     """
 
+    files: ClassVar[str] = "knowledge"
+    alternative: ClassVar[str] = "a generated base with --set data.kind=generated-knowledge"
     folder: str
     base: str = "kb.txt"
-    learnt: str = "dev.txt"
-    tested: str = "test.txt"
+    train_file: str = "dev.txt"
+    test_file: str = "test.txt"
     documents: str = "documents.jsonl"
-    keys: KeyForm = "facts"
-    reach: int = 3
-    validation: float = 0.1
-    slots: int = 200
-    common: int = 1000
-
-    @property
-    def tasks(self) -> Sequence[int]:
-        return list(TASKS)
-
-    @property
-    def names(self) -> Mapping[int, str]:
-        return TASKS
 
     @property
     def root(self) -> Path:
@@ -139,41 +120,24 @@ class KnowledgeFolder:
 
     def read_split(self, split: Split) -> list[KnowledgeQuestion]:
         """Read the questions of a split."""
-        name = self.tested if split == "test" else self.learnt
+        name = self.test_file if split == "test" else self.train_file
         return select_split(read_questions(self.root / name), split, self.validation)
-
-    def load(self) -> KnowledgeData:
-        return load_knowledge_data(self, generated_tasks=())
-
-    def dataset(
-        self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None
-    ) -> KnowledgeDataset:
-        return KnowledgeEncoder(self, tokenizer).encode_split(split)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeneratedKnowledge:
+class GeneratedKnowledge(KnowledgeSource):
     """A synthetic knowledge base of ``films`` films that depends only on ``seed``.
 
     A tenth of all questions is the test split. If ``keys`` are not facts, every film has a document
     that states its facts in sentences.
     """
 
+    file_kind: ClassVar[str] = "knowledge"
+    shared_keys: ClassVar[Names] = ("validation", "slots", "common", "keys", "reach")
+    generated_tasks: ClassVar[tuple[int, ...]] = (1,)
     films: int = 60
     seed: int = 0
-    keys: KeyForm = "facts"
-    reach: int = 3
-    validation: float = 0.1
-    slots: int = 200
     common: int = 50  # the base is small
-
-    @property
-    def tasks(self) -> Sequence[int]:
-        return list(TASKS)
-
-    @property
-    def names(self) -> Mapping[int, str]:
-        return TASKS
 
     def load_facts(self) -> list[Fact]:
         """Generate the facts of the knowledge base."""
@@ -193,23 +157,12 @@ class GeneratedKnowledge:
         file_questions = questions[:num_test] if split == "test" else questions[num_test:]
         return select_split(file_questions, split, self.validation)
 
-    def load(self) -> KnowledgeData:
-        return load_knowledge_data(self, generated_tasks=tuple(TASKS))
-
-    def dataset(
-        self, split: Split, tokenizer: WordTokenizer, tasks: Sequence[int] | None = None
-    ) -> KnowledgeDataset:
-        return KnowledgeEncoder(self, tokenizer).encode_split(split)
-
 
 class KnowledgeEncoder:
     """Encodes the questions of a source; the knowledge base is encoded and hashed once."""
 
     def __init__(
-        self,
-        source: KnowledgeSource,
-        tokenizer: WordTokenizer,
-        content: KnowledgeContent | None = None,
+        self, source: KnowledgeSource, tokenizer: WordTokenizer, content: KnowledgeContent | None = None
     ) -> None:
         self.source, self.tokenizer = source, tokenizer
         self.content = source.read_content() if content is None else content
@@ -222,25 +175,7 @@ class KnowledgeEncoder:
 
     def encode_split(self, split: Split) -> KnowledgeDataset:
         """Encode the questions of a split."""
-        return encode_questions(
-            self.source.read_split(split), self.base, self.tokenizer, self.select
-        )
-
-
-def load_knowledge_data(
-    source: KnowledgeSource, *, generated_tasks: tuple[int, ...]
-) -> KnowledgeData:
-    """Load a knowledge base and all splits of its questions, and build the tokenizer."""
-    content = source.read_content()
-    questions = [*source.read_split("train"), *source.read_split("validation")]
-    tokenizer = build_tokenizer(content, questions, source.keys)
-    encoder = KnowledgeEncoder(source, tokenizer, content)
-    train, validation, test = (
-        encoder.encode_split(split) for split in ("train", "validation", "test")
-    )
-    max_words = max(dataset.question.shape[1] for dataset in (train, validation, test))
-    sizes = {"vocab": len(tokenizer), "longest": max(max_words, encoder.base.texts.shape[1])}
-    return KnowledgeData(tokenizer, sizes, train, validation, test, generated_tasks)
+        return encode_questions(self.source.read_split(split), self.base, self.tokenizer, self.select)
 
 
 def list_entities(facts: Iterable[Fact]) -> Iterator[str]:
@@ -253,20 +188,14 @@ def make_fact_content(facts: Sequence[Fact]) -> KnowledgeContent:
     return KnowledgeContent(list(dict.fromkeys(list_entities(facts))), facts, [])
 
 
-def make_document_content(
-    documents: Sequence[KnowledgeDocument], names: Iterable[str]
-) -> KnowledgeContent:
+def make_document_content(documents: Sequence[KnowledgeDocument], names: Iterable[str]) -> KnowledgeContent:
     """Mark all entities in documents; every title is an entity, too."""
     entities = list(dict.fromkeys([*names, *(document.title for document in documents)]))
     marker = EntityMarker(entities)
-    return KnowledgeContent(
-        entities, [], [marker.mark_entities(document) for document in documents]
-    )
+    return KnowledgeContent(entities, [], [marker.mark_entities(document) for document in documents])
 
 
-def make_slots(
-    source: KnowledgeSource, content: KnowledgeContent, tokenizer: WordTokenizer
-) -> Iterator[KnowledgeSlot]:
+def make_slots(source: KnowledgeSource, content: KnowledgeContent, tokenizer: WordTokenizer) -> Iterator[KnowledgeSlot]:
     """Yield the slots of all facts or documents, with the source's form of key."""
     if source.reach < 1:
         raise KnowledgeError(f"data.reach is a number of words from 1 on, not {source.reach}")
@@ -278,9 +207,7 @@ def make_slots(
             yield from make_sentence_slots(document, entities, tokenizer)
         else:
             key_form, radius = source.keys, source.reach
-            yield from make_window_slots(
-                document, entities, tokenizer, key_form=key_form, radius=radius
-            )
+            yield from make_window_slots(document, entities, tokenizer, key_form=key_form, radius=radius)
 
 
 def build_tokenizer(
@@ -295,30 +222,20 @@ def build_tokenizer(
     if key_form == "titles":
         entries |= {WINDOW_TOKEN, TITLE_TOKEN}
     texts = (document.text for document in content.documents)
-    return WordTokenizer.from_texts(
-        [*(question.text for question in questions), *texts], extra=entries
-    )
+    return WordTokenizer.from_texts([*(question.text for question in questions), *texts], extra=entries)
 
 
-def select_split(
-    questions: list[KnowledgeQuestion], split: Split, validation_share: float
-) -> list[KnowledgeQuestion]:
+def select_split(questions: list[KnowledgeQuestion], split: Split, validation_share: float) -> list[KnowledgeQuestion]:
     """Select a split's questions from those of its file.
 
     A test file is one split. Of a training file, an evenly spaced share is the validation split.
     """
     if not 0 <= validation_share < 1:
-        raise KnowledgeError(
-            f"data.validation is a share from 0 to below 1, not {validation_share}"
-        )
+        raise KnowledgeError(f"data.validation is a share from 0 to below 1, not {validation_share}")
     if split == "test":
         return questions
     held_out = (
         int((index + 1) * validation_share + 1e-9) > int(index * validation_share + 1e-9)
         for index in range(len(questions))
     )
-    return [
-        question
-        for question, is_held_out in zip(questions, held_out)
-        if is_held_out == (split == "validation")
-    ]
+    return [question for question, is_held_out in zip(questions, held_out) if is_held_out == (split == "validation")]

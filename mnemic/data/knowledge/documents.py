@@ -83,12 +83,7 @@ def make_sentence_slots(
 
 
 def make_window_slots(
-    document: KnowledgeDocument,
-    entities: Container[str],
-    tokenizer: WordTokenizer,
-    *,
-    key_form: str,
-    radius: int,
+    document: KnowledgeDocument, entities: Container[str], tokenizer: WordTokenizer, *, key_form: str, radius: int
 ) -> Iterator[KnowledgeSlot]:
     """Yield the slots of all entity windows of a marked document.
 

@@ -52,9 +52,7 @@ def parse_fact(line: str) -> Fact:
 def parse_question(line: str) -> KnowledgeQuestion:
     """Parse a line ``QUESTION<tab>ANSWER|ANSWER``."""
     text, tab, answers = line.partition("\t")
-    right_answers = tuple(
-        dict.fromkeys(answer.strip() for answer in answers.split("|") if answer.strip())
-    )
+    right_answers = tuple(dict.fromkeys(answer.strip() for answer in answers.split("|") if answer.strip()))
     if not tab or not text.strip() or not right_answers:
         raise KnowledgeError(f"expected a question, a tab and answers with | between, not {line!r}")
     if not 0 <= text.find("[") < text.rfind("]") - 1:

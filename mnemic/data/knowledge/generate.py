@@ -7,40 +7,9 @@ from mnemic.data.knowledge.documents import KnowledgeDocument
 from mnemic.data.knowledge.format import Fact, KnowledgeQuestion
 
 FIRST_NAMES = ("Ada", "Bruno", "Cleo", "Dario", "Edith", "Felix", "Greta", "Hugo", "Ines", "Jonas")
-LAST_NAMES = (
-    "Adler",
-    "Brandt",
-    "Costa",
-    "Duval",
-    "Engel",
-    "Ferro",
-    "Grau",
-    "Holm",
-    "Ivers",
-    "Jansen",
-)
-TITLE_ADJECTIVES = (
-    "Silent",
-    "Broken",
-    "Golden",
-    "Hidden",
-    "Last",
-    "Frozen",
-    "Secret",
-    "Distant",
-    "Burning",
-)
-TITLE_NOUNS = (
-    "River",
-    "Garden",
-    "Harbour",
-    "Letter",
-    "Winter",
-    "Mirror",
-    "Station",
-    "Island",
-    "Orchard",
-)
+LAST_NAMES = ("Adler", "Brandt", "Costa", "Duval", "Engel", "Ferro", "Grau", "Holm", "Ivers", "Jansen")
+TITLE_ADJECTIVES = ("Silent", "Broken", "Golden", "Hidden", "Last", "Frozen", "Secret", "Distant", "Burning")
+TITLE_NOUNS = ("River", "Garden", "Harbour", "Letter", "Winter", "Mirror", "Station", "Island", "Orchard")
 GENRES = ("Drama", "Comedy", "Horror", "Western")
 
 # relation → questions that name the film, and questions that name the other entity
@@ -77,9 +46,7 @@ SENTENCE_TEMPLATES: Mapping[str, str] = {
 def make_facts(num_films: int, generator: Random) -> list[Fact]:
     """Generate the facts of ``num_films`` films with distinct titles."""
     titles = [f"The {adjective} {noun}" for adjective in TITLE_ADJECTIVES for noun in TITLE_NOUNS]
-    titles += [
-        f"{title} {sequel}" for sequel in range(2, num_films // len(titles) + 2) for title in titles
-    ]
+    titles += [f"{title} {sequel}" for sequel in range(2, num_films // len(titles) + 2) for title in titles]
     people = [f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES]
     facts: list[Fact] = []
     for title in generator.sample(titles, num_films):
@@ -100,10 +67,7 @@ def make_documents(facts: Sequence[Fact]) -> list[KnowledgeDocument]:
         sentences_by_film.setdefault(fact.subject, []).append(
             SENTENCE_TEMPLATES[fact.relation].format(fact[0], fact[2])
         )
-    return [
-        KnowledgeDocument(film, " ".join(sentences))
-        for film, sentences in sentences_by_film.items()
-    ]
+    return [KnowledgeDocument(film, " ".join(sentences)) for film, sentences in sentences_by_film.items()]
 
 
 def make_questions(facts: Sequence[Fact], generator: Random) -> list[KnowledgeQuestion]:

@@ -41,13 +41,8 @@ def make_fact_pairs(facts: Iterable[Fact]) -> Iterator[KeyValuePair]:
     The keys are subject + relation (value: object) and object + !relation (value: subject).
     """
     for fact in facts:
-        yield KeyValuePair(
-            f"{bracket_entity(fact.subject)} {fact.relation}", bracket_entity(fact.object)
-        )
-        yield KeyValuePair(
-            f"{bracket_entity(fact.object)} {INVERSE_MARK}{fact.relation}",
-            bracket_entity(fact.subject),
-        )
+        yield KeyValuePair(f"{bracket_entity(fact.subject)} {fact.relation}", bracket_entity(fact.object))
+        yield KeyValuePair(f"{bracket_entity(fact.object)} {INVERSE_MARK}{fact.relation}", bracket_entity(fact.subject))
 
 
 def make_sentence_pair(sentence: str) -> KeyValuePair:
@@ -55,9 +50,7 @@ def make_sentence_pair(sentence: str) -> KeyValuePair:
     return KeyValuePair(sentence, sentence)
 
 
-def extract_windows(
-    tokens: Sequence[str], entities: Container[str], *, radius: int = 3
-) -> Iterator[EntityWindow]:
+def extract_windows(tokens: Sequence[str], entities: Container[str], *, radius: int = 3) -> Iterator[EntityWindow]:
     """Yield a window of ``radius`` words to either side of every entity.
 
     ``tokens`` are the words of a document; an entity is one token, spelled as in ``entities``.

@@ -7,14 +7,15 @@ Shapes: t tokens of all documents, r spans, b spans of a batch, n tokens of a sp
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from mnemic.data.batches import TensorDataset, locate_tokens
 from mnemic.models import IGNORE, WindowBatch
 from mnemic.recipe import ConfigError
 from mnemic.text import WordTokenizer
@@ -29,78 +30,45 @@ class TokenBatch(NamedTuple):
     targets: Tensor  # b n, IGNORE for context and padding
 
 
-class SpanTable(NamedTuple):
-    """Spans of documents, one tensor per column."""
-
-    starts: Tensor  # r, position of the first input token
-    lengths: Tensor  # r, number of input tokens
-    context_lengths: Tensor  # r, how many of these are context, without a target
-
-
 @dataclass(frozen=True, kw_only=True)
-class TokenDataset:
+class TokenDataset(TensorDataset):
     """Spans of running text on one device."""
 
+    metrics: ClassVar[str] = "perplexity"
     ids: Tensor  # t
-    spans: SpanTable
+    starts: Tensor  # r, position of a span's first input token
+    lengths: Tensor  # r, number of input tokens
+    context_lengths: Tensor  # r, how many of these are context, without a target
     max_tokens: int  # of a span
     unknown_id: int  # of words that are not in the vocabulary
 
     def __len__(self) -> int:
-        return len(self.spans.starts)
-
-    @property
-    def device(self) -> torch.device:
-        return self.ids.device
-
-    @property
-    def lengths(self) -> Tensor:
-        return self.spans.lengths
+        return len(self.starts)
 
     @property
     def num_targets(self) -> int:
         """Number of tokens to predict, each document's end included."""
-        return int((self.spans.lengths - self.spans.context_lengths).sum())
-
-    @property
-    def num_uniforms(self) -> int:
-        return 0
+        return int((self.lengths - self.context_lengths).sum())
 
     @property
     def num_unknown(self) -> int:
         """Number of tokens to predict that are not in the vocabulary."""
         return int((self.ids == self.unknown_id).sum())
 
-    def to(self, device: torch.device | str) -> "TokenDataset":
-        """Return this dataset on another device."""
-        spans = SpanTable(*(tensor.to(device) for tensor in self.spans))
-        return replace(self, ids=self.ids.to(device), spans=spans)
-
     def batch(
-        self,
-        rows: Tensor,
-        uniforms: Tensor | None = None,
-        *,
-        compact: bool = True,
-        max_length: int | None = None,
+        self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> TokenBatch:
         """Return the spans ``rows`` (b); with ``compact`` padded only to the longest of them."""
-        starts, lengths, context_lengths = (  # b 1
-            values[rows].unsqueeze(1) for values in self.spans
-        )
-        width = int(lengths.max()) if compact else max_length or self.max_tokens
-        column = torch.arange(width, device=rows.device)
-        mask = column < lengths  # b n
-        positions = (starts + column).masked_fill(~mask, 0)
+        width = 0 if compact else max_length or self.max_tokens
+        positions, mask = locate_tokens(self.starts[rows], self.lengths[rows], width)  # b n
         tokens = self.ids[positions].long().masked_fill(~mask, 0)
-        is_target = mask & (column >= context_lengths)
+        column = torch.arange(mask.shape[1], device=rows.device)
+        is_target = mask & (column >= self.context_lengths[rows].unsqueeze(1))
         targets = self.ids[positions + 1].long().masked_fill(~is_target, IGNORE)
         return TokenBatch(WindowBatch(tokens, mask, torch.zeros_like(tokens), mask), targets)
 
 
-def make_token_dataset(
-    ids: np.ndarray, tokenizer: WordTokenizer, *, max_tokens: int, context: int = 0
-) -> TokenDataset:
+def make_token_dataset(ids: np.ndarray, tokenizer: WordTokenizer, *, max_tokens: int, context: int = 0) -> TokenDataset:
     """Cut documents, separated by ``END``, into spans of at most ``max_tokens`` tokens.
 
     Without ``context`` spans are adjacent, for training. With it each span starts that many tokens
@@ -109,25 +77,22 @@ def make_token_dataset(
     """
     if max_tokens < 2 or not 0 <= context < max_tokens:
         raise ConfigError(
-            f"data.length is at least 2 and data.context from 0 to below it, not {max_tokens} and "
-            f"{context}"
+            f"data.length is at least 2 and data.context from 0 to below it, not {max_tokens} and {context}"
         )
     document_ends = np.flatnonzero(ids == tokenizer.id_of(END)).tolist()
-    rows = [
-        row
-        for start, end in pairwise(document_ends)
-        for row in cut_document(start, end, max_tokens, context)
-    ]
-    columns = torch.tensor(rows, dtype=torch.long).view(-1, 3).unbind(1)
-    all_ids = torch.from_numpy(np.ascontiguousarray(ids, dtype=np.int32))
+    rows = [row for start, end in pairwise(document_ends) for row in cut_document(start, end, max_tokens, context)]
+    starts, lengths, context_lengths = torch.tensor(rows, dtype=torch.long).view(-1, 3).unbind(1)
     return TokenDataset(
-        ids=all_ids, spans=SpanTable(*columns), max_tokens=max_tokens, unknown_id=tokenizer.unknown
+        ids=torch.from_numpy(np.ascontiguousarray(ids, dtype=np.int32)),
+        starts=starts,
+        lengths=lengths,
+        context_lengths=context_lengths,
+        max_tokens=max_tokens,
+        unknown_id=tokenizer.unknown,
     )
 
 
-def cut_document(
-    start: int, end: int, max_tokens: int, context: int
-) -> Iterator[tuple[int, int, int]]:
+def cut_document(start: int, end: int, max_tokens: int, context: int) -> Iterator[tuple[int, int, int]]:
     """Yield start, length and context length of each span of one document."""
     yield start, min(max_tokens, end - start), 0
     for first in range(start + max_tokens - context, end - context, max_tokens - context):

@@ -4,19 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
-from mnemic.data.contract import SPLITS, Split
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split
 from mnemic.data.corpora.read_documents import Corpus
 from mnemic.data.corpora.split import filter_split
-from mnemic.data.language_modeling.batches import (
-    END,
-    TokenDataset,
-    join_documents,
-    make_token_dataset,
-)
+from mnemic.data.language_modeling.batches import END, TokenDataset, join_documents, make_token_dataset
 from mnemic.data.language_modeling.token_folder import (
     MAX_VOCAB,
     EncodedSplits,
@@ -33,36 +28,29 @@ DOCUMENTS_PER_CALL = 100  # documents per call of the tokenizer
 TEST_PREFIXES = ("test", "valid")  # how the names of test files start
 
 
-class LanguageModelData(NamedTuple):
-    """Loaded data of a language model."""
-
-    tokenizer: WordTokenizer
-    sizes: dict[str, int]
-    train: TokenDataset
-    validation: TokenDataset
-    test: TokenDataset
-    generated_tasks: tuple[int, ...] = ()
-    labels: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, kw_only=True)
-class LanguageModelFiles:
+class LanguageModelFiles(DataSource):
     """Documents (.jsonl, .txt, plain, .gz or .xz) as running text of words.
 
-    Words that are not among the ``vocab`` most frequent ones are unknown. ``learnt``,
-    ``held`` and ``tested`` name the training, validation and test file of the folder, or how their
-    names start. By default test files start with ``test`` and validation files with ``valid``; a
-    folder without the former is tested on the latter. Without a validation file, the share
-    ``validation`` of the training documents is held out, chosen by a hash of each text. The first
-    ``documents`` training documents are read; 0: all. A model reads ``length`` words at once; in
-    validation and test each word is predicted from at least ``context`` words. ``folder`` can also
-    be one that ``mnemic data words`` wrote: then its vocabulary and documents are used.
+    Words that are not among the ``vocab`` most frequent ones are unknown. ``train_file``,
+    ``validation_file`` and ``test_file`` name the training, validation and test file of the folder,
+    or how their names start. By default test files start with ``test`` and validation files with
+    ``valid``; a folder without the former is tested on the latter. Without a validation file, the
+    share ``validation`` of the training documents is held out, chosen by a hash of each text. The
+    first ``documents`` training documents are read; 0: all. A model reads ``length`` words at once;
+    in validation and test each word is predicted from at least ``context`` words. ``folder`` can
+    also be one that ``mnemic data words`` wrote: then its vocabulary and documents are used.
     """
 
+    layout: ClassVar[Layout] = "tokens"
+    response: ClassVar[str] = "next-token"
+    objectives: ClassVar[Names] = ("next-token",)
+    files: ClassVar[str] = "text"
+    alternative: ClassVar[str] = "your own .jsonl or .txt files"
     folder: str
-    learnt: str = "train"
-    held: str = ""
-    tested: str = ""
+    train_file: str = "train"
+    validation_file: str = ""
+    test_file: str = ""
     field: str = "text"
     validation: float = 0.01
     documents: int = 0
@@ -81,21 +69,15 @@ class LanguageModelFiles:
     def path(self) -> Path:
         return Path(self.folder).expanduser()
 
-    def load(self) -> LanguageModelData:
+    def load(self) -> LoadedData[TokenDataset]:
         """Read all splits and build the vocabulary from the training documents."""
         tokenizer, splits = self.encode_splits()
-        train, validation, test = (
-            self.make_dataset(splits[split], tokenizer, split) for split in SPLITS
-        )
+        train, validation, test = (self.make_dataset(splits[split], tokenizer, split) for split in SPLITS)
         if not len(train):
             raise TextError(f"{self.folder} holds no document with a word to learn from")
-        return LanguageModelData(
-            tokenizer, {"vocab": len(tokenizer), "longest": self.length}, train, validation, test
-        )
+        return LoadedData(tokenizer, {"vocab": len(tokenizer), "max_length": self.length}, train, validation, test)
 
-    def dataset(
-        self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()
-    ) -> TokenDataset:
+    def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> TokenDataset:
         """Read one split and encode it with an existing tokenizer."""
         assert isinstance(tokenizer, WordTokenizer)
         if not is_token_folder(self.path):
@@ -113,17 +95,13 @@ class LanguageModelFiles:
         if is_token_folder(self.path):
             return load_token_folder(self.path)
         tokenizer = WordTokenizer.from_texts(self.read_split("train"), (END,), vocab=self.vocab)
-        return EncodedSplits(
-            tokenizer, {split: self.encode_split(split, tokenizer) for split in SPLITS}
-        )
+        return EncodedSplits(tokenizer, {split: self.encode_split(split, tokenizer) for split in SPLITS})
 
     def save_encoded(self, folder: Path) -> dict[str, Any]:
         """Encode all documents into a folder that can be used instead of the files."""
         if is_token_folder(self.path):
             raise TextError(f"{self.folder} has been encoded already; give the files themselves")
-        options = {
-            k: v for k, v in asdict(self).items() if k not in ("folder", "length", "context")
-        }
+        options = {k: v for k, v in asdict(self).items() if k not in ("folder", "length", "context")}
         return save_token_folder(self.encode_splits(), folder, options)
 
     def make_dataset(self, ids: np.ndarray, tokenizer: WordTokenizer, split: Split) -> TokenDataset:
@@ -141,21 +119,15 @@ class LanguageModelFiles:
     def evaluation_files(self) -> tuple[str, str]:
         """Return how the names of the validation file ("": none) and the test file start."""
         names = [path.name for path in self.path.iterdir()] if self.path.is_dir() else []
-        has_test, has_valid = (
-            any(name.startswith(prefix) for name in names) for prefix in TEST_PREFIXES
-        )
-        test_file = self.tested or ("test" if has_test else "valid")
-        use_valid_file = has_test and has_valid and not self.tested
-        return self.held or ("valid" if use_valid_file else ""), test_file
+        has_test, has_valid = (any(name.startswith(prefix) for name in names) for prefix in TEST_PREFIXES)
+        test_file = self.test_file or ("test" if has_test else "valid")
+        use_valid_file = has_test and has_valid and not self.test_file
+        return self.validation_file or ("valid" if use_valid_file else ""), test_file
 
     def read_split(self, split: Split) -> Iterator[str]:
         """Read the documents of one split lazily."""
         validation_file, test_file = self.evaluation_files()
-        file_names = {
-            "train": self.learnt,
-            "validation": validation_file or self.learnt,
-            "test": test_file,
-        }
+        file_names = {"train": self.train_file, "validation": validation_file or self.train_file, "test": test_file}
         path = find_file(self.folder, file_names[split])
         documents = Corpus.from_paths([path], field=self.field).read()
         if not validation_file and split != "test":

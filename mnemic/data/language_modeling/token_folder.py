@@ -37,9 +37,7 @@ def is_token_folder(folder: Path) -> bool:
     return (folder / METADATA_FILE).is_file()
 
 
-def save_token_folder(
-    encoded: EncodedSplits, folder: Path, options: Mapping[str, Any]
-) -> dict[str, Any]:
+def save_token_folder(encoded: EncodedSplits, folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
     """Write a token folder, completely or not at all; return its ``words.json``."""
     if folder.exists():
         raise TextError(f"{folder} is there already; remove it, or name another folder")
@@ -47,12 +45,7 @@ def save_token_folder(
     shutil.rmtree(unfinished_folder, ignore_errors=True)  # of a killed process
     unfinished_folder.mkdir(parents=True)
     counts = {split: len(ids) for split, ids in encoded.splits.items()}
-    metadata = {
-        "format": FORMAT,
-        "about": dict(options),
-        "vocab": len(encoded.tokenizer),
-        "words": counts,
-    }
+    metadata = {"format": FORMAT, "about": dict(options), "vocab": len(encoded.tokenizer), "words": counts}
     encoded.tokenizer.save(unfinished_folder)
     for split, ids in encoded.splits.items():
         packed = lzma.compress(ids.astype("<u2").tobytes(), preset=6)
@@ -69,13 +62,9 @@ def load_token_folder(folder: Path) -> EncodedSplits:
         metadata = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
         counts: dict[Split, int] = metadata["words"]
         if metadata["format"] != FORMAT:
-            raise TextError(
-                f"{folder / METADATA_FILE} has format {metadata['format']!r}; expected {FORMAT}"
-            )
+            raise TextError(f"{folder / METADATA_FILE} has format {metadata['format']!r}; expected {FORMAT}")
     except (OSError, UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError) as error:
-        raise TextError(
-            f"{folder / METADATA_FILE} cannot be read: {error!r}; make it again"
-        ) from None
+        raise TextError(f"{folder / METADATA_FILE} cannot be read: {error!r}; make it again") from None
     tokenizer = load_tokenizer(folder)
     if not isinstance(tokenizer, WordTokenizer) or len(tokenizer) != metadata["vocab"]:
         raise TextError(f"the vocabulary in {folder} is not the one that was saved; make it again")

@@ -1,14 +1,14 @@
 """Background text for long documents: tokenized novels, split by whole novels."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 
 import numpy as np
 
-from mnemic.data.contract import Split
+from mnemic.data.contract import SPLITS, Split
 from mnemic.data.corpora.document import CorpusError
 from mnemic.data.corpora.read_documents import Corpus
 from mnemic.data.corpora.split import split_of
@@ -43,25 +43,14 @@ class Background:
     @cached_property
     def sentences(self) -> list[SentenceTokens]:
         """Return all sentences; cached, since batches read them again and again."""
-        return [
-            SentenceTokens(self.sentence_ids(number))
-            for number in range(len(self.sentence_starts) - 1)
-        ]
+        return [SentenceTokens(self.sentence_ids(number)) for number in range(len(self.sentence_starts) - 1)]
 
     def stream_sentences(self, generator: Random) -> Iterator[SentenceTokens]:
         """Yield sentences endlessly: a novel from a random sentence on, then another."""
-
-        def iterate_passages() -> Iterator[Iterator[SentenceTokens]]:
-            while True:
-                novel = generator.randrange(len(self))
-                start = int(self.novel_starts[novel]) + generator.randrange(
-                    self.count_sentences(novel)
-                )
-                yield map(
-                    self.sentences.__getitem__, range(start, int(self.novel_starts[novel + 1]))
-                )
-
-        return itertools.chain.from_iterable(iterate_passages())
+        while True:
+            novel = generator.randrange(len(self))
+            start = int(self.novel_starts[novel]) + generator.randrange(self.count_sentences(novel))
+            yield from self.sentences[start : int(self.novel_starts[novel + 1])]
 
     def iterate_novel(self, novel: int, start: int = 0) -> Iterator[np.ndarray]:
         """Yield the token ids of a novel's sentences from the ``start``-th on."""
@@ -88,12 +77,8 @@ def read_novels(folder: str) -> dict[Split, list[list[str]]]:
     split of a novel depends only on its text; an empty split gets the last novel of the largest.
     """
     if not folder:
-        splits: tuple[Split, ...] = ("train", "validation", "test")
-        return {
-            split: [make_novel(Random(f"{split}/{number}")) for number in range(4)]
-            for split in splits
-        }
-    novels: dict[Split, list[list[str]]] = {"train": [], "validation": [], "test": []}
+        return {split: [make_novel(Random(f"{split}/{number}")) for number in range(4)] for split in SPLITS}
+    novels: dict[Split, list[list[str]]] = {split: [] for split in SPLITS}
     for document in Corpus.from_paths([folder]).read():
         if novel := split_sentences(document.text):
             novels[split_of(document.text, **HELD_OUT_SHARES)].append(novel)
@@ -119,14 +104,17 @@ def make_novel(generator: Random) -> list[str]:
     ]
 
 
+def encode_arrays(texts: Iterable[str], tokenizer: Tokenizer) -> list[np.ndarray]:
+    """Encode texts as arrays of token ids, without special tokens."""
+    return [np.array(ids, dtype=np.int32) for ids in tokenizer.encode_batch(list(texts))]
+
+
 def encode_novels(novels: Sequence[Sequence[str]], tokenizer: Tokenizer) -> Background:
     """Tokenize novels; sentences without tokens are dropped."""
     sentences: list[np.ndarray] = []
     novel_starts = [0]
     for novel in novels:
-        sentences += [
-            np.array(ids, dtype=np.int32) for ids in tokenizer.encode_batch(list(novel)) if ids
-        ]
+        sentences += [ids for ids in encode_arrays(novel, tokenizer) if len(ids)]
         if len(sentences) > novel_starts[-1]:
             novel_starts.append(len(sentences))
     sentence_starts = np.cumsum([0, *(len(row) for row in sentences)])

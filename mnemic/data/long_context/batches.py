@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from random import Random
-from typing import Any, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
 
+from mnemic.data.batches import AssembledDataset, move_batch
 from mnemic.data.long_context.background import Background
 from mnemic.data.long_context.hide import (
     SentenceTokens,
@@ -29,7 +29,7 @@ from mnemic.models.inputs import IGNORE, NOT_A_FACT, OUTSIDE_STORY, BatchSizes, 
 from mnemic.text import SubwordTokenizer
 
 FILL_RATE = 0.93  # average fill of a segment, since sentences are not cut
-CPU = torch.device("cpu")
+NO_TOKENS = np.zeros(0, dtype=np.int32)
 TOKEN_TARGETS = ("masked", "next")  # targets that are tokens of the document itself
 TargetKind = Literal["question", "sentence", "masked", "next"]
 
@@ -43,11 +43,11 @@ class LongBatch(NamedTuple):
     has_facts: Tensor  # b, whether supporting sentences are annotated
     all_have_facts: bool  # whether they are for all documents
     max_facts: int  # the largest number of supporting sentences
-    follows: Tensor  # b, 1 = the question continues the document, 0 = not; IGNORE = no such label
-    starts: Tensor  # b s n, True = first token of a word
-    keys: Tensor  # b, seeds of the random masking
-    hidden: Tensor  # the id of the mask token
-    ordinary: Tensor  # ids of ordinary tokens, for random replacement
+    next_sentence_labels: Tensor  # b, 1 = the question continues the document; IGNORE = none
+    word_starts: Tensor  # b s n, True = first token of a word
+    mask_seeds: Tensor  # b, seeds of the random masking
+    mask_id: Tensor  # the id of the mask token
+    ordinary_ids: Tensor  # ids of ordinary tokens, for random replacement
 
     @property
     def fact_mask(self) -> Tensor:
@@ -76,30 +76,26 @@ class LongDocument(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LongDataset:
+class LongDataset(AssembledDataset):
     """Documents of about ``segments`` segments each; in training, of up to that many.
 
     With ``uniforms`` a batch has other background text each time an example is drawn.
     """
 
+    metrics: ClassVar[str] = "recall"
+    num_uniforms: ClassVar[int] = 1  # which seeds the background of an example
     examples: Sequence[LongExample]
     background: Background
     tokenizer: SubwordTokenizer
     length: int  # tokens of a segment, with special tokens
     segments: int
-    asks: TargetKind = "question"
+    target: TargetKind = "question"
     where: StoryPosition = "anywhere"  # in the document
     distractor_rate: float = 0.0  # distractors per sentence of background
     seed: int = 0
-    batch_device: torch.device = CPU
 
     def __len__(self) -> int:
         return len(self.examples)
-
-    @property
-    def device(self) -> torch.device:
-        """Return the device of row numbers; batches are sent to ``batch_device``."""
-        return CPU
 
     @property
     def task(self) -> Tensor:
@@ -112,22 +108,9 @@ class LongDataset:
         return torch.tensor([sum(map(len, example.story)) for example in self.examples])
 
     @property
-    def num_uniforms(self) -> int:
-        """Return 1: each example takes one uniform number, which seeds its background."""
-        return 1
-
-    @property
-    def num_unknown(self) -> int:
-        return 0
-
-    @property
     def max_text_tokens(self) -> int:
         """Return the number of text tokens per segment, without special tokens."""
         return self.length - 2
-
-    def to(self, device: torch.device | str) -> "LongDataset":
-        """Return the same dataset with batches on another device."""
-        return replace(self, batch_device=torch.device(device))
 
     def with_segments(self, segments: int) -> "LongDataset":
         """Return the same examples in documents of another length."""
@@ -136,35 +119,24 @@ class LongDataset:
     def draw_document(self, row: int, uniform: float | None = None) -> LongDocument:
         """Draw the document of an example.
 
-        With ``uniform`` its background and its number of segments are random; if ``asks`` is
+        With ``uniform`` its background and its number of segments are random; if ``target`` is
         "question", the document may then consist of the story alone.
         """
         generator = Random(f"{self.seed}/{row}/{uniform}")
         example = self.examples[row]
-        min_segments = int(self.asks != "question")
-        num_segments = (
-            self.segments if uniform is None else generator.randint(min_segments, self.segments)
-        )
-        if self.asks in TOKEN_TARGETS:
+        min_segments = int(self.target != "question")
+        num_segments = self.segments if uniform is None else generator.randint(min_segments, self.segments)
+        if self.target in TOKEN_TARGETS:
             return self.draw_span(num_segments, generator)
         num_tokens = int(num_segments * self.max_text_tokens * FILL_RATE)
-        if self.asks == "sentence":
+        if self.target == "sentence":
             excerpt = draw_excerpt(example.story, example.facts, num_tokens, generator)
-            return LongDocument(
-                cut_segments(
-                    (mark_article_sentence(sentence, example) for sentence in excerpt),
-                    self.max_text_tokens,
-                ),
-                example,
-            )
+            marked = (mark_article_sentence(sentence, example) for sentence in excerpt)
+            return LongDocument(cut_segments(marked, self.max_text_tokens), example)
         background = self.background.stream_sentences(generator)
         if self.distractor_rate:
-            background = insert_distractors(
-                example.story, background, self.distractor_rate, generator
-            )
-        sentences = hide_story(
-            example.story, background, num_tokens, generator, position=self.where
-        )
+            background = insert_distractors(example.story, background, self.distractor_rate, generator)
+        sentences = hide_story(example.story, background, num_tokens, generator, position=self.where)
         return LongDocument(cut_segments(sentences, self.max_text_tokens), example)
 
     def draw_span(self, num_segments: int, generator: Random) -> LongDocument:
@@ -172,18 +144,12 @@ class LongDataset:
 
         This is next-sentence prediction: in half of the documents the question follows the span.
         """
-        segments = {
-            True: self.draw_segments(num_segments + 1, generator),
-            False: self.draw_segments(1, generator),
-        }
-        *document_segments, next_segment = (
-            segments[True] if len(segments[True]) > 1 else [*segments[True], []]
-        )
+        segments = {True: self.draw_segments(num_segments + 1, generator), False: self.draw_segments(1, generator)}
+        *document_segments, next_segment = segments[True] if len(segments[True]) > 1 else [*segments[True], []]
         is_next = generator.random() < 0.5
         ids = [sentence.ids for sentence in (next_segment if is_next else segments[False][0])]
-        question = np.concatenate(ids) if ids else np.zeros(0, dtype=np.int32)
-        no_answer = np.zeros(0, dtype=np.int32)
-        example = LongExample((), question[: self.max_text_tokens], no_answer, (), 0)
+        question = np.concatenate([NO_TOKENS, *ids])[: self.max_text_tokens]
+        example = LongExample((), question, NO_TOKENS, (), 0)
         return LongDocument(iter(document_segments), example, int(is_next) if ids else IGNORE)
 
     def draw_segments(self, max_segments: int, generator: Random) -> list[list[SentenceTokens]]:
@@ -193,28 +159,18 @@ class LongDataset:
         """
         novel = generator.randrange(len(self.background))
         first_sentence, end_sentence = self.background.novel_starts[novel : novel + 2]
-        num_tokens = (
-            self.background.sentence_starts[end_sentence]
-            - self.background.sentence_starts[first_sentence]
-        )
+        num_tokens = self.background.sentence_starts[end_sentence] - self.background.sentence_starts[first_sentence]
         spare_share = max(1 - max_segments * self.max_text_tokens / max(int(num_tokens), 1), 0)
         start = int(generator.random() * spare_share * self.background.count_sentences(novel))
         sentences = (SentenceTokens(ids) for ids in self.background.iterate_novel(novel, start))
         return list(islice(cut_segments(sentences, self.max_text_tokens), max_segments))
 
     def batch(
-        self,
-        rows: Tensor,
-        uniforms: Tensor | None = None,
-        *,
-        compact: bool = True,
-        max_length: int | None = None,
+        self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> LongBatch:
         """Build the batch of the documents ``rows`` (b), with all their segments."""
         row_numbers = rows.tolist()
-        row_uniforms = (
-            [None] * len(row_numbers) if uniforms is None else uniforms.flatten().tolist()
-        )
+        row_uniforms = [None] * len(row_numbers) if uniforms is None else uniforms.flatten().tolist()
         documents = [self.draw_document(*draw) for draw in zip(row_numbers, row_uniforms)]
         segments = [list(document.segments) for document in documents]
         keys = [hash_values(self.seed, *draw) for draw in zip(row_numbers, row_uniforms)]
@@ -228,33 +184,20 @@ class LongDataset:
         documents = [self.draw_document(row) for row in rows]
         keys = [hash_values(self.seed, row, None) for row in rows]
         while True:
-            segments = [
-                list(islice(document.segments, segments_per_batch)) for document in documents
-            ]
+            segments = [list(islice(document.segments, segments_per_batch)) for document in documents]
             if not any(segments):
                 return
             yield self.assemble_batch(documents, segments, keys)
 
     def assemble_batch(
-        self,
-        documents: Sequence[LongDocument],
-        segments: Sequence[list[list[SentenceTokens]]],
-        keys: list[int],
+        self, documents: Sequence[LongDocument], segments: Sequence[list[list[SentenceTokens]]], keys: list[int]
     ) -> LongBatch:
         """Assemble segments and the examples of their documents into one batch."""
         arrays = fill_arrays(documents, segments, self.tokenizer, self.length)
-        answer_width = len(max((document.example.answer for document in documents), key=len)) + 1
-        answers_with_sep = [
-            np.append(document.example.answer, self.tokenizer.sep) for document in documents
-        ]
-        answer_array = pad_rows(answers_with_sep, answer_width)
-        framed_questions = [
-            add_special_tokens(document.example.question, self.tokenizer) for document in documents
-        ]
-        question_array = pad_rows(framed_questions, max(len(ids) for ids in framed_questions))
-        tokens, sentences, facts, answer, question = map(
-            torch.from_numpy, (*arrays, answer_array, question_array)
-        )
+        examples = [document.example for document in documents]
+        answer_array = pad_rows([np.append(example.answer, self.tokenizer.sep) for example in examples])
+        question_array = pad_rows([add_special_tokens(example.question, self.tokenizer) for example in examples])
+        tokens, sentences, facts, answer, question = map(torch.from_numpy, (*arrays, answer_array, question_array))
         real_segments = (arrays[0][..., 0] == self.tokenizer.cls).reshape(-1).nonzero()[0]
         num_tokens = 2 * len(real_segments) + int((arrays[1] >= 0).sum())
         text_mask = sentences >= 0
@@ -265,19 +208,19 @@ class LongDataset:
             sentence_ids=sentences,
             sizes=BatchSizes(torch.from_numpy(real_segments), int(arrays[1].max()) + 1, num_tokens),
         )  # fmt: skip
-        has_answer = torch.tensor([len(document.example.answer) > 0 for document in documents])
+        has_answer = torch.tensor([len(example.answer) > 0 for example in examples])
         batch = LongBatch(
             inputs=inputs,
             answers=torch.where((answer >= 0) & has_answer.unsqueeze(1), answer, IGNORE),
             facts=facts,
-            has_facts=torch.tensor([bool(document.example.facts) for document in documents]),
-            all_have_facts=all(document.example.facts for document in documents),
-            max_facts=max(len(document.example.facts) for document in documents),
-            follows=torch.tensor([document.follows for document in documents]),
-            starts=word_start_mask(self.tokenizer)[tokens],
-            keys=torch.tensor(keys),
-            hidden=torch.tensor(self.tokenizer.mask),
-            ordinary=ordinary_ids_of(self.tokenizer),
+            has_facts=torch.tensor([bool(example.facts) for example in examples]),
+            all_have_facts=all(example.facts for example in examples),
+            max_facts=max(len(example.facts) for example in examples),
+            next_sentence_labels=torch.tensor([document.follows for document in documents]),
+            word_starts=word_start_mask(self.tokenizer)[tokens],
+            mask_seeds=torch.tensor(keys),
+            mask_id=torch.tensor(self.tokenizer.mask),
+            ordinary_ids=ordinary_ids_of(self.tokenizer),
         )
         return move_batch(batch, self.batch_device)
 
@@ -285,24 +228,8 @@ class LongDataset:
 def mark_article_sentence(sentence: SentenceTokens, example: LongExample) -> SentenceTokens:
     """Mark a sentence as background if no question is about it; add its paragraph's size."""
     fact = sentence.fact if sentence.fact in example.all_facts else -1
-    return SentenceTokens(
-        sentence.ids,
-        fact,
-        example.paragraph_tokens[sentence.fact] if example.paragraph_tokens else 0,
-    )
-
-
-def move_batch(batch: LongBatch, device: torch.device) -> LongBatch:
-    """Move a batch to a device, without blocking a GPU."""
-    if device.type == "cpu":
-        return batch
-
-    def move(leaf: Any) -> Any:
-        if not isinstance(leaf, Tensor):
-            return leaf
-        return leaf.pin_memory().to(device, non_blocking=True)
-
-    return tree_map(move, batch)
+    paragraph_tokens = example.paragraph_tokens[sentence.fact] if example.paragraph_tokens else 0
+    return SentenceTokens(sentence.ids, fact, paragraph_tokens)
 
 
 def fill_arrays(
@@ -327,18 +254,16 @@ def fill_arrays(
             sentences[inside] = np.repeat(np.arange(len(pieces)), sizes)
             if any(piece.fact >= 0 for piece in pieces):
                 sentence_facts = [
-                    position_of_fact.get(
-                        sentence.fact, NOT_A_FACT if sentence.fact >= 0 else OUTSIDE_STORY
-                    )
+                    position_of_fact.get(sentence.fact, NOT_A_FACT if sentence.fact >= 0 else OUTSIDE_STORY)
                     for sentence in pieces
                 ]
                 facts[inside] = np.repeat(sentence_facts, sizes)
     return tokens, sentences, facts
 
 
-def pad_rows(rows: Sequence[np.ndarray], width: int) -> np.ndarray:
+def pad_rows(rows: Sequence[np.ndarray]) -> np.ndarray:
     """Pad rows of ids with -1 to one array."""
-    table = np.full((len(rows), width), -1, dtype=np.int64)
+    table = np.full((len(rows), max(map(len, rows))), -1, dtype=np.int64)
     for index, row in enumerate(rows):
         table[index, : len(row)] = row
     return table
@@ -358,9 +283,7 @@ def word_start_mask(tokenizer: SubwordTokenizer) -> Tensor:
 @lru_cache(maxsize=4)
 def ordinary_ids_of(tokenizer: SubwordTokenizer) -> Tensor:
     """List all ids but those of special tokens."""
-    return torch.tensor(
-        [token_id for token_id in range(len(tokenizer)) if token_id not in tokenizer.special_ids]
-    )
+    return torch.tensor([token_id for token_id in range(len(tokenizer)) if token_id not in tokenizer.special_ids])
 
 
 def hash_values(*values: object) -> int:

@@ -9,17 +9,15 @@ phase. ``where = "first"``: the facts begin the document, and all background fol
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar
 
-import numpy as np
-
-from mnemic.data.babi.dataset import GeneratedStories, StoryFolder, read_examples
+from mnemic.data.babi.dataset import GeneratedStories, StoryFolder, StorySource
 from mnemic.data.babi.folder import TASKS, Size
 from mnemic.data.babi.format import StoryExample
-from mnemic.data.contract import SPLITS, Sizes, Split
-from mnemic.data.long_context.background import Background, encode_novels, read_novels
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split
+from mnemic.data.long_context.background import Background, encode_arrays, encode_novels, read_novels
 from mnemic.data.long_context.batches import TOKEN_TARGETS, LongDataset, LongExample, TargetKind
-from mnemic.data.long_context.hide import StoryPosition, check_segment_size
+from mnemic.data.long_context.hide import StoryPosition
 from mnemic.data.long_context.recall import EXAMPLE_MAKERS, TASK_NAMES, TASK_NUMBERS, RecallTask
 from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS
 from mnemic.recipe import ConfigError, build
@@ -30,144 +28,166 @@ SMALL_WORDPIECE: Mapping[str, Any] = {"kind": "wordpiece", "vocab": 8000, "cover
 NUM_VOCABULARY_SENTENCES = 50_000  # of background, to learn a vocabulary from
 
 
-class LongSource(Protocol):
-    """A source of long texts; its fields are the common keys of their recipes."""
+@dataclass(frozen=True, kw_only=True)
+class LongSource(DataSource):
+    """Base of the kinds of long texts, with the keys they share."""
+
+    layout: ClassVar[Layout] = "segments"
+    objectives: ClassVar[Names] = ("bert-mass", "segment-next-token")
+    suggestions: ClassVar[Names] = (
+        "evaluate --model {run}",
+        "read --model {run} --state notes.mem FILE",
+        'ask --state notes.mem "Where is Mary?"',
+    )
+    length: int = 128
+    segments: int = 4
+    tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL_WORDPIECE)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.length < 8 or self.segments < 1:
+            values = f"{self.length} and {self.segments}"
+            raise ConfigError(f"data.length is at least 8 tokens and data.segments at least 1, not {values}")
+
+    def build_tokenizer(self, texts: Sequence[str], noun: str = "long texts") -> SubwordTokenizer:
+        """Build the tokenizer; it must have subwords."""
+        tokenizer = build(TOKENIZER_BUILDERS, self.tokenizer, texts=texts)
+        if not isinstance(tokenizer, SubwordTokenizer):
+            raise ConfigError(f"{noun} need subwords: data.tokenizer.kind is wordpiece or stored")
+        return tokenizer
+
+
+class BackgroundSource(LongSource):
+    """Base of the kinds that have background text."""
+
+    target: TargetKind = "question"
+    where: StoryPosition = "anywhere"
 
     @property
-    def background(self) -> str: ...
+    def background(self) -> str:
+        """Return the folder or file of the background text; empty: it is generated."""
+        raise NotImplementedError
 
-    @property
-    def tokenizer(self) -> Mapping[str, Any]: ...
+    def read_split(self, split: Split) -> list[StoryExample]:
+        """Read or generate the examples of a split."""
+        raise NotImplementedError
 
-    @property
-    def length(self) -> int: ...
+    def load(self) -> LoadedData[LongDataset]:
+        """Load all splits, with the tokenizer built from the training data."""
+        novels = read_novels(self.background)
+        examples = {split: self.read_split(split) for split in SPLITS}
+        tokenizer = self.build_tokenizer(list_vocabulary_texts(examples["train"], novels["train"]))
+        backgrounds = {split: encode_novels(novels[split], tokenizer) for split in SPLITS}
+        train, validation, test = (self.encode(examples[split], backgrounds[split], tokenizer) for split in SPLITS)
+        return LoadedData(tokenizer, {"vocab": len(tokenizer), "max_length": self.length}, train, validation, test)
 
-    @property
-    def segments(self) -> int: ...
+    def dataset(self, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None) -> LongDataset:
+        """Encode the questions of a split with a tokenizer."""
+        assert isinstance(tokenizer, SubwordTokenizer)
+        examples = [example for example in self.read_split(split) if tasks is None or example.task in tasks]
+        return self.encode(examples, encode_novels(read_novels(self.background)[split], tokenizer), tokenizer)
 
-    @property
-    def seed(self) -> int: ...
-
-    @property
-    def asks(self) -> TargetKind: ...
-
-    @property
-    def where(self) -> StoryPosition: ...
-
-    def read_split(self, split: Split) -> list[StoryExample]: ...
-
-
-class LongData(NamedTuple):
-    """The splits of a long-text dataset, with their tokenizer and the sizes a network needs."""
-
-    tokenizer: SubwordTokenizer
-    sizes: Sizes
-    train: LongDataset
-    validation: LongDataset
-    test: LongDataset
-    generated_tasks: tuple[int, ...] = ()
-    labels: tuple[str, ...] = ()
+    def encode(
+        self, examples: Sequence[StoryExample], background: Background, tokenizer: SubwordTokenizer
+    ) -> LongDataset:
+        """Encode examples as a dataset; each distinct sentence is encoded once."""
+        texts = dict.fromkeys(
+            text for example in examples for text in (*example.sentences, example.question, example.answer)
+        )
+        ids_of_text = dict(zip(texts, encode_arrays(texts, tokenizer)))
+        long_examples = [
+            LongExample(
+                tuple(ids_of_text[text] for text in example.sentences),
+                ids_of_text[example.question],
+                ids_of_text[example.answer],
+                tuple(dict.fromkeys(example.facts)),
+                example.task,
+            )
+            for example in examples
+        ]
+        return LongDataset(
+            examples=long_examples,
+            background=background,
+            tokenizer=tokenizer,
+            length=self.length,
+            segments=self.segments,
+            target=self.target,
+            where=self.where,
+            seed=self.seed,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
-class LongStories:
+class LongStories(BackgroundSource):
     """bAbI stories in background text: official files of ``folder``, or generated stories.
 
     An absent training file (task 3 of the 10k files at hand) is generated; without a folder all
-    stories are, ``count`` questions per task. ``misses``: in training, the number of distractors
-    per sentence of background (see ``hide.insert_distractors``).
+    stories are, ``count`` questions per task. ``distractors`` is the number of distractors per
+    sentence of background in training (see ``hide.insert_distractors``).
     """
 
+    names: ClassVar[Mapping[int, str]] = TASKS
     folder: str = ""
     size: Size = "10k"
     tasks: Sequence[int] = FIRST_TASKS
     count: int = 10_000
     background: str = ""
-    length: int = 128
-    segments: int = 4
     validation: float = 0.02
-    misses: float = 0.0
-    tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL_WORDPIECE)
-    seed: int = 0
-    asks: TargetKind = field(default="question", init=False)
-    where: StoryPosition = field(default="anywhere", init=False)
+    distractors: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.misses <= 1:
-            raise ConfigError(f"data.misses is a share between 0 and 1, not {self.misses}")
+        super().__post_init__()
+        if not 0 <= self.distractors <= 1:
+            raise ConfigError(f"data.distractors is a share between 0 and 1, not {self.distractors}")
 
     @property
-    def names(self) -> Mapping[int, str]:
-        return TASKS
-
-    @property
-    def story_source(self) -> Any:
+    def story_source(self) -> StorySource:
         """Return the source of the stories: the folder, or the generator."""
-        options: dict[str, Any] = {"tasks": self.tasks, "validation": self.validation}
-        options["seed"] = self.seed
+        options: dict[str, Any] = {"tasks": self.tasks, "validation": self.validation, "seed": self.seed}
         if not self.folder:
             return GeneratedStories(count=self.count, **options)
         return StoryFolder(folder=self.folder, size=self.size, missing="generate", **options)
 
     def read_split(self, split: Split) -> list[StoryExample]:
         """Read the stories of a split."""
-        return read_examples(self.story_source, split)
+        return self.story_source.read_examples(split)
 
-    def load(self) -> LongData:
+    def load(self) -> LoadedData[LongDataset]:
+        """Load all splits, with the tokenizer built from the training data."""
         generated_tasks = tuple(task for task in self.tasks if self.story_source.is_generated(task))
-        data = load_long_data(self)
+        data = super().load()
         return data._replace(
-            generated_tasks=generated_tasks, train=replace(data.train, distractor_rate=self.misses)
+            generated_tasks=generated_tasks, train=replace(data.train, distractor_rate=self.distractors)
         )
-
-    def dataset(
-        self, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None
-    ) -> LongDataset:
-        return load_long_dataset(self, split, tokenizer, tasks)
 
 
 @dataclass(frozen=True, kw_only=True)
-class LongRecall:
+class LongRecall(BackgroundSource):
     """Recall tasks in background text: "keys" asks who has what, "copies" repeats words.
 
     ``facts`` is the number of keys, or of words that the answer repeats one by one.
     """
 
+    names: ClassVar[Mapping[int, str]] = TASK_NAMES
     task: RecallTask = "keys"
     facts: int = 1
     count: int = 10_000
     background: str = ""
-    length: int = 128
-    segments: int = 4
     where: StoryPosition = "anywhere"
-    tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL_WORDPIECE)
-    seed: int = 0
-    asks: TargetKind = field(default="question", init=False)
 
     @property
     def tasks(self) -> Sequence[int]:
+        """Return the numbers of the tasks."""
         return (TASK_NUMBERS[self.task],)
-
-    @property
-    def names(self) -> Mapping[int, str]:
-        return TASK_NAMES
 
     def read_split(self, split: Split) -> list[StoryExample]:
         """Generate the examples of a split."""
         count, seed = num_examples_of(self.count, split), 3 * self.seed + SPLITS.index(split)
         return EXAMPLE_MAKERS[self.task](count, self.facts, seed)
 
-    def load(self) -> LongData:
-        return load_long_data(self)
-
-    def dataset(
-        self, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None
-    ) -> LongDataset:
-        return load_long_dataset(self, split, tokenizer, tasks)
-
 
 @dataclass(frozen=True, kw_only=True)
-class LongDocuments:
+class LongDocuments(BackgroundSource):
     """Documents for language modeling: predict masked words, or the ``next`` one.
 
     ``folder`` is a folder or file of texts, split like background (none: generated texts). An epoch
@@ -175,14 +195,11 @@ class LongDocuments:
     prediction.
     """
 
+    suggestions: ClassVar[Names] = ("evaluate --model {run}",)  # its queries are words, not questions
+    tasks: ClassVar[Sequence[int]] = (0,)
     folder: str = ""
     count: int = 10_000
-    length: int = 128
-    segments: int = 4
-    tokenizer: Mapping[str, Any] = field(default_factory=lambda: SMALL_WORDPIECE)
-    seed: int = 0
-    asks: TargetKind = "masked"
-    where: StoryPosition = field(default="anywhere", init=False)
+    target: TargetKind = "masked"
 
     @property
     def background(self) -> str:
@@ -190,25 +207,19 @@ class LongDocuments:
         return self.folder
 
     @property
-    def tasks(self) -> Sequence[int]:
-        return (0,)
-
-    @property
     def names(self) -> Mapping[int, str]:
-        return {0: f"{self.asks} word"}
+        """Return the name of each task."""
+        return {0: f"{self.target} word"}
 
     def read_split(self, split: Split) -> list[StoryExample]:
+        """Repeat an empty example: each is a random span of the texts."""
         return [StoryExample((), "", "", (), 0)] * num_examples_of(self.count, split)
 
-    def load(self) -> LongData:
-        if self.asks not in TOKEN_TARGETS:
-            raise ConfigError("documents are asked for words: data.asks is 'masked' or 'next'")
-        return load_long_data(self)
-
-    def dataset(
-        self, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None
-    ) -> LongDataset:
-        return load_long_dataset(self, split, tokenizer, tasks)
+    def load(self) -> LoadedData[LongDataset]:
+        """Load all splits, with the tokenizer built from the training data."""
+        if self.target not in TOKEN_TARGETS:
+            raise ConfigError("documents are asked for words: data.target is 'masked' or 'next'")
+        return super().load()
 
 
 def num_examples_of(num_train: int, split: Split) -> int:
@@ -217,97 +228,15 @@ def num_examples_of(num_train: int, split: Split) -> int:
     The validation split has a fiftieth and the test split a tenth of the training examples, but at
     least 50.
     """
-    return {
-        "train": num_train,
-        "validation": max(num_train // 50, 50),
-        "test": max(num_train // 10, 50),
-    }[split]
+    return {"train": num_train, "validation": max(num_train // 50, 50), "test": max(num_train // 10, 50)}[split]
 
 
-def load_long_data(source: LongSource) -> LongData:
-    """Load all splits of a source and build the tokenizer from its training texts."""
-    check_segment_size(source.length, source.segments)
-    novels = read_novels(source.background)
-    examples = {split: source.read_split(split) for split in SPLITS}
-    tokenizer = build(
-        TOKENIZER_BUILDERS,
-        source.tokenizer,
-        texts=list_vocabulary_texts(examples["train"], novels["train"]),
-    )
-    if not isinstance(tokenizer, SubwordTokenizer):
-        raise ConfigError("long texts need subwords: data.tokenizer.kind is wordpiece or stored")
-    train, validation, test = (
-        encode_examples(source, examples[split], encode_novels(novels[split], tokenizer), tokenizer)
-        for split in SPLITS
-    )
-    return LongData(
-        tokenizer, {"vocab": len(tokenizer), "longest": source.length}, train, validation, test
-    )
-
-
-def load_long_dataset(
-    source: LongSource, split: Split, tokenizer: Tokenizer, tasks: Sequence[int] | None = None
-) -> LongDataset:
-    """Load one split of a source with a given tokenizer."""
-    assert isinstance(tokenizer, SubwordTokenizer)
-    examples = [
-        example for example in source.read_split(split) if tasks is None or example.task in tasks
-    ]
-    return encode_examples(
-        source, examples, encode_novels(read_novels(source.background)[split], tokenizer), tokenizer
-    )
-
-
-def encode_examples(
-    source: LongSource,
-    examples: Sequence[StoryExample],
-    background: Background,
-    tokenizer: SubwordTokenizer,
-) -> LongDataset:
-    """Encode examples as a dataset; each distinct sentence is encoded once."""
-    texts = dict.fromkeys(
-        text
-        for example in examples
-        for text in (*example.sentences, example.question, example.answer)
-    )
-    ids_of_text = {
-        text: np.array(ids, dtype=np.int32)
-        for text, ids in zip(texts, tokenizer.encode_batch(list(texts)))
-    }
-    long_examples = [
-        LongExample(
-            tuple(ids_of_text[text] for text in example.sentences),
-            ids_of_text[example.question],
-            ids_of_text[example.answer],
-            tuple(dict.fromkeys(example.facts)),
-            example.task,
-        )
-        for example in examples
-    ]
-    return LongDataset(
-        examples=long_examples,
-        background=background,
-        tokenizer=tokenizer,
-        length=source.length,
-        segments=source.segments,
-        asks=source.asks,
-        where=source.where,
-        seed=source.seed,
-    )
-
-
-def list_vocabulary_texts(
-    examples: Iterable[StoryExample], novels: Sequence[Sequence[str]]
-) -> list[str]:
+def list_vocabulary_texts(examples: Iterable[StoryExample], novels: Sequence[Sequence[str]]) -> list[str]:
     """List the texts that a vocabulary is learned from.
 
     An example repeats the story of the example before it, so only its last two sentences are used.
     """
-    stories = [
-        text
-        for example in examples
-        for text in (*example.sentences[-2:], example.question, example.answer)
-    ]
+    stories = [text for example in examples for text in (*example.sentences[-2:], example.question, example.answer)]
     sentences = [text for novel in novels for text in novel]
     step = max(len(sentences) // NUM_VOCABULARY_SENTENCES, 1)
     return [*stories, *sentences[::step]]

@@ -9,8 +9,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from mnemic.recipe import ConfigError
-
 StoryPosition = Literal["anywhere", "first"]
 
 
@@ -40,23 +38,17 @@ def hide_story(
     offsets = sorted(generator.random() * last_offset for _ in story)
     background_sentences = iter(background)
     num_written = 0
-    for number, sentence in enumerate(story):
-        while num_written < offsets[number]:
+    for number, offset in enumerate([*offsets, num_background_tokens]):
+        while num_written < offset:
             filler = next(background_sentences)
             num_written += len(filler.ids)
             yield filler
-        yield SentenceTokens(sentence, number)
-    while num_written < num_background_tokens:
-        filler = next(background_sentences)
-        num_written += len(filler.ids)
-        yield filler
+        if number < len(story):
+            yield SentenceTokens(story[number], number)
 
 
 def insert_distractors(
-    story: Sequence[np.ndarray],
-    background: Iterable[SentenceTokens],
-    probability: float,
-    generator: Random,
+    story: Sequence[np.ndarray], background: Iterable[SentenceTokens], probability: float, generator: Random
 ) -> Iterator[SentenceTokens]:
     """Insert distractors into background: sentences that resemble the story's.
 
@@ -67,10 +59,7 @@ def insert_distractors(
     story_sentences = {tuple(story_sentence.tolist()) for story_sentence in story}
     for sentence in background:
         if generator.random() < probability:
-            ids, word = (
-                generator.choice(story),
-                sentence.ids[generator.randrange(len(sentence.ids))],
-            )
+            ids, word = (generator.choice(story), sentence.ids[generator.randrange(len(sentence.ids))])
             size = len(ids) - 1
             if generator.random() < 0.5:
                 begin = generator.randrange(max(size, 1))
@@ -109,9 +98,7 @@ def draw_excerpt(
         yield SentenceTokens(story[number], number)
 
 
-def cut_segments(
-    sentences: Iterable[SentenceTokens], max_tokens: int
-) -> Iterator[list[SentenceTokens]]:
+def cut_segments(sentences: Iterable[SentenceTokens], max_tokens: int) -> Iterator[list[SentenceTokens]]:
     """Group sentences into segments of at most ``max_tokens`` tokens.
 
     Only a sentence longer than that is split. A paragraph begins a segment unless all of it fits
@@ -122,9 +109,7 @@ def cut_segments(
     has_yielded = False
     for sentence in sentences:
         min_tokens = min(sentence.paragraph_tokens, max_tokens)
-        for chunk in (
-            [sentence] if len(sentence.ids) <= max_tokens else split_sentence(sentence, max_tokens)
-        ):
+        for chunk in [sentence] if len(sentence.ids) <= max_tokens else split_sentence(sentence, max_tokens):
             if size + max(len(chunk.ids), min_tokens) > max_tokens:
                 yield segment
                 has_yielded, segment, size = True, [], 0
@@ -138,15 +123,4 @@ def cut_segments(
 def split_sentence(sentence: SentenceTokens, max_tokens: int) -> list[SentenceTokens]:
     """Split a sentence that is too long into spans of ``max_tokens`` tokens."""
     cuts = range(0, len(sentence.ids), max_tokens)
-    return [
-        SentenceTokens(sentence.ids[start : start + max_tokens], sentence.fact) for start in cuts
-    ]
-
-
-def check_segment_size(length: int, segments: int) -> None:
-    """Raise a ConfigError unless the segment length and count are large enough."""
-    if length < 8 or segments < 1:
-        raise ConfigError(
-            f"data.length is at least 8 tokens and data.segments at least 1, not {length} and "
-            f"{segments}"
-        )
+    return [SentenceTokens(sentence.ids[start : start + max_tokens], sentence.fact) for start in cuts]

@@ -31,9 +31,7 @@ def make_key_value_examples(num_examples: int, num_facts: int, seed: int) -> lis
         owners = generator.sample(OWNERS, num_facts)
         objects = [generator.choice(OBJECTS) for _ in owners]
         fact = generator.randrange(num_facts)
-        sentences = tuple(
-            f"{owner} has the {object_name} ." for owner, object_name in zip(owners, objects)
-        )
+        sentences = tuple(f"{owner} has the {object_name} ." for owner, object_name in zip(owners, objects))
         question = f"what does {owners[fact]} have ?"
         examples.append(StoryExample(sentences, question, objects[fact], (fact,), KEYS))
     return examples
@@ -46,9 +44,7 @@ def make_copy_examples(num_examples: int, num_words: int, seed: int) -> list[Sto
     for _ in range(num_examples):
         words = " ".join(generator.choice(OBJECTS) for _ in range(num_words))
         sentences = (f"the words to remember are {words} .",)
-        examples.append(
-            StoryExample(sentences, "which words were to be remembered ?", words, (0,), COPY)
-        )
+        examples.append(StoryExample(sentences, "which words were to be remembered ?", words, (0,), COPY))
     return examples
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
+from mnemic.data.batches import locate_tokens
 from mnemic.data.text_tasks.examples import LabeledExample, TextError
 from mnemic.models import IGNORE, WindowBatch
 from mnemic.text import SubwordTokenizer
@@ -35,18 +36,15 @@ class RaggedTexts(NamedTuple):
 
     def pad_rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Return the texts ``rows`` (b) padded with 0, and their mask: b n each."""
-        starts, lengths = self.offsets[rows].unsqueeze(1), self.lengths[rows].unsqueeze(1)
-        max_length = int(lengths.max()) if len(rows) else 0
-        column = torch.arange(max(max_length, 1), device=rows.device)
-        mask = column < lengths
-        return self.ids[(starts + column).masked_fill(~mask, 0)].masked_fill(~mask, 0), mask
+        positions, mask = locate_tokens(self.offsets[rows], self.lengths[rows])
+        return self.ids[positions].masked_fill(~mask, 0), mask
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seq2SeqDataset:
     """Pairs of a source text and an answer text on one device."""
 
-    kind: ClassVar[str] = "sequences"
+    metrics: ClassVar[str] = "seq2seq"
     metric: ClassVar[str] = "exact"  # that selects the best weights
     num_unknown: ClassVar[int] = 0  # any text can be generated, also if it is not in training
     num_uniforms: ClassVar[int] = 0  # batches are not random
@@ -73,26 +71,16 @@ class Seq2SeqDataset:
 
     def to(self, device: torch.device | str) -> "Seq2SeqDataset":
         """Return this dataset on another device."""
-        source, answer = (
-            RaggedTexts(*(tensor.to(device) for tensor in texts))
-            for texts in (self.source, self.answer)
-        )
+        source, answer = (RaggedTexts(*(tensor.to(device) for tensor in texts)) for texts in (self.source, self.answer))
         return replace(self, source=source, answer=answer)
 
     def batch(
-        self,
-        rows: Tensor,
-        uniforms: Tensor | None = None,
-        *,
-        compact: bool = True,
-        max_length: int | None = None,
+        self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> Seq2SeqBatch:
         """Return the pairs ``rows`` (b), padded to the longest of them."""
         answer_ids, mask = self.answer.pad_rows(rows)
         targets = answer_ids[:, 1:].masked_fill(~mask[:, 1:], IGNORE)
-        return Seq2SeqBatch(
-            self.source_inputs(rows)._replace(decoder_tokens=answer_ids[:, :-1]), targets
-        )
+        return Seq2SeqBatch(self.source_inputs(rows)._replace(decoder_tokens=answer_ids[:, :-1]), targets)
 
     def source_inputs(self, rows: Tensor) -> WindowBatch:
         """Return the sources ``rows`` (b) alone, for generation."""
@@ -106,7 +94,6 @@ def make_seq2seq_dataset(
     """Encode pairs; raise if a text has more than ``max_tokens`` tokens."""
 
     def encode_texts(texts: list[str]) -> RaggedTexts:
-        """Encode texts with start and end tokens, and check their lengths."""
         sequences = [[tokenizer.cls, *ids, tokenizer.sep] for ids in tokenizer.encode_batch(texts)]
         for text, ids in zip(texts, sequences):
             if len(ids) > max_tokens:
@@ -114,19 +101,12 @@ def make_seq2seq_dataset(
                     f"{text[:40]!r} has {len(ids)} tokens with its two ends, more than "
                     f"data.length = {max_tokens}; shorten it, or train with a larger length"
                 )
-        return make_ragged(sequences)
+        all_ids = torch.tensor([token_id for ids in sequences for token_id in ids], dtype=torch.long)
+        return RaggedTexts(all_ids, torch.tensor([0, *accumulate(map(len, sequences))]))
 
-    source, answer = (
-        encode_texts(side)
-        for side in (
-            [example.text for example in examples],
-            [example.label for example in examples],
-        )
+    return Seq2SeqDataset(
+        examples=examples,
+        tokenizer=tokenizer,
+        source=encode_texts([example.text for example in examples]),
+        answer=encode_texts([example.label for example in examples]),
     )
-    return Seq2SeqDataset(examples=examples, tokenizer=tokenizer, source=source, answer=answer)
-
-
-def make_ragged(texts: Sequence[list[int]]) -> RaggedTexts:
-    """Concatenate texts of token ids."""
-    ids = torch.tensor([token_id for text in texts for token_id in text], dtype=torch.long)
-    return RaggedTexts(ids, torch.tensor([0, *accumulate(map(len, texts))]))

@@ -4,92 +4,41 @@ A task for sequence-to-sequence models. A tenth of all days, chosen by a hash, i
 twentieth for validation, so that these dates are not in training, in whatever words.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date, timedelta
 from hashlib import sha256
-from itertools import islice
 from random import Random
 
 from mnemic.data.contract import Split
 
 FIRST_DAY, LAST_DAY = date(1900, 1, 1), date(2099, 12, 31)
 CARDINALS = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+]  # fmt: skip
 TENS = ["_", "_", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 ORDINALS = [
-    "_",
-    "first",
-    "second",
-    "third",
-    "fourth",
-    "fifth",
-    "sixth",
-    "seventh",
-    "eighth",
-    "ninth",
-    "tenth",
-    "eleventh",
-    "twelfth",
-    "thirteenth",
-    "fourteenth",
-    "fifteenth",
-    "sixteenth",
-    "seventeenth",
-    "eighteenth",
-    "nineteenth",
-    "twentieth",
-]
+    "_", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
+    "tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth",
+    "seventeenth", "eighteenth", "nineteenth", "twentieth",
+]  # fmt: skip
 MONTHS = [
-    "_",
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
+    "_", "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december",
+]  # fmt: skip
 DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 
 
 def generate_dates(split: Split, count: int, *, seed: int) -> list[tuple[str, str]]:
     """Generate random dates of a split, in words and in digits."""
-    return list(islice(stream_dates(split, seed), count))
-
-
-def stream_dates(split: Split, seed: int) -> Iterator[tuple[str, str]]:
-    """Yield random dates of a split, in words and in digits, without end."""
     generator = Random(f"{split}/{seed}")
-    days = (LAST_DAY - FIRST_DAY).days + 1
-    while True:
-        day = FIRST_DAY + timedelta(generator.randrange(days))
+    num_days = (LAST_DAY - FIRST_DAY).days + 1
+    dates: list[tuple[str, str]] = []
+    while len(dates) < count:
+        day = FIRST_DAY + timedelta(generator.randrange(num_days))
         if split_of(day) == split:
-            yield generator.choice(PHRASES)(day), day.isoformat()
+            dates.append((generator.choice(PHRASES)(day), day.isoformat()))
+    return dates
 
 
 def split_of(day: date) -> Split:
@@ -117,17 +66,10 @@ def say_with_weekday(day: date) -> str:
 
 def say_year_first(day: date) -> str:
     """Say "in the year nineteen eighty four on the third of march"."""
-    return (
-        f"in the year {spell_year(day.year)} on the {spell_ordinal(day.day)} of {MONTHS[day.month]}"
-    )
+    return f"in the year {spell_year(day.year)} on the {spell_ordinal(day.day)} of {MONTHS[day.month]}"
 
 
-PHRASES: list[Callable[[date], str]] = [
-    say_day_first,
-    say_month_first,
-    say_with_weekday,
-    say_year_first,
-]
+PHRASES: list[Callable[[date], str]] = [say_day_first, say_month_first, say_with_weekday, say_year_first]
 
 
 def spell_year(number: int) -> str:

@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
+from mnemic.data.batches import TensorDataset, locate_tokens
 from mnemic.models import IGNORE, WindowBatch
 from mnemic.text import Encoding, Tokenizer, WindowedText
 from mnemic.text.windows import Window
 
-Kind = Literal["classes", "numbers", "spans", "tags", "reading"]
+Kind = Literal["classes", "numbers", "spans", "tags", "retrieval"]
 TOKEN_MULTIPLE = 8  # widths that matrix products and attention on a GPU are fastest with
 
 
@@ -44,11 +45,11 @@ class RetrievalTest(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextDataset:
+class TextDataset(TensorDataset):
     """Texts in windows on one device, with their targets."""
 
-    kind: Kind
-    metric: str  # that selects the best weights
+    metrics: Kind  # that networks are measured by
+    metric: str  # of these, the one that selects the best weights
     examples: Sequence[Any]  # as they were read
     tokenizer: Tokenizer
     labels: tuple[str, ...]
@@ -67,25 +68,14 @@ class TextDataset:
         return len(self.examples)
 
     @property
-    def device(self) -> torch.device:
-        return self.tokens.device
-
-    @property
-    def num_uniforms(self) -> int:
-        """Return 0: batches of texts are not random."""
-        return 0
-
-    @property
     def lengths(self) -> Tensor:
         """Count the tokens of all windows of each text."""
-        return (
-            self.window_starts[self.first_window[1:]] - self.window_starts[self.first_window[:-1]]
-        )
+        return self.window_starts[self.first_window[1:]] - self.window_starts[self.first_window[:-1]]
 
     @property
     def num_unknown(self) -> int:
         """Count the texts whose label does not occur in training."""
-        return int((self.targets == IGNORE).sum()) if self.kind == "classes" else 0
+        return int((self.targets == IGNORE).sum()) if self.metrics == "classes" else 0
 
     @cached_property
     def encode_text(self) -> Callable[[str], Encoding]:
@@ -96,25 +86,16 @@ class TextDataset:
         """Return the character span of each token of a text."""
         return self.encode_text(self.examples[index].text).offsets
 
-    def to(self, device: torch.device | str) -> "TextDataset":
+    def to(self, device: torch.device | str) -> Self:
         """Return this dataset on another device."""
-        moved: dict[str, Any] = {
-            name: tensor.to(device)
-            for name, tensor in vars(self).items()
-            if torch.is_tensor(tensor)
-        }
-        if self.retrieval is not None:
-            questions, texts, gold_texts = self.retrieval
-            moved["retrieval"] = RetrievalTest(questions.to(device), texts.to(device), gold_texts)
-        return replace(self, **moved)
+        moved = super().to(device)
+        if self.retrieval is None:
+            return moved
+        questions, texts, gold_texts = self.retrieval
+        return replace(moved, retrieval=RetrievalTest(questions.to(device), texts.to(device), gold_texts))
 
     def batch(
-        self,
-        rows: Tensor,
-        uniforms: Tensor | None = None,
-        *,
-        compact: bool = True,
-        max_length: int | None = None,
+        self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> TextBatch:
         """Return the texts ``rows`` (b) with all their windows, padded to the longest window.
 
@@ -132,9 +113,9 @@ class TextDataset:
         windows = torch.where(is_real, first_windows + column, 0)
         inputs, positions = self.make_windows(windows, is_real, width)
         inputs = inputs._replace(document_windows=list_windows(counts, max_windows))
-        if self.kind in ("classes", "numbers"):
+        if self.metrics in ("classes", "numbers"):
             targets = self.targets[rows]
-        elif self.kind == "spans":
+        elif self.metrics in ("spans", "retrieval"):
             targets = self.targets[windows].masked_fill(~is_real.unsqueeze(1), IGNORE)
         else:
             targets = self.targets[positions].masked_fill(~inputs.mask, IGNORE)
@@ -143,9 +124,7 @@ class TextDataset:
     @cached_property
     def max_shape(self) -> Callable[[int | None], tuple[int, int]]:
         """Find the maximal windows per text and tokens per window, by ``max_length``."""
-        lengths, first_window, window_starts = (
-            tensor.cpu() for tensor in (self.lengths, self.first_window, self.window_starts)
-        )
+        lengths, first_window, window_starts = self.lengths.cpu(), self.first_window.cpu(), self.window_starts.cpu()
         counts = first_window.diff()
         widths = window_starts.diff()[first_window[:-1]]  # a text's first window is its longest
 
@@ -165,19 +144,14 @@ class TextDataset:
         Windows where ``is_real`` (w) is False are padding. ``width`` 0: as wide as the longest.
         """
         starts = self.window_starts[windows]
-        lengths = self.window_starts[windows + 1] - self.window_starts[windows]
-        column = torch.arange(width or max(int(lengths.max()), 1), device=windows.device)
-        mask = column < lengths.unsqueeze(1)  # w n
+        lengths = self.window_starts[windows + 1] - starts
         if is_real is not None:
-            mask = mask & is_real.unsqueeze(1)
-        positions = (starts.unsqueeze(1) + column).masked_fill(~mask, 0)
+            lengths = lengths.masked_fill(~is_real, 0)
+        positions, mask = locate_tokens(starts, lengths, width)  # w n
         if not len(self.tokens):  # no text has a token, and nothing frames it
             empty = positions.new_zeros(positions.shape)
             return WindowBatch(empty, mask, empty, mask), positions
-        ids, segments = (
-            values[positions].long().masked_fill(~mask, 0)
-            for values in (self.tokens, self.segments)
-        )
+        ids, segments = (values[positions].long().masked_fill(~mask, 0) for values in (self.tokens, self.segments))
         return WindowBatch(ids, mask, segments, self.answer_mask[positions] & mask), positions
 
 
@@ -201,36 +175,32 @@ def make_text_dataset(
     metric: str = "",
 ) -> TextDataset:
     """Concatenate encoded examples into a dataset on the CPU."""
-    tokens: list[Tensor] = []
-    segments: list[Tensor] = []
-    answer_masks: list[Tensor] = []
+    windows: list[Window] = []
     targets: list[Any] = []
-    lengths, window_counts, text_starts, token_ranges, token_counts = [], [], [], [], []
+    window_counts, token_counts = [], []
     for windowed, target in encoded_examples:
+        windows += windowed.windows
         window_counts.append(len(windowed.windows))
         token_counts.append((windowed.covered_tokens, windowed.total_tokens))
         targets.extend(target if isinstance(target, list) else [target])
-        for window in windowed.windows:
-            tokens.append(torch.tensor(window.ids, dtype=torch.int32))
-            segments.append(torch.tensor(window.segments, dtype=torch.uint8))
-            answer_masks.append(make_answer_mask(kind, window, tokenizer))
-            lengths.append(len(window.ids))
-            text_starts.append(window.text_start)
-            token_ranges.append(window.token_range)
+
+    def concatenate(rows: Iterable[Any], dtype: torch.dtype) -> Tensor:
+        return torch.cat([torch.zeros(0, dtype=dtype), *(torch.as_tensor(row, dtype=dtype) for row in rows)])
+
     return TextDataset(
-        kind=kind,
+        metrics=kind,
         metric=metric,
         examples=examples,
         tokenizer=tokenizer,
         labels=tuple(labels),
-        tokens=torch.cat(tokens or [torch.zeros(0, dtype=torch.int32)]),
-        segments=torch.cat(segments or [torch.zeros(0, dtype=torch.uint8)]),
-        answer_mask=torch.cat(answer_masks or [torch.zeros(0, dtype=torch.bool)]),
+        tokens=concatenate((window.ids for window in windows), torch.int32),
+        segments=concatenate((window.segments for window in windows), torch.uint8),
+        answer_mask=concatenate((make_answer_mask(kind, window, tokenizer) for window in windows), torch.bool),
         targets=torch.tensor(targets, dtype=torch.float if kind == "numbers" else torch.long),
-        window_starts=torch.tensor([0, *accumulate(lengths)]),
+        window_starts=torch.tensor([0, *accumulate(len(window.ids) for window in windows)]),
         first_window=torch.tensor([0, *accumulate(window_counts)]),
-        text_start=torch.tensor(text_starts, dtype=torch.long),
-        token_range=torch.tensor(token_ranges, dtype=torch.long).view(-1, 2),
+        text_start=torch.tensor([window.text_start for window in windows], dtype=torch.long),
+        token_range=torch.tensor([window.token_range for window in windows], dtype=torch.long).view(-1, 2),
         token_counts=torch.tensor(token_counts, dtype=torch.long).view(-1, 2),
     )
 

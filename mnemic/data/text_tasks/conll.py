@@ -4,6 +4,7 @@ Words are joined by blanks, so that offsets mean the same as in running text.
 """
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from mnemic.data.text_tasks.examples import TaggedExample, TextError
@@ -22,7 +23,7 @@ def read_conll(path: Path, *, strip_digits: bool = False) -> list[TaggedExample]
     sentences: list[TaggedExample] = []
     words: list[str] = []
     tags: list[str] = []
-    for number, line in read_lines(path):
+    for number, line in chain(read_lines(path), [(0, "")]):  # a blank line ends the last sentence
         if not line.strip():
             if words:
                 sentences.append(join_words(words, tags))
@@ -41,8 +42,6 @@ def read_conll(path: Path, *, strip_digits: bool = False) -> list[TaggedExample]
             word = word[:-1]
         words.append(word)
         tags.append(tag)
-    if words:
-        sentences.append(join_words(words, tags))
     if not sentences:
         raise TextError(f"{path} holds no sentences")
     return sentences

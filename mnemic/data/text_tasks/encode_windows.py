@@ -6,20 +6,10 @@ from functools import lru_cache
 from itertools import islice
 
 from mnemic.data.text_tasks.batches import EncodedExample, Kind, TextDataset, make_text_dataset
-from mnemic.data.text_tasks.examples import (
-    LabeledExample,
-    QuestionExample,
-    TaggedExample,
-    TextError,
-)
+from mnemic.data.text_tasks.examples import LabeledExample, QuestionExample, TaggedExample, TextError
 from mnemic.models import IGNORE
-from mnemic.text import Encoding, Tokenizer, WindowedText, WindowOptions
-from mnemic.text.windows import (
-    assign_tokens,
-    make_pair_windows,
-    make_question_windows,
-    make_text_windows,
-)
+from mnemic.text import Encoding, Tokenizer, WindowOptions
+from mnemic.text.windows import Window, assign_tokens, make_pair_windows, make_question_windows, make_text_windows
 
 TEXTS_PER_CALL = 1000  # texts per call of the tokenizer
 
@@ -39,25 +29,19 @@ def encode_labeled(
     """
     label_ids = {label: number for number, label in enumerate(labels)}
 
-    def encode_example(
-        example: LabeledExample, first: Encoding, second: Encoding
-    ) -> EncodedExample:
+    def encode_example(example: LabeledExample, first: Encoding, second: Encoding) -> EncodedExample:
         """Make the windows of a text or pair, with its class or number."""
         if example.pair is None:
             windowed = make_text_windows(tokenizer, first, options)
         else:
             windowed = make_pair_windows(tokenizer, first, second, options)
-        return EncodedExample(
-            windowed,
-            parse_number(example) if kind == "numbers" else label_ids.get(example.label, IGNORE),
-        )
+        target = parse_number(example) if kind == "numbers" else label_ids.get(example.label, IGNORE)
+        return EncodedExample(windowed, target)
 
     first_encodings = encode_ids(tokenizer, (example.text for example in examples))
     second_encodings = encode_ids(tokenizer, (example.pair or "" for example in examples))
     encoded_examples = map(encode_example, examples, first_encodings, second_encodings)
-    return make_text_dataset(
-        kind, encoded_examples, examples, tokenizer, labels=labels, metric=metric
-    )
+    return make_text_dataset(kind, encoded_examples, examples, tokenizer, labels=labels, metric=metric)
 
 
 def encode_ids(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[Encoding]:
@@ -78,9 +62,7 @@ def parse_number(example: LabeledExample) -> float:
         ) from None
 
 
-def encode_questions(
-    examples: Sequence[QuestionExample], tokenizer: Tokenizer, options: WindowOptions
-) -> TextDataset:
+def encode_questions(examples: Sequence[QuestionExample], tokenizer: Tokenizer, options: WindowOptions) -> TextDataset:
     """Encode questions with their texts; targets are the answer's first and last column.
 
     Columns are counted from 1 in the window; 0 means that the window has no answer.
@@ -92,44 +74,33 @@ def encode_questions(
 
     def encode_example(example: QuestionExample) -> EncodedExample:
         """Make the windows of a question and its text, with the answer's columns."""
-        windowed = make_question_windows(
-            tokenizer, example.question, encode_text(example.text), options
-        )
-        if example.start < 0:
-            return EncodedExample(windowed, [(0, 0)] * len(windowed.windows))
-        return EncodedExample(
-            windowed,
-            find_answer_columns(windowed, example.start, example.start + len(example.answers[0])),
-        )
+        windowed = make_question_windows(tokenizer, example.question, encode_text(example.text), options)
+        answer_tokens = find_answer_tokens(windowed.offsets, example)
+        return EncodedExample(windowed, [find_answer_columns(window, answer_tokens) for window in windowed.windows])
 
-    return make_text_dataset(
-        "spans", map(encode_example, examples), examples, tokenizer, metric="f1"
-    )
+    return make_text_dataset("spans", map(encode_example, examples), examples, tokenizer, metric="f1")
 
 
-def find_answer_columns(windowed: WindowedText, start: int, end: int) -> list[tuple[int, int]]:
-    """Find the answer's first and last column in each window; 0, 0 without."""
-    answer_tokens = [i for i, (a, b) in enumerate(windowed.offsets) if a < end and b > start]
-    columns = []
-    for window in windowed.windows:
-        has_answer = (
-            bool(answer_tokens)
-            and window.token_range.start <= answer_tokens[0]
-            and answer_tokens[-1] < window.token_range.end
-        )
-        shift = window.text_start - window.token_range.start + 1
-        columns.append(
-            (answer_tokens[0] + shift, answer_tokens[-1] + shift) if has_answer else (0, 0)
-        )
-    return columns
+def find_answer_tokens(offsets: Sequence[tuple[int, int]], example: QuestionExample) -> tuple[int, int] | None:
+    """Find the first and last token of the answer; None if there is no answer."""
+    if example.start < 0:
+        return None
+    answer_end = example.start + len(example.answers[0])
+    tokens = [token for token, (start, end) in enumerate(offsets) if start < answer_end and end > example.start]
+    return (tokens[0], tokens[-1]) if tokens else None
+
+
+def find_answer_columns(window: Window, answer_tokens: tuple[int, int] | None) -> tuple[int, int]:
+    """Find the answer's first and last column in a window; 0, 0 without."""
+    first, end = window.token_range
+    if answer_tokens is None or answer_tokens[0] < first or answer_tokens[1] >= end:
+        return 0, 0
+    shift = window.text_start - first + 1
+    return answer_tokens[0] + shift, answer_tokens[1] + shift
 
 
 def encode_tagged(
-    examples: Sequence[TaggedExample],
-    tokenizer: Tokenizer,
-    options: WindowOptions,
-    *,
-    labels: Sequence[str],
+    examples: Sequence[TaggedExample], tokenizer: Tokenizer, options: WindowOptions, *, labels: Sequence[str]
 ) -> TextDataset:
     """Encode tagged words; the target of a word's first token is its tag.
 
@@ -141,9 +112,7 @@ def encode_tagged(
         """Make the windows of a text, with one tag or IGNORE per token."""
         windowed = make_text_windows(tokenizer, example.text, options)
         tags = [IGNORE] * len(windowed.offsets)
-        for token, tag in zip(
-            find_first_tokens(windowed.offsets, example.word_spans), example.tags
-        ):
+        for token, tag in zip(find_first_tokens(windowed.offsets, example.word_spans), example.tags):
             if token is not None:
                 tags[token] = tag_ids.get(tag, IGNORE)
         owner = assign_tokens([window.token_range for window in windowed.windows])
@@ -158,14 +127,10 @@ def encode_tagged(
         return EncodedExample(windowed, targets)
 
     encoded_examples = map(encode_example, examples)
-    return make_text_dataset(
-        "tags", encoded_examples, examples, tokenizer, labels=labels, metric="entity f1"
-    )
+    return make_text_dataset("tags", encoded_examples, examples, tokenizer, labels=labels, metric="entity f1")
 
 
-def find_first_tokens(
-    offsets: Sequence[tuple[int, int]], word_spans: Sequence[tuple[int, int]]
-) -> list[int | None]:
+def find_first_tokens(offsets: Sequence[tuple[int, int]], word_spans: Sequence[tuple[int, int]]) -> list[int | None]:
     """Find each word's first token; None if the tokenizer drops the word."""
     starts = [start for start, _ in offsets]
     tokens: list[int | None] = []

@@ -1,16 +1,12 @@
 """Find and read the files of a dataset: plain, .gz or .xz, in utf-8."""
 
-import gzip
 import json
-import lzma
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mnemic.data.corpora.files import READ_ERRORS
+from mnemic.data.corpora.files import OPENERS, READ_ERRORS
 from mnemic.data.text_tasks.examples import TextError
-
-OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 
 
 def find_file(folder: str, name: str) -> Path:
@@ -27,8 +23,8 @@ def find_file(folder: str, name: str) -> Path:
     names = ", ".join(path.name for path in matches or paths) or "no files"
     raise TextError(
         f"{'no' if not matches else 'more than one'} file named {name!r} in {root} (there: "
-        f"{names}); say which file it is with data.learnt (to train on), data.held (validation) or "
-        "data.tested (to test on), such as --set data.tested=dev"
+        f"{names}); say which file it is with data.train_file (to train on), data.validation_file (validation) or "
+        "data.test_file (to test on), such as --set data.test_file=dev"
     )
 
 

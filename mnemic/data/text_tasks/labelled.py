@@ -50,19 +50,15 @@ def read_labeled(path: Path, columns: Mapping[str, Any], *, paired: bool) -> lis
         label = row[chosen_columns.label]
         if is_missing(label):
             raise TextError(f"{location}: the label is missing, {json.dumps(label)} stands there")
-        first_type, first_label = (
-            first_type or label_type(label),
-            first_label or f"{json.dumps(label)} in line {number}",
-        )
+        first_type = first_type or label_type(label)
+        first_label = first_label or f"{json.dumps(label)} in line {number}"
         if label_type(label) != first_type:
             raise TextError(
                 f"{location}: the label {json.dumps(label)} is {label_type(label)}, but "
                 f"{first_label} is {first_type}; write all labels in one way"
             )
         pair = None if chosen_columns.pair is None else format_value(row[chosen_columns.pair])
-        examples.append(
-            LabeledExample(format_value(row[chosen_columns.text]), pair, format_value(label))
-        )
+        examples.append(LabeledExample(format_value(row[chosen_columns.text]), pair, format_value(label)))
     if not examples:
         raise TextError(f"{path} holds no examples")
     return examples
@@ -88,15 +84,11 @@ def check_columns(columns: Mapping[str, Any], paired: bool) -> None:
         )
 
 
-def choose_columns(
-    row: TableRow, columns: Mapping[str, Any], location: str, *, paired: bool
-) -> TableColumns:
+def choose_columns(row: TableRow, columns: Mapping[str, Any], location: str, *, paired: bool) -> TableColumns:
     """Choose the columns to read: those of the recipe, or the usual ones."""
     chosen_columns: dict[str, Column | None] = {"pair": None}
     for role in ("text", "pair", "label") if paired else ("text", "label"):
-        names = (
-            [columns[role]] if role in columns else [n for n in DEFAULT_COLUMNS[role] if n in row]
-        )
+        names = [columns[role]] if role in columns else [n for n in DEFAULT_COLUMNS[role] if n in row]
         if not names:
             column_names = ", ".join(map(str, row))
             raise TextError(
@@ -127,9 +119,7 @@ def parse_table(
         elif header is None:
             header = cells
         elif len(cells) != len(header):
-            raise TextError(
-                f"{path}, line {number}: {len(cells)} columns, but the header has {len(header)}"
-            )
+            raise TextError(f"{path}, line {number}: {len(cells)} columns, but the header has {len(header)}")
         else:
             yield number, dict(zip(header, cells))
 
@@ -146,31 +136,25 @@ def read_csv(path: Path) -> Iterator[tuple[int, list[str]]]:
         yield from ((reader.line_num, row) for row in reader if row)
     except csv.Error as error:
         raise TextError(
-            f"{path}, line {reader.line_num}: no valid CSV ({error}); JSON lines (.jsonl) hold any "
-            "text"
+            f"{path}, line {reader.line_num}: no valid CSV ({error}); JSON lines (.jsonl) hold any text"
         ) from None
 
 
 def parse_json_lines(lines: Iterable[tuple[int, str]], path: str) -> Iterator[tuple[int, TableRow]]:
     """Parse JSON lines into rows; keep only texts and numbers."""
-    for number, line in lines:
-        if not line.strip():
-            continue
+    for number, line in ((number, line) for number, line in lines if line.strip()):
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
             raise TextError(f"{path}, line {number}: no valid JSON ({error.msg})") from None
         if not isinstance(row, dict):
             start = line.strip()[:40]
-            raise TextError(
-                f'{path}, line {number}: expected an object, {{"text": …}}, not {start}'
-            )
+            raise TextError(f'{path}, line {number}: expected an object, {{"text": …}}, not {start}')
         cells = {key: value for key, value in row.items() if isinstance(value, str | int | float)}
         for key, value in cells.items():
             if isinstance(value, str) and not is_unicode(value):
                 raise TextError(
-                    f"{path}, line {number}: {key!r} is no unicode text: it has half a character, "
-                    "a lone surrogate"
+                    f"{path}, line {number}: {key!r} is no unicode text: it has half a character, a lone surrogate"
                 )
         yield number, cells
 

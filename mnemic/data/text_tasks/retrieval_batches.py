@@ -8,21 +8,21 @@ Shapes: q questions, p texts, t tokens of all, b reading windows of a batch, a a
 g texts of an article, m windows of a row, n tokens of a window, s spans.
 """
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
+from mnemic.data.batches import AssembledDataset, move_batch
 from mnemic.encode.packed import PackedMask
 from mnemic.models import PackedBatch
 
-CPU = torch.device("cpu")
 READING_UNIFORMS = 4  # per row: is the text wrong, of another article, which one, which span
 
 
 class RetrievalMix(NamedTuple):
-    """What a training batch is composed of; from the keys of the data kind ``reading``."""
+    """What a training batch is composed of; from the keys of the data kind ``retrieval``."""
 
     max_tokens: int  # per window
     wrong_fraction: float  # of the questions, read with a wrong text
@@ -64,9 +64,10 @@ class WindowSpans(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RetrievalDataset:
+class RetrievalDataset(AssembledDataset):
     """The training dataset of retrieval and reading, from which windows are drawn."""
 
+    metrics: ClassVar[str] = "retrieval"
     mix: RetrievalMix
     num_special: tuple[int, int, int]  # special tokens before, between and after the texts
     token_pool: Tensor  # ids of all questions, all texts, then the special tokens
@@ -78,15 +79,9 @@ class RetrievalDataset:
     answer_tokens: Tensor  # q 2, first and last token of the answer in its text; -1: none
     question_ranges: Tensor  # p 2, first question and number of questions of each text
     article_ranges: Tensor  # p 2, first text and number of texts of each text's article
-    batch_device: torch.device = CPU
 
     def __len__(self) -> int:
         return len(self.question_spans)
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the rows; batches are sent to ``batch_device``."""
-        return self.token_pool.device
 
     @property
     def num_uniforms(self) -> int:
@@ -96,32 +91,13 @@ class RetrievalDataset:
     @property
     def lengths(self) -> Tensor:
         """Count the tokens of each question with its whole text, q."""
-        return (
-            self.question_spans[:, 1]
-            + self.text_spans[self.text_of_question, 1]
-            + sum(self.num_special)
-        )
-
-    @property
-    def num_unknown(self) -> int:
-        return 0
-
-    def to(self, device: torch.device | str) -> "RetrievalDataset":
-        """Return this dataset with batches on another device."""
-        return replace(self, batch_device=torch.device(device))
+        return self.question_spans[:, 1] + self.text_spans[self.text_of_question, 1] + sum(self.num_special)
 
     def batch(
-        self,
-        rows: Tensor,
-        uniforms: Tensor | None = None,
-        *,
-        compact: bool = True,
-        max_length: int | None = None,
+        self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
     ) -> RetrievalBatch:
         """Return the questions ``rows`` (b) with a text each, and a retrieval task."""
-        drawn_uniforms = (
-            torch.zeros(len(rows), self.num_uniforms) if uniforms is None else uniforms
-        ).double()
+        drawn_uniforms = (torch.zeros(len(rows), self.num_uniforms) if uniforms is None else uniforms).double()
         reading, targets = self.draw_reading_windows(rows, drawn_uniforms[:, :READING_UNIFORMS])
         num_articles = min(self.mix.num_articles, len(rows))
         shape = (num_articles, self.mix.texts_per_article, 1 + self.mix.questions_per_text)
@@ -132,34 +108,17 @@ class RetrievalDataset:
         inputs, ranks = self.pack_windows(all_windows, len(rows))
         window_lengths = torch.tensor(inputs.mask.lengths)[ranks]
         spans = self.locate_spans(window_lengths, ranks, text_ids, len(rows))
-        answers, windows, gold_texts, device_text_ids = map(
-            self.send_to_device, (targets, ranks, right, text_ids)
-        )
-        return RetrievalBatch(
-            inputs,
-            answers,
-            windows,
-            gold_texts,
-            device_text_ids,
-            PooledSpans(*map(self.send_to_device, spans)),
-        )
+        tensors = (targets, ranks, right, text_ids, spans)
+        return RetrievalBatch(inputs, *move_batch(tensors, self.batch_device))
 
     def draw_reading_windows(self, rows: Tensor, uniforms: Tensor) -> tuple[WindowSpans, Tensor]:
         """Draw a span of the right or a wrong text for each question, with targets."""
         gold_text, num_texts = self.text_of_question[rows], len(self.text_spans)
         first, count = self.article_ranges[gold_text].unbind(1)
         same_article_text = draw_other(gold_text, first, count, uniforms[:, 2])
-        any_text = draw_other(
-            gold_text,
-            torch.zeros_like(gold_text),
-            torch.full_like(gold_text, num_texts),
-            uniforms[:, 2],
-        )
-        wrong_text = torch.where(
-            (uniforms[:, 1] < self.mix.other_article_fraction) | (count == 1),
-            any_text,
-            same_article_text,
-        )
+        any_text = draw_other(gold_text, 0, num_texts, uniforms[:, 2])
+        is_other_article = (uniforms[:, 1] < self.mix.other_article_fraction) | (count == 1)
+        wrong_text = torch.where(is_other_article, any_text, same_article_text)
         is_wrong = (uniforms[:, 0] < self.mix.wrong_fraction) & (num_texts > 1)
         text = torch.where(is_wrong, wrong_text, gold_text)
         max_tokens = self.mix.max_tokens - sum(self.num_special) - self.question_spans[rows, 1]
@@ -169,17 +128,12 @@ class RetrievalDataset:
         windows = WindowSpans(self.question_spans[rows], spans, torch.ones_like(is_wrong))
         answer_ends = self.answer_tokens[rows] - start.unsqueeze(1)  # b 2
         has_answer = (
-            ~is_wrong
-            & (self.answer_tokens[rows, 0] >= 0)
-            & (answer_ends[:, 0] >= 0)
-            & (answer_ends[:, 1] < num_tokens)
+            ~is_wrong & (self.answer_tokens[rows, 0] >= 0) & (answer_ends[:, 0] >= 0) & (answer_ends[:, 1] < num_tokens)
         )
         text_start = self.num_special[0] + self.num_special[1] + self.question_spans[rows, 1:]
         return windows, torch.where(has_answer.unsqueeze(1), answer_ends + text_start + 1, 0)
 
-    def draw_retrieval_windows(
-        self, rows: Tensor, uniforms: Tensor
-    ) -> tuple[WindowSpans, WindowSpans, Tensor, Tensor]:
+    def draw_retrieval_windows(self, rows: Tensor, uniforms: Tensor) -> tuple[WindowSpans, WindowSpans, Tensor, Tensor]:
         """Draw texts of the articles of ``rows`` (a), spread evenly, and questions about each.
 
         ``uniforms`` are a g 1+questions_per_text. Texts longer than a window are truncated.
@@ -187,22 +141,13 @@ class RetrievalDataset:
         """
         first, count = self.article_ranges[self.text_of_question[rows]].unbind(1)  # a
         strata = torch.arange(self.mix.texts_per_article) + uniforms[..., 0]  # a g
-        text = (
-            first[:, None] + (strata * count[:, None] / self.mix.texts_per_article).long()
-        ).flatten()
+        text = (first[:, None] + (strata * count[:, None] / self.mix.texts_per_article).long()).flatten()
         first_question, num_questions = self.question_ranges[text].unbind(1)
-        question = (
-            first_question[:, None]
-            + (uniforms[..., 1:].flatten(0, 1) * num_questions[:, None]).long()
-        )
+        question = first_question[:, None] + (uniforms[..., 1:].flatten(0, 1) * num_questions[:, None]).long()
         max_tokens = self.mix.max_tokens - self.num_special[0] - self.num_special[2]
         questions, texts = self.question_spans[question.flatten()], self.text_spans[text]
         windows = [
-            WindowSpans(
-                torch.zeros_like(spans),
-                truncate_spans(spans, max_tokens),
-                torch.zeros(len(spans)).bool(),
-            )
+            WindowSpans(torch.zeros_like(spans), truncate_spans(spans, max_tokens), torch.zeros(len(spans)).bool())
             for spans in (questions, texts)
         ]
         gold_texts = torch.arange(len(text)).repeat_interleave(self.mix.questions_per_text)
@@ -224,9 +169,7 @@ class RetrievalDataset:
         # Where each section starts in its window: question, between, text, after.
         head = before + windows.first[:, 1]
         tail = head + middle
-        section_starts = torch.stack(
-            [torch.full_like(head, before), head, tail, tail + windows.second[:, 1]]
-        )
+        section_starts = torch.stack([torch.full_like(head, before), head, tail, tail + windows.second[:, 1]])
         section = (position >= section_starts[:, owner]).sum(0)  # t, 0 to 4
         special_start = len(self.token_pool) - sum(self.num_special)
         sources = torch.stack(  # pool index of a section's first token, minus its position
@@ -241,27 +184,17 @@ class RetrievalDataset:
         ids = self.token_pool[sources[section, owner] + position]
         is_second = (section >= 3) & windows.is_pair[owner]
         packed = torch.stack([ids, is_second.long(), position, (section == 3).long()]).int()
-        tokens, segments, positions, answer_mask = self.send_to_device(packed).long().unsqueeze(1)
+        tokens, segments, positions, answer_mask = move_batch(packed, self.batch_device).long().unsqueeze(1)
         column = torch.arange(int(window_lengths[:num_reading].max()))
         reading_positions = edges[rank[:num_reading]].unsqueeze(1) + column  # b n
         is_real = reading_positions < edges[rank[:num_reading] + 1].unsqueeze(1)
         lengths = tuple(window_lengths[order].tolist())
-        mask = PackedMask(lengths, self.send_to_device(edges.int()), lengths[-1], len(owner))
-        clamped_positions = self.send_to_device(reading_positions.clamp(max=len(owner) - 1))
-        packed_batch = PackedBatch(
-            tokens,
-            mask,
-            segments,
-            positions,
-            answer_mask.bool(),
-            clamped_positions,
-            self.send_to_device(is_real),
-        )
-        return packed_batch, rank
+        device_tensors = (edges.int(), reading_positions.clamp(max=len(owner) - 1), is_real)
+        device_edges, *reading = move_batch(device_tensors, self.batch_device)
+        mask = PackedMask(lengths, device_edges, lengths[-1], len(owner))
+        return PackedBatch(tokens, mask, segments, positions, answer_mask.bool(), *reading), rank
 
-    def locate_spans(
-        self, window_lengths: Tensor, rank: Tensor, text_ids: Tensor, num_reading: int
-    ) -> PooledSpans:
+    def locate_spans(self, window_lengths: Tensor, rank: Tensor, text_ids: Tensor, num_reading: int) -> PooledSpans:
         """Cut a row into the spans that are pooled: windows, and sentences of texts.
 
         The last windows (m) are the texts ``text_ids`` (p), the first ``num_reading`` those that
@@ -273,35 +206,20 @@ class RetrievalDataset:
         tokens = self.sentence_lengths[concatenate_ranges(first, num_sentences)]
         text_offsets = self.text_spans[text_ids, 1].cumsum(0) - self.text_spans[text_ids, 1]
         ends = tokens.cumsum(0) - text_offsets[owner]
-        starts, num_text_tokens = (
-            ends - tokens,
-            window_lengths[-len(text_ids) :] - self.num_special[0] - self.num_special[2],
-        )
+        starts = ends - tokens
+        num_text_tokens = window_lengths[-len(text_ids) :] - self.num_special[0] - self.num_special[2]
         is_inside = (starts < num_text_tokens[owner]) | (starts == 0)
         sentence_lengths = (torch.minimum(ends, num_text_tokens[owner]) - starts)[is_inside]
         spans_per_text = torch.bincount(owner[is_inside], minlength=len(text_ids))
         sentence_lengths[spans_per_text.cumsum(0) - spans_per_text] += self.num_special[0]
         sentence_lengths[spans_per_text.cumsum(0) - 1] += self.num_special[2]
         num_others = len(window_lengths) - len(text_ids)
-        single_spans = torch.ones(num_others, dtype=torch.long)
-        spans_per_window = torch.cat([single_spans, spans_per_text])  # m
+        spans_per_window = torch.cat([torch.ones(num_others, dtype=torch.long), spans_per_text])  # m
         order = rank.argsort()
-        span_order = concatenate_ranges(
-            (spans_per_window.cumsum(0) - spans_per_window)[order], spans_per_window[order]
-        )
-        span_ranks = torch.empty_like(span_order).scatter_(
-            0, span_order, torch.arange(len(span_order))
-        )
+        span_order = concatenate_ranges((spans_per_window.cumsum(0) - spans_per_window)[order], spans_per_window[order])
+        span_ranks = torch.empty_like(span_order).scatter_(0, span_order, torch.arange(len(span_order)))
         lengths = torch.cat([window_lengths[:num_others], sentence_lengths])[span_order]
-        return PooledSpans(
-            lengths, span_ranks[num_reading:num_others], span_ranks[num_others:], spans_per_text
-        )
-
-    def send_to_device(self, tensor: Tensor) -> Tensor:
-        """Copy a tensor to ``batch_device`` without waiting for the copy."""
-        if self.batch_device.type != "cuda":
-            return tensor.to(self.batch_device)
-        return tensor.pin_memory().to(self.batch_device, non_blocking=True)
+        return PooledSpans(lengths, span_ranks[num_reading:num_others], span_ranks[num_others:], spans_per_text)
 
 
 def concatenate_ranges(first: Tensor, count: Tensor) -> Tensor:
@@ -310,7 +228,7 @@ def concatenate_ranges(first: Tensor, count: Tensor) -> Tensor:
     return step + (first - count.cumsum(0) + count).repeat_interleave(count)
 
 
-def draw_other(excluded: Tensor, first: Tensor, count: Tensor, uniforms: Tensor) -> Tensor:
+def draw_other(excluded: Tensor, first: Tensor | int, count: Tensor | int, uniforms: Tensor) -> Tensor:
     """Draw from the ``count`` numbers from ``first`` on, without ``excluded``, one of them."""
     numbers = first + (uniforms * (count - 1)).long()
     return numbers + (numbers >= excluded)

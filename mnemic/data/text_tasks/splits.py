@@ -1,12 +1,12 @@
-"""Load text datasets: read files, split them, train a tokenizer, encode examples."""
+"""Base of the kinds of texts: read a split, train a tokenizer, encode examples."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar
 
-from mnemic.data.contract import Split
-from mnemic.data.text_tasks.batches import TextDataset
+from mnemic.data.contract import Data, DataSource, Layout, LoadedData, Split
 from mnemic.data.text_tasks.examples import TextError
 from mnemic.data.text_tasks.files import find_file
 from mnemic.recipe import build
@@ -21,124 +21,129 @@ TRAINING_SPLITS: tuple[Split, ...] = ("train", "validation")
 def load_stored_tokenizer(texts: Iterable[str], *, folder: str) -> Tokenizer:
     """Load the tokenizer of a pre-trained model or of a run, without training."""
     path = Path(folder).expanduser()
-    return (
-        load_tokenizer(path)
-        if (path / TOKENIZER_FILE).is_file()
-        else load_subword_tokenizer(path) or load_tokenizer(path)
-    )
+    tokenizer = None if (path / TOKENIZER_FILE).is_file() else load_subword_tokenizer(path)
+    return tokenizer or load_tokenizer(path)
 
 
-TOKENIZER_BUILDERS: dict[str, Callable[..., Tokenizer]] = {
-    **TOKENIZERS,
-    "stored": load_stored_tokenizer,
-}
+TOKENIZER_BUILDERS: dict[str, Callable[..., Tokenizer]] = {**TOKENIZERS, "stored": load_stored_tokenizer}
 
 
-class TextFiles(Protocol):
-    """The recipe keys that all kinds of text files have."""
+class TextSource(DataSource):
+    """Base of the kinds of texts: train a tokenizer on examples, and encode them."""
+
+    tokenizer: Mapping[str, Any]
+    length: int  # the most tokens that a model reads at once
+
+    def read_split(self, split: Split) -> list[Any]:
+        """Read or generate the examples of one split."""
+        raise NotImplementedError
+
+    def list_texts(self, examples: Sequence[Any]) -> Iterable[str]:
+        """List the texts that the tokenizer is trained on."""
+        raise NotImplementedError
+
+    def list_labels(self, examples: Sequence[Any]) -> tuple[str, ...]:
+        """List the classes or tags of the training examples."""
+        return ()
+
+    def count_outputs(self, labels: Sequence[str]) -> int:
+        """Count the outputs of a model that classifies; 0: it does not."""
+        return len(labels)
+
+    def encode(self, examples: Sequence[Any], tokenizer: Tokenizer, labels: Sequence[str]) -> Any:
+        """Encode examples as a dataset."""
+        raise NotImplementedError
+
+    def load(self) -> Data:
+        """Read the training and validation split, and train the tokenizer."""
+        train_examples, validation_examples = (self.read_split(split) for split in TRAINING_SPLITS)
+        labels = self.list_labels(train_examples)
+        tokenizer = build(TOKENIZER_BUILDERS, self.tokenizer, texts=list(self.list_texts(train_examples)))
+        train, validation = (
+            self.encode(examples, tokenizer, labels) for examples in (train_examples, validation_examples)
+        )
+        sizes = {"vocab": len(tokenizer), "max_length": self.length}
+        if num_outputs := self.count_outputs(labels):
+            sizes["classes"] = num_outputs
+        return LoadedData(tokenizer, sizes, train, validation, labels=labels)
+
+    def dataset(self, split: Split, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> Any:
+        """Read one split and encode it with an existing tokenizer and labels."""
+        return self.encode(self.read_split(split), tokenizer, labels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFiles(TextSource):
+    """Base of the kinds of text files, with the keys that all of them have.
+
+    ``train_file``, ``validation_file`` and ``test_file`` are the files of the folder, or how their
+    names start; an empty ``test_file`` means no test file. Without ``validation_file`` the share
+    ``validation`` of the training examples is held out, at random with a fixed seed.
+    """
+
+    folder: str
+    train_file: str = "train"
+    validation_file: str = ""
+    test_file: str = "test"
+    validation: float = 0.1
+    tokenizer: Mapping[str, Any] = field(default_factory=lambda: WORDPIECE)
+    length: int = 256
+
+    def read_file(self, path: Path) -> list[Any]:
+        """Read the examples of one file."""
+        raise NotImplementedError
+
+    def list_groups(self, examples: Sequence[Any]) -> Sequence[Hashable]:
+        """List the group of each example; a group stays in one split."""
+        return range(len(examples))
+
+    def read_split(self, split: Split) -> list[Any]:
+        """Read the examples of one split from the only file it needs."""
+        if not 0 <= self.validation < 1:
+            raise TextError(f"data.validation is a share from 0 to below 1, not {self.validation}")
+        if split == "test":
+            return self.read_file(find_file(self.folder, self.test_file)) if self.test_file else []
+        if self.validation_file and split == "validation":
+            return self.read_file(find_file(self.folder, self.validation_file))
+        # An example can be an article without a question.
+        examples = [example for example in self.read_file(find_file(self.folder, self.train_file)) if example]
+        if self.validation_file:
+            return examples
+        return split_off_validation(examples, self.validation, self.list_groups(examples))[split == "validation"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowFiles(TextFiles):
+    """Base of the kinds of text files that are read in windows (see ``mnemic.text.windows``)."""
+
+    layout: ClassVar[Layout] = "windows"
+    overlap: int = 64
+    truncation: Truncation = "windows"
+
+    def __post_init__(self) -> None:
+        self.window_options.check()
 
     @property
-    def folder(self) -> str: ...
-
-    @property
-    def learnt(self) -> str: ...
-
-    @property
-    def held(self) -> str: ...
-
-    @property
-    def tested(self) -> str: ...
-
-    @property
-    def validation(self) -> float: ...
-
-    @property
-    def tokenizer(self) -> Mapping[str, Any]: ...
-
-    @property
-    def length(self) -> int: ...
-
-    @property
-    def overlap(self) -> int: ...
-
-    @property
-    def truncation(self) -> Truncation: ...
-
-
-class TextTask(NamedTuple):
-    """The functions that read and encode the examples of one task."""
-
-    read_file: Callable[[Path], list[Any]]  # the examples of one file
-    list_texts: Callable[[Sequence[Any]], Iterable[str]]  # what the tokenizer is trained on
-    list_labels: Callable[[Sequence[Any]], tuple[str, ...]]  # the classes or tags
-    encode: Callable[[Sequence[Any], Tokenizer, Sequence[str]], Any]  # into a dataset
-    num_outputs: int = 0  # outputs of a model without labels: 1 for numbers
-    group_key: Callable[[Any], Hashable] | None = None  # examples with one key stay in one split
-
-
-class TextData(NamedTuple):
-    """Loaded data of a text task; the test split is read on demand."""
-
-    tokenizer: Tokenizer
-    sizes: dict[str, int]  # that the model is built from
-    train: TextDataset
-    validation: TextDataset
-    generated_tasks: tuple[int, ...] = ()
-    labels: tuple[str, ...] = ()
-
-
-def make_window_options(files: TextFiles) -> WindowOptions:
-    """Return how texts are cut into windows, checked."""
-    return WindowOptions(files.length, files.overlap, files.truncation).check()
-
-
-def load_text_data(files: TextFiles, task: TextTask) -> TextData:
-    """Read both training splits; build tokenizer and labels from the training examples."""
-    make_window_options(files)
-    train_examples, validation_examples = (
-        read_split(files, task, split) for split in TRAINING_SPLITS
-    )
-    labels = task.list_labels(train_examples)
-    tokenizer = build(
-        TOKENIZER_BUILDERS, files.tokenizer, texts=list(task.list_texts(train_examples))
-    )
-    train, validation = (
-        task.encode(examples, tokenizer, labels)
-        for examples in (train_examples, validation_examples)
-    )
-    sizes = {"vocab": len(tokenizer), "longest": files.length}
-    if num_outputs := task.num_outputs or len(labels):
-        sizes["classes"] = num_outputs
-    return TextData(tokenizer, sizes, train, validation, labels=labels)
-
-
-def read_split(files: TextFiles, task: TextTask, split: Split) -> list[Any]:
-    """Read the examples of one split from the only file it needs."""
-    if not 0 <= files.validation < 1:
-        raise TextError(f"data.validation is a share from 0 to below 1, not {files.validation}")
-    if split == "test":
-        return task.read_file(find_file(files.folder, files.tested)) if files.tested else []
-    if files.held and split == "validation":
-        return task.read_file(find_file(files.folder, files.held))
-    examples = task.read_file(find_file(files.folder, files.learnt))
-    if files.held:
-        return examples
-    return split_off_validation(examples, files.validation, task.group_key)[split == "validation"]
+    def window_options(self) -> WindowOptions:
+        """Return how texts are cut into windows."""
+        return WindowOptions(self.length, self.overlap, self.truncation)
 
 
 def split_off_validation(
-    examples: Sequence[Any], fraction: float, group_key: Callable[[Any], Hashable] | None = None
+    examples: Sequence[Any], fraction: float, groups: Sequence[Hashable] = ()
 ) -> tuple[list[Any], list[Any]]:
     """Split examples into training and validation, at random with a fixed seed.
 
-    Taking every tenth would give validation a single class where a file alternates classes.
+    Taking every tenth would give validation a single class where a file alternates classes. A group
+    of examples stays in one split; without ``groups`` each example is one.
     """
-    groups: dict[Hashable, list[Any]] = {}
-    for number, example in enumerate(examples):
-        groups.setdefault(group_key(example) if group_key else number, []).append(example)
-    count = max(int(len(groups) * fraction + 1e-9), int(fraction > 0 and len(groups) > 1))
-    validation_groups = set(Random(0).sample(range(len(groups)), count))
+    examples_by_group: dict[Hashable, list[Any]] = {}
+    for group, example in zip(groups or range(len(examples)), examples):
+        examples_by_group.setdefault(group, []).append(example)
+    count = len(examples_by_group)
+    num_validation = max(int(count * fraction + 1e-9), int(fraction > 0 and count > 1))
+    validation_groups = set(Random(0).sample(range(count), num_validation))
     splits: tuple[list[Any], list[Any]] = [], []
-    for number, group in enumerate(groups.values()):
-        splits[number in validation_groups].extend(group)
+    for number, group_examples in enumerate(examples_by_group.values()):
+        splits[number in validation_groups].extend(group_examples)
     return splits

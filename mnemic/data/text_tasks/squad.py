@@ -1,5 +1,6 @@
 """Reader of SQuAD files, version 1.1 and 2.0 (with questions without an answer)."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,16 +40,9 @@ def parse_article(article: Any, path: Path) -> Iterator[QuestionExample]:
         for record in paragraph["qas"]:
             answers = [] if record.get("is_impossible") else record.get("answers", [])
             answer_texts = tuple(answer["text"] for answer in answers)
-            start = (
-                locate_answer(text, answer_texts[0], answers[0]["answer_start"])
-                if answer_texts
-                else -1
-            )
+            start = locate_answer(text, answer_texts[0], answers[0]["answer_start"]) if answer_texts else -1
             if answer_texts and start < 0:
-                raise TextError(
-                    f"{path}, question {record['id']}: the answer {answer_texts[0]!r} is not in "
-                    "its text"
-                )
+                raise TextError(f"{path}, question {record['id']}: the answer {answer_texts[0]!r} is not in its text")
             yield QuestionExample(record["question"], text, answer_texts, start, str(record["id"]))
 
 
@@ -56,9 +50,5 @@ def locate_answer(text: str, answer: str, start: int) -> int:
     """Find the occurrence of an answer nearest to ``start``; -1 if there is none."""
     if text.startswith(answer, start) and start >= 0:
         return start
-    starts = []
-    found_start = text.find(answer)
-    while found_start >= 0:
-        starts.append(found_start)
-        found_start = text.find(answer, found_start + 1)
+    starts = [match.start() for match in re.finditer(f"(?={re.escape(answer)})", text)]
     return min(starts, key=lambda candidate: abs(candidate - start), default=-1)

@@ -58,37 +58,31 @@ EMBEDDINGS = {
     "embeddings.segments": "embeddings.token_type_embeddings.weight",
     "embeddings.norm": "embeddings.LayerNorm",
 }
-LAYER = {
-    "stack.blocks.{}.attention.project.query": "encoder.layer.{}.attention.self.query",
-    "stack.blocks.{}.attention.project.key": "encoder.layer.{}.attention.self.key",
-    "stack.blocks.{}.attention.project.value": "encoder.layer.{}.attention.self.value",
-    "stack.blocks.{}.attention.project.out": "encoder.layer.{}.attention.output.dense",
-    "stack.blocks.{}.around_attention.norm": "encoder.layer.{}.attention.output.LayerNorm",
-    "stack.blocks.{}.feed.widen": "encoder.layer.{}.intermediate.dense",
-    "stack.blocks.{}.feed.narrow": "encoder.layer.{}.output.dense",
-    "stack.blocks.{}.around_feed.norm": "encoder.layer.{}.output.LayerNorm",
-}
-DISTIL_LAYER = {
-    "stack.blocks.{}.attention.project.query": "transformer.layer.{}.attention.q_lin",
-    "stack.blocks.{}.attention.project.key": "transformer.layer.{}.attention.k_lin",
-    "stack.blocks.{}.attention.project.value": "transformer.layer.{}.attention.v_lin",
-    "stack.blocks.{}.attention.project.out": "transformer.layer.{}.attention.out_lin",
-    "stack.blocks.{}.around_attention.norm": "transformer.layer.{}.sa_layer_norm",
-    "stack.blocks.{}.feed.widen": "transformer.layer.{}.ffn.lin1",
-    "stack.blocks.{}.feed.narrow": "transformer.layer.{}.ffn.lin2",
-    "stack.blocks.{}.around_feed.norm": "transformer.layer.{}.output_layer_norm",
-}
-ALBERT_GROUP = "encoder.albert_layer_groups.{}.albert_layers.0"
-ALBERT_LAYER = {
-    "stack.blocks.{}.attention.project.query": f"{ALBERT_GROUP}.attention.query",
-    "stack.blocks.{}.attention.project.key": f"{ALBERT_GROUP}.attention.key",
-    "stack.blocks.{}.attention.project.value": f"{ALBERT_GROUP}.attention.value",
-    "stack.blocks.{}.attention.project.out": f"{ALBERT_GROUP}.attention.dense",
-    "stack.blocks.{}.around_attention.norm": f"{ALBERT_GROUP}.attention.LayerNorm",
-    "stack.blocks.{}.feed.widen": f"{ALBERT_GROUP}.ffn",
-    "stack.blocks.{}.feed.narrow": f"{ALBERT_GROUP}.ffn_output",
-    "stack.blocks.{}.around_feed.norm": f"{ALBERT_GROUP}.full_layer_layer_norm",
-}
+LAYER_WEIGHTS = (
+    "attention.project.query", "attention.project.key", "attention.project.value", "attention.project.out",
+    "around_attention.norm", "feed.widen", "feed.narrow", "around_feed.norm",
+)  # fmt: skip
+
+
+def map_layer_names(prefix: str, *names: str) -> dict[str, str]:
+    """Map mnemic's names of a layer's weights to a family's, in order."""
+    return {
+        f"stack.blocks.{{}}.{weight}": f"{prefix}.{name}" for weight, name in zip(LAYER_WEIGHTS, names, strict=True)
+    }
+
+
+LAYER = map_layer_names(
+    "encoder.layer.{}", "attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
+    "attention.output.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm",
+)  # fmt: skip
+DISTIL_LAYER = map_layer_names(
+    "transformer.layer.{}", "attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin",
+    "sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm",
+)  # fmt: skip
+ALBERT_LAYER = map_layer_names(
+    "encoder.albert_layer_groups.{}.albert_layers.0", "attention.query", "attention.key", "attention.value",
+    "attention.dense", "attention.LayerNorm", "ffn", "ffn_output", "full_layer_layer_norm",
+)  # fmt: skip
 ELECTRA_WIDEN = {"embeddings.widen": "embeddings_project"}
 ALBERT_WIDEN = {"embeddings.widen": "encoder.embedding_hidden_mapping_in"}
 ALBERT_DEFAULTS = {"activation": "gelu_new", "dropout": 0.0, "attention_dropout": 0.0, "narrow": 128, "groups": 1}

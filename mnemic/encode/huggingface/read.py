@@ -1,6 +1,5 @@
 """Load an encoder and its tokenizer from a Hugging Face folder, without unpickling."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,10 +13,12 @@ from mnemic.encode.huggingface.families import FAMILIES, Family, huggingface_nam
 from mnemic.encode.huggingface.shape import build_encoder, count_offset_rows, number_unique_blocks, shape_from_config
 from mnemic.encode.pooler import Pooler
 from mnemic.encode.transformer import TransformerEncoder
+from mnemic.files import read_json
 from mnemic.text import SubwordTokenizer, load_subword_tokenizer
 
 CONFIG_FILE, WEIGHTS_FILE, INDEX_FILE = ("config.json", "model.safetensors", "model.safetensors.index.json")
 PICKLE_FILES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "model.ckpt.index")
+FOLDER_HINT = f"; a Hugging Face folder has {CONFIG_FILE} and {WEIGHTS_FILE}"
 CONVERT_COMMAND = "AutoModel.from_pretrained(DIR).save_pretrained(DIR)"
 POSITION_TABLE = "embeddings.position_embeddings.weight"
 
@@ -41,7 +42,7 @@ def load_encoder(folder: str | Path) -> Pretrained:
     not use are in ``unused``. The encoder is in eval mode.
     """
     folder = Path(folder)
-    config = read_json(folder / CONFIG_FILE)
+    config = read_json(folder / CONFIG_FILE, hint=FOLDER_HINT)
     shape = shape_from_config(config, folder / CONFIG_FILE)
     family = FAMILIES[config["model_type"]]
     weights = normalize_names(read_weights(folder), family)
@@ -139,16 +140,3 @@ def missing_weights_message(folder: Path) -> str:
             f"{CONVERT_COMMAND}"
         )
     return f"{folder} has no {WEIGHTS_FILE} and no {INDEX_FILE}"
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object from a file."""
-    if not path.is_file():
-        raise ValueError(f"{path} is missing; a Hugging Face folder has {CONFIG_FILE} and {WEIGHTS_FILE}")
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no valid JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise ValueError(f"{path} holds a {type(value).__name__}; expected a JSON object")
-    return value

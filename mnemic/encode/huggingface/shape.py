@@ -116,7 +116,7 @@ def encoder_options(shape: EncoderShape) -> dict[str, Any]:
         "dropout": float(shape.dropout),
     }
     if shape.narrow:
-        embeddings = {"kind": "factorised", "narrow": shape.narrow, "embeddings": embeddings}
+        embeddings = {"kind": "factorised", "embedding_width": shape.narrow, "embeddings": embeddings}
     attention = {"kind": "full", "heads": shape.heads, "dropout": float(shape.attention_dropout)}
     stack = {
         "kind": "encoder",

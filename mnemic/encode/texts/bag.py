@@ -21,13 +21,15 @@ class Bag(nn.Module):
     start at random with this standard ``deviation``, one number for all tables or one for each.
     """
 
+    reads_texts = True
+
     def __init__(
         self,
         width: int,
         vocab: int,
         *,
         tables: int = 1,
-        longest: int = 12,
+        max_length: int = 12,
         position: bool = True,
         deviation: float | Sequence[float] = 0.1,
     ) -> None:
@@ -38,8 +40,8 @@ class Bag(nn.Module):
         self.width = width
         self.position = position
         self.tables = nn.ParameterList(torch.randn(vocab, width) * spread for spread in deviations)
-        self.longest = longest
-        self.register_buffer("channel", channel_weights(width, longest), persistent=False)  # d
+        self.max_length = max_length
+        self.register_buffer("channel", channel_weights(width, max_length), persistent=False)  # d
         self.channel: Tensor
 
     @property
@@ -78,7 +80,7 @@ class Bag(nn.Module):
     def centered_positions(self, tokens: Tensor) -> Tensor:
         """Return each position relative to the middle of the longest text (w)."""
         position = torch.arange(1, tokens.shape[-1] + 1, device=tokens.device)
-        return position - (self.longest + 1) / 2
+        return position - (self.max_length + 1) / 2
 
 
 def channel_weights(width: int, longest: int) -> Tensor:

@@ -20,11 +20,13 @@ class ContextBag(nn.Module):
     Where we differ: the neighbors are those in this text, not those of all texts so far.
     """
 
-    def __init__(self, width: int, vocab: int, unseen: int = 0, *, tables: int = 1, hidden: float = 0.1) -> None:
+    reads_texts = True
+
+    def __init__(self, width: int, vocab: int, unseen: int = 0, *, tables: int = 1, hide_rate: float = 0.1) -> None:
         super().__init__()
-        if not 0 <= hidden < 1:
-            raise ValueError(f"context takes hidden from 0 to below 1, not {hidden}")
-        self.width, self.vocab, self.unseen, self.hidden = width, vocab, unseen, hidden
+        if not 0 <= hide_rate < 1:
+            raise ValueError(f"context takes hidden from 0 to below 1, not {hide_rate}")
+        self.width, self.vocab, self.unseen, self.hidden = width, vocab, unseen, hide_rate
         self.bag = Bag(width, 3 * vocab, tables=tables, position=False)  # words, left, right
 
     @property

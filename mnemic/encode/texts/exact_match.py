@@ -15,7 +15,7 @@ from mnemic.encode.texts.ngrams import Ngrams
 from mnemic.recipe import build
 
 DEFAULT_ENCODER: Mapping[str, Any] = {"kind": "bag", "position": False}
-TEXT_ENCODERS: dict[str, Callable[..., Any]] = {"bag": Bag, "context": ContextBag, "ngrams": Ngrams}
+TEXT_ENCODERS: dict[str, Callable[..., Any]] = {"bag": Bag, "context-bag": ContextBag, "ngrams": Ngrams}
 
 
 class ExactMatch(nn.Module):
@@ -28,6 +28,8 @@ class ExactMatch(nn.Module):
     chance. Unseen words (``data.unseen``) count like any others.
     """
 
+    reads_texts = True
+
     def __init__(
         self,
         width: int,
@@ -35,8 +37,8 @@ class ExactMatch(nn.Module):
         unseen: int = 0,
         *,
         tables: int = 1,
-        longest: int = 12,
-        of: Mapping[str, Any] = DEFAULT_ENCODER,
+        max_length: int = 12,
+        encoder: Mapping[str, Any] = DEFAULT_ENCODER,
         channels: int = 20,
         weight: float = 0.1,
     ) -> None:
@@ -45,8 +47,8 @@ class ExactMatch(nn.Module):
             values = f"{channels} of {width}, weight = {weight}"
             raise ValueError(f"exact takes from 1 to width - 1 channels and a weight > 0, not {values}")
         self.width, self.vocab, self.channels = width, vocab, channels
-        sizes = {"vocab": vocab, "unseen": unseen, "tables": tables, "longest": longest}
-        self.of = build(TEXT_ENCODERS, of, width=width - channels, **sizes)
+        sizes = {"vocab": vocab, "unseen": unseen, "tables": tables, "max_length": max_length}
+        self.of = build(TEXT_ENCODERS, encoder, width=width - channels, **sizes)
         self.root = nn.Parameter(torch.tensor([weight**0.5]))  # √λ
         self.register_buffer("signs", make_word_signs(vocab + unseen, channels), persistent=False)  # v c
         self.signs: Tensor

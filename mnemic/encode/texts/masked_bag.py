@@ -21,15 +21,17 @@ class MaskedBag(nn.Module):
     begins the stories' mask as small noise, too.
     """
 
+    reads_texts = True
+
     def __init__(
-        self, width: int, vocab: int, *, tables: int = 1, longest: int = 12, start: Literal["ones", "noise"] = "ones"
+        self, width: int, vocab: int, *, tables: int = 1, max_length: int = 12, init: Literal["ones", "noise"] = "ones"
     ) -> None:
         super().__init__()
         self.width = width
         self.words = nn.Parameter(torch.randn(vocab, width) * 0.1)
-        masks = torch.ones(tables, longest, width)
-        if start == "noise":
-            masks[0] = torch.randn(longest, width) * 0.1
+        masks = torch.ones(tables, max_length, width)
+        if init == "noise":
+            masks[0] = torch.randn(max_length, width) * 0.1
         self.masks = nn.Parameter(masks)  # t j d
 
     @property

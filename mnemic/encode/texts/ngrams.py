@@ -20,13 +20,15 @@ class Ngrams(nn.Module):
     never met in training adds nothing.
     """
 
-    def __init__(self, width: int, vocab: int, *, tables: int = 1, most: int = 3, buckets: int = 1024) -> None:
+    reads_texts = True
+
+    def __init__(self, width: int, vocab: int, *, tables: int = 1, max_n: int = 3, buckets: int = 1024) -> None:
         super().__init__()
-        if not 1 <= most <= len(HASH_MULTIPLIERS) or buckets < 1:
-            values = f"most = {most}, buckets = {buckets}"
+        if not 1 <= max_n <= len(HASH_MULTIPLIERS) or buckets < 1:
+            values = f"most = {max_n}, buckets = {buckets}"
             raise ValueError(f"ngrams takes most from 1 to 3 and buckets ≥ 1, not {values}")
-        self.width, self.vocab, self.max_n, self.buckets = width, vocab, most, buckets
-        self.bag = Bag(width, vocab + buckets * (most > 1), tables=tables, position=False)
+        self.width, self.vocab, self.max_n, self.buckets = width, vocab, max_n, buckets
+        self.bag = Bag(width, vocab + buckets * (max_n > 1), tables=tables, position=False)
         with torch.no_grad():
             for table in self.bag.tables:
                 table[vocab:] = 0.0

@@ -22,6 +22,8 @@ class RecurrentSentence(nn.Module):
     sooner.
     """
 
+    reads_texts = True
+
     def __init__(
         self,
         width: int,

@@ -13,6 +13,8 @@ class WordVectors(nn.Module):
     A fusion layer or a memory reads the words in order.
     """
 
+    reads_texts = True
+
     def __init__(self, width: int, vocab: int, *, tables: int = 1, deviation: float = 0.1) -> None:
         super().__init__()
         if tables != 1:

@@ -34,27 +34,20 @@ class ClusterHash:
         generator = torch.Generator().manual_seed(seed)
         clusters = assign_clusters(vectors[1:], num_clusters, generator=generator)
         self.cluster_of_word = torch.cat([clusters.new_zeros(1), clusters + 1])  # v, 0 = padding
-        self.key_hash = KeyHash(
-            self.cluster_of_word[keys], max_slots=max_slots, max_frequency=max_frequency
-        )
+        self.key_hash = KeyHash(self.cluster_of_word[keys], max_slots=max_slots, max_frequency=max_frequency)
 
     def __call__(self, question: Tensor) -> Tensor:
         """Select slots for each question (b w, word ids): b c, padded with -1."""
         return self.key_hash(self.cluster_of_word[question])
 
 
-def assign_clusters(
-    vectors: Tensor, num_clusters: int, *, generator: torch.Generator, num_rounds: int = 10
-) -> Tensor:
+def assign_clusters(vectors: Tensor, num_clusters: int, *, generator: torch.Generator, num_rounds: int = 10) -> Tensor:
     """Run k-means; return the cluster of each vector (v).
 
     A cluster that loses all its vectors keeps its center.
     """
     if not 1 <= num_clusters <= len(vectors):
-        raise ValueError(
-            f"expected from 1 to {len(vectors)} clusters, at most one per vector, not "
-            f"{num_clusters}"
-        )
+        raise ValueError(f"expected from 1 to {len(vectors)} clusters, at most one per vector, not {num_clusters}")
     initial = torch.randperm(len(vectors), generator=generator)[:num_clusters]
     centers = vectors[initial.to(vectors.device)]  # k d
     for _ in range(num_rounds):

@@ -39,13 +39,9 @@ class WriteTimeScorer(nn.Module):
         ``last_slot`` b m: the slot read last, s for none.
         """
         positions = torch.arange(scores.shape[-1], device=scores.device)  # c
-        is_newer = (  # b m c: x is older
-            positions > last_slot.unsqueeze(-1)
-        ) & (positions < positions.shape[0] - 1)
+        is_newer = (positions > last_slot.unsqueeze(-1)) & (positions < positions.shape[0] - 1)  # b m c: x is older
         winner_bonus, loser_bonus, older_bonus = (query @ self.vectors.mT).split(1, -1)  # b m 1
-        return PairwiseScores(
-            scores + winner_bonus * is_newer, scores - loser_bonus * is_newer, older_bonus
-        )
+        return PairwiseScores(scores + winner_bonus * is_newer, scores - loser_bonus * is_newer, older_bonus)
 
 
 def pair_without_time(scores: Tensor) -> PairwiseScores:
@@ -64,9 +60,7 @@ def find_winner(scores: PairwiseScores, mask: Tensor) -> Tensor:
     is_later = positions > positions.unsqueeze(1)  # c c
     has_date = is_later & (positions < num_candidates - 1)
     margins = scores.as_winner.unsqueeze(-1) - scores.as_loser.unsqueeze(-2)  # b m c c
-    is_beaten = (
-        (margins + scores.older_bonus.unsqueeze(-1) * has_date <= 0) & is_later & mask.unsqueeze(-2)
-    )
+    is_beaten = (margins + scores.older_bonus.unsqueeze(-1) * has_date <= 0) & is_later & mask.unsqueeze(-2)
     beater = torch.where(is_beaten, positions, num_candidates).amin(-1)  # b m c
     beater = torch.where(beater == num_candidates, positions, beater)
     for _ in range(num_candidates.bit_length()):
@@ -95,6 +89,4 @@ def margins_over(scores: PairwiseScores, reference: Tensor) -> Tensor:
         - scores.as_loser.gather(-1, reference_index)
         + scores.older_bonus * (has_date & (positions < reference_index))
     )
-    return torch.stack([-reference_margins, candidate_margins], 1) * (
-        positions != reference_index
-    ).unsqueeze(1)
+    return torch.stack([-reference_margins, candidate_margins], 1) * (positions != reference_index).unsqueeze(1)

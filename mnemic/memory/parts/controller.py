@@ -30,9 +30,7 @@ class Controller(nn.Module):
     ``fused=False``: use operations that `torch.func.vmap` supports.
     """
 
-    def __init__(
-        self, width: int, *, inner: int = 0, open: float = 3.0, fused: bool = True
-    ) -> None:
+    def __init__(self, width: int, *, inner: int = 0, open: float = 3.0, fused: bool = True) -> None:
         super().__init__()
         self.inner = inner or width
         self.embed = nn.Linear(width, self.inner)
@@ -65,13 +63,9 @@ class Controller(nn.Module):
         scan = self.recurrent(self.embed(states.flatten(1, 2)), flat_mask, HiddenState(hidden))
         logits = self.weigh(scan.states).view(mask.shape)
         steps = torch.arange(1, flat_mask.shape[1] + 1, device=flat_mask.device)
-        last_step = (  # b s
-            torch.where(flat_mask, steps, 0).view(mask.shape).amax(2).cummax(1).values
-        )
+        last_step = torch.where(flat_mask, steps, 0).view(mask.shape).amax(2).cummax(1).values  # b s
         hidden_states = torch.cat([hidden, scan.states.to(hidden.dtype)], 1)  # b 1+sn c
-        next_hidden = hidden_states.gather(
-            1, last_step.unsqueeze(-1).expand(-1, -1, hidden_states.shape[-1])
-        )
+        next_hidden = hidden_states.gather(1, last_step.unsqueeze(-1).expand(-1, -1, hidden_states.shape[-1]))
         return Salience(logits.float().to(states.dtype), next_hidden.unsqueeze(2))
 
 

@@ -35,9 +35,7 @@ def rewrite_slots(inputs: EntNetWrite, *, fused: bool = True) -> tuple[Tensor, T
     if fused and num_inputs and slots.is_cuda and slots.dtype == torch.float32 and has_triton():
         from mnemic.kernels.entnet_write import EntNetWriteFunction
 
-        outputs = EntNetWriteFunction.apply(
-            torch.is_grad_enabled(), *(tensor.unsqueeze(0) for tensor in inputs)
-        )
+        outputs = EntNetWriteFunction.apply(torch.is_grad_enabled(), *(tensor.unsqueeze(0) for tensor in inputs))
         return outputs[0].squeeze(0), outputs[1].squeeze(0)
     return rewrite_slots_eager(inputs)
 
@@ -45,13 +43,9 @@ def rewrite_slots(inputs: EntNetWrite, *, fused: bool = True) -> tuple[Tensor, T
 def rewrite_slots_eager(inputs: EntNetWrite) -> tuple[Tensor, Tensor]:
     """Do the same as ``rewrite_slots`` in plain PyTorch, sentence by sentence."""
     slots, gates = inputs.slots, []
-    for sentence, sentence_drive, gate_logit, mask in zip(
-        *(tensor.unbind(1) for tensor in inputs[1:5])
-    ):
+    for sentence, sentence_drive, gate_logit, mask in zip(*(tensor.unbind(1) for tensor in inputs[1:5])):
         gate = torch.sigmoid(gate_logit + (slots @ sentence.unsqueeze(-1)).squeeze(-1))  # b s
-        candidate = slots @ inputs.recurrent_weight.mT + (  # b s d
-            inputs.key_drive + sentence_drive.unsqueeze(1)
-        )
+        candidate = slots @ inputs.recurrent_weight.mT + (inputs.key_drive + sentence_drive.unsqueeze(1))  # b s d
         new_slots = slots + gate.unsqueeze(-1) * prelu(candidate, inputs.slope)
         squared_norm = new_slots.square().sum(-1, keepdim=True).clamp(min=MIN_SQUARED_NORM)
         slots = torch.where(mask[:, None, None], new_slots * squared_norm.rsqrt(), slots)

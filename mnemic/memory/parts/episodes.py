@@ -9,9 +9,54 @@ from torch import Tensor, nn
 
 from mnemic.encode.gated_gru import scan_gru
 from mnemic.encode.gru_cell import init_glorot
-from mnemic.memory.append import Slots
+from mnemic.memory.append import AppendMemory, Slots
+from mnemic.memory.contract import Reading, ReadLabels
 
-MASKED_SCORE = -1e30  # the score of a masked slot
+GATE_CAPTION = "How far the gate of each sentence opened in each pass, from 0 to 1."
+
+
+class DynamicMemory(AppendMemory):
+    """Append facts; read them in several passes, each given the last pass's memory.
+
+    Subclasses build their parts in ``add_parts`` and define ``read_pass``. Supporting facts
+    supervise the gates through the scores, so ``teacher_slots`` are not used.
+    """
+
+    labels = ReadLabels("pass {}", GATE_CAPTION)
+
+    def __init__(self, width: int, *, passes: int = 3, slots: int = 130) -> None:
+        super().__init__()
+        if passes < 1 or slots < 1:
+            received = f"passes = {passes}, slots = {slots}"
+            raise ValueError(f"a dynamic memory takes passes and slots ≥ 1, not {received}")
+        self.num_passes, self.num_slots = passes, slots
+        self.add_parts(width)
+
+    def add_parts(self, width: int) -> None:
+        """Build the modules of the passes."""
+        raise NotImplementedError
+
+    def read_pass(
+        self, number: int, facts: Tensor, memory: Tensor, question: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Read all facts once; return scores, weights, facts for the next pass and memory.
+
+        ``facts`` b m s d, ``memory`` and ``question`` b m d, ``mask`` b 1 s. Scores and weights
+        are b m s.
+        """
+        raise NotImplementedError
+
+    def read(
+        self, state: Slots, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
+    ) -> Reading:
+        """Read with ``query`` (b m 1 d) in all passes."""
+        facts, question = state.states.transpose(1, 2), query.squeeze(2)  # b 1 s d, b m d
+        memory, mask, scores, weights = question, state.mask.unsqueeze(1), [], []
+        for number in range(self.num_passes):
+            score, weight, facts, memory = self.read_pass(number, facts, memory, question, mask)
+            scores.append(score)
+            weights.append(weight)
+        return Reading(memory, *(torch.stack(passes, 1).unsqueeze(2) for passes in (weights, scores)))
 
 
 class FactGate(nn.Module):
@@ -44,24 +89,5 @@ def scan_facts(projections: Tensor, gates: Tensor, recurrent: nn.Linear) -> tupl
     """
     inputs = projections.expand(*gates.shape, -1, -1).flatten(0, 1)  # bm s g d
     start = projections.new_zeros(inputs.shape[0], projections.shape[-1])
-    states, last_state = scan_gru(
-        inputs, gates.flatten(0, 1), recurrent.weight, recurrent.bias, start
-    )
+    states, last_state = scan_gru(inputs, gates.flatten(0, 1), recurrent.weight, recurrent.bias, start)
     return states.unflatten(0, gates.shape[:2]), last_state.unflatten(0, gates.shape[:2])
-
-
-def facts_of(state: Slots) -> Tensor:
-    """Return the contents of the slots: b s 1 d → b 1 s d."""
-    return state.states.transpose(1, 2)
-
-
-def stack_passes(passes: list[Tensor]) -> Tensor:
-    """Stack one tensor per pass (b m s) as evidence: b k h m s."""
-    return torch.stack(passes, 1).unsqueeze(2)
-
-
-def check_dmn_sizes(passes: int, slots: int) -> None:
-    """Check that a DMN has at least one pass and one slot."""
-    if passes < 1 or slots < 1:
-        received = f"passes = {passes}, slots = {slots}"
-        raise ValueError(f"a dynamic memory takes passes and slots ≥ 1, not {received}")

@@ -16,10 +16,6 @@ from mnemic.memory.contract import Written
 class ForgetOldest(nn.Module):
     """Append new sentences; a full memory drops the oldest."""
 
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.width = width
-
     def write(self, state: Slots, states: Tensor, mask: Tensor, *, max_slots: int) -> Written:
         """Append the inputs; keep the newest ``max_slots``."""
         return append_inputs(state, states, mask, max_slots=max_slots)
@@ -52,7 +48,4 @@ class ForgetUseless(nn.Module):
         return contents[:, :, self.table].tanh() @ self.vector
 
 
-FORGETS: dict[str, Callable[..., Any]] = {
-    "oldest": ForgetOldest,
-    "useless": ForgetUseless,
-}
+FORGETS: dict[str, Callable[..., Any]] = {"oldest": ForgetOldest, "useless": ForgetUseless}

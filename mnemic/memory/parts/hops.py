@@ -6,38 +6,32 @@ Shapes: b batch, m queries, s slots, k hops, h heads, d width, c channels of one
 import torch
 from torch import Tensor, nn
 
-from mnemic.memory.contract import Reading
+from mnemic.memory.contract import MASKED_SCORE, Reading
 from mnemic.recipe import ConfigError
-
-MASKED_SCORE = -1e30  # the score of a masked slot
 
 
 class MultiHopAttention(nn.Module):
     """Attend over the slots in several hops; each hop's output updates the query.
 
     ``q ← norm(q + o_i)``, and the result is Σ o_i, without the query itself, so that all of it
-    comes from memory. ``alike``: queries and slots are normalized, and the projections of queries
-    and keys start as the identity, so that a read starts with the slots most similar to the query:
-    for an encoder whose similarities are already useful.
+    comes from memory. ``similarity_first``: queries and slots are normalized, and the projections
+    of queries and keys start as the identity, so that a read starts with the slots most similar to
+    the query: for an encoder whose similarities are already useful.
     """
 
-    def __init__(self, width: int, *, hops: int, heads: int, alike: bool = False) -> None:
+    def __init__(self, width: int, *, hops: int, heads: int, similarity_first: bool = False) -> None:
         super().__init__()
         if hops < 1 or heads < 1 or width % heads:
             raise ConfigError(
-                f"reading takes hops ≥ 1, and heads that divide the width {width}, not "
-                f"{hops = }, {heads = }"
+                f"reading takes hops ≥ 1, and heads that divide the width {width}, not {hops = }, {heads = }"
             )
         self.heads = heads
         self.asks, self.keys, self.values, self.joins = (
-            nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(hops))
-            for _ in range(4)
+            nn.ModuleList(nn.Linear(width, width, bias=False) for _ in range(hops)) for _ in range(4)
         )
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(hops - 1))
-        self.of_query, self.of_slots = (
-            nn.LayerNorm(width) if alike else nn.Identity() for _ in range(2)
-        )
-        for layer in [*self.asks, *self.keys] if alike else []:
+        self.of_query, self.of_slots = (nn.LayerNorm(width) if similarity_first else nn.Identity() for _ in range(2))
+        for layer in [*self.asks, *self.keys] if similarity_first else []:
             nn.init.eye_(layer.weight)
 
     def forward(
@@ -57,12 +51,9 @@ class MultiHopAttention(nn.Module):
         value_inputs = contents if values is None else values
         contents = self.of_slots(contents)
         total_output, scores, weights = torch.zeros_like(query), [], []
-        for hop, (ask, key, value, join) in enumerate(
-            zip(self.asks, self.keys, self.values, self.joins)
-        ):
+        for hop, (ask, key, value, join) in enumerate(zip(self.asks, self.keys, self.values, self.joins)):
             q, k, v = (
-                self.split_heads(tensors)
-                for tensors in (ask(self.of_query(query)), key(contents), value(value_inputs))
+                self.split_heads(tensors) for tensors in (ask(self.of_query(query)), key(contents), value(value_inputs))
             )
             score = (q @ k.mT).float() * q.shape[-1] ** -0.5  # b h m s
             score = score if salience is None else score + salience[:, None, None]

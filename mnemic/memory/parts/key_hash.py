@@ -31,10 +31,7 @@ class KeyHash:
     def __init__(self, keys: Tensor, *, max_slots: int = 200, max_frequency: int = 1000) -> None:
         """Index the keys: s w, word ids, 0 = padding."""
         if max_slots < 1 or max_frequency < 1:
-            raise ValueError(
-                "key hashing takes max_slots and max_frequency ≥ 1, not "
-                f"{max_slots} and {max_frequency}"
-            )
+            raise ValueError(f"key hashing takes max_slots and max_frequency ≥ 1, not {max_slots} and {max_frequency}")
         self.max_slots, self.max_frequency = max_slots, max_frequency
         slots, columns = (keys > 0).nonzero(as_tuple=True)
         pairs = torch.stack([keys[slots, columns], slots], 1).unique(dim=0)  # by word, then slot
@@ -42,8 +39,7 @@ class KeyHash:
         self.slots_by_word = pairs[:, 1]
         ends = counts.cumsum(0)
         self.range_of_word = {
-            word: (start, end)
-            for word, start, end in zip(words.tolist(), (ends - counts).tolist(), ends.tolist())
+            word: (start, end) for word, start, end in zip(words.tolist(), (ends - counts).tolist(), ends.tolist())
         }
 
     def __call__(self, question: Tensor) -> Tensor:
@@ -57,30 +53,13 @@ class KeyHash:
     def find_slots(self, words: list[int]) -> Tensor:
         """Find the slots of one question, those of its rarest word first."""
         ranges = {self.range_of_word[word] for word in words if word in self.range_of_word}
-        rare_ranges = [
-            slot_range
-            for slot_range in ranges
-            if slot_range[1] - slot_range[0] <= self.max_frequency
-        ]
-        slot_lists = [
-            self.slots_by_word[start:end] for start, end in sorted(rare_ranges, key=range_order)
-        ]
+        rare_ranges = [slot_range for slot_range in ranges if slot_range[1] - slot_range[0] <= self.max_frequency]
+        rare_ranges.sort(key=lambda slot_range: (slot_range[1] - slot_range[0], slot_range[0]))
+        slot_lists = [self.slots_by_word[start:end] for start, end in rare_ranges]
         slots = torch.cat(slot_lists) if slot_lists else self.slots_by_word[:0]
-        return (
-            unique_in_order(slots)[: self.max_slots]
-            if len(slot_lists) > 1
-            else slots[: self.max_slots]
-        )
-
-
-def range_order(slot_range: tuple[int, int]) -> tuple[int, int]:
-    """Return a sort key: small ranges first, then by start."""
-    return slot_range[1] - slot_range[0], slot_range[0]
-
-
-def unique_in_order(ids: Tensor) -> Tensor:
-    """Drop repeated ids; keep the order of first occurrence."""
-    return torch.tensor(list(dict.fromkeys(ids.tolist())), dtype=ids.dtype)
+        if len(slot_lists) > 1:  # one word lists a slot once, several may repeat it
+            slots = torch.tensor(list(dict.fromkeys(slots.tolist())), dtype=slots.dtype)
+        return slots[: self.max_slots]
 
 
 def select_slots(state: Slots, slot_ids: Tensor) -> Slots:

@@ -16,10 +16,6 @@ class LinearMatch(nn.Module):
     Weston et al. 2015a, equation 5.
     """
 
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.width = width
-
     def forward(self, features: Tensor) -> Tensor:
         """Return the features (… d)."""
         return features
@@ -37,7 +33,4 @@ class TanhMatch(nn.Module):
         return (features.tanh() @ self.map.mT).tanh()  # … d
 
 
-MATCHES: dict[str, Callable[..., Any]] = {
-    "linear": LinearMatch,
-    "tanh": TanhMatch,
-}
+MATCHES: dict[str, Callable[..., Any]] = {"linear": LinearMatch, "tanh": TanhMatch}

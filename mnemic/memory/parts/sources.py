@@ -36,9 +36,7 @@ def empty_sources(batch: int, num_slots: int, num_sources: int, like: Tensor) ->
     return Sources(numbers, like.new_zeros(batch, num_slots, num_sources), empty_range)
 
 
-def add_sources(
-    sources: Sources, input_numbers: Tensor, shares: Tensor, old_share: Tensor
-) -> Sources:
+def add_sources(sources: Sources, input_numbers: Tensor, shares: Tensor, old_share: Tensor) -> Sources:
     """Add new inputs (``input_numbers`` b c, ``shares`` b c s) to the sources.
 
     Old shares are multiplied by ``old_share`` (b s). The largest shares are listed; of the other
@@ -47,28 +45,16 @@ def add_sources(
     num_sources = sources.sources.shape[-1]
     new_numbers = input_numbers.unsqueeze(1).expand(-1, sources.sources.shape[1], -1)  # b s c
     all_sources = torch.cat([sources.sources, torch.where(shares.mT > 0, new_numbers, -1)], -1)
-    weight = torch.cat(
-        [sources.shares * old_share.unsqueeze(-1), shares.mT.to(sources.shares.dtype)], -1
-    )
+    weight = torch.cat([sources.shares * old_share.unsqueeze(-1), shares.mT.to(sources.shares.dtype)], -1)
     weight = weight.masked_fill(all_sources < 0, -1.0)
     order = weight.argsort(dim=-1, descending=True, stable=True)
     all_sources, weight = all_sources.gather(-1, order), weight.gather(-1, order)
     unlisted = all_sources[..., num_sources:]
     low = torch.where(unlisted >= 0, unlisted, NO_NUMBER)
-    no_range = (
-        torch.full_like(sources.lost[..., :1], NO_NUMBER),
-        torch.full_like(sources.lost[..., :1], -1),
-    )
-    low, high = (
-        torch.cat([low, no_range[0]], -1).amin(-1),
-        torch.cat([unlisted, no_range[1]], -1).amax(-1),
-    )
-    unlisted_range = torch.stack(
-        [sources.lost[..., 0].minimum(low), sources.lost[..., 1].maximum(high)], -1
-    )
-    return Sources(
-        all_sources[..., :num_sources], weight[..., :num_sources].clamp(min=0.0), unlisted_range
-    )
+    no_range = (torch.full_like(sources.lost[..., :1], NO_NUMBER), torch.full_like(sources.lost[..., :1], -1))
+    low, high = (torch.cat([low, no_range[0]], -1).amin(-1), torch.cat([unlisted, no_range[1]], -1).amax(-1))
+    unlisted_range = torch.stack([sources.lost[..., 0].minimum(low), sources.lost[..., 1].maximum(high)], -1)
+    return Sources(all_sources[..., :num_sources], weight[..., :num_sources].clamp(min=0.0), unlisted_range)
 
 
 def clear_sources(sources: Sources, slot_mask: Tensor) -> Sources:
@@ -76,6 +62,4 @@ def clear_sources(sources: Sources, slot_mask: Tensor) -> Sources:
     batch, num_slots, num_sources = sources.sources.shape
     blank = empty_sources(batch, num_slots, num_sources, sources.shares)
     wide_mask = slot_mask.unsqueeze(-1)
-    return Sources(
-        *(torch.where(wide_mask, empty, tensor) for empty, tensor in zip(blank, sources))
-    )
+    return Sources(*(torch.where(wide_mask, empty, tensor) for empty, tensor in zip(blank, sources)))

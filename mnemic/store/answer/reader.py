@@ -29,7 +29,7 @@ class SpanReader:
     def checkpoint(self) -> "Checkpoint":
         """The checkpoint, loaded on first use; an error if it cannot answer questions."""
         checkpoint, _ = load_with_digest(self.folder or find_shipped_folder())  # before other imports of torch
-        from mnemic.predict.text_tasks import check_method
+        from mnemic.predict.methods import check_method
 
         check_method(checkpoint, "answer")
         return checkpoint

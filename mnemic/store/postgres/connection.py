@@ -82,13 +82,13 @@ class PostgresConnection(Connection):
                 f"{self.address}: PostgreSQL 14 or newer with a UTF8 database is needed, this is "
                 f"{version // 10000} with {encoding}"
             )
-        schema_version = read_version(self)
+        schema_version = read_version(self, self.address)
         if schema_version == 0 and not create:
             raise StoreError(f"there is no memory {self.address}; begin one: mnemic remember FILE_OR_FOLDER")
         search_path = ", ".join(f'"{name}"' for name in (self.address.schema, find_pgvector_schema(self, create)))
         self.execute("SELECT set_config('search_path', %s, false)", (search_path,))
         self.execute("SET jit = off")  # compiling takes longer than the queries
-        migrate(self)
+        migrate(self, self.address)
 
     def ensure_connected(self) -> Any:
         """Return the raw connection; reconnect if it was lost outside a transaction."""

@@ -10,26 +10,23 @@ Porter's, as in SQLite.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mnemic.store.contract import StoreError
-from mnemic.store.relational import check_version, read_schemas
-
-if TYPE_CHECKING:
-    from mnemic.store.postgres.connection import PostgresConnection
+from mnemic.store.postgres.address import Address
+from mnemic.store.relational import Connection, check_version, read_schemas
 
 SCHEMAS = read_schemas(Path(__file__).with_name("schemas"))
 ADVISORY_LOCK = "SELECT pg_advisory_xact_lock(hashtext(%s))"
 
 
-def migrate(connection: "PostgresConnection") -> None:
+def migrate(connection: Connection, address: Address) -> None:
     """Migrate or create a memory, under a lock on which other processes wait."""
-    if read_version(connection) == len(SCHEMAS):
+    if read_version(connection, address) == len(SCHEMAS):
         return
-    schema = connection.address.schema
+    schema = address.schema
     with connection.transaction():
         connection.execute(ADVISORY_LOCK, (schema,))
-        version = read_version(connection)
+        version = read_version(connection, address)
         # Who may not create a schema may have been given one.
         if version == 0 and not connection.fetch_all("SELECT 1 FROM pg_namespace WHERE nspname = ?", (schema,)):
             connection.execute(f'CREATE SCHEMA "{schema}"')
@@ -41,9 +38,8 @@ def migrate(connection: "PostgresConnection") -> None:
         )
 
 
-def read_version(connection: "PostgresConnection") -> int:
+def read_version(connection: Connection, address: Address) -> int:
     """Return the schema version of a memory; 0 without tables."""
-    address = connection.address
     tables = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
     table_names = {name for (name,) in connection.fetch_all(tables, (address.schema,))}
     if not table_names:

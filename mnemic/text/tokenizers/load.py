@@ -6,6 +6,7 @@ from typing import Any
 
 import tokenizers
 
+from mnemic.files import read_json
 from mnemic.text.tokenizers.contract import TOKENIZER_FILE, Tokenizer
 from mnemic.text.tokenizers.subwords import SubwordTokenizer
 from mnemic.text.tokenizers.words import WordTokenizer
@@ -17,24 +18,13 @@ def load_tokenizer(path: Path) -> Tokenizer:
     A file with a ``kind`` is a word vocabulary of mnemic; any other is taken for Hugging Face's.
     """
     file = path / TOKENIZER_FILE if path.is_dir() else path
-    content = _read_json(file)
+    content = read_json(file)
     try:
         if "kind" in content:
             return _parse_word_tokenizer(content)
         return SubwordTokenizer(_parse_hugging_face(content))
     except ValueError as error:
         raise ValueError(f"{file} is no tokenizer: {error}") from error
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    """Read a JSON object from a file."""
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{file} is not JSON in utf-8: {error}") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{file} holds a {type(content).__name__}; expected a JSON object")
-    return content
 
 
 def _parse_word_tokenizer(content: dict[str, Any]) -> WordTokenizer:

@@ -34,15 +34,15 @@ class NoClip:
 class ClipValue:
     """Clamp every element of the gradients to ± ``most``."""
 
-    most: float = 1.0
+    limit: float = 1.0
 
     def __post_init__(self) -> None:
-        check_bound(self.most)
+        check_bound(self.limit)
 
     def __call__(self, gradients: Sequence[Tensor], *, runs: bool) -> Tensor:
         norm = total_norm(gradients, runs=runs)
         for gradient in gradients:
-            gradient.clamp_(-self.most, self.most)
+            gradient.clamp_(-self.limit, self.limit)
         return norm
 
 
@@ -50,10 +50,10 @@ class ClipValue:
 class ClipNorm:
     """Scale all gradients together to a total norm of at most ``most``."""
 
-    most: float = 1.0
+    limit: float = 1.0
 
     def __post_init__(self) -> None:
-        check_bound(self.most)
+        check_bound(self.limit)
 
     def __call__(self, gradients: Sequence[Tensor], *, runs: bool) -> Tensor:
         if not runs:
@@ -69,26 +69,26 @@ class ClipNorm:
         return norm
 
     def scale_of(self, norm: Tensor) -> Tensor:
-        return (self.most / (norm + 1e-6)).clamp(max=1.0)
+        return (self.limit / (norm + 1e-6)).clamp(max=1.0)
 
 
 @dataclass(frozen=True)
 class ClipSpectral:
     """Scale each matrix separately to a spectral norm of at most ``most`` (MATLAB's ``norm``)."""
 
-    most: float = 40.0
+    limit: float = 40.0
 
     def __post_init__(self) -> None:
-        check_bound(self.most)
+        check_bound(self.limit)
 
     def __call__(self, gradients: Sequence[Tensor], *, runs: bool) -> Tensor:
         norm = total_norm(gradients, runs=runs)
         # The spectral norm is never above the Frobenius norm, so most steps need no more than that.
-        if norm.is_cuda or (norm > self.most).any():
+        if norm.is_cuda or (norm > self.limit).any():
             are_vectors = [gradient.dim() == 1 + runs for gradient in gradients]
             matrices = [g.unsqueeze(-1) if is_vector else g for g, is_vector in zip(gradients, are_vectors)]
             for gradient, spectral_norm in zip(gradients, compute_spectral_norms(matrices)):
-                gradient.mul_(expand_scale((self.most / spectral_norm).clamp(max=1.0), gradient))
+                gradient.mul_(expand_scale((self.limit / spectral_norm).clamp(max=1.0), gradient))
         return norm
 
 

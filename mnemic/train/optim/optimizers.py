@@ -102,10 +102,10 @@ OPTIMIZERS: dict[str, Callable[..., Any]] = {"sgd": Sgd, "adam": adam, "adamw": 
 
 
 def optimizer_tensors_of(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The state of an optimizer as named tensors: ``optimiser.3.exp_avg``, …"""
+    """The state of an optimizer as named tensors: ``optimizer.3.exp_avg``, …"""
     state = optimizer.state_dict()["state"]
     return {
-        f"optimiser.{number}.{name}": value.detach().cpu()
+        f"optimizer.{number}.{name}": value.detach().cpu()
         for number, tensors in state.items()
         for name, value in tensors.items()
     }
@@ -115,7 +115,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Tens
     """Restore an optimizer from the tensors of ``optimizer_tensors_of``."""
     state_dict = optimizer.state_dict()
     for key, value in state.items():
-        if key.startswith("optimiser."):
+        if key.startswith("optimizer."):
             _, number, name = key.split(".", 2)
             state_dict["state"].setdefault(int(number), {})[name] = value
     optimizer.load_state_dict(state_dict)

@@ -10,80 +10,18 @@ from typing import TypeAlias
 
 from mnemic.data.babi.format import Story
 from mnemic.data.babi.tasks.page import CandidateQuestion, StoryBuilder, choose_question, fill_story
-from mnemic.data.babi.tasks.world import (
-    FAMILY,
-    FRIENDS,
-    NUM_RECENT_EVENTS,
-    THERE_PROBABILITY,
-    Cast,
-    World,
-    WorldEvent,
-    describe_event,
-    moves_of,
-)
+from mnemic.data.babi.tasks.world import FAMILY, NUM_RECENT_EVENTS, Cast, World, WorldEvent, describe_event, moves_of
 
 KINDS_ALONE = ("move", "take", "drop")
 KINDS_TOGETHER = (*KINDS_ALONE, "give")
 NUMBER_WORDS = ("none", "one", "two", "three")
 
-AskAbout: TypeAlias = Callable[
-    [Sequence[WorldEvent], WorldEvent], CandidateQuestion | None
-]  # history, recent event
-
-
-def make_two_facts_story(generator: Random) -> Story:
-    """Generate a story for task 2: "Where is the milk?"."""
-    return make_carrying_story(generator, FAMILY, KINDS_ALONE, ask_where_object_is)
-
-
-def make_three_facts_story(generator: Random) -> Story:
-    """Generate a story for task 3: "Where was the milk before the kitchen?"."""
-    return make_carrying_story(
-        generator,
-        FAMILY,
-        KINDS_ALONE,
-        lambda history, event: ask_where_object_was(history, event, generator),
-        there_probability=THERE_PROBABILITY,
-    )
-
-
-def make_three_arguments_story(generator: Random) -> Story:
-    """Generate a story for task 5: "Who gave the milk to Fred?" and four variants."""
-    return make_carrying_story(
-        generator,
-        FRIENDS,
-        KINDS_TOGETHER,
-        lambda history, event: ask_who_gave(history, event, generator),
-    )
-
-
-def make_yes_no_story(generator: Random) -> Story:
-    """Generate a story for task 6: "Is Mary in the kitchen?"."""
-    return make_carrying_story(
-        generator,
-        FAMILY,
-        KINDS_ALONE,
-        lambda history, event: ask_is_person_there(history, event, generator),
-    )
-
-
-def make_counting_story(generator: Random) -> Story:
-    """Generate a story for task 7: "How many objects is Mary carrying?"."""
-    return make_carrying_story(generator, FAMILY, KINDS_TOGETHER, ask_how_many)
-
-
-def make_lists_story(generator: Random) -> Story:
-    """Generate a story for task 8: "What is Mary carrying?"."""
-    return make_carrying_story(generator, FAMILY, KINDS_ALONE, ask_what_is_carried)
+History: TypeAlias = Sequence[WorldEvent]
+AskAbout: TypeAlias = Callable[[History, WorldEvent, Random], CandidateQuestion | None]  # of a recent event
 
 
 def make_carrying_story(
-    generator: Random,
-    cast: Cast,
-    kinds: Sequence[str],
-    ask_about: AskAbout,
-    *,
-    there_probability: float = 1.0,
+    generator: Random, *, cast: Cast, kinds: Sequence[str], ask_about: AskAbout, there_probability: float = 1.0
 ) -> Story:
     """Generate a story of events of these kinds, with questions from ``ask_about``.
 
@@ -93,24 +31,20 @@ def make_carrying_story(
     history: list[WorldEvent] = []
 
     def add_event() -> None:
+        """Draw an event, and add a sentence about it."""
         event = world.draw_event(kinds)
-        line = builder.add_sentence(
-            describe_event(event, generator, there_probability=there_probability)
-        )
+        line = builder.add_sentence(describe_event(event, generator, there_probability=there_probability))
         history.append(event._replace(line=line))
 
     def draw_question() -> CandidateQuestion | None:
-        candidates = (ask_about(history, event) for event in history[-NUM_RECENT_EVENTS:])
-        return choose_question(
-            [candidate for candidate in candidates if candidate is not None], generator
-        )
+        """Draw a question about a recent event."""
+        candidates = (ask_about(history, event, generator) for event in history[-NUM_RECENT_EVENTS:])
+        return choose_question([candidate for candidate in candidates if candidate is not None], generator)
 
     return fill_story(builder, add_event, draw_question)
 
 
-def ask_where_object_is(
-    history: Sequence[WorldEvent], event: WorldEvent
-) -> CandidateQuestion | None:
+def ask_where_object_is(history: History, event: WorldEvent, _: Random) -> CandidateQuestion | None:
     """Ask where an object is, if the story says where its last holder went.
 
     The object was dropped by someone whose location is known, or its holder moved after taking it.
@@ -129,9 +63,7 @@ def ask_where_object_is(
     return CandidateQuestion(f"Where is the {event.target}? ", moves[-1].target, facts)
 
 
-def ask_where_object_was(
-    history: Sequence[WorldEvent], event: WorldEvent, generator: Random
-) -> CandidateQuestion | None:
+def ask_where_object_was(history: History, event: WorldEvent, generator: Random) -> CandidateQuestion | None:
     """Ask where an object was before a location, if its last holder carried it there.
 
     Any location it was carried to may be named; of several arrivals there the last one counts.
@@ -141,11 +73,7 @@ def ask_where_object_was(
     *_, last_event = last_two = list_object_events(history, event.target)[-2:]
     start_event = last_two[0] if last_event.kind == "drop" else last_event
     end_line = last_event.line if last_event.kind == "drop" else history[-1].line + 1
-    moves = [
-        move
-        for move in moves_of(history, last_event.actor)
-        if start_event.line < move.line < end_line
-    ]
+    moves = [move for move in moves_of(history, last_event.actor) if start_event.line < move.line < end_line]
     arrival = {move.target: index for index, move in enumerate(moves)}
     later_arrivals = [arrival[move.target] for move in moves if arrival[move.target] > 0]
     if not later_arrivals:
@@ -153,14 +81,10 @@ def ask_where_object_was(
     index = generator.choice(later_arrivals)
     last_move, previous_move = moves[index], moves[index - 1]
     text = f"Where was the {event.target} before the {last_move.target}? "
-    return CandidateQuestion(
-        text, previous_move.target, (last_event.line, last_move.line, previous_move.line)
-    )
+    return CandidateQuestion(text, previous_move.target, (last_event.line, last_move.line, previous_move.line))
 
 
-def ask_who_gave(
-    history: Sequence[WorldEvent], event: WorldEvent, generator: Random
-) -> CandidateQuestion | None:
+def ask_who_gave(history: History, event: WorldEvent, generator: Random) -> CandidateQuestion | None:
     """Ask about the last gift of an object that was given recently."""
     if event.kind != "give":
         return None
@@ -182,9 +106,7 @@ def ask_who_gave(
     return CandidateQuestion(*generator.choice(forms), facts=(gift.line,))
 
 
-def ask_is_person_there(
-    history: Sequence[WorldEvent], event: WorldEvent, generator: Random
-) -> CandidateQuestion | None:
+def ask_is_person_there(history: History, event: WorldEvent, generator: Random) -> CandidateQuestion | None:
     """Ask whether a recently moved person is at a location; half the answers are "yes"."""
     if event.kind != "move":
         return None
@@ -196,7 +118,7 @@ def ask_is_person_there(
     return CandidateQuestion(f"Is {event.actor} in the {location}? ", answer, (move.line,))
 
 
-def ask_how_many(history: Sequence[WorldEvent], event: WorldEvent) -> CandidateQuestion | None:
+def ask_how_many(history: History, event: WorldEvent, _: Random) -> CandidateQuestion | None:
     """Ask how many objects a person carries who recently handled one.
 
     The facts are all events in which the person took, dropped, gave or received an object.
@@ -211,14 +133,10 @@ def ask_how_many(history: Sequence[WorldEvent], event: WorldEvent) -> CandidateQ
     ]
     number = sum(1 if is_received_by(past_event, person) else -1 for past_event in facts)
     text = f"How many objects is {person} carrying? "
-    return CandidateQuestion(
-        text, NUMBER_WORDS[number], tuple(past_event.line for past_event in facts)
-    )
+    return CandidateQuestion(text, NUMBER_WORDS[number], tuple(past_event.line for past_event in facts))
 
 
-def ask_what_is_carried(
-    history: Sequence[WorldEvent], event: WorldEvent
-) -> CandidateQuestion | None:
+def ask_what_is_carried(history: History, event: WorldEvent, _: Random) -> CandidateQuestion | None:
     """Ask which objects a person carries who recently handled one.
 
     The answer lists them in the order in which the person first handled them.
@@ -226,26 +144,18 @@ def ask_what_is_carried(
     if event.kind == "move":
         return None
     person = event.actor
-    person_events = [
-        past_event
-        for past_event in history
-        if past_event.actor == person and past_event.kind != "move"
-    ]
+    person_events = [past_event for past_event in history if past_event.actor == person and past_event.kind != "move"]
     events_by_object = {
         object_name: list_object_events(person_events, object_name)
         for object_name in dict.fromkeys(past_event.target for past_event in person_events)
     }
-    objects = [
-        object_name
-        for object_name, events in events_by_object.items()
-        if is_received_by(events[-1], person)
-    ]
+    objects = [object_name for object_name, events in events_by_object.items() if is_received_by(events[-1], person)]
     facts = tuple(past_event.line for events in events_by_object.values() for past_event in events)
     return CandidateQuestion(f"What is {person} carrying? ", ",".join(objects) or "nothing", facts)
 
 
 def list_object_events(
-    history: Sequence[WorldEvent], object_name: str, kinds: Sequence[str] = ("take", "drop", "give")
+    history: History, object_name: str, kinds: Sequence[str] = ("take", "drop", "give")
 ) -> list[WorldEvent]:
     """List the events of an object, earliest first."""
     return [event for event in history if event.target == object_name and event.kind in kinds]

@@ -27,9 +27,7 @@ def make_induction_story(generator: Random) -> Story:
             last_peer = peers[-1]
             color, color_line = colors[last_peer]
             builder.add_question(
-                CandidateQuestion(
-                    f"What color is {name}?", color, (line, kinds[last_peer][1], color_line)
-                )
+                CandidateQuestion(f"What color is {name}?", color, (line, kinds[last_peer][1], color_line))
             )
             return builder.build()
 

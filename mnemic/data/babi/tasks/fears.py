@@ -23,12 +23,8 @@ def make_deduction_story(generator: Random) -> Story:
         kind, name = generator.choice(kinds), generator.choice(NAMES)
         if generator.random() < 0.5:
             if kind not in fears:
-                feared_kind = generator.choice(
-                    [other_kind for other_kind in kinds if other_kind != kind]
-                )
-                line = builder.add_sentence(
-                    f"{PLURALS[kind].capitalize()} are afraid of {PLURALS[feared_kind]}."
-                )
+                feared_kind = generator.choice([other_kind for other_kind in kinds if other_kind != kind])
+                line = builder.add_sentence(f"{PLURALS[kind].capitalize()} are afraid of {PLURALS[feared_kind]}.")
                 fears[kind] = feared_kind, line
         elif name not in kinds_by_name and kind in fears:
             kinds_by_name[name] = kind, builder.add_sentence(f"{name} is a {kind}.")
@@ -37,8 +33,6 @@ def make_deduction_story(generator: Random) -> Story:
         kind, name_line = kinds_by_name[name]
         feared_kind, fear_line = fears[kind]
         builder.add_question(
-            CandidateQuestion(
-                f"What is {name.lower()} afraid of?", feared_kind, (name_line, fear_line)
-            )
+            CandidateQuestion(f"What is {name.lower()} afraid of?", feared_kind, (name_line, fear_line))
         )
     return builder.build()

@@ -9,14 +9,7 @@ from typing import NamedTuple
 
 from mnemic.data.babi.format import Story
 from mnemic.data.babi.tasks.page import CandidateQuestion, StoryBuilder, fill_story
-from mnemic.data.babi.tasks.world import (
-    FAMILY,
-    NUM_RECENT_EVENTS,
-    TOWNSPEOPLE,
-    Cast,
-    World,
-    describe_event,
-)
+from mnemic.data.babi.tasks.world import NUM_RECENT_EVENTS, Cast, World, describe_event
 
 FORMS = ("move", "move", "is", "vague")
 
@@ -31,23 +24,14 @@ class LocationReport(NamedTuple):
     line: int = 0
 
 
-def make_negation_story(generator: Random) -> Story:
-    """Generate a story for task 9: "Mary is no longer in the kitchen."."""
-    return make_report_story(generator, FAMILY, indefinite=False)
-
-
-def make_indefinite_story(generator: Random) -> Story:
-    """Generate a story for task 10: "Mary is either in the school or the park."."""
-    return make_report_story(generator, TOWNSPEOPLE, indefinite=True)
-
-
-def make_report_story(generator: Random, cast: Cast, *, indefinite: bool) -> Story:
+def make_report_story(generator: Random, *, cast: Cast, indefinite: bool) -> Story:
     """Generate a story about where people are, with indefinite sentences or negations."""
     builder, world = StoryBuilder(), World(cast, generator)
     latest_reports: dict[str, LocationReport] = {}
     people: list[str] = []  # the person of each sentence
 
     def add_report() -> None:
+        """Move someone, and add a sentence about it."""
         previous_locations = dict(world.locations)
         event = world.draw_event(("move",))
         person, location = event.actor, event.target
@@ -71,9 +55,7 @@ def make_report_story(generator: Random, cast: Cast, *, indefinite: bool) -> Sto
     return fill_story(
         builder,
         add_report,
-        lambda: ask_is_person_there(
-            latest_reports[generator.choice(people[-NUM_RECENT_EVENTS:])], cast, generator
-        ),
+        lambda: ask_is_person_there(latest_reports[generator.choice(people[-NUM_RECENT_EVENTS:])], cast, generator),
     )
 
 

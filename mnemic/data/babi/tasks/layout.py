@@ -35,11 +35,7 @@ def opposite_of(step: Step) -> Step:
 def link_in_row(names: Sequence[str], generator: Random, *, straight: bool = False) -> list[Link]:
     """Link three names in a row that may bend but not turn back."""
     first = generator.choice(STEPS)
-    second = (
-        first
-        if straight
-        else generator.choice([step for step in STEPS if step != opposite_of(first)])
-    )
+    second = first if straight else generator.choice([step for step in STEPS if step != opposite_of(first)])
     return [Link(names[0], names[1], first), Link(names[1], names[2], second)]
 
 
@@ -52,9 +48,7 @@ def attach_names(links: Sequence[Link], names: Sequence[str], generator: Random)
     both_ways = [*links, *(link.reverse() for link in links)]
     used_sides = {(link.origin, link.step) for link in both_ways}
     linked_names = dict.fromkeys(link.origin for link in both_ways)
-    free_sides = [
-        (name, step) for name in linked_names for step in STEPS if (name, step) not in used_sides
-    ]
+    free_sides = [(name, step) for name in linked_names for step in STEPS if (name, step) not in used_sides]
     sides = generator.sample(free_sides, len(names))
     return [Link(origin, target, step) for (origin, step), target in zip(sides, names, strict=True)]
 

@@ -27,9 +27,7 @@ def make_motivations_story(generator: Random) -> Story:
     met_needs: set[str] = set()
     while True:
         active_people = [
-            person
-            for person in PEOPLE
-            if person not in people_on_site or needs[person][0] not in met_needs
+            person for person in PEOPLE if person not in people_on_site or needs[person][0] not in met_needs
         ]
         if not active_people:
             return builder.build()
@@ -38,21 +36,15 @@ def make_motivations_story(generator: Random) -> Story:
         if person not in needs:
             need = generator.choice(tuple(NEEDS))
             needs[person] = need, builder.add_sentence(f"{person} is {need}.")
-            builder.add_question(
-                CandidateQuestion(f"Where will {name} go?", NEEDS[need][0], (needs[person][1],))
-            )
+            builder.add_question(CandidateQuestion(f"Where will {name} go?", NEEDS[need][0], (needs[person][1],)))
             continue
         need, line = needs[person]
         location, object_name = NEEDS[need]
         if person not in people_on_site:
             people_on_site.add(person)
             builder.add_sentence(describe_event(WorldEvent("move", person, location), generator))
-            builder.add_question(
-                CandidateQuestion(f"Why did {name} go to the {location}?", need, (line,))
-            )
+            builder.add_question(CandidateQuestion(f"Why did {name} go to the {location}?", need, (line,)))
         else:
             met_needs.add(need)
             builder.add_sentence(describe_event(WorldEvent("take", person, object_name), generator))
-            builder.add_question(
-                CandidateQuestion(f"Why did {name} get the {object_name}?", need, (line,))
-            )
+            builder.add_question(CandidateQuestion(f"Why did {name} get the {object_name}?", need, (line,)))

@@ -5,37 +5,10 @@ from random import Random
 
 from mnemic.data.babi.format import Story
 from mnemic.data.babi.tasks.page import CandidateQuestion, StoryBuilder, fill_story
-from mnemic.data.babi.tasks.world import (
-    FAMILY,
-    MOVE_VERBS,
-    NUM_RECENT_EVENTS,
-    World,
-    WorldEvent,
-    moves_of,
-)
+from mnemic.data.babi.tasks.world import FAMILY, MOVE_VERBS, NUM_RECENT_EVENTS, World, WorldEvent, moves_of
 
 CONNECTIVES = ("Then", "Afterwards", "After that", "Following that")
 PRONOUNS = {"John": "he", "Daniel": "he", "Mary": "she", "Sandra": "she"}
-
-
-def make_single_fact_story(generator: Random) -> Story:
-    """Generate a story for task 1: one person moves; "Where is Mary?"."""
-    return make_moving_story(generator, group_size=1, coreference=False)
-
-
-def make_coreference_story(generator: Random) -> Story:
-    """Generate a story for task 11: one person moves, then "she" moves on."""
-    return make_moving_story(generator, group_size=1, coreference=True)
-
-
-def make_conjunction_story(generator: Random) -> Story:
-    """Generate a story for task 12: two people move together; "Where is Mary?"."""
-    return make_moving_story(generator, group_size=2, coreference=False)
-
-
-def make_compound_coreference_story(generator: Random) -> Story:
-    """Generate a story for task 13: two people move together, then "they" move on."""
-    return make_moving_story(generator, group_size=2, coreference=True)
 
 
 def make_moving_story(generator: Random, *, group_size: int, coreference: bool) -> Story:
@@ -48,43 +21,31 @@ def make_moving_story(generator: Random, *, group_size: int, coreference: bool) 
     group: list[str] = []
 
     def add_move() -> None:
+        """Move a group, and add a sentence about it."""
         nonlocal group
         num_sentences = len(builder.lines) - builder.num_questions
         if coreference and num_sentences % 2:
             location = move_group(world, group)
-            subject = (
-                f"{generator.choice(CONNECTIVES)} "
-                f"{'they' if group_size > 1 else PRONOUNS[group[0]]}"
-            )
+            subject = f"{generator.choice(CONNECTIVES)} {'they' if group_size > 1 else PRONOUNS[group[0]]}"
         else:
             group, location = world.move_together(group_size)
             subject = " and ".join(group)
         line = builder.add_sentence(f"{subject} {generator.choice(MOVE_VERBS)} to the {location}.")
         history.extend(WorldEvent("move", person, location, line=line) for person in group)
 
-    return fill_story(
-        builder,
-        add_move,
-        lambda: ask_where_person_is(history, generator, num_facts=1 + coreference),
-    )
+    return fill_story(builder, add_move, lambda: ask_where_person_is(history, generator, num_facts=1 + coreference))
 
 
 def move_group(world: World, group: Sequence[str]) -> str:
     """Move a group of people to another location."""
     current_location = world.locations[group[0]]
-    location = world.generator.choice(
-        [location for location in world.cast.locations if location != current_location]
-    )
+    location = world.generator.choice([location for location in world.cast.locations if location != current_location])
     world.locations.update(dict.fromkeys(group, location))
     return location
 
 
-def ask_where_person_is(
-    history: Sequence[WorldEvent], generator: Random, *, num_facts: int
-) -> CandidateQuestion:
+def ask_where_person_is(history: Sequence[WorldEvent], generator: Random, *, num_facts: int) -> CandidateQuestion:
     """Ask where a recently moved person is; the last ``num_facts`` moves prove it."""
     person = generator.choice(history[-NUM_RECENT_EVENTS:]).actor
     moves = moves_of(history, person)[-num_facts:]
-    return CandidateQuestion(
-        f"Where is {person}? ", moves[-1].target, tuple(move.line for move in moves)
-    )
+    return CandidateQuestion(f"Where is {person}? ", moves[-1].target, tuple(move.line for move in moves))

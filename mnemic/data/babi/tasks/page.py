@@ -40,9 +40,7 @@ class StoryBuilder:
 
 
 def fill_story(
-    builder: StoryBuilder,
-    add_sentence: Callable[[], None],
-    draw_question: Callable[[], CandidateQuestion | None],
+    builder: StoryBuilder, add_sentence: Callable[[], None], draw_question: Callable[[], CandidateQuestion | None]
 ) -> Story:
     """Alternate two sentences and one possible question until there are five questions."""
     while builder.num_questions < NUM_QUESTIONS:
@@ -54,8 +52,6 @@ def fill_story(
     return builder.build()
 
 
-def choose_question(
-    candidates: list[CandidateQuestion], generator: Random
-) -> CandidateQuestion | None:
+def choose_question(candidates: list[CandidateQuestion], generator: Random) -> CandidateQuestion | None:
     """Choose a question uniformly at random; None if there are no candidates."""
     return generator.choice(candidates) if candidates else None

@@ -5,12 +5,7 @@ from random import Random
 from typing import NamedTuple
 
 from mnemic.data.babi.format import Story
-from mnemic.data.babi.tasks.page import (
-    NUM_QUESTIONS,
-    CandidateQuestion,
-    StoryBuilder,
-    choose_question,
-)
+from mnemic.data.babi.tasks.page import NUM_QUESTIONS, CandidateQuestion, StoryBuilder, choose_question
 from mnemic.data.babi.tasks.world import MOVE_VERBS, NUM_RECENT_EVENTS, TOWNSPEOPLE
 
 TIMES = ("yesterday", "this morning", "this afternoon", "this evening")
@@ -32,17 +27,14 @@ def make_time_order_story(generator: Random) -> Story:
     lines: dict[Visit, int] = {}
     while builder.num_questions < NUM_QUESTIONS:
         new_visits: list[Visit] = []
-        while not new_visits or not list_askable_visits(
-            visits
-        ):  # the first question may need more than one pair
+        while not new_visits or not list_askable_visits(visits):  # the first question may need more than one pair
             for _ in range(NUM_SENTENCES_PER_ROUND):
                 new_visits.append(draw_visit(visits, generator))
                 visits.append(new_visits[-1])
         for visit in derange_visits(new_visits, generator):
             lines[visit] = builder.add_sentence(describe_visit(visit, generator))
         question = choose_question(
-            [ask_where_before(visit, visits, lines) for visit in list_askable_visits(visits)],
-            generator,
+            [ask_where_before(visit, visits, lines) for visit in list_askable_visits(visits)], generator
         )
         assert question is not None
         builder.add_question(question)
@@ -55,21 +47,12 @@ def draw_visit(visits: Sequence[Visit], generator: Random) -> Visit:
     It takes place at the time after the person's last visit; nobody moves after the evening.
     """
     last_visits = {visit.person: visit for visit in visits}
-    available = [
-        person for person in TOWNSPEOPLE.people if not is_last_time(last_visits.get(person))
-    ]
-    person = generator.choice(available)
+    people_at_home = {person for person, visit in last_visits.items() if visit.time == len(TIMES) - 1}
+    person = generator.choice([person for person in TOWNSPEOPLE.people if person not in people_at_home])
     last_visit = last_visits.get(person)
     current_location = last_visit.location if last_visit else ""
-    location = generator.choice(
-        [location for location in TOWNSPEOPLE.locations if location != current_location]
-    )
+    location = generator.choice([location for location in TOWNSPEOPLE.locations if location != current_location])
     return Visit(person, location, last_visit.time + 1 if last_visit else 0)
-
-
-def is_last_time(visit: Visit | None) -> bool:
-    """Report whether a visit was at the last time of day."""
-    return visit is not None and visit.time == len(TIMES) - 1
 
 
 def list_askable_visits(visits: Sequence[Visit]) -> list[Visit]:
@@ -93,16 +76,10 @@ def describe_visit(visit: Visit, generator: Random) -> str:
     return f"{time.capitalize()} {clause}." if generator.random() < 0.5 else f"{clause} {time}."
 
 
-def ask_where_before(
-    visit: Visit, visits: Sequence[Visit], lines: dict[Visit, int]
-) -> CandidateQuestion:
+def ask_where_before(visit: Visit, visits: Sequence[Visit], lines: dict[Visit, int]) -> CandidateQuestion:
     """Ask where a person was before the last visit to a location."""
-    visits_by_time = {
-        past_visit.time: past_visit for past_visit in visits if past_visit.person == visit.person
-    }
-    last = max(
-        time for time, past_visit in visits_by_time.items() if past_visit.location == visit.location
-    )
+    visits_by_time = {past_visit.time: past_visit for past_visit in visits if past_visit.person == visit.person}
+    last = max(time for time, past_visit in visits_by_time.items() if past_visit.location == visit.location)
     facts = (lines[visits_by_time[last]], lines[visits_by_time[last - 1]])
     text = f"Where was {visit.person} before the {visit.location}? "
     return CandidateQuestion(text, visits_by_time[last - 1].location, facts)

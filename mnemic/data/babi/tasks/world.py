@@ -6,7 +6,7 @@ event depends on the state of the world. Only gifts are not sampled: the first o
 order that can change hands goes to the first person in the cast's order who can take it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -51,9 +51,7 @@ class World:
     def __init__(self, cast: Cast, generator: Random) -> None:
         self.cast = cast
         self.generator = generator
-        self.locations = {
-            name: generator.choice(cast.locations) for name in cast.people + cast.objects
-        }
+        self.locations = {name: generator.choice(cast.locations) for name in cast.people + cast.objects}
         self.holders: dict[str, str] = {}
 
     def draw_event(self, kinds: Sequence[str]) -> WorldEvent:
@@ -79,39 +77,19 @@ class World:
         if kind == "move":
             location = self.generator.choice(self.cast.locations)
             return WorldEvent(kind, actor, location) if location != self.locations[actor] else None
-        candidates = (
-            self.list_reachable_objects(actor) if kind == "take" else self.list_held_objects(actor)
-        )
-        objects = list(candidates)
+        if kind == "take":
+            free_objects = [name for name in self.cast.objects if name not in self.holders]
+            objects = [name for name in free_objects if self.locations[name] == self.locations[actor]]
+        else:
+            objects = [name for name in self.cast.objects if self.holders.get(name) == actor]
         return WorldEvent(kind, actor, self.generator.choice(objects)) if objects else None
-
-    def list_reachable_objects(self, actor: str) -> Iterator[str]:
-        """Yield the objects that lie where the actor is."""
-        for object_name in self.cast.objects:
-            if (
-                object_name not in self.holders
-                and self.locations[object_name] == self.locations[actor]
-            ):
-                yield object_name
-
-    def list_held_objects(self, actor: str) -> Iterator[str]:
-        """Yield the objects that the actor holds."""
-        return (
-            object_name
-            for object_name in self.cast.objects
-            if self.holders.get(object_name) == actor
-        )
 
     def find_gift(self) -> WorldEvent | None:
         """Return the first possible gift in the cast's order, or None."""
         for object_name in self.cast.objects:
             actor = self.holders.get(object_name)
             for receiver in self.cast.people:
-                if (
-                    actor
-                    and receiver != actor
-                    and self.locations[receiver] == self.locations[actor]
-                ):
+                if actor and receiver != actor and self.locations[receiver] == self.locations[actor]:
                     return WorldEvent("give", actor, object_name, receiver)
         return None
 
@@ -134,9 +112,7 @@ def describe_event(event: WorldEvent, generator: Random, *, there_probability: f
     if event.kind == "move":
         return f"{event.actor} {generator.choice(MOVE_VERBS)} to the {event.target}."
     if event.kind == "give":
-        return (
-            f"{event.actor} {generator.choice(GIVE_VERBS)} the {event.target} to {event.receiver}."
-        )
+        return f"{event.actor} {generator.choice(GIVE_VERBS)} the {event.target} to {event.receiver}."
     verb = generator.choice(TAKE_VERBS if event.kind == "take" else DROP_VERBS)
     probability = there_probability if event.kind == "take" else THERE_PROBABILITY
     suffix = " there" if generator.random() < probability else ""

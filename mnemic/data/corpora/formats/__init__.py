@@ -10,17 +10,9 @@ et al. 2019 (RoBERTa) compare in section 4.2.
 
 from collections.abc import Callable
 
-from mnemic.data.corpora.formats.doc_sentences import DocSentences
-from mnemic.data.corpora.formats.full_sentences import FullSentences
-from mnemic.data.corpora.formats.plan import (
-    DocumentSpan,
-    SentenceEnds,
-    SequenceFormat,
-    SequencePlan,
-    count_tokens,
-)
-from mnemic.data.corpora.formats.segment_pair import SegmentPair
-from mnemic.data.corpora.formats.sentence_pair import SentencePair
+from mnemic.data.corpora.formats.pairs import SegmentPair, SentencePair
+from mnemic.data.corpora.formats.plan import SequenceFormat
+from mnemic.data.corpora.formats.sentences import DocSentences, FullSentences
 
 FORMATS: dict[str, Callable[..., SequenceFormat]] = {
     "segment-pair": SegmentPair,
@@ -28,12 +20,3 @@ FORMATS: dict[str, Callable[..., SequenceFormat]] = {
     "full-sentences": FullSentences,
     "doc-sentences": DocSentences,
 }
-
-__all__ = [
-    "FORMATS",
-    "DocumentSpan",
-    "SentenceEnds",
-    "SequenceFormat",
-    "SequencePlan",
-    "count_tokens",
-]

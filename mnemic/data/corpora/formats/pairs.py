@@ -1,16 +1,59 @@
-"""Pairs of segments for next-sentence prediction (Devlin et al. 2019).
+"""Formats ``segment-pair`` and ``sentence-pair``: pairs for next-sentence prediction.
 
-In half of all pairs the second segment follows the first. Shared by ``segment-pair`` and
-``sentence-pair``, which differ in the length of a segment.
+In half of all pairs the second segment follows the first (Devlin et al. 2019). The two formats
+differ in the length of a segment.
 """
 
-import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
 
-from mnemic.data.corpora.formats.plan import DocumentSpan, SentenceEnds, SequencePlan, cut_sentences
+from mnemic.data.corpora.formats.plan import DocumentSpan, SentenceEnds, SequencePlan, check_max_tokens, cut_sentences
 from mnemic.models import IGNORE
+from mnemic.recipe import ConfigError
 
 NUM_SPECIAL_TOKENS = 3  # [CLS] and two [SEP]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentPair:
+    """SEGMENT-PAIR+NSP, the input of BERT: as many sentences as fit, split at random.
+
+    ``short`` is the share of pairs with a random shorter target length. Where we differ from BERT:
+    a pair is filled up to the limit, not beyond it and then truncated, so no token is lost.
+    """
+
+    short: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.short <= 1:
+            raise ConfigError(f"segment-pair.short is a share from 0 to 1, not {self.short}")
+
+    def __call__(self, documents: Sequence[SentenceEnds], max_tokens: int, generator: Random) -> list[SequencePlan]:
+        """Plan the pairs of all documents."""
+        check_max_tokens("segment-pair", max_tokens, 5)
+        num_text_tokens = max_tokens - NUM_SPECIAL_TOKENS
+
+        def draw_length() -> int:
+            is_short = generator.random() < self.short
+            return generator.randint(2, num_text_tokens) if is_short else num_text_tokens
+
+        builder = PairBuilder(documents, max_tokens, generator, max_sentences=num_text_tokens)
+        return builder.make_plans(draw_length)
+
+
+class SentencePair:
+    """SENTENCE-PAIR+NSP of RoBERTa: like ``segment-pair``, but a segment is one sentence.
+
+    Sequences are short, so batches are best bounded by tokens.
+    """
+
+    def __call__(self, documents: Sequence[SentenceEnds], max_tokens: int, generator: Random) -> list[SequencePlan]:
+        """Plan the pairs of all documents."""
+        check_max_tokens("sentence-pair", max_tokens, 5)
+        return PairBuilder(documents, max_tokens, generator, max_sentences=1).make_plans(
+            lambda: max_tokens - NUM_SPECIAL_TOKENS
+        )
 
 
 class PairBuilder:
@@ -23,12 +66,7 @@ class PairBuilder:
     """
 
     def __init__(
-        self,
-        documents: Sequence[SentenceEnds],
-        max_tokens: int,
-        generator: random.Random,
-        *,
-        max_sentences: int,
+        self, documents: Sequence[SentenceEnds], max_tokens: int, generator: Random, *, max_sentences: int
     ) -> None:
         num_text_tokens = max_tokens - NUM_SPECIAL_TOKENS
         self.sentences = [  # of each document; any two fit into a sequence
@@ -52,9 +90,7 @@ class PairBuilder:
     def make_pair(self, document: int, start: int, length: int) -> tuple[SequencePlan, int]:
         """Plan the pair from sentence ``start`` on, and return the next pair's first sentence."""
         sentences = self.sentences[document]
-        end = find_segment_end(
-            sentences, start, length, min_sentences=2, max_sentences=2 * self.max_sentences
-        )
+        end = find_segment_end(sentences, start, length, min_sentences=2, max_sentences=2 * self.max_sentences)
         if end - start == 1:
             return self.pair_last_sentence(DocumentSpan(document, *sentences[start]), length), end
         middle = self.generator.randrange(start + 1, end)
@@ -96,17 +132,10 @@ class PairBuilder:
 
 
 def find_segment_end(
-    sentences: Sequence[tuple[int, int]],
-    first: int,
-    max_tokens: int,
-    *,
-    min_sentences: int,
-    max_sentences: int,
+    sentences: Sequence[tuple[int, int]], first: int, max_tokens: int, *, min_sentences: int, max_sentences: int
 ) -> int:
     """Find how many sentences from ``first`` on fit; return the index after the last one."""
     start, end = sentences[first][0], min(first + min_sentences, len(sentences))
-    while (
-        end < min(first + max_sentences, len(sentences)) and sentences[end][1] - start <= max_tokens
-    ):
+    while end < min(first + max_sentences, len(sentences)) and sentences[end][1] - start <= max_tokens:
         end += 1
     return end

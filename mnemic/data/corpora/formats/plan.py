@@ -1,8 +1,8 @@
 """The plan of a sequence, the protocol of formats, and their helpers."""
 
-import random
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from random import Random
 from typing import NamedTuple, Protocol
 
 from mnemic.recipe import ConfigError
@@ -29,14 +29,7 @@ class SequencePlan(NamedTuple):
 class SequenceFormat(Protocol):
     """A function that plans the sequences of documents."""
 
-    def __call__(
-        self, documents: Sequence[SentenceEnds], max_tokens: int, generator: random.Random
-    ) -> list[SequencePlan]: ...
-
-
-def count_tokens(plan: SequencePlan) -> int:
-    """Count the tokens of a planned sequence, special tokens included."""
-    return 1 + sum(end - start + 1 for _, start, end in plan.spans)
+    def __call__(self, documents: Sequence[SentenceEnds], max_tokens: int, generator: Random) -> list[SequencePlan]: ...
 
 
 def cut_sentences(sentence_ends: SentenceEnds, max_tokens: int) -> Iterator[tuple[int, int]]:
@@ -55,6 +48,4 @@ def cut_sentences(sentence_ends: SentenceEnds, max_tokens: int) -> Iterator[tupl
 def check_max_tokens(kind: str, max_tokens: int, min_tokens: int) -> None:
     """Raise a ConfigError if sequences of ``max_tokens`` are too short for a format."""
     if max_tokens < min_tokens:
-        raise ConfigError(
-            f"{kind} needs sequences of at least {min_tokens} tokens, not {max_tokens}"
-        )
+        raise ConfigError(f"{kind} needs sequences of at least {min_tokens} tokens, not {max_tokens}")

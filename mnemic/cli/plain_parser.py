@@ -1,0 +1,76 @@
+"""Parse commands without typer, on a machine that only trains, from the same signatures."""
+
+import argparse
+import os
+from collections.abc import Callable
+from inspect import Parameter, cleandoc, signature
+from types import NoneType, UnionType
+from typing import Any, Literal, NoReturn, get_args, get_origin
+
+from mnemic import __version__
+from mnemic.cli.commands import COMMANDS
+from mnemic.cli.declare import Option
+from mnemic.cli.render.console import is_installed
+
+
+class PlainParser(argparse.ArgumentParser):
+    """A parser that raises a ValueError where argparse would exit."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(f"{message} (see: {self.prog} --help)")
+
+
+def run(argv: list[str]) -> int:
+    """Run a command and return its exit code; without rich, results are printed as JSON."""
+    words = argv[1:] if argv[:1] == ["--debug"] else argv
+    if words[:1] in (["-V"], ["--version"]):
+        print(f"mnemic {__version__}")
+        return 0
+    for command in COMMANDS:
+        names = command.name.split()
+        if words[: len(names)] == names:
+            parser = build_parser(command.name, command.function)
+            values = vars(parser.parse_intermixed_args(words[len(names) :]))
+            values["as_json"] |= not is_installed("rich")
+            return command.function(**values) or 0
+    if words[:1] in (["-h"], ["--help"]):
+        for command in COMMANDS:
+            print(f"mnemic {command.name:<16}{cleandoc(command.function.__doc__ or '').splitlines()[0]}")
+        return 0
+    raise ValueError(f"No such command {' '.join(words[:1])!r}. (see: mnemic --help)")
+
+
+def build_parser(name: str, function: Callable[..., Any]) -> PlainParser:
+    """Build the parser of a command from its function's signature."""
+    formatter = argparse.RawDescriptionHelpFormatter
+    parser = PlainParser(
+        f"mnemic {name}", description=cleandoc(function.__doc__ or ""), formatter_class=formatter, allow_abbrev=False
+    )
+    for parameter in signature(function).parameters.values():
+        add_parameter(parser, parameter)
+    return parser
+
+
+def add_parameter(parser: PlainParser, parameter: Parameter) -> None:
+    """Add an option or an argument to a parser."""
+    annotation, spec = get_args(parameter.annotation)
+    is_optional = parameter.default is not Parameter.empty
+    default = parameter.default if is_optional else None
+    if isinstance(annotation, UnionType):  # … | None
+        annotation = next(choice for choice in get_args(annotation) if choice is not NoneType)
+    is_list = get_origin(annotation) is list
+    kind = get_args(annotation)[0] if is_list else annotation
+    settings: dict[str, Any] = {"help": spec.help.replace("%", "%%"), "default": default}
+    if kind is bool:
+        settings["action"] = "store_true"
+    elif get_origin(kind) is Literal:
+        settings["choices"] = get_args(kind)
+    else:
+        settings |= {"type": kind, "metavar": spec.metavar}
+    if isinstance(spec, Option):
+        settings["default"] = os.environ.get(spec.envvar or "", default)
+        settings |= {"dest": parameter.name, "required": not is_optional} | ({"action": "append"} if is_list else {})
+        parser.add_argument(*spec.names, **settings)
+    else:
+        nargs = ("*" if is_optional else "+") if is_list else ("?" if is_optional else None)
+        parser.add_argument(parameter.name, nargs=nargs, **settings)

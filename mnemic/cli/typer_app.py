@@ -1,0 +1,97 @@
+"""The typer application, built from the table of commands: parsing, help and completion."""
+
+import os
+from collections.abc import Callable
+from inspect import signature
+from typing import Annotated, Any, get_args
+
+import typer
+
+from mnemic import __version__
+from mnemic.cli.commands import COMMANDS, GROUPS, Command
+from mnemic.cli.declare import Option
+
+COMPLETION_VARIABLE = "_MNEMIC_COMPLETE"  # set by the shell that completes a command line
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+# typer bundles its own click since 0.20 or so; the MRO gives the class in any version.
+UsageError: Any = typer.BadParameter.__mro__[1]
+
+
+def run(argv: list[str]) -> int:
+    """Run a command and return its exit code; raise ValueError for wrong options."""
+    group: Any = typer.main.get_command(build_app())
+    if COMPLETION_VARIABLE in os.environ:
+        group.main(argv, prog_name="mnemic")  # prints the completions and exits
+    try:
+        with group.make_context("mnemic", list(argv)) as context:
+            return group.invoke(context) or 0
+    except typer.Exit as exit_request:
+        return exit_request.exit_code
+    except UsageError as error:
+        path = error.ctx.command_path if error.ctx else "mnemic"
+        raise ValueError(f"{error.format_message()} (see: {path} --help)") from None
+
+
+def build_app() -> typer.Typer:
+    """Build the application with all commands and groups."""
+    app = typer.Typer(name="mnemic", rich_markup_mode="rich", pretty_exceptions_enable=False, context_settings=SETTINGS)
+    app.callback()(set_global_options)
+    groups = {name: typer.Typer(help=text, rich_markup_mode="rich") for name, text in GROUPS.items()}
+    for command in COMMANDS:
+        *group, name = command.name.split()
+        if group and group[0] in groups.keys() - {info.name for info in app.registered_groups}:
+            app.add_typer(groups[group[0]], name=group[0], rich_help_panel=command.panel)
+        parent, panel = (groups[group[0]], None) if group else (app, command.panel)
+        parent.command(name, rich_help_panel=panel)(convert_signature(command))
+    return app
+
+
+def convert_signature(command: Command) -> Callable[..., Any]:
+    """Wrap a command's function in one whose signature has typer's options."""
+
+    def run_function(**values: Any) -> Any:
+        return command.function(**values)
+
+    parameters = []
+    for parameter in signature(command.function).parameters.values():
+        annotation, spec = get_args(parameter.annotation)
+        info: Any
+        if isinstance(spec, Option):
+            info = typer.Option(
+                *spec.names,
+                metavar=spec.metavar,
+                help=spec.help,
+                show_default=spec.default_text or True,
+                envvar=spec.envvar,
+                min=spec.minimum,
+            )
+        else:
+            info = typer.Argument(metavar=spec.metavar, help=spec.help)
+        parameters.append(parameter.replace(annotation=Annotated[annotation, info]))
+    run_function.__signature__ = signature(command.function).replace(parameters=parameters)  # type: ignore[attr-defined]
+    run_function.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    run_function.__doc__ = command.function.__doc__
+    return run_function
+
+
+def print_version(is_set: bool) -> None:
+    """Print the version and exit, if ``--version`` is set."""
+    if is_set:
+        print(f"mnemic {__version__}")
+        raise typer.Exit
+
+
+def set_global_options(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", callback=print_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="MNEMIC_DEBUG", help="Also show the traceback of an error.")
+    ] = False,
+) -> None:
+    """Language models with an explicit memory: train them, ask them, see the evidence.
+
+    Your documents: mnemic remember FOLDER, then mnemic ask "…"; mnemic demo shows it
+
+    Memory networks: mnemic demo --stories, mnemic recipes, mnemic train --help
+    """

@@ -1,0 +1,67 @@
+"""What datasets share: devices, and how sequences are padded to a batch.
+
+Shapes: b sequences of a batch, n tokens.
+"""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class TensorDataset:
+    """Base of datasets of tensors on one device; their batches are not random."""
+
+    num_uniforms: ClassVar[int] = 0
+
+    @property
+    def device(self) -> torch.device:
+        """Return the device of the tensors."""
+        return next(value.device for value in vars(self).values() if torch.is_tensor(value))
+
+    def to(self, device: torch.device | str) -> Self:
+        """Copy all tensors to a device."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(self, **{name: value.to(device) for name, value in values.items() if torch.is_tensor(value)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class AssembledDataset:
+    """Base of datasets that assemble batches on the CPU and send them elsewhere."""
+
+    num_unknown: ClassVar[int] = 0
+    batch_device: torch.device = CPU
+
+    @property
+    def device(self) -> torch.device:
+        """Return the device of row numbers; batches are sent to ``batch_device``."""
+        return CPU
+
+    def to(self, device: torch.device | str) -> Self:
+        """Return the same dataset with batches on another device."""
+        return replace(self, batch_device=torch.device(device))
+
+
+def move_batch(batch: Any, device: torch.device) -> Any:
+    """Move the tensors of a batch to a device, without blocking a GPU."""
+
+    def move(leaf: Any) -> Any:
+        return leaf.pin_memory().to(device, non_blocking=True) if isinstance(leaf, Tensor) else leaf
+
+    return batch if device.type == "cpu" else tree_map(move, batch)
+
+
+def locate_tokens(starts: Tensor, lengths: Tensor, width: int = 0) -> tuple[Tensor, Tensor]:
+    """Locate the tokens of sequences in one row, and mask padding: b → b n.
+
+    Padding has the position 0. ``width`` 0: as wide as the longest sequence, at least 1.
+    """
+    longest = int(lengths.max()) if not width and len(lengths) else 0
+    column = torch.arange(width or max(longest, 1), device=starts.device)
+    mask = column < lengths.unsqueeze(1)
+    return (starts.unsqueeze(1) + column).masked_fill(~mask, 0), mask

@@ -1,0 +1,29 @@
+"""What a response says about itself; models, data and commands ask its class."""
+
+from typing import Any, Literal
+
+from torch import Tensor, nn
+
+
+class Response(nn.Module):
+    """State what a response answers from and what it is for.
+
+    Contract: ``forward(query, reading, states, mask) → logits``.
+    """
+
+    source: Literal["memory", "text", "carried memory"] = "memory"  # what answers come from
+    reads_segments = False  # windows of a text may be read in turn, with a memory
+    pools_text = False  # one answer per text, not one per token
+    needs_causal = False  # it predicts words that the encoder must not have read
+    tied = False  # its ``table`` is the encoder's last table
+    generates_words = True
+    methods: tuple[str, ...] = ()  # of ``predict.Model``
+
+    @property
+    def can_copy(self) -> bool:
+        """Whether words may be copied from memory."""
+        return False
+
+    def dummy_inputs(self, tokens: Tensor) -> dict[str, Any]:
+        """Return the inputs beside ``tokens`` (b n) that a check of shapes needs."""
+        return {}

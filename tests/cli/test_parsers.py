@@ -1,0 +1,86 @@
+"""Both parsers, typer's and the plain one, come from the same signatures and agree."""
+
+from inspect import signature
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from app_runs import run
+
+from mnemic.cli import plain_parser, typer_app
+from mnemic.cli.commands import COMMANDS, Command
+from mnemic.cli.declare import Argument, Option
+
+LINES = [
+    "train memn2n",
+    "train memn2n --out runs/a --set a=1 --set b=-2 --seed 7 --fresh --json",
+    "average runs/one --out runs/mean runs/two",
+    "ship runs/a name --command line --precision int8",
+    "table babi --data d --size 10k --tasks 1,2 --tasks 5-7 --joint --seeds 3",
+    "data stories --task 1 --out o --split test",
+    "ask -n 3 - --confidence 0.5 --all",
+    "text forget n.mem --from 3 --to 9 --from 20 --to 30",
+    "text read n.mem - a.txt --device cpu",
+    "search --limit=4 words",
+    "remember a b --note note c",
+    "forget",
+]
+
+
+def parsed_values(monkeypatch: pytest.MonkeyPatch, run_parser: Any, line: str) -> dict[str, Any]:
+    """The arguments that a parser calls the command's function with."""
+    values: dict[str, Any] = {}
+
+    def record(**given: Any) -> int:
+        values.update(given)
+        return 0
+
+    def spied(command: Command) -> Command:
+        function = lambda **given: record(**given)  # noqa: E731
+        function.__signature__ = signature(command.function)  # type: ignore[attr-defined]
+        return command._replace(function=function)
+
+    with monkeypatch.context() as patch:
+        for module in (plain_parser, typer_app):
+            patch.setattr(module, "COMMANDS", tuple(map(spied, COMMANDS)))
+        assert run_parser(line.split()) == 0
+    return values
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_both_parsers_understand_the_same(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MNEMIC_MEMORY", "work")
+    plain, typed = (parsed_values(monkeypatch, module.run, line) for module in (plain_parser, typer_app))
+    assert {name: value or None for name, value in plain.items()} == {
+        name: value or None for name, value in typed.items()
+    }
+    assert plain.get("address") in (None, "work")
+    for name, value in plain.items():
+        assert type(value) is type(typed[name]) or not value, name
+
+
+def test_values_have_the_types_of_the_signature(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = parsed_values(monkeypatch, plain_parser.run, LINES[1])
+    assert values["folder"] == Path("runs/a")
+    assert (values["sets"], values["seed"], values["fresh"]) == (["a=1", "b=-2"], 7, True)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_parameter_is_declared(command: Command) -> None:
+    """With help; names and kinds of values that both parsers know."""
+    for parameter in signature(command.function).parameters.values():
+        _, spec = get_args(parameter.annotation)
+        assert isinstance(spec, Option | Argument), parameter
+        assert spec.help.endswith((".", "…")), spec
+    plain_parser.build_parser(command.name, command.function)
+
+
+def test_the_plain_parser_helps(capsys: pytest.CaptureFixture[str]) -> None:
+    assert plain_parser.run(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"mnemic {command.name} " in shown for command in COMMANDS)
+    with pytest.raises(SystemExit):
+        plain_parser.run(["train", "--help"])
+    assert "Example: mnemic train memn2n" in capsys.readouterr().out
+    assert plain_parser.run(["-V"]) == 0
+    assert capsys.readouterr().out == run("-V").out

@@ -1,0 +1,75 @@
+"""Checks of a recipe's parts without memory, and evaluation mode for a while."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from mnemic.models import build_model, check_model_parts, evaluating
+from mnemic.recipe import ConfigError, load_recipe, recipe_names
+from mnemic.respond.pretraining import PretrainingHeads
+
+SIZES: dict[str, Any] = {"vocab": 300, "classes": 3, "max_length": 16, "tied_words": [1, 2]}
+
+
+def model_of(recipe: str) -> dict[str, Any]:
+    return {key: value for key, value in load_recipe(recipe)["model"].items() if not key.startswith("init_")}
+
+
+def sizes_of(model: dict[str, Any]) -> dict[str, Any]:
+    tied = model.get("memory", {}).get("tied")
+    return {key: value for key, value in SIZES.items() if tied or key != "tied_words"}
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_the_parts_of_every_recipe_are_checked_without_memory(name: str) -> None:
+    model = model_of(name)
+    generator = torch.get_rng_state()
+    network = check_model_parts(model, sizes_of(model))
+    assert all(tensor.is_meta for tensor in network.state_dict().values())
+    assert network.training
+    assert torch.equal(torch.get_rng_state(), generator)
+
+
+@pytest.mark.parametrize("name", ["memn2n", "bert-mass", "bert-tags", "gru-words"])
+def test_a_checked_network_has_the_shapes_of_a_real_one(name: str) -> None:
+    model = model_of(name) | {"width": 16}
+    model.pop("mass", None)
+    checked, real = check_model_parts(model, sizes_of(model)), build_model(model, sizes_of(model))
+    shapes = {key: tensor.shape for key, tensor in real.state_dict().items()}
+    assert {key: tensor.shape for key, tensor in checked.state_dict().items()} == shapes
+
+
+def test_parts_that_do_not_fit_are_named() -> None:
+    positions = {"kind": "sum", "positions": {"kind": "learned", "length": 4}}
+    model = {"width": 8, "encode": {"kind": "transformer", "embeddings": positions}, "respond": {"kind": "tags"}}
+    with pytest.raises(ConfigError, match=r"the parts of \[model\] do not fit together: there are 4 learned"):
+        check_model_parts(model, SIZES)
+    with pytest.raises(ConfigError, match=r"model\.width is a whole number"):
+        check_model_parts(model | {"width": 0}, SIZES)
+
+
+def test_a_part_that_needs_values_is_checked_with_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PretrainingHeads, "dummy_inputs", lambda self, tokens: {})
+    model = {"width": 8, "encode": {"kind": "transformer"}, "respond": {"kind": "masked"}}
+    generator = torch.get_rng_state()
+    network = check_model_parts(model, SIZES)
+    assert not any(weight.is_meta for weight in network.parameters())
+    assert torch.equal(torch.get_rng_state(), generator)
+
+
+def test_modes_are_restored_even_after_an_error() -> None:
+    training, resting = nn.Dropout(), nn.Dropout().eval()
+    modes = []
+
+    def fail() -> None:
+        with evaluating(training), evaluating(resting):
+            modes.extend([training.training, resting.training])
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert modes == [False, False]
+    assert training.training
+    assert not resting.training
