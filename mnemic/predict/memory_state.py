@@ -194,9 +194,7 @@ def load_state_file(path: str | Path) -> State:
     """Load a state that ``State.save`` wrote, of any network."""
     path = Path(path)
     if not path.exists():
-        raise StateError(
-            f"there is no memory {str(path)!r}; read a text into one: mnemic text read FILE TEXT"
-        )
+        raise StateError(f"there is no memory {str(path)!r}; read a text into one: mnemic text read FILE TEXT")
     header = read_metadata(path)
     kind = KINDS["memory"].get(header["kind"], header["kind"])
     if kind not in MEMORY_CLASSES:
