@@ -213,7 +213,7 @@ def test_readers_by_name(tmp_path: Path, shipped: SpanReader) -> None:
         assert memory.ask("When does the lease end?").text == "30 June"
     with (
         Memory(tmp_path / "memory.db", reader=str(WEIGHTS / "entnet-babi")) as memory,
-        pytest.raises(ConfigError, match="it answers questions about stories .`mnemic story ask`"),
+        pytest.raises(ConfigError, match=r"it answers questions about stories .`mnemic story ask`"),
     ):
         memory.ask("When does the lease end?")
     with (
