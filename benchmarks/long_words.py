@@ -6,9 +6,9 @@
 The report has the mean loss in nats of the masked words of held-out documents, from their
 beginning, by segment: ``with memory``; ``emptied``, the same weights with an empty memory before
 every segment; and ``beside``, a run trained without carrying its memory
-(``model.segments.carry_memory=false``). All read the same words with the same masks; the first segment, which
-has no memory yet, counts only in its own row. ``difference`` is the mean over documents of emptied
-− with memory, with its standard error.
+(``model.segments.carry_memory=false``). All read the same words with the same masks; the first
+segment, which has no memory yet, counts only in its own row. ``difference`` is the mean over
+documents of emptied − with memory, with its standard error.
 """
 
 import argparse

@@ -54,7 +54,33 @@ _HOMES = {
     "mnemic.train.run": ["fit"],
     "mnemic.train.sklearn": ["TextClassifier"],
 }
-__all__ = [name for names in _HOMES.values() for name in names]
+__all__ = [
+    "Answer",
+    "Classification",
+    "ConfigError",
+    "Evidence",
+    "GeneratedText",
+    "Memory",
+    "MemoryAnswer",
+    "MemoryNetwork",
+    "Model",
+    "Reading",
+    "SpanAnswer",
+    "State",
+    "StoryAnswer",
+    "TaggedText",
+    "TextClassifier",
+    "TextEmbeddings",
+    "Written",
+    "ask_story",
+    "build_model",
+    "fit",
+    "load",
+    "load_encoder",
+    "load_recipe",
+    "load_tokenizer",
+    "read_story",
+]
 
 if not TYPE_CHECKING:  # a type checker would take every name for known
     __getattr__, __dir__ = lazy_names(__name__, _HOMES)

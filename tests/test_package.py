@@ -23,6 +23,7 @@ import pytest
 import mnemic
 
 ROOT = Path(__file__).parents[1]
+MAX_PAGES_BYTES = 400_000  # of the documentation that the demonstration reads
 ALLOWED = 0.35  # seconds of processor time that importing may cost beyond torch
 STORY = "Mary moved to the bathroom.\nJohn went to the hallway.\n"
 
@@ -83,6 +84,10 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path) -> None
     assert {"mnemic/recipes/memn2n.toml", "mnemic/reproduce/published.toml", "mnemic/py.typed"} < source
     source |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "mnemic" / "weights").rglob("*") if path.is_file()}
     assert "mnemic/weights/entnet-babi/weights.safetensors" in source
+    pages = {f"mnemic/{path.relative_to(ROOT).as_posix()}": path.stat().st_size for path in ROOT.glob("docs/**/*.md")}
+    assert pages
+    assert sum(pages.values()) < MAX_PAGES_BYTES
+    assert {name for name in inside if name.startswith("mnemic/docs/")} == set(pages)
     assert source <= inside
     beside = {name.split("/")[0] for name in inside}
     assert beside == {"mnemic", f"mnemic-{mnemic.__version__}.dist-info"}
@@ -105,7 +110,8 @@ def test_the_wheel_works_in_an_empty_environment(installed: Path, tmp_path: Path
     shipped = ("story", "ask", "--model", "entnet-babi", *asked[4:])
     assert json.loads(run(installed / "mnemic", *shipped, folder=tmp_path))["answer"] == "bathroom"
     shown = json.loads(run(installed / "mnemic", "demo", "--json", folder=tmp_path))
-    assert shown["remembered"]["files"]["new"] > 20  # the README and the pages
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    assert shown["remembered"]["files"] == {"new": len(pages)}  # as in a clone
     assert all(one["right"] for one in shown["answers"])
 
 

@@ -6,32 +6,44 @@ from typing import Annotated, TypeAlias
 
 from mnemic.checkpoint import shipped
 from mnemic.cli.declare import Argument, Option
+from mnemic.recipe import ConfigError, join_words
 
-JsonOption: TypeAlias = Annotated[bool, Option("--json", "Print only JSON; an error is {error: …}.")]
 MODEL_HELP = (
     f"A run's folder, a checkpoint, or a network that ships with the package: {', '.join(shipped.list_networks())}."
 )
-ModelOption: TypeAlias = Annotated[Path, Option("--model DIR", MODEL_HELP)]
+DATA_HELP = "Folder of the data files; for bAbI the one that contains en and en-10k."
+SET_HELP = "Change a key of the recipe, such as train.rate=0.01; may be repeated."
+QUESTIONS_HELP = "A file with one question per line, or - for standard input; prints JSON lines."
+MEMORY_HELP = "The memory: a file such as notes.db, a name such as work, or postgresql://…"
+MEMORY_DEFAULT = "this project's (.mnemic), else your own"
+EMBEDDER_HELP = "The embedding model: reader, hashed-ngrams, minilm, none, or a model's folder."
+EMBEDDER_DEFAULT = "the memory's own; reader for a new memory"
+READER_HELP = (
+    "The model that answers from passages: reader, which ships with mnemic, a folder, or none, "
+    "which answers with the best matching sentence."
+)
+DEFAULT_READER = "reader"
+
+Json: TypeAlias = Annotated[bool, Option("--json", "Print only JSON; an error is {error: …}.")]
+Fresh: TypeAlias = Annotated[bool, Option("--fresh", "Start again, even if a run exists there.")]
+Seed: TypeAlias = Annotated[int, Option("--seed", "Seed of the random generators.")]
+Device: TypeAlias = Annotated[str, Option("--device", "cpu, cuda, cuda:1 … or auto: a GPU if there is one.")]
+Data: TypeAlias = Annotated[str | None, Option("--data DIR", DATA_HELP)]
+Sets: TypeAlias = Annotated[list[str] | None, Option("--set KEY=VALUE", SET_HELP)]
+Tasks: TypeAlias = Annotated[list[str] | None, Option("--tasks TASKS", "Only these, such as 1,2,15-17.", "all")]
+Model: TypeAlias = Annotated[Path, Option("--model DIR", MODEL_HELP)]
 ModelArgument: TypeAlias = Annotated[Path, Argument("DIR", MODEL_HELP)]
-DataOption: TypeAlias = Annotated[
-    str | None, Option("--data DIR", "Folder of the data files; for bAbI the one that contains en and en-10k.")
+Question: TypeAlias = Annotated[str | None, Argument("QUESTION", "The question; - is standard input.")]
+Questions: TypeAlias = Annotated[str | None, Option("--questions FILE", QUESTIONS_HELP)]
+All: TypeAlias = Annotated[bool, Option("--all", "Show all evidence, not only what was read most.")]
+Plot: TypeAlias = Annotated[Path | None, Option("--plot FILE", "Plot the evidence into a .png, .svg or .pdf file.")]
+Memory: TypeAlias = Annotated[
+    str | None, Option("--memory PATH|NAME|ADDRESS", MEMORY_HELP, MEMORY_DEFAULT, "MNEMIC_MEMORY")
 ]
-SetOption: TypeAlias = Annotated[
-    list[str] | None, Option("--set KEY=VALUE", "Change a key of the recipe, such as train.rate=0.01; may be repeated.")
-]
-SeedOption: TypeAlias = Annotated[int, Option("--seed", "Seed of the random generators.")]
-DeviceOption: TypeAlias = Annotated[str, Option("--device", "cpu, cuda, cuda:1 … or auto: a GPU if there is one.")]
-FreshOption: TypeAlias = Annotated[bool, Option("--fresh", "Start again, even if a run exists there.")]
-TasksOption: TypeAlias = Annotated[list[str] | None, Option("--tasks TASKS", "Only these, such as 1,2,15-17.", "all")]
-QuestionArgument: TypeAlias = Annotated[str | None, Argument("QUESTION", "The question; - is standard input.")]
-QuestionsOption: TypeAlias = Annotated[
-    str | None,
-    Option("--questions FILE", "A file with one question per line, or - for standard input; prints JSON lines."),
-]
-PlotOption: TypeAlias = Annotated[
-    Path | None, Option("--plot FILE", "Plot the evidence into a .png, .svg or .pdf file.")
-]
-AllOption: TypeAlias = Annotated[bool, Option("--all", "Show all evidence, not only what was read most.")]
+Embedder: TypeAlias = Annotated[str | None, Option("--embedder NAME|DIR", EMBEDDER_HELP, EMBEDDER_DEFAULT)]
+Reader: TypeAlias = Annotated[str, Option("--reader NAME|DIR", READER_HELP)]
+Document: TypeAlias = Annotated[str, Argument("ID|PATH", "A document's number or its file.")]
+MemoryFile: TypeAlias = Annotated[Path, Argument("MEMORY", "The memory file, such as notes.mem.")]
 
 
 def refuse_options(values: Mapping[str, object], reason: str) -> None:
@@ -42,8 +54,6 @@ def refuse_options(values: Mapping[str, object], reason: str) -> None:
 
 def parse_task_numbers(terms: list[str], known: list[int]) -> list[int]:
     """Parse ``["1,2", "15-17"]`` into sorted task numbers; ``all`` means every known task."""
-    from mnemic.recipe import ConfigError, join_words
-
     tasks: set[int] = set()
     for term in ",".join(terms).replace(" ", "").split(","):
         first, _, last = term.partition("-")
@@ -65,14 +75,11 @@ def resolve_device(name: str) -> str:
     """Resolve ``auto`` and check that the device exists."""
     import torch
 
-    from mnemic.recipe import ConfigError
-
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     kind, _, number = name.partition(":")
     if kind not in ("cpu", "cuda") or (number and not number.isdecimal()):
         raise ConfigError(f"--device is cpu, cuda, cuda:NUMBER or auto, not {name!r}")
-    if kind == "cuda" and int(number or 0) >= torch.cuda.device_count():
-        count = torch.cuda.device_count()
+    if kind == "cuda" and int(number or 0) >= (count := torch.cuda.device_count()):
         raise ConfigError(f"no device {name!r}: PyTorch finds {count} CUDA devices; try cpu")
     return name

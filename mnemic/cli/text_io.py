@@ -20,6 +20,13 @@ def read_text(name: str) -> str:
     return decode_utf8(path.read_bytes(), name)
 
 
+def check_stdin(files: list[str] | None) -> list[str]:
+    """Return the files to read; raise if standard input is named twice."""
+    if (files or []).count(STDIN) > 1:
+        raise ValueError("standard input (-) can be read once: name it once, and files beside it")
+    return files or [STDIN]
+
+
 def decode_utf8(raw: bytes, name: str) -> str:
     """Decode UTF-8 bytes without dropping or changing a character."""
     try:

@@ -8,11 +8,11 @@ from typing import Annotated, Any, get_args
 import typer
 
 from mnemic import __version__
-from mnemic.cli.commands import COMMANDS, GROUPS, Command
+from mnemic.cli.commands import GROUPS, PANELS, Command
 from mnemic.cli.declare import Option
 
 COMPLETION_VARIABLE = "_MNEMIC_COMPLETE"  # set by the shell that completes a command line
-SETTINGS = {"help_option_names": ["-h", "--help"]}
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 # typer bundles its own click since 0.20 or so; the MRO gives the class in any version.
 UsageError: Any = typer.BadParameter.__mro__[1]
 
@@ -36,13 +36,17 @@ def build_app() -> typer.Typer:
     """Build the application with all commands and groups."""
     app = typer.Typer(name="mnemic", rich_markup_mode="rich", pretty_exceptions_enable=False, context_settings=SETTINGS)
     app.callback()(set_global_options)
-    groups = {name: typer.Typer(help=text, rich_markup_mode="rich") for name, text in GROUPS.items()}
-    for command in COMMANDS:
-        *group, name = command.name.split()
-        if group and group[0] in groups.keys() - {info.name for info in app.registered_groups}:
-            app.add_typer(groups[group[0]], name=group[0], rich_help_panel=command.panel)
-        parent, panel = (groups[group[0]], None) if group else (app, command.panel)
-        parent.command(name, rich_help_panel=panel)(convert_signature(command))
+    groups: dict[str, typer.Typer] = {}
+    for panel, commands in PANELS.items():
+        for command in commands:
+            *group, name = command.name.split()
+            if not group:
+                app.command(name, rich_help_panel=panel)(convert_signature(command))
+                continue
+            if group[0] not in groups:
+                groups[group[0]] = typer.Typer(help=GROUPS[group[0]], rich_markup_mode="rich")
+                app.add_typer(groups[group[0]], name=group[0], rich_help_panel=panel)
+            groups[group[0]].command(name)(convert_signature(command))
     return app
 
 
@@ -55,16 +59,10 @@ def convert_signature(command: Command) -> Callable[..., Any]:
     parameters = []
     for parameter in signature(command.function).parameters.values():
         annotation, spec = get_args(parameter.annotation)
-        info: Any
         if isinstance(spec, Option):
-            info = typer.Option(
-                *spec.names,
-                metavar=spec.metavar,
-                help=spec.help,
-                show_default=spec.default_text or True,
-                envvar=spec.envvar,
-                min=spec.minimum,
-            )
+            show_default = spec.default_text or True
+            info = typer.Option(*spec.names, metavar=spec.metavar, help=spec.help, show_default=show_default,
+                                envvar=spec.envvar, min=spec.minimum)  # fmt: skip
         else:
             info = typer.Argument(metavar=spec.metavar, help=spec.help)
         parameters.append(parameter.replace(annotation=Annotated[annotation, info]))
@@ -81,14 +79,11 @@ def print_version(is_set: bool) -> None:
         raise typer.Exit
 
 
-def set_global_options(
-    version: Annotated[
-        bool, typer.Option("--version", "-V", callback=print_version, is_eager=True, help="Print the version.")
-    ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", envvar="MNEMIC_DEBUG", help="Also show the traceback of an error.")
-    ] = False,
-) -> None:
+VERSION = typer.Option("--version", "-V", callback=print_version, is_eager=True, help="Print the version.")
+DEBUG = typer.Option("--debug", envvar="MNEMIC_DEBUG", help="Also show the traceback of an error.")
+
+
+def set_global_options(version: Annotated[bool, VERSION] = False, debug: Annotated[bool, DEBUG] = False) -> None:
     """Language models with an explicit memory: train them, ask them, see the evidence.
 
     Your documents: mnemic remember FOLDER, then mnemic ask "…"; mnemic demo shows it

@@ -10,19 +10,15 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, Protocol
 
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")  # the newest first
-PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = (
-    -32700,
-    -32600,
-    -32601,
-    -32602,
-    -32603,
-)
+PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
+INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
 MAX_TRACEBACK_CHARS = 2000  # of an internal error, sent to the client
 
 Message = dict[str, Any]
+OnProgress = Callable[[float, float, str], None]  # done, total, message; may raise ``CanceledError``
 
 
 class CanceledError(Exception):
@@ -37,13 +33,6 @@ class ProtocolError(Exception):
         self.code = code
 
 
-class ToolCall(NamedTuple):
-    """A running call of a tool, with its progress callback."""
-
-    # done, total, message; may raise ``CanceledError``
-    on_progress: Callable[[float, float, str], None]
-
-
 class Tool(Protocol):
     """A tool that the client may call."""
 
@@ -51,7 +40,7 @@ class Tool(Protocol):
     def descriptor(self) -> Message:
         """The name, description and argument schema that `tools/list` returns."""
 
-    def __call__(self, arguments: Mapping[str, Any], call: ToolCall) -> Message:
+    def __call__(self, arguments: Mapping[str, Any], on_progress: OnProgress) -> Message:
         """Run the tool; return a JSON object, or raise ``ValueError`` on wrong arguments."""
 
 
@@ -59,10 +48,7 @@ class ToolServer:
     """Answers the requests of one client."""
 
     def __init__(self, tools: Mapping[str, Tool], server_info: Message, instructions: str, output: BinaryIO) -> None:
-        self.tools = tools
-        self.server_info = server_info
-        self.instructions = instructions
-        self.output = output
+        self.tools, self.server_info, self.instructions, self.output = tools, server_info, instructions, output
         self.lock = Lock()
         self.canceled: set[str | int] = set()
         self.pending: set[str | int] = set()
@@ -76,8 +62,7 @@ class ToolServer:
     def serve(self, lines: Iterable[bytes]) -> None:
         """Answer requests until the input ends."""
         queue: SimpleQueue[Message | None] = SimpleQueue()
-        reader = Thread(target=self.receive_messages, args=(lines, queue), daemon=True)
-        reader.start()
+        Thread(target=self.receive_messages, args=(lines, queue), daemon=True).start()
         while (message := queue.get()) is not None:
             self.answer_request(message)
 
@@ -143,12 +128,11 @@ class ToolServer:
     def initialize(self, params: Message, request_id: str | int) -> Message:
         """Answer with the client's protocol version if it is known, else the newest."""
         version = params.get("protocolVersion")
-        return {
+        protocol: Message = {
             "protocolVersion": version if version in VERSIONS else VERSIONS[0],
             "capabilities": {"tools": {}},
-            "serverInfo": self.server_info,
-            "instructions": self.instructions,
         }
+        return protocol | {"serverInfo": self.server_info, "instructions": self.instructions}
 
     def call_tool(self, params: Message, request_id: str | int) -> Message:
         """Call a tool and return its result, or its error as a result.
@@ -169,11 +153,11 @@ class ToolServer:
                 self.send_message({"method": "notifications/progress", "params": report})
 
         try:
-            result = tool(params.get("arguments") or {}, ToolCall(on_progress))
+            result = tool(params.get("arguments") or {}, on_progress)
         except (ValueError, OSError) as error:
-            return {"content": [to_text_content(f"error: {error}")], "isError": True}
-        result_text = json.dumps(result, ensure_ascii=False)
-        return {"content": [to_text_content(result_text)], "structuredContent": result, "isError": False}
+            return {"content": [{"type": "text", "text": f"error: {error}"}], "isError": True}
+        content = {"type": "text", "text": json.dumps(result, ensure_ascii=False)}
+        return {"content": [content], "structuredContent": result, "isError": False}
 
     def send_error(self, request_id: str | int | None, code: int, message: str, data: Message | None = None) -> None:
         """Send a JSON-RPC error."""
@@ -186,11 +170,6 @@ class ToolServer:
         with self.lock:
             self.output.write(line.encode("utf-8", "backslashreplace") + b"\n")
             self.output.flush()
-
-
-def to_text_content(content: str) -> Message:
-    """Wrap a text as MCP content."""
-    return {"type": "text", "text": content}
 
 
 def check_request_id(request_id: Any) -> str | int | None:

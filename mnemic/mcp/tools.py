@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mnemic.mcp.arguments import check_arguments
-from mnemic.mcp.protocol import ToolCall
+from mnemic.mcp.protocol import OnProgress
 from mnemic.store.answers import NUM_SHOWN, answer_to_dict
 
 if TYPE_CHECKING:
@@ -21,84 +21,86 @@ INSTRUCTIONS = (
     "citation: tell the user the file and line or page. Use `remember` for facts that are needed "
     "later, `update` when they change. `forget` is permanent: ask the user first."
 )
+READ_HINTS = {"readOnlyHint": True, "openWorldHint": False}
+WRITE_HINTS = {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False}
+ERASE_HINTS = WRITE_HINTS | {"destructiveHint": True}
+DOCUMENT_KEYS = ("id", "name", "title", "kind", "passages", "remembered", "notes")  # of a list
+STEP_KEYS = ("path", "outcome", "document", "notes")  # of a file that was remembered
+Schema = dict[str, Any]
 Arguments = Mapping[str, Any]
-ToolAction = Callable[["Memory", Arguments, ToolCall], dict[str, Any]]
+ToolAction = Callable[["Memory", Arguments, OnProgress], dict[str, Any]]
 
 
 class MemoryTool(NamedTuple):
     """A tool that acts on one memory; implements ``mnemic.mcp.protocol.Tool``."""
 
-    memory: "Memory"
-    descriptor: dict[str, Any]
+    name: str
+    description: str
+    properties: Schema
+    required: tuple[str, ...]
+    hints: dict[str, bool]
     action: ToolAction
+    memory: Any = None
 
-    def __call__(self, arguments: Arguments, call: ToolCall) -> dict[str, Any]:
+    @property
+    def descriptor(self) -> dict[str, Any]:
+        """The descriptor that `tools/list` returns."""
+        schema: Schema = {"type": "object", "properties": self.properties, "required": list(self.required)}
+        schema["additionalProperties"] = False
+        names = {"name": self.name, "description": self.description}
+        return names | {"inputSchema": schema, "annotations": self.hints}
+
+    def __call__(self, arguments: Arguments, on_progress: OnProgress) -> dict[str, Any]:
         """Check the arguments and run the action."""
         check_arguments(self.descriptor["inputSchema"], arguments)
-        return self.action(self.memory, arguments, call)
+        return self.action(self.memory, arguments, on_progress)
 
 
-def string_schema(description: str) -> dict[str, Any]:
+def string_schema(description: str) -> Schema:
     return {"type": "string", "description": description}
 
 
-def integer_schema(description: str, default: int, maximum: int, minimum: int = 1) -> dict[str, Any]:
-    schema = {"type": "integer", "description": description, "default": default}
-    return schema | {"minimum": minimum, "maximum": maximum}
+def integer_schema(description: str, default: int, maximum: int, minimum: int = 1) -> Schema:
+    limits = {"default": default, "minimum": minimum, "maximum": maximum}
+    return {"type": "integer", "description": description} | limits
 
 
-DOCUMENT_SCHEMA = {"type": "integer", "description": "The document's number.", "minimum": 1}
-DOCUMENTS_SCHEMA = {"type": "array", "items": DOCUMENT_SCHEMA, "minItems": 1, "description": "Documents' numbers."}
-PATHS_SCHEMA = {
-    "type": "array",
-    "items": string_schema("A path."),
-    "minItems": 1,
-    "description": "Files or folders to read, instead of a text.",
-}
+def list_schema(description: str, items: Schema) -> Schema:
+    return {"type": "array", "items": items, "minItems": 1, "description": description}
 
 
-def search_passages(memory: "Memory", arguments: Arguments, call: ToolCall) -> dict[str, Any]:
+def search_passages(memory: "Memory", arguments: Arguments, on_progress: OnProgress) -> dict[str, Any]:
     """Search the memory; return passages with their citations."""
-    hits = memory.search(arguments["query"], arguments.get("most", NUM_SHOWN))
-    return {
-        "found": [
-            {
-                "document": hit.document,
-                "name": hit.name,
-                "page": hit.page,
-                "line": hit.sentences[0].line,
-                "text": hit.text,
-                "weight": round(hit.weight, 4),
-            }
-            for hit in hits
-        ]
-    }
+    rows = []
+    for hit in memory.search(arguments["query"], arguments.get("most", NUM_SHOWN)):
+        location = {"document": hit.document, "name": hit.name, "page": hit.page, "line": hit.sentences[0].line}
+        rows.append(location | {"text": hit.text, "weight": round(hit.weight, 4)})
+    return {"found": rows}
 
 
-def ask_question(memory: "Memory", arguments: Arguments, call: ToolCall) -> dict[str, Any]:
+def ask_question(memory: "Memory", arguments: Arguments, on_progress: OnProgress) -> dict[str, Any]:
     """Answer a question; return the answer with its best evidence."""
     ask_kwargs = {name: arguments[name] for name in ("hops", "passages") if name in arguments}
     answer = answer_to_dict(memory.ask(arguments["question"], **ask_kwargs))
     return answer | {"evidence": answer["evidence"][:NUM_SHOWN]}
 
 
-def list_documents(memory: "Memory", arguments: Arguments, call: ToolCall) -> dict[str, Any]:
+def list_documents(memory: "Memory", arguments: Arguments, on_progress: OnProgress) -> dict[str, Any]:
     """List one page of documents, oldest first."""
     after, limit = arguments.get("after", 0), arguments.get("most", MAX_RESULTS)
     newer_documents = (document for document in memory.store.list_documents() if document.id > after)
     documents = list(islice(newer_documents, limit))
-    keys = ("id", "name", "title", "kind", "passages", "remembered", "notes")
-    rows = [{key: getattr(document, key) for key in keys} for document in documents]
+    rows = [{key: getattr(document, key) for key in DOCUMENT_KEYS} for document in documents]
     next_page = {"next_after": documents[-1].id} if len(documents) == limit else {}
     return {"documents": rows, "total": memory.stats().documents} | next_page
 
 
-def update_document(memory: "Memory", arguments: Arguments, call: ToolCall) -> dict[str, Any]:
+def update_document(memory: "Memory", arguments: Arguments, on_progress: OnProgress) -> dict[str, Any]:
     document_id = memory.document(arguments["document"]).id
     return {"before": document_id, "document": memory.update(document_id, arguments["text"])}
 
 
-def forget_documents(memory: "Memory", arguments: Arguments, call: ToolCall) -> dict[str, Any]:
+def forget_documents(memory: "Memory", arguments: Arguments, on_progress: OnProgress) -> dict[str, Any]:
     """Erase documents; raise if traces are left in the files."""
     report = memory.forget(*arguments["documents"], verify=arguments.get("verify", False))
     if report.traces:
@@ -113,7 +115,7 @@ class RememberAction:
 
     folders: tuple[Path, ...]
 
-    def __call__(self, memory: "Memory", arguments: Arguments, call: ToolCall) -> dict[str, Any]:
+    def __call__(self, memory: "Memory", arguments: Arguments, on_progress: OnProgress) -> dict[str, Any]:
         """Remember a text, or files with progress reports."""
         if ("text" in arguments) == ("paths" in arguments):
             choice = "'text' or 'paths'" if self.folders else "'text'"
@@ -124,12 +126,10 @@ class RememberAction:
         files = []
         with closing(memory.remembering(paths)) as steps:  # releases the memory if the request is canceled
             for step in steps:
-                call.on_progress(step.done, max(step.total, 1), step.path)
-                if step.outcome != "reading":
-                    files.append(step)
-        keys = ("path", "outcome", "document", "notes")
+                on_progress(step.done, max(step.total, 1), step.path)
+                files += [step] if step.outcome != "reading" else []
         changed = [step for step in files if step.outcome != "unchanged" or step.notes]
-        rows = [{key: getattr(step, key) for key in keys} for step in changed]
+        rows = [{key: getattr(step, key) for key in STEP_KEYS} for step in changed]
         return {"files": rows, "unchanged": len(files) - len(changed)}
 
     def resolve_allowed_path(self, path: str) -> Path:
@@ -143,43 +143,15 @@ class RememberAction:
 
 def build_tools(memory: "Memory", folders: Sequence[Path], *, read_only: bool) -> dict[str, MemoryTool]:
     """Build the tools of a memory by name; ``read_only`` omits those that write."""
-    remember_arguments = REMEMBER_ARGUMENTS | ({"paths": PATHS_SCHEMA} if folders else {})
-    remember_spec = ToolSpec("remember", REMEMBER_DESCRIPTION, remember_arguments, [], WRITE_HINTS)
-    actions: list[tuple[ToolSpec, ToolAction]] = (
-        READ_TOOLS if read_only else [*READ_TOOLS, (remember_spec, RememberAction(tuple(folders))), *WRITE_TOOLS]
-    )
-    return {spec.name: MemoryTool(memory, spec.to_descriptor(), act) for spec, act in actions}
+    properties = REMEMBER_ARGUMENTS | ({"paths": PATHS_SCHEMA} if folders else {})
+    description = "Remember a text or files permanently; known content is not stored twice."
+    remember = MemoryTool("remember", description, properties, (), WRITE_HINTS, RememberAction(tuple(folders)))
+    tools = READ_TOOLS if read_only else (*READ_TOOLS, remember, *WRITE_TOOLS)
+    return {tool.name: tool._replace(memory=memory) for tool in tools}
 
 
-class ToolSpec(NamedTuple):
-    """The name, description, arguments and hints of a tool."""
-
-    name: str
-    description: str
-    properties: dict[str, Any]
-    required: list[str]
-    hints: dict[str, bool]
-
-    def to_descriptor(self) -> dict[str, Any]:
-        """Build the descriptor that `tools/list` returns."""
-        schema = {"type": "object", "properties": self.properties, "required": self.required}
-        return {
-            "name": self.name,
-            "description": self.description,
-            "inputSchema": schema | {"additionalProperties": False},
-            "annotations": self.hints,
-        }
-
-
-SEARCH_DESCRIPTION = "Find passages in the user's memory by their words and their meaning, best first."
-ASK_DESCRIPTION = "Answer a question from the user's memory with a verbatim quotation, and show the evidence."
-LIST_DESCRIPTION = "List the documents in the user's memory with their numbers, oldest first."
-REMEMBER_DESCRIPTION = "Remember a text or files permanently; known content is not stored twice."
-UPDATE_DESCRIPTION = "Replace a document by a new text; the old version stays in its history."
-FORGET_DESCRIPTION = "Erase documents with all their versions permanently. Ask the user first."
-READ_HINTS = {"readOnlyHint": True, "openWorldHint": False}
-WRITE_HINTS = {"readOnlyHint": False, "destructiveHint": False, "openWorldHint": False}
-ERASE_HINTS = WRITE_HINTS | {"destructiveHint": True}
+DOCUMENT_SCHEMA = {"type": "integer", "description": "The document's number.", "minimum": 1}
+PATHS_SCHEMA = list_schema("Files or folders to read, instead of a text.", string_schema("A path."))
 SEARCH_ARGUMENTS = {
     "query": string_schema("Words or a question."),
     "most": integer_schema("Maximum number of passages.", NUM_SHOWN, MAX_RESULTS),
@@ -198,22 +170,21 @@ REMEMBER_ARGUMENTS = {
     "title": string_schema("A short name for it."),
 }
 UPDATE_ARGUMENTS = {"document": DOCUMENT_SCHEMA, "text": string_schema("The new text.")}
-VERIFY_SCHEMA = {"type": "boolean", "description": "Also search the raw files for traces."}
-READ_TOOLS: list[tuple[ToolSpec, ToolAction]] = [
-    (ToolSpec("search", SEARCH_DESCRIPTION, SEARCH_ARGUMENTS, ["query"], READ_HINTS), search_passages),
-    (ToolSpec("ask", ASK_DESCRIPTION, ASK_ARGUMENTS, ["question"], READ_HINTS), ask_question),
-    (ToolSpec("list", LIST_DESCRIPTION, LIST_ARGUMENTS, [], READ_HINTS), list_documents),
-]
-WRITE_TOOLS: list[tuple[ToolSpec, ToolAction]] = [
-    (ToolSpec("update", UPDATE_DESCRIPTION, UPDATE_ARGUMENTS, ["document", "text"], WRITE_HINTS), update_document),
-    (
-        ToolSpec(
-            "forget",
-            FORGET_DESCRIPTION,
-            {"documents": DOCUMENTS_SCHEMA, "verify": VERIFY_SCHEMA},
-            ["documents"],
-            ERASE_HINTS,
-        ),
-        forget_documents,
-    ),
-]
+FORGET_ARGUMENTS = {
+    "documents": list_schema("Documents' numbers.", DOCUMENT_SCHEMA),
+    "verify": {"type": "boolean", "description": "Also search the raw files for traces."},
+}
+SEARCH_DESCRIPTION = "Find passages in the user's memory by their words and their meaning, best first."
+ASK_DESCRIPTION = "Answer a question from the user's memory with a verbatim quotation, and show the evidence."
+LIST_DESCRIPTION = "List the documents in the user's memory with their numbers, oldest first."
+UPDATE_DESCRIPTION = "Replace a document by a new text; the old version stays in its history."
+FORGET_DESCRIPTION = "Erase documents with all their versions permanently. Ask the user first."
+READ_TOOLS = (
+    MemoryTool("search", SEARCH_DESCRIPTION, SEARCH_ARGUMENTS, ("query",), READ_HINTS, search_passages),
+    MemoryTool("ask", ASK_DESCRIPTION, ASK_ARGUMENTS, ("question",), READ_HINTS, ask_question),
+    MemoryTool("list", LIST_DESCRIPTION, LIST_ARGUMENTS, (), READ_HINTS, list_documents),
+)
+WRITE_TOOLS = (
+    MemoryTool("update", UPDATE_DESCRIPTION, UPDATE_ARGUMENTS, ("document", "text"), WRITE_HINTS, update_document),
+    MemoryTool("forget", FORGET_DESCRIPTION, FORGET_ARGUMENTS, ("documents",), ERASE_HINTS, forget_documents),
+)

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from app_runs import QUICK, TINY, run
 
-import mnemic
 from mnemic.cli.documents import demo
 from mnemic.cli.networks import demo_stories
 
@@ -31,25 +30,27 @@ def test_it_remembers_its_documentation_and_answers_from_it(tmp_path: Path, monk
     assert "answer      none" in first.out
     again = run("demo", "--out", tmp_path / "demo", "--json").json
     assert again["remembered"]["files"] == {"unchanged": 1}
-    assert [answer["question"] for answer in again["answers"]] == [question.question for question in demo.QUESTIONS]
+    assert [answer["question"] for answer in again["answers"]] == list(demo.QUESTIONS)
     assert all(answer["right"] for answer in again["answers"])
     assert all(answer["evidence"] for answer in again["answers"])
 
 
-def test_of_a_clone_all_pages_are_read_and_of_a_wheel_its_readme(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wheel_reads_the_pages_that_a_clone_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = demo.find_documentation(tmp_path)
-    assert ROOT / "README.md" in paths
-    assert set(ROOT.glob("docs/**/*.md")) < set(paths)
-    monkeypatch.setattr(demo, "PAGES", tmp_path / "site-packages" / "mnemic" / "docs")
+    assert paths[0] == ROOT / "README.md"
+    assert {path.relative_to(ROOT) for path in paths} >= {page.relative_to(ROOT) for page in ROOT.glob("docs/*.md")}
+    pages = tmp_path / "site-packages" / "mnemic" / "docs"
+    (pages / "howto").mkdir(parents=True)
+    (pages / "howto" / "page.md").write_text("# A page", encoding="utf-8")
+    monkeypatch.setattr(demo, "PAGES", pages)
     package_metadata = Message()
     monkeypatch.setattr(demo, "metadata", lambda name: package_metadata)
     with pytest.raises(ValueError, match="no README beside"):
         demo.find_documentation(tmp_path)
     package_metadata["Description"] = "# mnemic"
-    (page,) = demo.find_documentation(tmp_path)
-    assert page.read_text(encoding="utf-8") == "# mnemic"
+    readme, page = demo.find_documentation(tmp_path)
+    assert readme.read_text(encoding="utf-8") == "# mnemic"
+    assert page == pages / "howto" / "page.md"
 
 
 def test_the_demonstration_trains_once_and_shows_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

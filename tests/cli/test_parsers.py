@@ -41,8 +41,8 @@ def parsed_values(monkeypatch: pytest.MonkeyPatch, run_parser: Any, line: str) -
         return command._replace(function=function)
 
     with monkeypatch.context() as patch:
-        for module in (plain_parser, typer_app):
-            patch.setattr(module, "COMMANDS", tuple(map(spied, COMMANDS)))
+        patch.setattr(plain_parser, "COMMANDS", tuple(map(spied, COMMANDS)))
+        patch.setattr(typer_app, "PANELS", {"": tuple(map(spied, COMMANDS))})
         assert run_parser(line.split()) == 0
     return values
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mnemic.mcp.protocol import VERSIONS, ToolCall, ToolServer
+from mnemic.mcp.protocol import VERSIONS, OnProgress, ToolServer
 
 
 class Client:
@@ -189,11 +189,11 @@ class Slow:
         self.meanwhile = meanwhile
         self.steps = 0
 
-    def __call__(self, arguments: Mapping[str, Any], call: ToolCall) -> dict[str, Any]:
+    def __call__(self, arguments: Mapping[str, Any], on_progress: OnProgress) -> dict[str, Any]:
         for number in range(3):
             if number == 1:
                 self.meanwhile()
-            call.on_progress(number, 3, "work")
+            on_progress(number, 3, "work")
             self.steps += 1
         if arguments.get("fault"):
             raise KeyError("a fault of ours")

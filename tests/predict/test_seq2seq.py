@@ -167,7 +167,7 @@ def test_reading_and_testing_from_the_command_line(quick: Path) -> None:
     assert set(report["figures"]) == {"exact", "exact, 4 beams"}
     assert report["texts"] == 200
     assert report["seen"] == report["total"] > 2000
-    for words, message in (("--words 3", "is for language models"), ("--overlap 3", "reads each text whole")):
+    for words, message in (("--words 3", "does not continue texts"), ("--overlap 3", "reads each text whole")):
         wrong = run("predict", "--model", quick, *words.split(), stdin="a\n")
         assert (wrong.code, message in wrong.err) == (2, True)
 

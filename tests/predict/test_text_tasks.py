@@ -256,7 +256,7 @@ def test_mistakes_are_said_clearly() -> None:
 def test_networks_of_stories_say_what_they_are() -> None:
     import mnemic
 
-    with pytest.raises(ConfigError, match="questions about stories .`mnemic story ask`"):
+    with pytest.raises(ConfigError, match=r"questions about stories .`mnemic story ask`"):
         mnemic.load("entnet-babi").classify(["a"])
     with pytest.raises(ConfigError, match=r"about what it has read .`mnemic text read`"):
         mnemic.load("bert-mass").embed(["a"])

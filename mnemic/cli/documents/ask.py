@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from mnemic.cli.declare import Argument, Option
-from mnemic.cli.documents.common import DEFAULT_READER, MemoryOption, ReaderOption, format_citation, open_memory
-from mnemic.cli.options import AllOption, JsonOption, QuestionArgument, QuestionsOption
+from mnemic.cli import options as opt
+from mnemic.cli.documents.common import format_citation, open_memory
 from mnemic.cli.render.console import (
     get_stdout,
     print_fields,
@@ -16,7 +15,7 @@ from mnemic.cli.render.console import (
     style_text,
 )
 from mnemic.cli.render.evidence_table import EvidenceRow, evidence_table
-from mnemic.cli.render.format import sanitize, truncate
+from mnemic.cli.render.format import join_lines, truncate
 from mnemic.cli.render.progress import ProgressBars
 from mnemic.cli.text_io import read_questions
 from mnemic.store.answers import NUM_SHOWN, answer_to_dict
@@ -26,22 +25,24 @@ if TYPE_CHECKING:
 
 MAX_ALTERNATIVES = 3  # other answers to print
 MIN_CONFIDENCE = 0.05  # less likely alternatives are not printed
+HOPS_HELP = "Number of reads; each further one also uses what was found before."
 CONFIDENCE_HELP = "Minimum probability that the reader's answer is right; 0: always answer."
+Limit = Annotated[
+    int | None, opt.Option("--limit, -n N", "Sentences of evidence to show.", f"{NUM_SHOWN}; all as JSON", minimum=1)
+]
 
 
 def ask(
-    question: QuestionArgument = None,
-    question_file: QuestionsOption = None,
-    address: MemoryOption = None,
-    hops: Annotated[int, Option("--hops", "Number of reads; each further one also uses what was found before.")] = 1,
-    passages: Annotated[int, Option("--passages", "Number of passages to read per hop.")] = 5,
-    reader: ReaderOption = DEFAULT_READER,
-    min_confidence: Annotated[float | None, Option("--confidence", CONFIDENCE_HELP, "fitted to the reader")] = None,
-    limit: Annotated[
-        int | None, Option("--limit, -n N", "Sentences of evidence to show.", f"{NUM_SHOWN}; all as JSON", minimum=1)
-    ] = None,
-    show_all: AllOption = False,
-    as_json: JsonOption = False,
+    question: opt.Question = None,
+    question_file: opt.Questions = None,
+    address: opt.Memory = None,
+    hops: Annotated[int, opt.Option("--hops", HOPS_HELP)] = 1,
+    passages: Annotated[int, opt.Option("--passages", "Number of passages to read per hop.")] = 5,
+    reader: opt.Reader = opt.DEFAULT_READER,
+    min_confidence: Annotated[float | None, opt.Option("--confidence", CONFIDENCE_HELP, "fitted to the reader")] = None,
+    limit: Limit = None,
+    show_all: opt.All = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Ask your documents a question, and show the evidence for the answer.
 
@@ -56,15 +57,15 @@ def ask(
     with open_memory(address, reader=reader) as memory, ProgressBars("questions") as bars:
         for number, text in enumerate(questions, start=1):
             answer = memory.ask(text, **ask_kwargs)
-            fields = answer_to_dict(answer)
-            fields["evidence"] = fields["evidence"][:limit]
+            report = answer_to_dict(answer)
+            report["evidence"] = report["evidence"][:limit]
             if question_file is not None:
-                print_json_line(fields)
+                print_json_line(report)
                 bars.show("asking", number, len(questions))
                 continue
-            print_warnings(answer.notes)
+            print_warnings(*answer.notes)
             if as_json:
-                print_json(fields)
+                print_json(report)
             else:
                 print_answer(answer, limit or (len(answer.evidence) if show_all else NUM_SHOWN))
 
@@ -72,27 +73,20 @@ def ask(
 def print_answer(answer: "Answer", limit: int) -> None:
     """Print an answer and at most ``limit`` sentences of evidence."""
     fields: dict[str, Any] = {"question": answer.question}
-    if not answer.has_answer:
-        nearest = format_alternatives("nearest", answer.ranked)
-        fields["answer"] = style_text("none", "bold").append(
-            f": nothing in the memory supports one{nearest}", style="not bold"
-        )
-    else:
+    if answer.has_answer:
         best = answer.evidence[0]
         fields["answer"] = style_text(join_lines(answer.text), "bold")
         if answer.kind == "span":
             fields["confidence"] = f"{answer.score:.2f}{format_alternatives('next', answer.ranked[1:])}"
         fields["from"] = f"{format_citation(best.name, best.page, best.line)} (document {best.document})"
+    else:
+        nearest = format_alternatives("nearest", answer.ranked)
+        fields["answer"] = f"none: nothing in the memory supports one{nearest}"
     print_fields(fields)
-    rows = [
-        EvidenceRow(
-            evidence.sentence,
-            evidence.weights,
-            label=str(evidence.document),
-            citation=format_citation(evidence.name, evidence.page, evidence.line),
-        )
-        for evidence in answer.evidence[:limit]
-    ]
+    rows = []
+    for evidence in answer.evidence[:limit]:
+        citation = format_citation(evidence.name, evidence.page, evidence.line)
+        rows.append(EvidenceRow(evidence.sentence, evidence.weights, label=str(evidence.document), citation=citation))
     if rows:
         get_stdout().print(evidence_table(rows, [f"hop {hop + 1}" for hop in range(answer.hops)]))
     print_text(f"read {answer.read} of {answer.looked} passages sentence by sentence", style="dim")
@@ -100,24 +94,16 @@ def print_answer(answer: "Answer", limit: int) -> None:
 
 def format_alternatives(label: str, alternatives: "Sequence[RankedAnswer]") -> str:
     """Format the likely alternatives to the best answer, or nothing if there are none."""
-    texts = [
-        f"{join_lines(answer.text)} {answer.score:.2f}"
-        for answer in alternatives[:MAX_ALTERNATIVES]
-        if answer.score >= MIN_CONFIDENCE
-    ]
+    likely = [answer for answer in alternatives[:MAX_ALTERNATIVES] if answer.score >= MIN_CONFIDENCE]
+    texts = [f"{join_lines(answer.text)} {answer.score:.2f}" for answer in likely]
     return f"  ({label}: {', '.join(texts)})" if texts else ""
 
 
-def join_lines(text: str) -> str:
-    """Join the lines of a quotation into one, without control characters."""
-    return sanitize(" ".join(text.split()))
-
-
 def search(
-    query: Annotated[str, Argument("QUERY", "Words or a question; - is standard input.")],
-    limit: Annotated[int, Option("--limit, -n N", "Maximum number of passages.", minimum=1)] = NUM_SHOWN,
-    address: MemoryOption = None,
-    as_json: JsonOption = False,
+    query: Annotated[str, opt.Argument("QUERY", "Words or a question; - is standard input.")],
+    limit: Annotated[int, opt.Option("--limit, -n N", "Maximum number of passages.", minimum=1)] = NUM_SHOWN,
+    address: opt.Memory = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Find passages in the memory, by their words and by their meaning.
 
@@ -132,7 +118,7 @@ def search(
         return
     for hit in hits:
         citation = format_citation(hit.name, hit.page, hit.sentences[0].line)
-        print_text(f"{hit.document}  {sanitize(citation)}  {hit.weight:.2f}", style="bold")
+        print_text(f"{hit.document}  {citation}  {hit.weight:.2f}", style="bold")
         print_text(f"  {truncate(join_lines(hit.text))}", style="dim")
     if not hits:
         print_text("nothing found")

@@ -2,15 +2,14 @@
 
 from importlib.metadata import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import mnemic
-from mnemic.cli.declare import Option
+from mnemic.cli import options as opt
 from mnemic.cli.documents.ask import print_answer
 from mnemic.cli.documents.common import open_memory, shorten_path
 from mnemic.cli.documents.remember import print_report, remember_with_progress, summarize_steps
 from mnemic.cli.networks.demo_stories import run_stories_demo
-from mnemic.cli.options import FreshOption, JsonOption
 from mnemic.cli.render.console import print_json, print_text
 from mnemic.store.answers import answer_to_dict
 
@@ -20,30 +19,21 @@ if TYPE_CHECKING:
 MAX_EVIDENCE = 2  # sentences per question
 MEMORY_FILE = "memory.db"
 PAGES = Path(mnemic.__file__).with_name("docs")  # in a clone a link to docs
-
-
-class DemoQuestion(NamedTuple):
-    """A question about mnemic, with words of the right answer, or None if unanswerable."""
-
-    question: str
-    answer: str | None
-
-
-QUESTIONS = (
-    DemoQuestion("What is the license?", "Apache 2.0"),
-    DemoQuestion("Which package is needed for PDF files?", "pypdf"),
-    DemoQuestion("Which version of Python does mnemic need?", "3.11 or newer"),
-    DemoQuestion("Who won the football world cup in 1998?", None),
-)
+QUESTIONS = {  # about mnemic, with words of the right answer; None: there is none
+    "What is the license?": "Apache 2.0",
+    "Which package is needed for PDF files?": "pypdf",
+    "Which version of Python does mnemic need?": "3.11 or newer",
+    "Who won the football world cup in 1998?": None,
+}
+STORIES_HELP = "Train a memory network on stories and ask it instead."
+OUT_HELP = "Folder for the memory or the run."
 
 
 def demo(
-    use_stories: Annotated[bool, Option("--stories", "Train a memory network on stories and ask it instead.")] = False,
-    folder: Annotated[
-        Path | None, Option("--out DIR", "Folder for the memory or the run.", "runs/demo, or runs/demo-stories")
-    ] = None,
-    fresh: FreshOption = False,
-    as_json: JsonOption = False,
+    use_stories: Annotated[bool, opt.Option("--stories", STORIES_HELP)] = False,
+    folder: Annotated[Path | None, opt.Option("--out DIR", OUT_HELP, "runs/demo, or runs/demo-stories")] = None,
+    fresh: opt.Fresh = False,
+    as_json: opt.Json = False,
 ) -> int:
     """Remember mnemic's own documentation, ask questions about it and show the evidence.
 
@@ -64,12 +54,11 @@ def demo(
 def run_documents_demo(folder: Path, *, fresh: bool, as_json: bool) -> bool:
     """Remember the documentation, ask the questions; return whether all answers are right."""
     folder.mkdir(parents=True, exist_ok=True)
-    memory_path = folder / MEMORY_FILE
-    if fresh:
-        for path in folder.glob(f"{MEMORY_FILE}*"):
-            path.unlink()
-    with open_memory(str(memory_path.absolute())) as memory:
-        paths = find_documentation(folder)
+    memory_path = str((folder / MEMORY_FILE).absolute())
+    for path in folder.glob(f"{MEMORY_FILE}*") if fresh else ():
+        path.unlink()
+    paths = find_documentation(folder)
+    with open_memory(memory_path) as memory:
         if not as_json:
             print_text(f"mnemic remembers its documentation ({len(paths)} files):")
         report = summarize_steps(remember_with_progress(memory, paths, [], []), memory)
@@ -80,7 +69,7 @@ def run_documents_demo(folder: Path, *, fresh: bool, as_json: bool) -> bool:
         print_json({"remembered": report, "answers": answers})
     else:
         print_text("\nNow yours: mnemic remember ~/Documents, then mnemic ask 'When …?'")
-        print_text(f"(This memory: mnemic ask --memory {shorten_path(str(memory_path.absolute()))} '…')")
+        print_text(f"(This memory: mnemic ask --memory {shorten_path(memory_path)} '…')")
     return all(answer["right"] for answer in answers)
 
 
@@ -100,13 +89,13 @@ def find_documentation(folder: Path) -> list[Path]:
     return [readme, *sorted(pages.rglob("*.md"))]
 
 
-def ask_demo_question(memory: "Memory", demo_question: DemoQuestion, as_json: bool) -> dict[str, Any]:
+def ask_demo_question(memory: "Memory", question: str, as_json: bool) -> dict[str, Any]:
     """Ask one question, print the evidence, and report whether the answer is right."""
-    answer = memory.ask(demo_question.question)
-    is_right = demo_question.answer in answer.text if demo_question.answer is not None else not answer.has_answer
+    answer, right_answer = memory.ask(question), QUESTIONS[question]
+    is_right = not answer.has_answer if right_answer is None else right_answer in answer.text
     if not as_json:
         print_text("")
         print_answer(answer, MAX_EVIDENCE)
         if not is_right:
-            print_text(f"wrong: it should be {demo_question.answer or 'none'}", style="red")
+            print_text(f"wrong: it should be {right_answer or 'none'}", style="red")
     return answer_to_dict(answer) | {"right": is_right}

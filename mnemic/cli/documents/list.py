@@ -2,19 +2,18 @@
 
 from typing import Annotated
 
-from mnemic.cli.declare import Option
-from mnemic.cli.documents.common import DocumentArgument, MemoryOption, open_memory, shorten_path
-from mnemic.cli.options import JsonOption
-from mnemic.cli.render.console import get_stdout, print_json, print_table, print_text, style_text
-from mnemic.cli.render.format import format_bytes, sanitize, shorten_start
+from mnemic.cli import options as opt
+from mnemic.cli.documents.common import open_memory, shorten_path
+from mnemic.cli.render.console import get_stdout, print_json, print_result, print_table, print_text, style_text
+from mnemic.cli.render.format import format_bytes, shorten_start
+
+RETIRED_HELP = "Include superseded documents and those whose file is gone."
 
 
 def list_documents(
-    include_retired: Annotated[
-        bool, Option("--all", "Include superseded documents and those whose file is gone.")
-    ] = False,
-    address: MemoryOption = None,
-    as_json: JsonOption = False,
+    include_retired: Annotated[bool, opt.Option("--all", RETIRED_HELP)] = False,
+    address: opt.Memory = None,
+    as_json: opt.Json = False,
 ) -> None:
     """List the documents in a memory, with the numbers that `forget` and `update` take.
 
@@ -25,21 +24,20 @@ def list_documents(
     if as_json:
         print_json({"memory": str(memory.path), "documents": [document._asdict() for document in documents]})
         return
-    max_name_chars = get_stdout().width // 2
-    rows = []
+    max_name_chars, rows = get_stdout().width // 2, []
     for document in documents:
-        suffix, style = (" (no longer read)", "dim") if document.retired else ("", "")
-        name = style_text(shorten_start(shorten_path(document.name) + suffix, max_name_chars), style)
-        rows.append([str(document.id), name, document.kind, str(document.passages), document.remembered[:10]])
+        name = shorten_path(document.name) + (" (no longer read)" if document.retired else "")
+        name_cell = style_text(shorten_start(name, max_name_chars), "dim" if document.retired else "")
+        rows.append([str(document.id), name_cell, document.kind, str(document.passages), document.remembered[:10]])
     print_table([">id", "document", "kind", ">passages", "remembered"], rows)
     print_text(f"memory: {shorten_path(str(memory.path))}", style="dim")
 
 
 def history(
-    target: DocumentArgument,
-    show_text: Annotated[bool, Option("--text", "Also print the text of each version.")] = False,
-    address: MemoryOption = None,
-    as_json: JsonOption = False,
+    target: opt.Document,
+    show_text: Annotated[bool, opt.Option("--text", "Also print the text of each version.")] = False,
+    address: opt.Memory = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Show every version of a document and its history of events.
 
@@ -51,10 +49,9 @@ def history(
     """
     with open_memory(address) as memory:
         versions, events = memory.history(target)
-        texts = {version.id: memory.text(version.id) for version in versions} if show_text else {}
+        texts = {version.id: {"text": memory.text(version.id)} if show_text else {} for version in versions}
     if as_json:
-        text_fields = [{"text": texts[version.id]} if show_text else {} for version in versions]
-        report = {"versions": [version._asdict() | text_field for version, text_field in zip(versions, text_fields)]}
+        report = {"versions": [version._asdict() | texts[version.id] for version in versions]}
         print_json(report | {"events": [event._asdict() for event in events]})
         return
     titles, max_name_chars = {version.id: version.title for version in versions}, get_stdout().width // 2
@@ -66,11 +63,10 @@ def history(
     for version in versions if show_text else []:
         until = f", read until {version.retired}" if version.retired else ""
         print_text(f"\n{version.id}  remembered {version.remembered}{until}", style="bold")
-        for line in texts[version.id].splitlines():
-            print_text(sanitize(line))
+        print_text("\n".join(texts[version.id]["text"].splitlines()))
 
 
-def stats(address: MemoryOption = None, as_json: JsonOption = False) -> None:
+def stats(address: opt.Memory = None, as_json: opt.Json = False) -> None:
     """Show the size of a memory, and list the other memories.
 
     Example: mnemic stats --memory work
@@ -78,16 +74,14 @@ def stats(address: MemoryOption = None, as_json: JsonOption = False) -> None:
     from mnemic.store.locate import list_named_memories
 
     with open_memory(address) as memory:
-        counts = memory.stats()
-        model = memory.store.get_model()
+        counts, model = memory.stats(), memory.store.get_model()
     other_memories = {name: str(path) for name, path in list_named_memories().items() if path != memory.path}
-    if as_json:
-        report = {"memory": str(memory.path), "embedder": model._asdict() if model else None}
-        print_json(report | counts._asdict() | {"others": other_memories})
-        return
-    print_text(f"memory     {shorten_path(str(memory.path))} ({format_bytes(counts.bytes)})")
-    print_text(f"embedder   {model.name if model else 'none: it is read by words alone'}")
-    print_text(f"documents  {counts.documents}, and {counts.retired} that are no longer read")
-    print_text(f"passages   {counts.passages}, {counts.sentences} sentences")
-    if other_memories:
-        print_text(f"others     {', '.join(other_memories)}", style="dim")
+    report = {"memory": str(memory.path), "embedder": model._asdict() if model else None}
+    lines = [
+        f"memory     {shorten_path(str(memory.path))} ({format_bytes(counts.bytes)})",
+        f"embedder   {model.name if model else 'none: it is read by words alone'}",
+        f"documents  {counts.documents}, and {counts.retired} that are no longer read",
+        f"passages   {counts.passages}, {counts.sentences} sentences",
+        *([f"others     {', '.join(other_memories)}"] if other_memories else []),
+    ]
+    print_result(report | counts._asdict() | {"others": other_memories}, lines, as_json=as_json)

@@ -3,14 +3,13 @@
 from pathlib import Path
 from typing import Annotated
 
-from mnemic.cli.declare import Argument
-from mnemic.cli.documents.common import EmbedderOption, MemoryOption, open_memory, shorten_path
-from mnemic.cli.options import JsonOption
-from mnemic.cli.render.console import print_json, print_text, print_warnings
+from mnemic.cli import options as opt
+from mnemic.cli.documents.common import open_memory, shorten_path
+from mnemic.cli.render.console import print_json, print_result, print_text, print_warnings
 from mnemic.cli.render.progress import ProgressBars
 
 
-def check(address: MemoryOption = None, as_json: JsonOption = False) -> int:
+def check(address: opt.Memory = None, as_json: opt.Json = False) -> int:
     """Check the integrity of a memory: its file, references and indexes.
 
     If the memory cannot be written now, the checks that need to write are skipped and listed.
@@ -23,16 +22,15 @@ def check(address: MemoryOption = None, as_json: JsonOption = False) -> int:
         print_json({"memory": str(memory.path)} | report._asdict())
         return 2 if report.faults else 0
     if report.left_out:
-        print_warnings([f"left out: {'; '.join(report.left_out)}. Why: {report.why}"])
+        print_warnings(f"left out: {'; '.join(report.left_out)}. Why: {report.why}")
     if report.faults:
-        faults = "; ".join(report.faults)
-        raise ValueError(f"{memory.path}: {len(report.faults)} faults: {faults}")
+        raise ValueError(f"{memory.path}: {len(report.faults)} faults: {'; '.join(report.faults)}")
     limits = ", as far as a reader can see" if report.left_out else ""
     print_text(f"{shorten_path(str(memory.path))} is sound{limits}")
     return 0
 
 
-def reindex(embedder: EmbedderOption = None, address: MemoryOption = None, as_json: JsonOption = False) -> None:
+def reindex(embedder: opt.Embedder = None, address: opt.Memory = None, as_json: opt.Json = False) -> None:
     """Compute missing vectors and keys, or all of them with another embedder.
 
     An interrupted run resumes when the command is repeated.
@@ -43,20 +41,15 @@ def reindex(embedder: EmbedderOption = None, address: MemoryOption = None, as_js
         with ProgressBars("passages") as bars:
             for done, total in memory.reindex(embedder):
                 bars.show("reindexing", done, total)
-        model = memory.store.get_model()
-        counts = memory.stats()
-    if as_json:
-        report = {"memory": str(memory.path), "embedder": model._asdict() if model else None}
-        print_json(report | {"vectors": counts.vectors})
-    else:
-        name = model.name if model else "none"
-        print_text(f"{counts.vectors} vectors by {name}")
+        model, num_vectors = memory.store.get_model(), memory.stats().vectors
+    report = {"memory": str(memory.path), "embedder": model._asdict() if model else None, "vectors": num_vectors}
+    print_result(report, [f"{num_vectors} vectors by {model.name if model else 'none'}"], as_json=as_json)
 
 
 def export_memory(
-    file: Annotated[Path, Argument("FILE", "The file to write.")],
-    address: MemoryOption = None,
-    as_json: JsonOption = False,
+    file: Annotated[Path, opt.Argument("FILE", "The file to write.")],
+    address: opt.Memory = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Export a memory and its history as JSON lines, for backup or transfer.
 
@@ -67,17 +60,15 @@ def export_memory(
         for step in memory.export(file):
             count = step.done
             bars.show("writing", step.done, step.total)
-    if as_json:
-        print_json({"file": str(file), "documents": count})
-    else:
-        print_text(f"{count} documents written to {shorten_path(str(file.absolute()))}")
+    line = f"{count} documents written to {shorten_path(str(file.absolute()))}"
+    print_result({"file": str(file), "documents": count}, [line], as_json=as_json)
 
 
 def import_memory(
-    file: Annotated[Path, Argument("FILE", "A file that export-memory wrote.")],
-    address: MemoryOption = None,
-    embedder: EmbedderOption = None,
-    as_json: JsonOption = False,
+    file: Annotated[Path, opt.Argument("FILE", "A file that export-memory wrote.")],
+    address: opt.Memory = None,
+    embedder: opt.Embedder = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Import an exported memory; documents that are already present are skipped.
 
@@ -87,7 +78,5 @@ def import_memory(
         for step in memory.take(file):
             bars.show("reading", step.done, step.total)
         count = memory.stats().documents
-    if as_json:
-        print_json({"memory": str(memory.path), "documents": count})
-    else:
-        print_text(f"{count} documents in {shorten_path(str(memory.path))}")
+    line = f"{count} documents in {shorten_path(str(memory.path))}"
+    print_result({"memory": str(memory.path), "documents": count}, [line], as_json=as_json)

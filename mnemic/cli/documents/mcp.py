@@ -9,20 +9,21 @@ from pathlib import Path
 from typing import Annotated, BinaryIO
 
 from mnemic import __version__
-from mnemic.cli.declare import Option
-from mnemic.cli.documents.common import DEFAULT_READER, EmbedderOption, MemoryOption, ReaderOption, open_memory
-from mnemic.cli.options import JsonOption
+from mnemic.cli import options as opt
+from mnemic.cli.documents.common import open_memory
+from mnemic.mcp.protocol import ToolServer
+from mnemic.mcp.tools import INSTRUCTIONS, build_tools
 
 FOLDER_HELP = "Folder with files that the assistant may remember; may be repeated."
 
 
 def mcp(
-    address: MemoryOption = None,
-    folder: Annotated[list[Path] | None, Option("--folder DIR", FOLDER_HELP)] = None,
-    read_only: Annotated[bool, Option("--read-only", "The assistant may only search, ask and list.")] = False,
-    embedder: EmbedderOption = None,
-    reader: ReaderOption = DEFAULT_READER,
-    as_json: JsonOption = False,
+    address: opt.Memory = None,
+    folder: Annotated[list[Path] | None, opt.Option("--folder DIR", FOLDER_HELP)] = None,
+    read_only: Annotated[bool, opt.Option("--read-only", "The assistant may only search, ask and list.")] = False,
+    embedder: opt.Embedder = None,
+    reader: opt.Reader = opt.DEFAULT_READER,
+    as_json: opt.Json = False,
 ) -> None:
     """Serve a memory to assistants that speak the Model Context Protocol, over stdio.
 
@@ -30,9 +31,6 @@ def mcp(
 
     Example: mnemic mcp --memory work --folder ~/notes
     """
-    from mnemic.mcp.protocol import ToolServer
-    from mnemic.mcp.tools import INSTRUCTIONS, build_tools
-
     folders = [path.expanduser().resolve() for path in folder or []]
     if missing := [path for path in folders if not path.is_dir()]:
         raise ValueError(f"--folder must be an existing folder, not {missing[0]}")

@@ -5,11 +5,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from mnemic.cli.declare import Argument, Option
-from mnemic.cli.documents.common import DocumentArgument, EmbedderOption, MemoryOption, open_memory, shorten_path
-from mnemic.cli.options import JsonOption
-from mnemic.cli.render.console import print_json, print_text, print_warnings
-from mnemic.cli.render.format import sanitize
+from mnemic.cli import options as opt
+from mnemic.cli.documents.common import open_memory, shorten_path
+from mnemic.cli.render.console import print_json, print_result, print_text, print_warnings
 from mnemic.cli.render.progress import ProgressBars
 
 if TYPE_CHECKING:
@@ -18,23 +16,19 @@ if TYPE_CHECKING:
 EXIT_NOTHING_READ = 1  # exit code if none of the files could be read
 OUTCOMES = ("new", "changed", "moved", "copied", "unchanged", "gone", "broken")
 PATHS_HELP = "txt, md, html, pdf, docx, epub, eml, csv, tsv, jsonl; folders recursively."
+HERE_HELP = "Create a memory in this folder, used from anywhere inside it."
+Patterns = list[str] | None
 
 
 def remember(
-    paths: Annotated[list[Path] | None, Argument("FILES OR FOLDERS", PATHS_HELP)] = None,
-    note: Annotated[str | None, Option("--note TEXT", "A text instead of a file.")] = None,
-    include: Annotated[
-        list[str] | None, Option("--include PATTERN", "In folders, only these files, such as *.md.")
-    ] = None,
-    exclude: Annotated[
-        list[str] | None, Option("--exclude PATTERN", "In folders, skip these files, such as old/*.")
-    ] = None,
-    address: MemoryOption = None,
-    in_project: Annotated[
-        bool, Option("--here", "Create a memory in this folder, used from anywhere inside it.")
-    ] = False,
-    embedder: EmbedderOption = None,
-    as_json: JsonOption = False,
+    paths: Annotated[list[Path] | None, opt.Argument("FILES OR FOLDERS", PATHS_HELP)] = None,
+    note: Annotated[str | None, opt.Option("--note TEXT", "A text instead of a file.")] = None,
+    include: Annotated[Patterns, opt.Option("--include PATTERN", "In folders, only these files, such as *.md.")] = None,
+    exclude: Annotated[Patterns, opt.Option("--exclude PATTERN", "In folders, not these files, such as old/*.")] = None,
+    address: opt.Memory = None,
+    in_project: Annotated[bool, opt.Option("--here", HERE_HELP)] = False,
+    embedder: opt.Embedder = None,
+    as_json: opt.Json = False,
 ) -> int:
     """Remember files and folders; a repeated run reads only changed files.
 
@@ -73,10 +67,9 @@ def remember_with_progress(
     with ProgressBars("bytes") as bars:
         for step in memory.remembering(list(paths), include=include, exclude=exclude):
             bars.show("remembering", step.done, max(step.total, 1), shorten_path(step.path))
-            if step.outcome == "reading":
-                continue
-            file_steps.append(step)
-            print_warnings(sanitize(f"{shorten_path(step.path)}: {note}") for note in step.notes)
+            if step.outcome != "reading":
+                file_steps.append(step)
+                print_warnings(*(f"{shorten_path(step.path)}: {note}" for note in step.notes))
     return file_steps
 
 
@@ -97,21 +90,21 @@ def print_report(report: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(report)
         return
-    if not report["files"] and "note" not in report:
-        print_text("no files of a known kind there; --include PATTERN reads others, as text")
     if report["files"]:
         counts = ", ".join(f"{count} {outcome}" for outcome, count in report["files"].items())
         print_text(f"files: {counts}; {report['passages']} new passages")
+    elif "note" not in report:
+        print_text("no files of a known kind there; --include PATTERN reads others, as text")
     if "note" in report:
         print_text(f"remembered as document {report['note']}")
     print_text(f"memory: {shorten_path(report['memory'])}", style="dim")
 
 
 def update(
-    target: DocumentArgument,
-    text: Annotated[str | None, Argument("TEXT", "The new text; without it, the file is read again.")] = None,
-    address: MemoryOption = None,
-    as_json: JsonOption = False,
+    target: opt.Document,
+    text: Annotated[str | None, opt.Argument("TEXT", "The new text; without it, the file is read again.")] = None,
+    address: opt.Memory = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Replace a document by a new text or by its file's current content.
 
@@ -124,13 +117,7 @@ def update(
     with open_memory(address) as memory:
         document = memory.document(target)
         old_id, new_id = document.id, memory.update(target, text)
-        print_warnings(
-            f"{sanitize(path)} is as it was: remembered again, it is read beside the new text"
-            for path in (document.places if text is not None else ())
-        )
-        if as_json:
-            print_json({"memory": str(memory.path), "before": old_id, "after": new_id})
-        elif old_id == new_id:
-            print_text(f"document {old_id} is as it was")
-        else:
-            print_text(f"document {new_id} supersedes {old_id}")
+    for path in document.places if text is not None else ():
+        print_warnings(f"{path} is as it was: remembered again, it is read beside the new text")
+    line = f"document {old_id} is as it was" if old_id == new_id else f"document {new_id} supersedes {old_id}"
+    print_result({"memory": str(memory.path), "before": old_id, "after": new_id}, [line], as_json=as_json)

@@ -5,15 +5,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from mnemic.cli.declare import Option
+from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
-from mnemic.cli.options import AllOption, JsonOption, ModelOption, PlotOption, QuestionArgument
 from mnemic.cli.render.captions import build_story_rows, format_column_titles
 from mnemic.cli.render.console import get_stdout, print_fields, print_json, print_text, print_warnings, style_text
 from mnemic.cli.render.evidence_table import EvidenceRow, evidence_table
-from mnemic.cli.render.format import sanitize
 from mnemic.cli.render.plot_story import check_plot_path, plot_story
-from mnemic.cli.text.ask import print_memory_answer
+from mnemic.cli.text.ask import LoadedMemory, print_memory_answer
 from mnemic.cli.text.quote import QuoteFinder
 from mnemic.cli.text_io import STDIN, STDIN_NAME, read_questions, read_text
 
@@ -24,18 +22,20 @@ if TYPE_CHECKING:
     from mnemic.predict import StoryAnswer
 
 MAX_SENTENCES = 8  # printed without --all
+REPORT_FIELDS = ("evidence", "memory", "taken", "slots", "kept", "told")  # of a StoryAnswer, in JSON
+STORY_HELP = "The story, one sentence per line; - is standard input."
 
 
 def ask(
-    model: ModelOption,
-    question: QuestionArgument = None,
-    story: Annotated[
-        str | None, Option("--story FILE", "The story, one sentence per line; - is standard input.")
+    model: opt.Model,
+    question: opt.Question = None,
+    story: Annotated[str | None, opt.Option("--story FILE", STORY_HELP)] = None,
+    sentences: Annotated[
+        list[str] | None, opt.Option("--sentence", "A sentence of the story; may be repeated.")
     ] = None,
-    sentences: Annotated[list[str] | None, Option("--sentence", "A sentence of the story; may be repeated.")] = None,
-    show_all: AllOption = False,
-    plot: PlotOption = None,
-    as_json: JsonOption = False,
+    show_all: opt.All = False,
+    plot: opt.Plot = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Ask a network about a story, and show the sentences that it read.
 
@@ -46,7 +46,6 @@ def ask(
     """
     from mnemic.predict import has_knowledge_base
     from mnemic.respond import FROM_MEMORY
-    from mnemic.train.distributed import limit_threads
 
     if story == question == STDIN:
         raise ValueError("standard input (-) can be read once: give the question in quotes")
@@ -58,47 +57,37 @@ def ask(
         raise ValueError("no story: give --story FILE, --story - or --sentence TEXT")
     if checkpoint.recipe["model"]["respond"]["kind"] in FROM_MEMORY:
         text = "\n".join([*([] if story is None else [read_text(story)]), *(sentences or [])])
-        ask_about_text(checkpoint, text, question, notes, plot, show_all=show_all, as_json=as_json)
+        memory = read_into_memory(checkpoint, text, notes)
+        print_memory_answer(memory, question, plot, show_all=show_all, as_json=as_json)
         return
-    limit_threads(checkpoint.network)
     all_sentences = [*(read_sentences(story) if story is not None else ()), *(sentences or [])]
     answer = answer_question(checkpoint, [text for text in all_sentences if text.strip()], question)
-    notes = [*answer.notes, *notes]
     if not as_json:
         print_story_answer(answer, question, None if show_all else MAX_SENTENCES)
-    notes += [] if plot is None else plot_story(answer, question, plot)
-    print_warnings(notes)
+    notes = [*answer.notes, *notes, *([] if plot is None else plot_story(answer, question, plot))]
+    print_warnings(*notes)
     if as_json:
-        plot_path = None if plot is None else str(plot)
-        print_json(build_report(answer, question) | {"notes": notes, "plot": plot_path})
+        print_json(build_report(answer, question) | {"notes": notes, "plot": plot})
     elif plot is not None:
         print_text(f"drawn: {plot}")
 
 
-def ask_about_text(
-    checkpoint: "Checkpoint",
-    text: str,
-    question: str,
-    notes: list[str],
-    plot: Path | None,
-    *,
-    show_all: bool,
-    as_json: bool,
-) -> None:
-    """Read a story into a new memory for this question alone, and answer from it."""
+def read_into_memory(checkpoint: "Checkpoint", text: str, notes: list[str]) -> LoadedMemory:
+    """Read a story into a new memory, for one question."""
     from mnemic.predict import long_text
 
     state = long_text.read_text(checkpoint, text)
     if not state.filled:
         raise ValueError(f"nothing is remembered of the {state.seen} tokens that were read; tell another story")
-    quotes = QuoteFinder(state, text)
-    print_memory_answer(checkpoint, state, question, quotes, notes, plot, show_all=show_all, as_json=as_json)
+    return LoadedMemory(checkpoint, state, QuoteFinder(state, text), notes)
 
 
 def answer_question(checkpoint: "Checkpoint", sentences: list[str], question: str) -> "StoryAnswer":
     """Answer from the story, or from the network's knowledge base if it has one."""
     from mnemic.predict import ask_knowledge_base, ask_story, has_knowledge_base
+    from mnemic.train.distributed import limit_threads
 
+    limit_threads(checkpoint.network)
     if not has_knowledge_base(checkpoint):
         return ask_story(checkpoint, sentences, question)
     if sentences:
@@ -108,18 +97,10 @@ def answer_question(checkpoint: "Checkpoint", sentences: list[str], question: st
 
 def build_report(answer: "StoryAnswer", question: str) -> dict[str, Any]:
     """Convert an answer and its evidence to a JSON object."""
-    return {
-        "question": question,
-        "answer": answer.text,
-        "probability": answer.probability,
-        "ranked": [{"answer": text, "probability": probability} for text, probability in answer.ranked],
-        "evidence": [asdict(evidence) for evidence in answer.evidence],
-        "memory": answer.memory,
-        "taken": list(answer.taken),
-        "slots": None if answer.slots is None else asdict(answer.slots),
-        "kept": answer.kept,
-        "told": answer.told,
-    }
+    fields = asdict(answer)
+    ranked = [{"answer": text, "probability": probability} for text, probability in answer.ranked]
+    report = {"question": question, "answer": answer.text, "probability": answer.probability, "ranked": ranked}
+    return report | {name: fields[name] for name in REPORT_FIELDS}
 
 
 def read_sentences(path: str) -> tuple[str, ...]:
@@ -134,19 +115,16 @@ def read_sentences(path: str) -> tuple[str, ...]:
 def print_story_answer(answer: "StoryAnswer", question: str, limit: int | None) -> None:
     """Print an answer with at most ``limit`` sentences of evidence; None prints all."""
     best, *alternatives = answer.ranked
-    alternatives_text = ", ".join(f"{word} {probability:.2f}" for word, probability in alternatives)
-    print_fields({
-        "question": question,
-        "answer": style_text(best[0], "bold"),
-        "probability": f"{best[1]:.2f}  (next: {alternatives_text})",
-    })  # fmt: skip
+    next_best = ", ".join(f"{word} {probability:.2f}" for word, probability in alternatives)
+    fields: dict[str, Any] = {"question": question, "answer": style_text(best[0], "bold")}
+    print_fields(fields | {"probability": f"{best[1]:.2f}  (next: {next_best})"})
     if not answer.evidence:
         return
     get_stdout().print(build_story_table(answer, limit))
     if answer.slots is not None:
         name, weight = answer.slots.names[answer.slots.most_read], max(answer.slots.read)
-        text = f"a column of blocks is a slot, as high as it opened; most read: slot {sanitize(name)} ({weight:.2f})"
-        print_text(text, style="dim")
+        blocks = "a column of blocks is a slot, as high as it opened"
+        print_text(f"{blocks}; most read: slot {name} ({weight:.2f})", style="dim")
     num_hidden = len(answer.evidence) - (limit or len(answer.evidence))
     if num_hidden > 0:
         print_text(f"{num_hidden} more {answer.item}s were read less; --all shows them", style="dim")

@@ -4,15 +4,14 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from mnemic.checkpoint.shipped import WEIGHTS
-from mnemic.cli.declare import Argument, Option
-from mnemic.cli.options import JsonOption, resolve_device
-from mnemic.cli.render.console import print_json, print_text
+from mnemic.cli import options as opt
+from mnemic.cli.render.console import print_json, print_result
 
 
 def average(
-    runs: Annotated[list[Path], Argument("RUNS", "Folders of finished runs.")],
-    folder: Annotated[Path, Option("--out DIR", "Folder for the average.")],
-    as_json: JsonOption = False,
+    runs: Annotated[list[Path], opt.Argument("RUNS", "Folders of finished runs.")],
+    folder: Annotated[Path, opt.Option("--out DIR", "Folder for the average.")],
+    as_json: opt.Json = False,
 ) -> None:
     """Average the weights of several finished runs of one recipe.
 
@@ -21,23 +20,23 @@ def average(
     from mnemic.checkpoint.average import average_checkpoints
 
     average_checkpoints(runs, folder)
-    if as_json:
-        print_json({"out": str(folder), "runs": list(map(str, runs))})
-    else:
-        print_text(f"{folder}  the mean of {len(runs)} runs")
+    report = {"out": str(folder), "runs": list(map(str, runs))}
+    print_result(report, [f"{folder}  the mean of {len(runs)} runs"], as_json=as_json)
 
 
 def ship(
-    run: Annotated[Path, Argument("RUN", "Folder of a finished run.")],
-    name: Annotated[str, Argument("NAME", "Name of the network, for --model NAME.")],
-    command: Annotated[str, Option("--command", "The command that trained it.")],
+    run: Annotated[Path, opt.Argument("RUN", "Folder of a finished run.")],
+    name: Annotated[str, opt.Argument("NAME", "Name of the network, for --model NAME.")],
+    command: Annotated[str, opt.Option("--command", "The command that trained it.")],
     precision: Annotated[
-        Literal["float16", "float32", "int8"], Option("--precision", "Format of its weights.")
+        Literal["float16", "float32", "int8"], opt.Option("--precision", "Format of its weights.")
     ] = "float16",
-    device: Annotated[str, Option("--device", "Device of its test: cpu, cuda or auto.")] = "cpu",
-    shares: Annotated[str, Option("--shares NAME", "Shipped network that it shares weights with.")] = "",
-    folder: Annotated[Path, Option("--into DIR", "Target folder, if not the package's.", "the package's")] = WEIGHTS,
-    as_json: JsonOption = False,
+    device: Annotated[str, opt.Option("--device", "Device of its test: cpu, cuda or auto.")] = "cpu",
+    shares: Annotated[str, opt.Option("--shares NAME", "Shipped network that it shares weights with.")] = "",
+    folder: Annotated[
+        Path, opt.Option("--into DIR", "Target folder, if not the package's.", "the package's")
+    ] = WEIGHTS,
+    as_json: opt.Json = False,
 ) -> None:
     """Add a finished run to the package's networks, and print its card.
 
@@ -46,6 +45,6 @@ def ship(
     from mnemic.reproduce.publish import publish_checkpoint
 
     card = publish_checkpoint(
-        run, name, command=command, into=folder, precision=precision, device=resolve_device(device), shares=shares
+        run, name, command=command, into=folder, precision=precision, device=opt.resolve_device(device), shares=shares
     )
     print_json(card)

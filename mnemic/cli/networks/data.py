@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from mnemic.cli.declare import Argument, Option
-from mnemic.cli.options import JsonOption, SeedOption, SetOption, parse_task_numbers
-from mnemic.cli.render.console import get_stdout, print_json, print_text, style_text
+from mnemic.cli import options as opt
+from mnemic.cli.render.console import get_stdout, print_json, print_result, style_text
 from mnemic.cli.render.format import format_bytes
 from mnemic.cli.render.progress import ProgressBars
+from mnemic.recipe import ConfigError, build, load_recipe, override
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -17,37 +17,35 @@ if TYPE_CHECKING:
 
 STORIES_PER_UPDATE = 100  # of the progress bar
 TASK_HELP = "A task, such as 3, 1-5 or all; may be repeated."
-DocumentsOption = Annotated[str, Option("--data DIR", "Folder with the documents: .jsonl or .txt files.")]
+SPLIT_HELP = "Test files use the seed after --seed."
+Documents = Annotated[str, opt.Option("--data DIR", "Folder with the documents: .jsonl or .txt files.")]
 
 
 def generate_story_files(
-    task: Annotated[list[str], Option("--task", TASK_HELP)],
-    folder: Annotated[Path, Option("--out DIR", "Folder for the files.")],
-    count: Annotated[int, Option("--count", "Questions per task.")] = 1000,
-    split: Annotated[Literal["train", "test"], Option("--split", "Test files use the seed after --seed.")] = "train",
-    seed: SeedOption = 0,
-    force: Annotated[bool, Option("--force", "Replace existing files.")] = False,
-    as_json: JsonOption = False,
+    task: Annotated[list[str], opt.Option("--task", TASK_HELP)],
+    folder: Annotated[Path, opt.Option("--out DIR", "Folder for the files.")],
+    count: Annotated[int, opt.Option("--count", "Questions per task.")] = 1000,
+    split: Annotated[Literal["train", "test"], opt.Option("--split", SPLIT_HELP)] = "train",
+    seed: opt.Seed = 0,
+    force: Annotated[bool, opt.Option("--force", "Replace existing files.")] = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Generate stories as files in the official bAbI layout (qa3_…_train.txt).
 
     Example: mnemic data stories --task 3 --count 10000 --out generated
     """
     from mnemic.data.babi.folder import TASKS, file_name_of
-    from mnemic.recipe import ConfigError
 
-    task_ids = parse_task_numbers(task, sorted(TASKS))
+    task_ids = opt.parse_task_numbers(task, sorted(TASKS))
     paths = {number: folder / file_name_of(number, split) for number in task_ids}
     existing_paths = [str(path) for path in paths.values() if path.exists()]
     if existing_paths and not force:
         raise ConfigError(f"{existing_paths[0]} is there already; give another --out, or --force")
     story_seed = seed + (split == "test")  # test stories differ from training stories
     files = write_story_files(paths, count, story_seed)
-    if as_json:
-        print_json({"out": str(folder), "split": split, "seed": seed, "files": files})
-        return
-    for file in files:
-        print_text(f"{file['path']}  {file['questions']} questions in {file['stories']} stories")
+    report = {"out": str(folder), "split": split, "seed": seed, "files": files}
+    lines = [f"{file['path']}  {file['questions']} questions in {file['stories']} stories" for file in files]
+    print_result(report, lines, as_json=as_json)
 
 
 def write_story_files(paths: dict[int, Path], count: int, seed: int) -> list[dict[str, Any]]:
@@ -88,11 +86,11 @@ def write_story_file(path: Path, task: int, count: int, seed: int, bars: Progres
 
 
 def prepare_pretraining(
-    recipe: Annotated[str, Argument("RECIPE", "A pre-training recipe or a .toml file.")],
-    texts: Annotated[str, Option("--data DIR", "Folder of .jsonl or .txt files.")],
-    folder: Annotated[Path, Option("--out DIR", "Folder for the sequences.")],
-    sets: SetOption = None,
-    as_json: JsonOption = False,
+    recipe: Annotated[str, opt.Argument("RECIPE", "A pre-training recipe or a .toml file.")],
+    texts: Documents,
+    folder: Annotated[Path, opt.Option("--out DIR", "Folder for the sequences.")],
+    sets: opt.Sets = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Learn a vocabulary and prepare the pre-training sequences once for many runs.
 
@@ -100,23 +98,22 @@ def prepare_pretraining(
 
     Example: mnemic data sequences bert-pretrain --data texts --out sequences
     """
-    from mnemic.recipe import load_recipe
     from mnemic.train.prepare import prepare_sequences
 
     report = prepare_sequences(load_recipe(recipe, [*(sets or []), f"data.folder={texts}"]), folder)
-    if as_json:
-        print_json(report)
-        return
-    for split, count in report["sequences"].items():
-        print_text(f"{split:<10}  {count:>11,} sequences  {report['tokens'][split]:>13,} tokens")
-    print_text(f"{folder}  {report['vocabulary']:,} pieces, {format_bytes(report['bytes'])}")
+    lines = [
+        f"{split:<10}  {count:>11,} sequences  {report['tokens'][split]:>13,} tokens"
+        for split, count in report["sequences"].items()
+    ]
+    lines.append(f"{folder}  {report['vocabulary']:,} pieces, {format_bytes(report['bytes'])}")
+    print_result(report, lines, as_json=as_json)
 
 
 def prepare_words(
-    data: DocumentsOption,
-    folder: Annotated[Path, Option("--out DIR", "Folder for the token ids.")],
-    sets: SetOption = None,
-    as_json: JsonOption = False,
+    data: Documents,
+    folder: Annotated[Path, opt.Option("--out DIR", "Folder for the token ids.")],
+    sets: opt.Sets = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Convert documents to token ids once, for many runs.
 
@@ -126,21 +123,17 @@ def prepare_words(
     Example: mnemic data words --data enwiki --out words --set data.vocab=20000
     """
     from mnemic.data import DATASETS
-    from mnemic.recipe import build, load_recipe, override
 
     recipe = override(load_recipe("rnn-words", sets or []), "data.folder", data)
     report = build(DATASETS, recipe["data"]).save_encoded(folder)
     num_bytes = sum(path.stat().st_size for path in folder.iterdir())
-    if as_json:
-        print_json({"out": str(folder), "bytes": num_bytes} | report)
-        return
-    for split, count in report["words"].items():
-        print_text(f"{split:<12} {count:,} words")
-    print_text(f"{folder}  {format_bytes(num_bytes)}, a vocabulary of {report['vocab']:,}")
+    lines = [f"{split:<12} {count:,} words" for split, count in report["words"].items()]
+    lines.append(f"{folder}  {format_bytes(num_bytes)}, a vocabulary of {report['vocab']:,}")
+    print_result({"out": str(folder), "bytes": num_bytes} | report, lines, as_json=as_json)
 
 
 def show_story(
-    task: Annotated[int, Option("--task", "Task number, 1 to 20.")], seed: SeedOption = 0, as_json: JsonOption = False
+    task: Annotated[int, opt.Option("--task", "Task number, 1 to 20.")], seed: opt.Seed = 0, as_json: opt.Json = False
 ) -> None:
     """Print one generated story with its questions, answers and supporting facts.
 
@@ -153,9 +146,7 @@ def show_story(
     if as_json:
         print_json({"task": task, "name": TASKS[task], "story": [line._asdict() for line in story]})
         return
-    print_text(f"task {task}: {TASKS[task]}", style="bold")
-    for line in highlight_story(story):
-        get_stdout().print(line)
+    get_stdout().print(style_text(f"task {task}: {TASKS[task]}", "bold"), *highlight_story(story), sep="\n")
 
 
 def highlight_story(story: "Story") -> "list[Text]":

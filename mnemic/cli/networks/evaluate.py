@@ -2,19 +2,12 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from mnemic.cli.declare import Option
+from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
-from mnemic.cli.options import (
-    DataOption,
-    DeviceOption,
-    JsonOption,
-    ModelArgument,
-    TasksOption,
-    parse_task_numbers,
-    refuse_options,
-)
 from mnemic.cli.render.console import print_json, print_table, print_text, print_warnings, style_text
 from mnemic.cli.render.format import format_metric
+from mnemic.recipe import ConfigError, build, override, parse_assignment
+from mnemic.recipe.migrate import migrate_override
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
@@ -24,17 +17,18 @@ GENERATED_KINDS = {  # kind of generated data → the kind of files, and the key
     "generated-knowledge": ("knowledge", ("validation", "slots", "common", "keys", "reach")),
     "dates": ("seq2seq", ("tokenizer", "length")),
 }
+SET_HELP = "Change the data, such as data.test_file=dev."
 Split: TypeAlias = Literal["test", "validation", "train"]
 
 
 def evaluate(
-    model: ModelArgument,
-    data: DataOption = None,
-    split: Annotated[Split, Option("--split", "The split to test on.")] = "test",
-    tasks: TasksOption = None,
-    sets: Annotated[list[str] | None, Option("--set KEY=VALUE", "Change the data, such as data.test_file=dev.")] = None,
-    device: DeviceOption = "auto",
-    as_json: JsonOption = False,
+    model: opt.ModelArgument,
+    data: opt.Data = None,
+    split: Annotated[Split, opt.Option("--split", "The split to test on.")] = "test",
+    tasks: opt.Tasks = None,
+    sets: Annotated[list[str] | None, opt.Option("--set KEY=VALUE", SET_HELP)] = None,
+    device: opt.Device = "auto",
+    as_json: opt.Json = False,
 ) -> None:
     """Test a trained network: error per task, metrics of texts, or perplexity.
 
@@ -52,11 +46,11 @@ def evaluate(
     data_spec = override_data(data_spec, sets or [])
     report = {"model": str(model), "data": data_spec, "split": split}
     if data_spec["kind"] in RESPONSE_OF:  # texts without a memory
-        refuse_options({"--tasks": tasks}, "this data has no tasks")
+        opt.refuse_options({"--tasks": tasks}, "this data has no tasks")
         report |= evaluate_texts(checkpoint, data_spec, split, notes)
     else:
         report |= evaluate_tasks(checkpoint, data_spec, split, tasks or ["all"], notes)
-    print_warnings(report["notes"])
+    print_warnings(*report["notes"])
     if as_json:
         print_json(report)
     elif "figures" in report:
@@ -72,11 +66,10 @@ def evaluate_tasks(
     from mnemic.data import DATASETS
     from mnemic.evaluate.by_task import mean_error
     from mnemic.evaluate.error_rate import compute_task_errors
-    from mnemic.recipe import ConfigError, build
     from mnemic.reproduce.statistics import FAILURE_THRESHOLD
 
     data = build(DATASETS, data_spec)
-    task_ids = parse_task_numbers(tasks, sorted(data.tasks))
+    task_ids = opt.parse_task_numbers(tasks, sorted(data.tasks))
     dataset = data.dataset(split, checkpoint.tokenizer, task_ids)
     if not len(dataset):
         raise ConfigError(f"the {split} split of this data has no questions")
@@ -101,7 +94,6 @@ def evaluate_texts(
     from mnemic.data import DATASETS
     from mnemic.data.language_modeling.batches import TokenDataset
     from mnemic.evaluate.error_rate import evaluate_network
-    from mnemic.recipe import ConfigError, build
 
     dataset = build(DATASETS, data_spec).dataset(split, checkpoint.tokenizer, checkpoint.labels)
     if not len(dataset):
@@ -110,8 +102,8 @@ def evaluate_texts(
     dataset = dataset.to(next(checkpoint.network.parameters()).device)
     metrics = evaluate_network(checkpoint.network, dataset)[1]
     if isinstance(dataset, TokenDataset):  # words: those that are unknown have a metric
-        return {"figures": metrics, "seen": dataset.num_targets, "total": dataset.num_targets, "notes": notes,
-                "context": dataset.max_tokens}  # fmt: skip
+        counts = {"seen": dataset.num_targets, "total": dataset.num_targets, "context": dataset.max_tokens}
+        return {"figures": metrics, **counts, "notes": notes}
     if num_unknown := dataset.num_unknown:
         notes = [*notes, f"{num_unknown} of {len(dataset)} labels were not in training; they count as wrong"]
     num_seen, num_total = dataset.token_counts.sum(0).tolist()
@@ -120,9 +112,6 @@ def evaluate_texts(
 
 def override_data(data_spec: dict[str, Any], sets: list[str]) -> dict[str, Any]:
     """Apply ``--set data.key=value`` changes to the data section of a recipe."""
-    from mnemic.recipe import ConfigError, override, parse_assignment
-    from mnemic.recipe.migrate import migrate_override
-
     recipe: dict[str, Any] = {"data": data_spec}
     for text in sets:
         key, value = migrate_override(*parse_assignment(text))
@@ -155,12 +144,10 @@ def print_errors(report: dict[str, Any]) -> None:
 
 def print_metrics(report: dict[str, Any]) -> None:
     """Print the metrics of texts."""
-    rows = [
-        [name if name != "loss" else "loss, nats", format_metric(name, value)]
-        for name, value in report["figures"].items()
-    ]
-    print_table(["metric", ">%" if "texts" in report else ">"], rows)
-    if "texts" in report:
+    has_texts, metrics = "texts" in report, report["figures"]
+    rows = [["loss, nats" if name == "loss" else name, format_metric(name, metrics[name])] for name in metrics]
+    print_table(["metric", ">%" if has_texts else ">"], rows)
+    if has_texts:
         print_text(f"{report['texts']} texts, {report['seen']:,} of {report['total']:,} tokens seen")
     else:
         print_text(f"{report['total']:,} words asked for, each from {report['context']} words at most")

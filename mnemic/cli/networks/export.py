@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from mnemic.cli.declare import Argument, Option
-from mnemic.cli.options import JsonOption
+from mnemic.cli import options as opt
+from mnemic.cli.networks.load import load_network
 from mnemic.cli.render.console import print_json, print_table, print_text, print_warnings
 from mnemic.cli.render.format import format_bytes
 
@@ -12,21 +12,19 @@ if TYPE_CHECKING:
     from mnemic.encode import Pretrained
     from mnemic.respond.pretraining import PretrainingHeads
 
-
 CHECKPOINT_HELP = (
     "A run's folder or a checkpoint with a Transformer encoder, or a Hugging Face folder, which is "
     "rewritten as one file with current names."
 )
 FAMILY_HELP = "The architecture: bert, roberta, distilbert, electra or albert."
+FAMILY_DEFAULT = "the original, or the simplest that fits"
 
 
 def export(
-    checkpoint: Annotated[Path, Argument("CHECKPOINT", CHECKPOINT_HELP)],
-    folder: Annotated[Path, Argument("DIR", "The folder to write; it must be new.")],
-    family: Annotated[
-        str | None, Option("--family NAME", FAMILY_HELP, "the original, or the simplest that fits")
-    ] = None,
-    as_json: JsonOption = False,
+    checkpoint: Annotated[Path, opt.Argument("CHECKPOINT", CHECKPOINT_HELP)],
+    folder: Annotated[Path, opt.Argument("DIR", "The folder to write; it must be new.")],
+    family: Annotated[str | None, opt.Option("--family NAME", FAMILY_HELP, FAMILY_DEFAULT)] = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Export an encoder to Hugging Face: config.json, model.safetensors, tokenizer.json.
 
@@ -50,7 +48,7 @@ def export(
         "heads": sorted(pretrained.unused),
     }
     if pretrained.tokenizer is None:
-        print_warnings(["there was no subword tokenizer to write; only the weights are in the folder"])
+        print_warnings("there was no subword tokenizer to write; only the weights are in the folder")
     if as_json:
         print_json(report)
     else:
@@ -59,7 +57,6 @@ def export(
 
 def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
     """Load the encoder of a Hugging Face folder or of a mnemic checkpoint."""
-    from mnemic.checkpoint.folder import load_checkpoint
     from mnemic.encode import Pretrained, TransformerEncoder, load_encoder
     from mnemic.encode.huggingface import find_simplest_family
     from mnemic.respond.pretraining import PretrainingHeads
@@ -68,7 +65,7 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
     if (checkpoint / "config.json").is_file():
         pretrained = load_encoder(checkpoint)
         return pretrained if family is None else pretrained._replace(family=family)
-    loaded = load_checkpoint(checkpoint)
+    loaded, _ = load_network(checkpoint)
     modules = loaded.network.named_modules()
     encoders = [module for _, module in modules if isinstance(module, TransformerEncoder)]
     if len(encoders) != 1:
@@ -84,7 +81,7 @@ def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
         return add_pretraining_heads(pretrained, respond)
     encoder_ids = {id(weight) for weight in encoders[0].parameters()}
     if num_dropped := sum(weight.numel() for weight in loaded.network.parameters() if id(weight) not in encoder_ids):
-        print_warnings([f"{num_dropped:,} weights of memory and response stay behind: they have no place there"])
+        print_warnings(f"{num_dropped:,} weights of memory and response stay behind: they have no place there")
     return pretrained
 
 
@@ -96,20 +93,18 @@ def add_pretraining_heads(pretrained: "Pretrained", respond: "PretrainingHeads")
 
     family, shape = FAMILIES.get(pretrained.family), shape_of_encoder(pretrained.encoder)
     if family is None or not family.head_names:
-        print_warnings([f"a {pretrained.family} has no place for the heads of pre-training; they stay behind"])
+        print_warnings(f"a {pretrained.family} has no place for the heads of pre-training; they stay behind")
         return pretrained
     if (respond.vocabulary.norm.eps, respond.vocabulary.activation_name) != (shape.epsilon, shape.activation):
         raise ValueError(
             "the head has another epsilon or activation than the encoder, which Hugging Face does "
             "not know; give model.respond those of model.encode"
         )
+    architecture = family.masked_lm_classes[respond.follows is not None]
     return pretrained._replace(
         pooler=None if respond.follows is None else respond.follows.pool,
         unused=rename_head_weights(weights_of(respond), family),
-        config={
-            "model_type": pretrained.family,
-            "architectures": [family.masked_lm_classes[respond.follows is not None]],
-        },
+        config={"model_type": pretrained.family, "architectures": [architecture]},
     )
 
 

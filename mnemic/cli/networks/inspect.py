@@ -4,48 +4,44 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from mnemic.checkpoint import shipped
-from mnemic.cli.declare import Argument
+from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
-from mnemic.cli.options import MODEL_HELP, JsonOption
 from mnemic.cli.render.console import print_json, print_table, print_text, style_text
 from mnemic.cli.render.format import format_bytes, format_duration, format_percent
+from mnemic.recipe.to_toml import format_toml
 
 MAX_LOG_ROWS = 5
+ASK_HINT = "to ask one about a story: mnemic story ask --model NAME --story FILE QUESTION"
+READER_HINT = "mnemic ask uses `reader` for your documents"
 
 
-def inspect(folder: Annotated[Path | None, Argument("DIR", MODEL_HELP)] = None, as_json: JsonOption = False) -> None:
+def inspect(
+    folder: Annotated[Path | None, opt.Argument("DIR", opt.MODEL_HELP)] = None, as_json: opt.Json = False
+) -> None:
     """Describe a checkpoint: recipe, sizes, weights, progress; and verify its files.
 
     Without a folder, list the trained networks that ship with the package.
 
     Example: mnemic inspect runs/memn2n
     """
-    if folder is None:
-        list_shipped(as_json)
-        return
-    report = describe_checkpoint(folder)
+    cards = [shipped.read_card(name) for name in shipped.list_networks()] if folder is None else []
+    report = {"shipped": cards} if folder is None else describe_checkpoint(folder)
     if as_json:
         print_json(report)
+    elif folder is None:
+        print_cards(cards)
     else:
         print_report(report)
 
 
-def list_shipped(as_json: bool) -> None:
+def print_cards(cards: list[dict[str, Any]]) -> None:
     """Print the networks that ship with the package."""
-    cards = [shipped.read_card(name) for name in shipped.list_networks()]
-    if as_json:
-        print_json({"shipped": cards})
-        return
     rows = []
     for card in cards:
         size = format_bytes(shipped.size_in_bytes(shipped.WEIGHTS / card["name"]))
         rows.append([style_text(card["name"], "bold"), shipped.summarize_card(card), size])
     print_table(["network", "what it answers", ">size"], rows)
-    print_text(
-        "to ask one about a story: mnemic story ask --model NAME --story FILE QUESTION; mnemic ask uses "
-        "`reader` for your documents",
-        style="dim",
-    )
+    print_text(f"{ASK_HINT}; {READER_HINT}", style="dim")
 
 
 def describe_checkpoint(folder: Path) -> dict[str, Any]:
@@ -54,15 +50,17 @@ def describe_checkpoint(folder: Path) -> dict[str, Any]:
     from mnemic.files import read_json
 
     checkpoint_folder, (checkpoint, _) = find_checkpoint(folder), load_network(folder)
-    progress = checkpoint.progress
-    card = checkpoint_folder / shipped.CARD
+    progress, card = checkpoint.progress, checkpoint_folder / shipped.CARD
+    parameters = {name: 0 for name, _ in checkpoint.network.named_children()}
+    for name, weight in checkpoint.network.named_parameters():  # tied ones count once
+        parameters[name.partition(".")[0]] += weight.numel()
     return {
         "checkpoint": str(checkpoint_folder),
         "whole": True,  # or loading would have raised
         "written_by": f"mnemic {read_json(checkpoint_folder / 'manifest.json').get('mnemic')}",
         "seed": checkpoint.seed,
         "sizes": dict(checkpoint.sizes),
-        "parameters": count_parameters(checkpoint.network),
+        "parameters": parameters,
         "progress": {
             "done": progress.done,
             "phase": progress.phase,
@@ -77,18 +75,8 @@ def describe_checkpoint(folder: Path) -> dict[str, Any]:
     }
 
 
-def count_parameters(network: Any) -> dict[str, int]:
-    """Count the parameters of each submodule; tied parameters count once."""
-    counts = {name: 0 for name, _ in network.named_children()}
-    for name, weight in network.named_parameters():
-        counts[name.partition(".")[0]] += weight.numel()
-    return counts
-
-
 def print_report(report: dict[str, Any]) -> None:
     """Print the description of a checkpoint."""
-    from mnemic.recipe.to_toml import format_toml
-
     progress = report["progress"]
     parts = ", ".join(f"{name} {count:,}" for name, count in report["parameters"].items())
     stopped_at = f"stopped in phase {progress['phase'] + 1} of {progress['phases']}, step {progress['step']}"
@@ -105,8 +93,7 @@ def print_report(report: dict[str, Any]) -> None:
     }
     if card := report["card"]:
         facts |= {"tested": shipped.summarize_card(card), "trained by": card["command"]}
-    for name, value in facts.items():
-        print_text(f"{name:<12} {value}")
+    print_text("\n".join(f"{name:<12} {value}" for name, value in facts.items()))
     print_text(f"\n{format_toml(report['recipe'])}")
     print_table(["file", ">size"], [[name, format_bytes(count)] for name, count in report["files"].items()])
     if report["log"]:

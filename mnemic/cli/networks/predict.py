@@ -7,12 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from mnemic.cli.declare import Argument, Option
+from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
-from mnemic.cli.options import DeviceOption, JsonOption, ModelOption, refuse_options
 from mnemic.cli.render.console import print_json_line, print_warnings
 from mnemic.cli.render.progress import ProgressBars
-from mnemic.cli.text_io import STDIN, STDIN_NAME, decode_utf8, read_text
+from mnemic.cli.text_io import STDIN, STDIN_NAME, check_stdin, decode_utf8, read_text
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
@@ -36,11 +35,22 @@ class InputFormat(NamedTuple):
 
 
 SINGLE_TEXT = InputFormat("reads one text at a time", (("text",), ("sentence",)))
-INPUT_FORMATS = {
-    "pairs": InputFormat("compares two texts", (("text_a", "text_b"), ("sentence1", "sentence2"))),
-    "spans": InputFormat("answers questions about texts", (("question", "text"),)),
+TWO_TEXTS = InputFormat("compares two texts", (("text_a", "text_b"), ("sentence1", "sentence2")))
+QUESTION_AND_TEXT = InputFormat("answers questions about texts", (("question", "text"),))
+INPUT_FORMATS = {"pairs": TWO_TEXTS, "spans": QUESTION_AND_TEXT, "retrieval": QUESTION_AND_TEXT}  # by kind of data
+METHOD_OPTIONS = {  # of networks that write texts; others take those of windows
+    "generate": ("--beams",),
+    "complete": ("--words", "--seed"),
+    "perplexity": ("--words", "--seed"),
 }
-GENERATIVE_KINDS = ("next-token", "seq2seq")  # responses of networks that write texts
+WINDOW_OPTIONS = ("--overlap", "--truncation")
+REFUSALS = {  # why an option is refused
+    "--overlap": "this network reads each text whole",
+    "--truncation": "this network reads each text whole",
+    "--beams": "this network samples its words, or writes none",
+    "--words": "this network does not continue texts",
+    "--seed": "this network does not continue texts",
+}
 FILES_HELP = "Files with one text per line, or .jsonl, .tsv or .csv; - or nothing: standard input."
 JSONL_HELP = "Read JSON lines with text, text_a and text_b, or question and text."
 OVERLAP_HELP = "Overlap of the windows of a long text, in tokens."
@@ -48,19 +58,19 @@ TRUNCATION_HELP = "How to read a long text: windows, first (only its beginning) 
 
 
 def predict(
-    model: ModelOption,
-    files: Annotated[list[str] | None, Argument("FILES", FILES_HELP)] = None,
-    question: Annotated[str | None, Option("--question", "The question to ask about every text.")] = None,
-    whole_file: Annotated[bool, Option("--whole", "Read each file as one text.")] = False,
-    jsonl: Annotated[bool, Option("--jsonl", JSONL_HELP)] = False,
-    embed: Annotated[bool, Option("--embed", "Print the embedding of each text.")] = False,
-    overlap: Annotated[int | None, Option("--overlap", OVERLAP_HELP, "as trained")] = None,
-    truncation: Annotated[str | None, Option("--truncation", TRUNCATION_HELP, "as trained")] = None,
-    beams: Annotated[int | None, Option("--beams", "Beam width; 1: greedy.", "1", minimum=1)] = None,
-    num_words: Annotated[int | None, Option("--words", "Continue each text by this many words.", minimum=0)] = None,
-    seed: Annotated[int | None, Option("--seed", "Seed of the words of a continuation.", "0")] = None,
-    device: DeviceOption = "auto",
-    as_json: JsonOption = False,
+    model: opt.Model,
+    files: Annotated[list[str] | None, opt.Argument("FILES", FILES_HELP)] = None,
+    question: Annotated[str | None, opt.Option("--question", "The question to ask about every text.")] = None,
+    whole_file: Annotated[bool, opt.Option("--whole", "Read each file as one text.")] = False,
+    jsonl: Annotated[bool, opt.Option("--jsonl", JSONL_HELP)] = False,
+    embed: Annotated[bool, opt.Option("--embed", "Print the embedding of each text.")] = False,
+    overlap: Annotated[int | None, opt.Option("--overlap", OVERLAP_HELP, "as trained")] = None,
+    truncation: Annotated[str | None, opt.Option("--truncation", TRUNCATION_HELP, "as trained")] = None,
+    beams: Annotated[int | None, opt.Option("--beams", "Beam width; 1: greedy.", "1", minimum=1)] = None,
+    num_words: Annotated[int | None, opt.Option("--words", "Continue each text by this many words.", minimum=0)] = None,
+    seed: Annotated[int | None, opt.Option("--seed", "Seed of the words of a continuation.", "0")] = None,
+    device: opt.Device = "auto",
+    as_json: opt.Json = False,
 ) -> None:
     """Predict classes, numbers, entities or answers for texts, as JSON lines.
 
@@ -72,56 +82,52 @@ def predict(
 
     From a pipe: echo "a lovely film" | mnemic predict --model runs/bert-classes
     """
-    if (files or []).count(STDIN) > 1:
-        raise ValueError("standard input (-) can be read once: name it once, and files beside it")
+    names = check_stdin(files)
     checkpoint, notes = load_network(model, device)
-    print_warnings(notes)
-    check_network(checkpoint, embed)
-    window_options = {"--overlap": overlap, "--truncation": truncation}
-    if checkpoint.recipe["model"]["respond"]["kind"] in GENERATIVE_KINDS and not embed:
-        refuse_options(window_options, "this network reads each text whole")
-    else:
-        generation_options = {"--words": num_words, "--beams": beams, "--seed": seed}
-        refuse_options(generation_options, "this network does not continue texts")
-    input_format = input_format_of(checkpoint, embed)
+    print_warnings(*notes)
+    method = choose_method(checkpoint, embed, num_words)
+    options = {"--overlap": overlap, "--truncation": truncation, "--beams": beams, "--words": num_words, "--seed": seed}
+    for name, value in options.items():
+        if value is not None and name not in METHOD_OPTIONS.get(method, WINDOW_OPTIONS):
+            raise ValueError(f"{REFUSALS[name]}: leave out {name}")
+    all_kwargs: dict[str, dict[str, Any]] = {
+        "generate": {"num_beams": beams or 1},
+        "complete": {"max_words": num_words, "seed": seed or 0},
+        "perplexity": {},
+    }
+    kwargs = all_kwargs.get(method, {"overlap": overlap, "truncation": truncation})
+    kind = checkpoint.recipe["data"].get("kind", "")
+    input_format = SINGLE_TEXT if embed else INPUT_FORMATS.get(kind, SINGLE_TEXT)
     inputs = [
         text_input
-        for name in files or [STDIN]
+        for name in names
         for text_input in read_inputs(name, input_format, question, whole_file=whole_file, jsonl=jsonl)
     ]
-    read_kwargs = {"overlap": overlap, "truncation": truncation}
-    generate_kwargs = {"beams": beams or 1, "num_words": num_words or 0, "seed": seed or 0}
     with ProgressBars("texts") as bars:
         for start in range(0, len(inputs), BATCH_SIZE):
             batch = inputs[start : start + BATCH_SIZE]
-            rows = predict_texts(checkpoint, batch, embed, read_kwargs, generate_kwargs)
-            for text_input, row in zip(batch, rows):
+            for text_input, row in zip(batch, predict_texts(checkpoint, method, batch, kwargs)):
                 location = {"file": text_input.file} | ({"line": text_input.line} if text_input.line else {})
                 print_json_line(location | row)
             bars.show("reading", min(start + BATCH_SIZE, len(inputs)), len(inputs))
 
 
-def check_network(checkpoint: "Checkpoint", embed: bool) -> None:
-    """Raise if a network has no predictions for single texts."""
+def choose_method(checkpoint: "Checkpoint", embed: bool, num_words: int | None) -> str:
+    """Choose the method that predicts from texts; raise if there is none."""
     from mnemic.predict.long_text import require_memory_model
-    from mnemic.respond import FROM_MEMORY
+    from mnemic.predict.methods import MethodError, describe_missing, methods_of
 
-    respond = checkpoint.recipe["model"]["respond"]["kind"]
-    if respond in FROM_MEMORY:
+    methods = methods_of(checkpoint)
+    if "remember" in methods:
         require_memory_model(checkpoint)  # raises if it cannot be asked
         raise ValueError("this network reads into a memory that is asked: mnemic text read MEMORY FILE --model DIR")
-    if respond == "masked" and not embed:
+    if methods == ("embed",) and not embed:
         raise ValueError("this network is only pre-trained and has no answers yet: give --embed")
-
-
-def input_format_of(checkpoint: "Checkpoint", embed: bool) -> InputFormat:
-    """Look up the input format of a network; embeddings take single texts."""
-    from mnemic.data import RESPONSE_OF
-
-    kind = checkpoint.recipe["data"].get("kind", "")
-    return (
-        SINGLE_TEXT if embed else INPUT_FORMATS.get(kind) or INPUT_FORMATS.get(RESPONSE_OF.get(kind, ""), SINGLE_TEXT)
-    )
+    if methods == ("ask_story",):
+        raise MethodError(describe_missing("predict", methods))
+    if embed:
+        return "embed"
+    return methods[0] if "perplexity" not in methods else "complete" if num_words else "perplexity"
 
 
 def read_inputs(
@@ -185,8 +191,7 @@ def select_texts(row: dict[str, Any], input_format: InputFormat, location: str) 
         if all(isinstance(row.get(name), str) for name in names):
             return tuple(row[name] for name in names)
     expected = ", or ".join(" and ".join(names) for names in input_format.fields)
-    known = {name for names in input_format.fields for name in names}
-    for name in known & row.keys():
+    for name in {name for names in input_format.fields for name in names} & row.keys():
         if not isinstance(row[name], str):
             raise TextError(f"{location}: {name} is a text, not {json.dumps(row[name])[:40]}")
     present = ", ".join(map(str, row)) or "nothing"
@@ -194,61 +199,31 @@ def select_texts(row: dict[str, Any], input_format: InputFormat, location: str) 
 
 
 def predict_texts(
-    checkpoint: "Checkpoint",
-    inputs: Sequence[TextInput],
-    embed: bool,
-    read_kwargs: dict[str, Any],
-    generate_kwargs: dict[str, Any],
+    checkpoint: "Checkpoint", method: str, inputs: Sequence[TextInput], kwargs: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Predict a batch of texts; return JSON objects, with quotes beside offsets."""
-    from mnemic.predict import text_tasks
+    from mnemic.predict.model import Model
 
-    kind = checkpoint.recipe["model"]["respond"]["kind"]
-    if kind in GENERATIVE_KINDS and not embed:
-        return generate_texts(checkpoint, [text_input.texts[-1] for text_input in inputs], **generate_kwargs)
-    if embed:
-        embeddings = text_tasks.embed_texts(checkpoint, [text_input.texts[-1] for text_input in inputs], **read_kwargs)
-        rows = zip(embeddings.vectors.tolist(), embeddings.seen, embeddings.total)
-        return [{"vector": vector, "seen": seen, "total": total} for vector, seen, total in rows]
-    if kind == "spans":
-        questions = [(text_input.texts[0], text_input.texts[1]) for text_input in inputs]
-        answers = text_tasks.answer_questions(checkpoint, questions, **read_kwargs)
-        return [
-            {"answer": answer.quote(text) if answer.has_answer else None} | result_to_dict(answer)
-            for answer, (_, text) in zip(answers, questions)
-        ]
-    if kind == "tags":
-        texts = [text_input.texts[-1] for text_input in inputs]
-        return [
-            result_to_dict(tagged_text)
-            | {"entities": [{"text": entity.quote(text)} | result_to_dict(entity) for entity in tagged_text.entities]}
-            for tagged_text, text in zip(text_tasks.tag_entities(checkpoint, texts, **read_kwargs), texts)
-        ]
-    inputs_or_pairs: list[Any] = [
-        text_input.texts if len(text_input.texts) > 1 else text_input.texts[0] for text_input in inputs
-    ]
-    if not checkpoint.labels:
-        return [*map(result_to_dict, text_tasks.predict_numbers(checkpoint, inputs_or_pairs, **read_kwargs))]
-    predictions = text_tasks.classify_texts(checkpoint, inputs_or_pairs, **read_kwargs)
-    return [result_to_dict(prediction) | {"ranked": dict(prediction.ranked)} for prediction in predictions]
-
-
-def generate_texts(
-    checkpoint: "Checkpoint", texts: Sequence[str], *, beams: int, num_words: int, seed: int
-) -> list[dict[str, Any]]:
-    """Generate an answer or a continuation, or compute the perplexity, of each text."""
-    from mnemic.predict.generate import continue_texts, generate_answers, measure_perplexity
-
-    if checkpoint.recipe["model"]["respond"]["kind"] == "seq2seq":
-        if num_words:
-            raise ValueError("this network answers texts; --words is for language models")
-        return [asdict(result) for result in generate_answers(checkpoint, texts, num_beams=beams)]
-    if beams > 1:
-        raise ValueError("a language model samples its words; --beams is for networks that answer")
-    if num_words:
-        continuations = continue_texts(checkpoint, texts, max_words=num_words, seed=seed)
-        return [{k: v for k, v in asdict(result).items() if k != "ranked"} for result in continuations]
-    return [asdict(result) for result in measure_perplexity(checkpoint, texts)]
+    model: Any = Model(checkpoint)
+    texts = [text_input.texts[-1] for text_input in inputs]
+    if method == "embed":
+        embeddings = model.embed(texts, **kwargs)
+        numbers = zip(embeddings.vectors.tolist(), embeddings.seen, embeddings.total)
+        return [{"vector": vector, "seen": seen, "total": total} for vector, seen, total in numbers]
+    if method == "answer":
+        answers = model.answer([text_input.texts[0] for text_input in inputs], texts, **kwargs)
+        quotes = [answer.quote(text) if answer.has_answer else None for answer, text in zip(answers, texts)]
+        return [{"answer": quote} | result_to_dict(answer) for quote, answer in zip(quotes, answers)]
+    results = getattr(model, method)([pair if len(pair) > 1 else pair[0] for _, _, pair in inputs], **kwargs)
+    rows = [result_to_dict(result) for result in results]
+    for row, result, text in zip(rows, results, texts):
+        if method == "classify":
+            row["ranked"] = dict(result.ranked)
+        elif method == "tag":
+            row["entities"] = [{"text": entity.quote(text)} | result_to_dict(entity) for entity in result.entities]
+        elif method == "complete":
+            del row["ranked"]
+    return rows
 
 
 def result_to_dict(result: Any) -> dict[str, Any]:

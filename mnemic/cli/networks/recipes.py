@@ -2,14 +2,15 @@
 
 from typing import Annotated, Any
 
-from mnemic.cli.declare import Argument
-from mnemic.cli.options import JsonOption
+from mnemic.cli import options as opt
 from mnemic.cli.render.console import build_table, get_stdout, print_json, print_text, style_text
+from mnemic.recipe import load_recipe, recipe_comment, recipe_names
+from mnemic.recipe.to_toml import format_toml, format_value
 
 
 def recipes(
-    name: Annotated[str | None, Argument("RECIPE", "The recipe to show: a name or a .toml file.")] = None,
-    as_json: JsonOption = False,
+    name: Annotated[str | None, opt.Argument("RECIPE", "The recipe to show: a name or a .toml file.")] = None,
+    as_json: opt.Json = False,
 ) -> None:
     """List the recipes of published systems, or show one with all its options.
 
@@ -23,8 +24,6 @@ def recipes(
 
 def list_recipes(as_json: bool) -> None:
     """Print all recipes with their paper and published score."""
-    from mnemic.recipe import recipe_comment, recipe_names
-
     comments = {name: recipe_comment(name) for name in recipe_names()}
     if as_json:
         print_json({"recipes": [{"name": name, "about": text} for name, text in comments.items()]})
@@ -39,8 +38,7 @@ def list_recipes(as_json: bool) -> None:
 def show_recipe(name: str, as_json: bool) -> None:
     """Print a recipe with its comment and all its options."""
     from mnemic.cli.networks.schema import list_options
-    from mnemic.recipe import load_recipe, load_task_settings, recipe_comment
-    from mnemic.recipe.to_toml import format_toml
+    from mnemic.recipe import load_task_settings, recipe_comment
 
     recipe, text = load_recipe(name), recipe_comment(name)
     options = list_options(recipe)
@@ -49,17 +47,8 @@ def show_recipe(name: str, as_json: bool) -> None:
     if as_json:
         print_json({"name": name, "about": text, "recipe": recipe, "options": options})
         return
-    for line in text.splitlines():
-        print_text(f"# {line}", style="dim")
+    print_text("\n".join(f"# {line}" for line in text.splitlines()), style="dim")
     print_text(f"\n{format_toml(recipe)}")
-    print_options(options)
-    print_text("to change some: mnemic train NAME --set OPTION=VALUE", style="dim")
-
-
-def print_options(options: list[dict[str, Any]]) -> None:
-    """Print a table of options, with one section per part of the recipe."""
-    from mnemic.recipe.to_toml import format_value
-
     rows: list[list[Any] | None] = []
     for option in options:
         if option["option"].endswith((".kind", "train.epochs")):
@@ -69,3 +58,4 @@ def print_options(options: list[dict[str, Any]]) -> None:
     table = build_table(["option", "takes", "default", "here"], rows)
     table.columns[0].overflow = "fold"  # users copy it to --set
     get_stdout().print(table)
+    print_text("to change some: mnemic train NAME --set OPTION=VALUE", style="dim")

@@ -4,11 +4,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from mnemic.cli.declare import Option
-from mnemic.cli.options import DeviceOption, JsonOption, SetOption, TasksOption, parse_task_numbers, resolve_device
+from mnemic.cli import options as opt
 from mnemic.cli.render.console import print_json, print_status, print_table, print_text, style_text
 from mnemic.cli.render.format import format_duration
 from mnemic.cli.render.progress import ProgressBars
+from mnemic.recipe import ConfigError, load_recipe
 from mnemic.train.interrupt import defer_interrupts
 
 if TYPE_CHECKING:
@@ -27,20 +27,20 @@ LANES_HELP = "Programs in parallel; 0: 20 on a GPU, 1 on a CPU."
 
 
 def rebuild_babi(
-    data: Annotated[str, Option("--data DIR", "Folder of the bAbI stories.")],
-    recipe: Annotated[str, Option("--recipe", RECIPE_HELP)] = "memn2n",
-    size: Annotated[Literal["1k", "10k"], Option("--size", "Training questions per task.")] = "1k",
-    joint: Annotated[bool, Option("--joint", "One network for all tasks, not one per task.")] = False,
-    seeds: Annotated[int, Option("--seeds", "Number of runs, from seed 0 on.", minimum=1)] = 5,
-    tasks: TasksOption = None,
-    sets: SetOption = None,
-    device: DeviceOption = "auto",
-    at_once: Annotated[int, Option("--at-once", AT_ONCE_HELP, minimum=0)] = 0,
-    lanes: Annotated[int, Option("--lanes", LANES_HELP, minimum=0)] = 0,
+    data: Annotated[str, opt.Option("--data DIR", "Folder of the bAbI stories.")],
+    recipe: Annotated[str, opt.Option("--recipe", RECIPE_HELP)] = "memn2n",
+    size: Annotated[Literal["1k", "10k"], opt.Option("--size", "Training questions per task.")] = "1k",
+    joint: Annotated[bool, opt.Option("--joint", "One network for all tasks, not one per task.")] = False,
+    seeds: Annotated[int, opt.Option("--seeds", "Number of runs, from seed 0 on.", minimum=1)] = 5,
+    tasks: opt.Tasks = None,
+    sets: opt.Sets = None,
+    device: opt.Device = "auto",
+    at_once: Annotated[int, opt.Option("--at-once", AT_ONCE_HELP, minimum=0)] = 0,
+    lanes: Annotated[int, opt.Option("--lanes", LANES_HELP, minimum=0)] = 0,
     folder: Annotated[
-        Path | None, Option("--out DIR", "Folder for the runs and the table.", "runs/table-babi-RECIPE-SIZE")
+        Path | None, opt.Option("--out DIR", "Folder for the runs and the table.", "runs/table-babi-RECIPE-SIZE")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Train and test a recipe on the bAbI tasks and compare with the published errors.
 
@@ -64,9 +64,9 @@ def rebuild_babi(
         size=size,
         joint=joint,
         seeds=seeds,
-        tasks=parse_task_numbers(tasks or ["all"], sorted(TASKS)),
+        tasks=opt.parse_task_numbers(tasks or ["all"], sorted(TASKS)),
         sets=sets or [],
-        device=resolve_device(device),
+        device=opt.resolve_device(device),
         at_once=at_once,
         lanes=lanes,
     )
@@ -98,8 +98,6 @@ def check_story_recipe(recipe: str) -> None:
 
     Without this check it would complain about options that the user did not set.
     """
-    from mnemic.recipe import ConfigError, load_recipe
-
     kind = load_recipe(recipe).get("data", {}).get("kind")
     if kind not in ("babi", "generated-babi"):
         raise ConfigError(f"bAbI is a table of stories, but recipe {recipe!r} reads {kind!r}")

@@ -5,11 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from mnemic.cli.declare import Argument, Option
-from mnemic.cli.options import DataOption, DeviceOption, FreshOption, JsonOption, SeedOption, SetOption, resolve_device
+from mnemic.cli import options as opt
 from mnemic.cli.render.console import print_json, print_status, print_text
 from mnemic.cli.render.format import format_duration, format_metric, format_percent
 from mnemic.cli.render.progress import ProgressBars
+from mnemic.recipe import ConfigError, load_recipe, override
 from mnemic.train.interrupt import defer_interrupts
 
 if TYPE_CHECKING:
@@ -50,15 +50,15 @@ START_HELP = "The encoder to start from: a run, a Hugging Face folder, or reader
 
 
 def train(
-    recipe: Annotated[str, Argument("RECIPE", "A name from mnemic recipes or a .toml file.")],
-    folder: Annotated[Path | None, Option("--out DIR", "Folder for the run.", "runs/RECIPE")] = None,
-    data: DataOption = None,
-    start: Annotated[Path | None, Option("--start DIR", START_HELP)] = None,
-    sets: SetOption = None,
-    seed: SeedOption = 0,
-    device: DeviceOption = "auto",
-    fresh: FreshOption = False,
-    as_json: JsonOption = False,
+    recipe: Annotated[str, opt.Argument("RECIPE", "A name from mnemic recipes or a .toml file.")],
+    folder: Annotated[Path | None, opt.Option("--out DIR", "Folder for the run.", "runs/RECIPE")] = None,
+    data: opt.Data = None,
+    start: Annotated[Path | None, opt.Option("--start DIR", START_HELP)] = None,
+    sets: opt.Sets = None,
+    seed: opt.Seed = 0,
+    device: opt.Device = "auto",
+    fresh: opt.Fresh = False,
+    as_json: opt.Json = False,
 ) -> None:
     """Train a network; an interrupted run resumes when the command is repeated.
 
@@ -68,7 +68,6 @@ def train(
 
     From a pre-trained BERT: mnemic train bert-pairs --data RTE --start BERT --set train.rate=5e-5
     """
-    from mnemic.recipe import load_recipe
     from mnemic.train.initialize import start_recipe_from
 
     change = None if start is None else partial(start_recipe_from, folder=start.expanduser())
@@ -84,8 +83,6 @@ def train(
 
 def set_data_folder(recipe: dict[str, Any], folder: str | None) -> dict[str, Any]:
     """Set the data folder of a recipe; raise if it needs one and has none."""
-    from mnemic.recipe import ConfigError, override
-
     if folder is not None:
         return override(recipe, "data.folder", folder)
     data_spec = recipe.get("data", {})
@@ -104,7 +101,7 @@ def train_with_progress(recipe: dict[str, Any], folder: Path, *, seed: int, devi
     start: tuple[int, int] | None = None
     with defer_interrupts() as is_interrupted, ProgressBars("steps") as bars:
         steps = fit(
-            recipe, folder, seed=seed, device=resolve_device(device), fresh=fresh, on_validate=bars.show_validation
+            recipe, folder, seed=seed, device=opt.resolve_device(device), fresh=fresh, on_validate=bars.show_validation
         )
         for report in steps:
             if start is None:

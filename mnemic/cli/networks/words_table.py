@@ -4,9 +4,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from mnemic.cli.declare import Option
-from mnemic.cli.networks.data import DocumentsOption
-from mnemic.cli.options import DeviceOption, JsonOption, SetOption, resolve_device
+from mnemic.cli import options as opt
+from mnemic.cli.networks.data import Documents
 from mnemic.cli.render.console import print_json, print_table, print_text
 from mnemic.cli.render.format import format_duration
 from mnemic.cli.render.progress import ProgressBars
@@ -19,13 +18,13 @@ DEFAULT_FOLDER = Path("runs/table-words")
 
 
 def compare_language_models(
-    data: DocumentsOption,
-    recipes: Annotated[str, Option("--recipes", "The networks, separated by commas.", "all four")] = "",
-    seeds: Annotated[int, Option("--seeds", "Runs per network, from seed 0 on.", minimum=1)] = 1,
-    sets: SetOption = None,
-    device: DeviceOption = "auto",
-    folder: Annotated[Path, Option("--out DIR", "Folder for the runs and the table.")] = DEFAULT_FOLDER,
-    as_json: JsonOption = False,
+    data: Documents,
+    recipes: Annotated[str, opt.Option("--recipes", "The networks, separated by commas.", "all four")] = "",
+    seeds: Annotated[int, opt.Option("--seeds", "Runs per network, from seed 0 on.", minimum=1)] = 1,
+    sets: opt.Sets = None,
+    device: opt.Device = "auto",
+    folder: Annotated[Path, opt.Option("--out DIR", "Folder for the runs and the table.")] = DEFAULT_FOLDER,
+    as_json: opt.Json = False,
 ) -> None:
     """Train language models on the same words and compare their perplexity per word.
 
@@ -37,7 +36,7 @@ def compare_language_models(
     from mnemic.reproduce.words_table import DEFAULT_RECIPES, WordsTable, save_result
 
     recipe_names = [name.strip() for name in recipes.split(",")] if recipes else DEFAULT_RECIPES
-    table = WordsTable(data=data, recipes=recipe_names, seeds=seeds, sets=sets or [], device=resolve_device(device))
+    table = WordsTable(data=data, recipes=recipe_names, seeds=seeds, sets=sets or [], device=opt.resolve_device(device))
     train_with_progress(table, folder)
     result = save_result(table, folder)
     if as_json:
@@ -45,12 +44,11 @@ def compare_language_models(
         return
     print_perplexities(result)
     time, num_words = format_duration(result["seconds"]), result["words"]
-    for line in (
-        f"{num_words['train']:,} words to learn from, {num_words['test']:,} asked for",
-        f"{time} of training on {result['hardware']}",
-        f"kept in {folder / 'table.json'}",
-    ):
-        print_text(line, style="dim")
+    print_text(
+        f"{num_words['train']:,} words to learn from, {num_words['test']:,} asked for\n"
+        f"{time} of training on {result['hardware']}\nkept in {folder / 'table.json'}",
+        style="dim",
+    )
 
 
 def train_with_progress(table: "WordsTable", folder: Path) -> None:

@@ -3,6 +3,7 @@
 So a plot is as large as its text. Cells are boxes with round corners, colored as on the screen.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,14 @@ class Canvas:
         self.figure: Any = Figure(dpi=DPI)
         self.renderer: Any = FigureCanvasAgg(self.figure).get_renderer()
 
-    def measure_width(self, text: str, size: float, **style: Any) -> float:
-        """Measure the width of a text in inches."""
-        artist = self.figure.text(0, 0, text, fontsize=size, parse_math=False, **style)
-        width = artist.get_window_extent(self.renderer).width / DPI
-        artist.remove()
-        return float(width)
+    def measure_width(self, texts: Iterable[str], size: float, **style: Any) -> float:
+        """Measure the width of the widest text in inches."""
+        widths = []
+        for text in texts:
+            artist = self.figure.text(0, 0, text, fontsize=size, parse_math=False, **style)
+            widths.append(float(artist.get_window_extent(self.renderer).width / DPI))
+            artist.remove()
+        return max(widths)
 
     def set_size(self, width: float, height: float) -> None:
         """Set the size of the page in inches; call it before drawing."""
@@ -42,6 +45,18 @@ class Canvas:
     def draw_text(self, x: float, y: float, text: str, size: float, **style: Any) -> None:
         style = {"va": "center_baseline", "color": INK} | style
         self.page.text(x, y, text, fontsize=size, parse_math=False, **style)
+
+    def draw_title(self, margin: float, lines: list[str], answer: str, answer_color: str) -> float:
+        """Draw the question, and the answer below it; return the height of the answer."""
+        for number, line in enumerate(lines):
+            self.draw_text(margin, margin + 0.3 * number, line, TITLE_SIZE, va="top", weight="bold")
+        answer_y = margin + 0.3 * len(lines) + 0.17
+        self.draw_text(margin, answer_y, answer, TITLE_SIZE, color=answer_color, weight="bold")
+        return answer_y
+
+    def draw_caption(self, x: float, y: float, lines: list[str]) -> None:
+        for number, line in enumerate(lines):
+            self.draw_text(x, y + 0.2 * number, line, SMALL_SIZE, color=GRAY)
 
     def draw_cell(self, x: float, y: float, width: float, height: float, weight: float, colors: CellColors) -> None:
         """Draw a weight in a colored box; empty if it rounds to 0."""

@@ -20,15 +20,6 @@ if TYPE_CHECKING:
 PIPE_WIDTH = 110  # columns of tables in a file or a pipe, unless COLUMNS says otherwise
 
 
-def get_stdout() -> "Console":
-    """Return a console on standard output, for results."""
-    from rich.console import Console
-
-    console = Console(highlight=False, emoji=False)
-    is_wide = console.is_terminal or "COLUMNS" in os.environ
-    return console if is_wide else Console(highlight=False, emoji=False, width=PIPE_WIDTH)
-
-
 def is_installed(module: str) -> bool:
     """Check whether a module can be imported: machines that only train lack typer and rich."""
     try:
@@ -43,34 +34,29 @@ def is_first_process() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
+def get_stdout() -> "Console":
+    """Return a console on standard output, for results."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
+    return Console(highlight=False, emoji=False, width=width)
+
+
 def print_text(text: str, style: str = "") -> None:
-    """Print lines of plain text to standard output."""
+    """Print lines of text, which may be foreign, to standard output."""
+    clean_text = "\n".join(map(sanitize, text.split("\n")))
     if style:
-        get_stdout().print(text, style=style, markup=False, soft_wrap=True)
+        get_stdout().print(clean_text, style=style, markup=False, soft_wrap=True)
     else:
-        print(text)
+        print(clean_text)
 
 
-def print_fields(fields: "Mapping[str, str | Text]") -> None:
-    """Print names and values in two columns."""
-    from rich.text import Text
-
-    width = max(12, 2 + max(map(len, fields)))
-    for name, value in fields.items():
-        text = sanitize(value) if isinstance(value, str) else value
-        get_stdout().print(Text.assemble((f"{name:<{width}}", "dim"), text), soft_wrap=True)
-
-
-def print_status(text: str) -> None:
-    """Print a line to standard error."""
-    if is_first_process():
-        print(text, file=sys.stderr, flush=True)
-
-
-def print_warnings(notes: Iterable[str]) -> None:
-    """Print warnings to standard error."""
-    for note in notes:
-        print_status(f"warning: {note}")
+def print_result(report: Any, lines: Iterable[str], *, as_json: bool) -> None:
+    """Print a result: its report as JSON, or lines for a person."""
+    if as_json:
+        print_json(report)
+    else:
+        print_text("\n".join(lines))
 
 
 def print_json(value: Any) -> None:
@@ -81,6 +67,28 @@ def print_json(value: Any) -> None:
 def print_json_line(value: Any) -> None:
     """Print a value as one line of JSON, at once."""
     print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def print_status(text: str) -> None:
+    """Print a line, which may be foreign, to standard error."""
+    if is_first_process():
+        print(sanitize(text), file=sys.stderr, flush=True)
+
+
+def print_warnings(*notes: str) -> None:
+    """Print warnings to standard error."""
+    for note in notes:
+        print_status(f"warning: {note}")
+
+
+def print_fields(fields: "Mapping[str, str | Text]") -> None:
+    """Print names and values in two columns."""
+    from rich.text import Text
+
+    width = max(12, 2 + max(map(len, fields)))
+    for name, value in fields.items():
+        text = sanitize(value) if isinstance(value, str) else value
+        get_stdout().print(Text.assemble((f"{name:<{width}}", "dim"), text), soft_wrap=True)
 
 
 def print_table(
@@ -102,7 +110,6 @@ def print_table(
 def build_table(headers: Sequence[str], rows: Iterable[Sequence[Any] | None]) -> "Table":
     """Build a table; headers that begin with > align right, None in ``rows`` starts a section."""
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(*(header.removeprefix(">") for header in headers), header_style="bold")
     for header, column in zip(headers, table.columns):
@@ -111,12 +118,12 @@ def build_table(headers: Sequence[str], rows: Iterable[Sequence[Any] | None]) ->
         if row is None:
             table.add_section()
         else:
-            table.add_row(*(Text(sanitize(cell)) if isinstance(cell, str) else cell for cell in row))
+            table.add_row(*(style_text(cell) if isinstance(cell, str) else cell for cell in row))
     return table
 
 
-def style_text(text: str, style: str) -> "Text":
-    """Give a text a style, such as bold or red."""
+def style_text(text: str, style: str = "") -> "Text":
+    """Give a text, which may be foreign, a style, such as bold or red."""
     from rich.text import Text
 
     return Text(sanitize(text), style=style)

@@ -10,6 +10,11 @@ def sanitize(text: str) -> str:
     return "".join(" " if unicodedata.category(character) == "Cc" else character for character in text)
 
 
+def join_lines(text: str) -> str:
+    """Join the lines of a quotation into one, without control characters."""
+    return sanitize(" ".join(text.split()))
+
+
 def truncate(text: str, max_chars: int = MAX_PASSAGE_CHARS, tail_chars: int = 0) -> str:
     """Truncate a long text with …, keeping its last ``tail_chars`` characters."""
     if len(text) <= max_chars:

@@ -54,16 +54,16 @@ class StatePlot:
         self.height = caption_top + 0.2 * len(caption) + MARGIN - 0.2
         self.width = max(
             panels_width,
-            MARGIN * 2 + max(self.canvas.measure_width(line, TITLE_SIZE, weight="bold") for line in self.title),
-            MARGIN * 2 + max(self.canvas.measure_width(line, SMALL_SIZE) for line in caption),
+            MARGIN * 2 + self.canvas.measure_width(self.title, TITLE_SIZE, weight="bold"),
+            MARGIN * 2 + self.canvas.measure_width(caption, SMALL_SIZE),
         )
         self.canvas.set_size(self.width, self.height)
-        self.draw_header()
+        answer = f"{self.answer.text or 'read at the marks'}  {self.answer.probability:.2f}"
+        self.canvas.draw_title(MARGIN, self.title, answer, LATE)
         self.draw_salience(self.add_panel(PANELS_LEFT, salience_top, PANELS_WIDTH, SALIENCE_HEIGHT))
         self.draw_slots(self.add_panel(PANELS_LEFT, slots_top, PANELS_WIDTH, SLOTS_HEIGHT))
         self.draw_slot_reads(self.add_panel(PANELS_LEFT + PANELS_WIDTH + 0.1, slots_top, READ_WIDTH, SLOTS_HEIGHT))
-        for number, line in enumerate(caption):
-            self.canvas.draw_text(MARGIN, caption_top + 0.2 * number, line, SMALL_SIZE, color=GRAY)
+        self.canvas.draw_caption(MARGIN, caption_top, caption)
         self.canvas.save(path)
 
     def build_caption(self) -> list[str]:
@@ -80,14 +80,6 @@ class StatePlot:
         if self.state.stride > 1:
             lines.append(f"The slots are shown after every {self.state.stride} segments.")
         return lines
-
-    def draw_header(self) -> None:
-        """Draw the question, and the answer with its probability below it."""
-        for number, line in enumerate(self.title):
-            self.canvas.draw_text(MARGIN, MARGIN + 0.3 * number, line, TITLE_SIZE, va="top", weight="bold")
-        answer_y = MARGIN + 0.3 * len(self.title) + 0.17
-        answer = f"{self.answer.text or 'read at the marks'}  {self.answer.probability:.2f}"
-        self.canvas.draw_text(MARGIN, answer_y, answer, TITLE_SIZE, color=LATE, weight="bold")
 
     def add_panel(self, x: float, y: float, width: float, height: float) -> Any:
         """Add axes at a position in inches from the top left, in the page's style."""

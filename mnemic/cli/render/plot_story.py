@@ -22,6 +22,7 @@ SENTENCE_CHARS, TITLE_CHARS = 60, 44  # characters per line of a sentence, of th
 MARGIN, NUMBER_WIDTH, GAP = 0.35, 0.36, 0.22  # inches: around, before and after the sentences
 ROW_HEIGHT, LINE_HEIGHT, HOP_WIDTH = 0.32, 0.19, 0.72  # inches: a row, each further line, a hop
 SLOT_WIDTH, SLOTS_GAP, GATES_GAP = 0.26, 0.3, 0.12  # inches: a slot, before the slots, before gates of hops
+BLUE = to_hex(pick_weight_colors(0.8).background)  # of the answer and of the most-read slot
 SLOT_LABELS = ("slot", "read of it", "its gate")  # beside the slots
 SLOTS_CAPTION = "To the right: how far each slot opened for each sentence."
 MAX_LINES = 6  # per sentence
@@ -105,46 +106,36 @@ class StoryPlot:
     def save(self, path: Path) -> None:
         """Lay out the page, draw everything and save it."""
         measure = self.canvas.measure_width
-        grid_x = MARGIN + NUMBER_WIDTH + GAP + max(measure(line, TEXT_SIZE) for _, lines in self.rows for line in lines)
+        grid_x = MARGIN + NUMBER_WIDTH + GAP + measure([line for _, lines in self.rows for line in lines], TEXT_SIZE)
         slots_x = grid_x + len(self.hops) * HOP_WIDTH + SLOTS_GAP
-        alternatives_x = MARGIN + measure(self.answer, TITLE_SIZE, weight="bold") + GAP
+        alternatives_x = MARGIN + measure([self.answer], TITLE_SIZE, weight="bold") + GAP
         width = MARGIN + max(
             slots_x + self.measure_slots(self.slots) if self.slots else slots_x - SLOTS_GAP,
-            MARGIN + max(measure(line, TITLE_SIZE, weight="bold") for line in self.title),
-            alternatives_x + measure(self.alternatives, TEXT_SIZE),
-            MARGIN + max(measure(line, SMALL_SIZE) for line in self.caption),
+            MARGIN + measure(self.title, TITLE_SIZE, weight="bold"),
+            alternatives_x + measure([self.alternatives], TEXT_SIZE),
+            MARGIN + measure(self.caption, SMALL_SIZE),
         )
         grid_top = MARGIN + 0.3 * len(self.title) + 0.75 + self.measure_header()
         caption_top = grid_top + sum(gap_before(row) + row_height(lines) for row, lines in self.rows) + 0.2
         self.canvas.set_size(width, caption_top + 0.2 * len(self.caption) + MARGIN - 0.2)
-        self.draw_header(alternatives_x)
+        answer_y = self.canvas.draw_title(MARGIN, self.title, self.answer, BLUE)
+        self.canvas.draw_text(alternatives_x, answer_y, self.alternatives, TEXT_SIZE, color=GRAY)
         self.draw_grid(grid_x, grid_top)
         if self.slots:
             self.draw_slots(self.slots, slots_x, grid_top)
-        for number, line in enumerate(self.caption):
-            self.canvas.draw_text(MARGIN, caption_top + 0.2 * number, line, SMALL_SIZE, color=GRAY)
+        self.canvas.draw_caption(MARGIN, caption_top, self.caption)
         self.canvas.save(path)
 
     def measure_slots(self, slots: "SlotActivity") -> float:
         """Measure the width of the slots and the labels to their right, in inches."""
-        label_width = max(self.canvas.measure_width(text, SMALL_SIZE) for text in SLOT_LABELS)
-        return len(slots.names) * SLOT_WIDTH + 0.1 + label_width
+        return len(slots.names) * SLOT_WIDTH + 0.1 + self.canvas.measure_width(SLOT_LABELS, SMALL_SIZE)
 
     def measure_header(self) -> float:
         """Measure the height of the slots' names and read weights above the grid, in inches."""
         if self.slots is None:
             return 0.0
-        longest = max(self.canvas.measure_width(name, SMALL_SIZE) for name in self.slots.names)
+        longest = self.canvas.measure_width(self.slots.names, SMALL_SIZE)
         return ROW_HEIGHT + 0.06 + (longest if has_word_names(self.slots) else 0.0)
-
-    def draw_header(self, alternatives_x: float) -> None:
-        """Draw the question, and the answer with its alternatives below it."""
-        for number, line in enumerate(self.title):
-            self.canvas.draw_text(MARGIN, MARGIN + 0.3 * number, line, TITLE_SIZE, va="top", weight="bold")
-        answer_y = MARGIN + 0.3 * len(self.title) + 0.17
-        blue = to_hex(pick_weight_colors(0.8).background)
-        self.canvas.draw_text(MARGIN, answer_y, self.answer, TITLE_SIZE, color=blue, weight="bold")
-        self.canvas.draw_text(alternatives_x, answer_y, self.alternatives, TEXT_SIZE, color=GRAY)
 
     def draw_grid(self, grid_x: float, top: float) -> None:
         """Draw the sentences with their weight per hop, and the gates between hops."""
@@ -169,7 +160,7 @@ class StoryPlot:
         total_height = sum(height for _, height in gate_rows)
         read_top = top - ROW_HEIGHT - 0.06
         x = slots_x + slots.most_read * SLOT_WIDTH
-        frame = {"facecolor": "none", "edgecolor": to_hex(pick_weight_colors(0.8).background), "linewidth": 1.4}
+        frame = {"facecolor": "none", "edgecolor": BLUE, "linewidth": 1.4}
         self.canvas.draw_box(x - 0.02, read_top - 0.02, SLOT_WIDTH + 0.04, total_height + ROW_HEIGHT + 0.1, **frame)
         for slot, (name, read_weight) in enumerate(zip(slots.names, slots.read)):
             x, is_most_read = slots_x + slot * SLOT_WIDTH, slot == slots.most_read

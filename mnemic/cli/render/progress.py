@@ -2,7 +2,6 @@
 
 import sys
 from threading import Timer
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from mnemic.cli.render.console import is_first_process, is_installed, print_status
@@ -12,9 +11,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, Task
 
 QUIET_S = 5.0  # seconds of validation without a message
-BAR_WIDTH = 12
-TIME_WIDTH = 7  # of 0:12:34
-MAX_NAME_CHARS = 24
+MAX_NAME_CHARS, BAR_WIDTH, TIME_WIDTH = 24, 12, 7  # columns of a bar's name, of a bar, of 0:12:34
 
 
 class ProgressBars:
@@ -34,9 +31,7 @@ class ProgressBars:
             self.bars.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.delayed_line is not None:
             self.delayed_line.cancel()
         if self.bars:
@@ -53,22 +48,20 @@ class ProgressBars:
             label = shorten_start(name, MAX_NAME_CHARS)
             task_id = self.bars.add_task(label, total=total, completed=completed, amount="", detail="")
             self.tasks[name] = self.bars.tasks[task_id]
+        if detail is not None:
+            self.details[name] = sanitize(detail)
         task = self.tasks[name]
         amount = self.format_amount(done, total, task.speed)
-        if detail is not None:
-            self.details[name] = detail
         # What a terminal of 80 columns has no room for is cut from the detail, at its beginning.
         room = self.bars.console.width - len(task.description) - BAR_WIDTH - len(amount) - TIME_WIDTH - 4
-        text = shorten_start(sanitize(self.details.get(name, "")), room) if room > 1 else ""
+        text = shorten_start(self.details.get(name, ""), max(room, 1))
         self.bars.update(task.id, completed=done, total=total, amount=amount, detail=text)
 
     def format_amount(self, done: float, total: int, speed: float | None) -> str:
-        """Format what is done and the rate: 12/40 or 1.2/9.9 MB, 12 texts/s."""
+        """Format what is done and the rate: 12/40 or 1.2 MB/9.9 MB, 12 texts/s."""
         if self.unit == "bytes":
-            rate = f"  {format_bytes(speed)}/s" if speed else ""
-            return f"{format_bytes(done)}/{format_bytes(total)}{rate}"
-        rate = f"  {speed:,.0f} {self.unit}/s" if speed and self.unit else ""
-        return f"{int(done)}/{total}{rate}"
+            return f"{format_bytes(done)}/{format_bytes(total)}" + (f"  {format_bytes(speed)}/s" if speed else "")
+        return f"{int(done)}/{total}" + (f"  {speed:,.0f} {self.unit}/s" if speed and self.unit else "")
 
     def show_validation(self, num_examples: int) -> None:
         """Show that validation runs.

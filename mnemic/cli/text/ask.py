@@ -2,21 +2,12 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from mnemic.cli.declare import Argument, Option
+from mnemic.checkpoint.atomic_files import CheckpointError
+from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
-from mnemic.cli.options import MODEL_HELP, AllOption, JsonOption, PlotOption, QuestionArgument, QuestionsOption
-from mnemic.cli.render.console import (
-    get_stdout,
-    print_fields,
-    print_json,
-    print_json_line,
-    print_text,
-    print_warnings,
-    style_text,
-)
-from mnemic.cli.render.evidence_table import evidence_table
+from mnemic.cli.render.console import print_fields, print_json, print_json_line, print_text, print_warnings, style_text
 from mnemic.cli.render.plot_story import check_plot_path
 from mnemic.cli.render.progress import ProgressBars
 from mnemic.cli.text.quote import QuoteFinder
@@ -28,12 +19,20 @@ if TYPE_CHECKING:
     from mnemic.predict.results import MemoryAnswer
 
 MAX_EVIDENCE = 5  # spans, without --all
-PLACE_TITLE = "text, characters"
 FULL_NOTES = {  # what happens when all slots are filled, per kind of memory
     "selective": "what was worth least is no longer kept",
     "blended": "what comes now is blended into what they hold",
 }
-MemArgument: TypeAlias = Annotated[Path, Argument("MEMORY", "The memory file, such as notes.mem.")]
+TEXT_HELP = "A text that was read, if its file has moved; may be repeated."
+
+
+class LoadedMemory(NamedTuple):
+    """A memory that has read texts, its network, and how to quote the texts."""
+
+    checkpoint: "Checkpoint"
+    state: "State"
+    quotes: QuoteFinder
+    notes: list[str]
 
 
 class AnswerText(NamedTuple):
@@ -45,16 +44,16 @@ class AnswerText(NamedTuple):
 
 
 def ask(
-    path: MemArgument,
-    question: QuestionArgument = None,
-    question_file: QuestionsOption = None,
-    files: Annotated[
-        list[str] | None, Option("--text FILE", "A text that was read, if its file has moved; may be repeated.")
+    path: opt.MemoryFile,
+    question: opt.Question = None,
+    question_file: opt.Questions = None,
+    files: Annotated[list[str] | None, opt.Option("--text FILE", TEXT_HELP)] = None,
+    model: Annotated[
+        Path | None, opt.Option("--model DIR", opt.MODEL_HELP, "the network that wrote the memory")
     ] = None,
-    model: Annotated[Path | None, Option("--model DIR", MODEL_HELP, "the network that wrote the memory")] = None,
-    show_all: AllOption = False,
-    plot: PlotOption = None,
-    as_json: JsonOption = False,
+    show_all: opt.All = False,
+    plot: opt.Plot = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Ask about texts that were read into a memory file, and show the evidence.
 
@@ -63,23 +62,23 @@ def ask(
     questions = read_questions(question, question_file)
     if plot is not None:
         check_plot_path(plot)
-    checkpoint, state, notes = load_network_and_state(model, path)
-    quotes = QuoteFinder(state, files=files or [])
+    memory = load_memory(model, path, files or [])
     if question_file is None:
-        print_memory_answer(checkpoint, state, questions[0], quotes, notes, plot, show_all=show_all, as_json=as_json)
+        print_memory_answer(memory, questions[0], plot, show_all=show_all, as_json=as_json)
         return
     if plot is not None:
         raise ValueError("--plot draws the evidence of one question: give it instead of --questions")
     with ProgressBars("questions") as bars:
         for number, text in enumerate(questions, start=1):
-            answer, answer_text = answer_from_memory(checkpoint, state, text, quotes)
-            print_json_line(build_report(answer, answer_text, text, quotes) | {"notes": list(answer_text.notes)})
+            answer, answer_text = answer_from_memory(memory, text)
+            report = build_report(answer, answer_text, text, memory.quotes)
+            print_json_line(report | {"notes": list(answer_text.notes)})
             bars.show("asking", number, len(questions))
-    print_warnings([*notes, *note_full_memory(state), *quotes.format_notes()])
+    print_warnings(*memory.notes, *note_full_memory(memory.state), *memory.quotes.format_notes())
 
 
-def load_network_and_state(model: Path | None, path: Path) -> tuple["Checkpoint", "State", list[str]]:
-    """Load a memory file and its network, with notes; raise if the memory is empty."""
+def load_memory(model: Path | None, path: Path, files: list[str]) -> LoadedMemory:
+    """Load a memory file and its network; raise if the memory is empty."""
     from mnemic.predict.long_text import load_state
 
     checkpoint, notes = load_network(model or locate_network(path))
@@ -87,12 +86,11 @@ def load_network_and_state(model: Path | None, path: Path) -> tuple["Checkpoint"
     if not state.filled:
         advice = f"read a text into {path}: mnemic text read {path} FILE"
         raise ValueError(f"nothing is remembered of the {state.seen} tokens that were read; {advice}")
-    return checkpoint, state, notes
+    return LoadedMemory(checkpoint, state, QuoteFinder(state, files=files), notes)
 
 
 def locate_network(path: Path) -> Path:
     """Locate the network that wrote a memory file."""
-    from mnemic.checkpoint.atomic_files import CheckpointError
     from mnemic.checkpoint.folder import find_checkpoint
     from mnemic.predict.memory_state import load_state_file
 
@@ -106,14 +104,13 @@ def locate_network(path: Path) -> Path:
     return Path(origin)
 
 
-def answer_from_memory(
-    checkpoint: "Checkpoint", state: "State", question: str, quotes: QuoteFinder
-) -> tuple["MemoryAnswer", AnswerText]:
+def answer_from_memory(memory: LoadedMemory, question: str) -> tuple["MemoryAnswer", AnswerText]:
     """Answer a question from a memory, if need be with the reader's words."""
     from mnemic.predict import long_text
 
-    answer = long_text.answer_from_memory(checkpoint, state, question)
-    return answer, choose_answer_text(answer, question, quotes, is_generative=long_text.can_generate(checkpoint))
+    answer = long_text.answer_from_memory(memory.checkpoint, memory.state, question)
+    is_generative = long_text.can_generate(memory.checkpoint)
+    return answer, choose_answer_text(answer, question, memory.quotes, is_generative=is_generative)
 
 
 def choose_answer_text(
@@ -138,58 +135,27 @@ def choose_answer_text(
 
 
 def print_memory_answer(
-    checkpoint: "Checkpoint",
-    state: "State",
-    question: str,
-    quotes: QuoteFinder,
-    notes: list[str],
-    plot: Path | None,
-    *,
-    show_all: bool,
-    as_json: bool,
+    memory: LoadedMemory, question: str, plot: Path | None, *, show_all: bool, as_json: bool
 ) -> None:
     """Answer a question from a memory; print its evidence, or plot it."""
     from mnemic.cli.render.plot_state import plot_state
 
-    answer, answer_text = answer_from_memory(checkpoint, state, question, quotes)
+    state, quotes = memory.state, memory.quotes
+    answer, answer_text = answer_from_memory(memory, question)
     report = build_report(answer, answer_text, question, quotes) | {"filled": state.filled, "size": state.slots}
     if not as_json:
         print_evidence(answer, answer_text, question, quotes, len(answer.evidence) if show_all else MAX_EVIDENCE)
-        tokens = f"{answer.seen} of {answer.total} tokens"
-        print_text(f"read: {tokens}; {state.filled} of {state.slots} slots are filled")
-    notes = [*notes, *answer_text.notes, *note_full_memory(state), *quotes.format_notes()]
+        print_text(f"read: {answer.seen} of {answer.total} tokens; {state.filled} of {state.slots} slots are filled")
+    notes = [*memory.notes, *answer_text.notes, *note_full_memory(state), *quotes.format_notes()]
     if plot is not None:
         if answer_text.probability is not None:
             answer = replace(answer, text=answer_text.text, probability=answer_text.probability)
         notes += plot_state(state, answer, question, plot)
-    print_warnings(notes)
+    print_warnings(*notes)
     if as_json:
-        print_json(report | {"notes": notes, "plot": None if plot is None else str(plot)})
+        print_json(report | {"notes": notes, "plot": plot})
     elif plot is not None:
         print_text(f"drawn: {plot}")
-
-
-def note_full_memory(state: "State") -> list[str]:
-    """Return a note if the memory has no free slot."""
-    if state.filled < state.slots:
-        return []
-    return [f"all {state.slots} slots are filled: {FULL_NOTES[state.kind]}"]
-
-
-def build_report(answer: "MemoryAnswer", answer_text: AnswerText, question: str, quotes: QuoteFinder) -> dict[str, Any]:
-    """Convert an answer to a JSON object, with quotes if the text is available."""
-    return {
-        "question": question,
-        "answer": answer_text.text,
-        "probability": answer_text.probability,
-        "evidence": [quotes.source_to_dict(source) for source in answer.evidence],
-        "slots": [
-            slot._asdict() | {"sources": [quotes.source_to_dict(source) for source in slot.sources]}
-            for slot in answer.slots
-        ],
-        "seen": answer.seen,
-        "total": answer.total,
-    }
 
 
 def print_evidence(
@@ -200,8 +166,21 @@ def print_evidence(
     if answer_text.text and answer_text.probability is not None:
         fields |= {"answer": style_text(answer_text.text, "bold"), "probability": f"{answer_text.probability:.2f}"}
     print_fields(fields)
-    rows = [quotes.to_row(source.start, source.end, source.weight) for source in answer.evidence[:limit]]
-    if rows:
-        get_stdout().print(evidence_table(rows, ["read"], place_title=PLACE_TITLE))
+    quotes.print_table([(source.weight, [source]) for source in answer.evidence[:limit]], "read")
     if (num_hidden := len(answer.evidence) - limit) > 0:
         print_text(f"{num_hidden} more were read less; --all shows them", style="dim")
+
+
+def note_full_memory(state: "State") -> list[str]:
+    """Return a note if the memory has no free slot."""
+    return [f"all {state.slots} slots are filled: {FULL_NOTES[state.kind]}"] if state.filled == state.slots else []
+
+
+def build_report(answer: "MemoryAnswer", answer_text: AnswerText, question: str, quotes: QuoteFinder) -> dict[str, Any]:
+    """Convert an answer to a JSON object, with quotes if the text is available."""
+    slots = []
+    for slot in answer.slots:
+        slots.append(slot._asdict() | {"sources": [quotes.source_to_dict(source) for source in slot.sources]})
+    evidence = [quotes.source_to_dict(source) for source in answer.evidence]
+    report = {"question": question, "answer": answer_text.text, "probability": answer_text.probability}
+    return report | {"evidence": evidence, "slots": slots, "seen": answer.seen, "total": answer.total}

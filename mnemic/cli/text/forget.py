@@ -5,10 +5,9 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from mnemic.cli.declare import Option
-from mnemic.cli.options import JsonOption
-from mnemic.cli.render.console import print_json, print_text
-from mnemic.cli.text.ask import MemArgument
+from mnemic.checkpoint.lock import lock_file
+from mnemic.cli import options as opt
+from mnemic.cli.render.console import print_result
 from mnemic.cli.text.read import to_text_name
 from mnemic.recipe import join_words
 
@@ -19,11 +18,11 @@ FROM_HELP = "First character of a span, counted through all texts; with --to, ma
 
 
 def forget(
-    path: MemArgument,
-    files: Annotated[list[str] | None, Option("--text FILE", "A text that was read; may be repeated.")] = None,
-    starts: Annotated[list[int] | None, Option("--from N", FROM_HELP)] = None,
-    ends: Annotated[list[int] | None, Option("--to N", "The character after the span's last one.")] = None,
-    as_json: JsonOption = False,
+    path: opt.MemoryFile,
+    files: Annotated[list[str] | None, opt.Option("--text FILE", "A text that was read; may be repeated.")] = None,
+    starts: Annotated[list[int] | None, opt.Option("--from N", FROM_HELP)] = None,
+    ends: Annotated[list[int] | None, opt.Option("--to N", "The character after the span's last one.")] = None,
+    as_json: opt.Json = False,
 ) -> None:
     """Erase texts or spans of characters from a memory file; all or none.
 
@@ -31,7 +30,6 @@ def forget(
 
     A span, as `mnemic text show --json` has it: mnemic text forget notes.mem --from 120 --to 180
     """
-    from mnemic.checkpoint.lock import lock_file
     from mnemic.predict.memory_state import load_state_file
 
     if not (files or starts or ends):
@@ -44,13 +42,10 @@ def forget(
             after = after.forget(start, end)
         after.save(path)
     num_cleared = before.filled - after.filled
-    if as_json:
-        report = {"state": str(path), "forgotten": spans, "cleared": num_cleared}
-        print_json(report | {"filled": after.filled, "size": after.slots})
-        return
-    for start, end in spans:
-        print_text(f"forgotten: characters {start} to {end}")
-    print_text(f"{num_cleared} slots were cleared; {after.filled} of {after.slots} are filled")
+    report = {"state": str(path), "forgotten": spans, "cleared": num_cleared}
+    lines = [f"forgotten: characters {start} to {end}" for start, end in spans]
+    lines.append(f"{num_cleared} slots were cleared; {after.filled} of {after.slots} are filled")
+    print_result(report | {"filled": after.filled, "size": after.slots}, lines, as_json=as_json)
 
 
 def find_texts(state: "State", files: list[str]) -> Iterator[tuple[int, int]]:

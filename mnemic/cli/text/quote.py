@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mnemic.cli.documents.common import shorten_path
-from mnemic.cli.render.evidence_table import EvidenceRow
+from mnemic.cli.render.console import get_stdout
+from mnemic.cli.render.evidence_table import EvidenceRow, evidence_table
 from mnemic.cli.render.format import MAX_PASSAGE_CHARS, truncate
 from mnemic.cli.text_io import STDIN, STDIN_NAME, read_text
 
@@ -35,8 +36,6 @@ class QuoteFinder:
 
     def __init__(self, state: "State", full_text: str = "", files: Sequence[str] = ()) -> None:
         """``full_text`` is all that was read; ``files`` are texts that were, wherever they are."""
-        from mnemic.predict.memory_state import TextRecord
-
         self.texts = state.texts
         if sum(text.characters for text in self.texts) != state.characters:
             self.texts = ()  # an old memory file, written before texts had names
@@ -44,8 +43,7 @@ class QuoteFinder:
         self.full_text, self.contents, self.changed_names = full_text, dict[int, str](), list[str]()
         for file in files:
             content = read_text(file)
-            digest = TextRecord.from_text(content, "").digest
-            numbers = [number for number, text in enumerate(self.texts) if text.digest == digest]
+            numbers = [number for number, text in enumerate(self.texts) if text.digest == digest_of(content)]
             if not numbers:
                 raise ValueError(f"{file} was not read into this memory, or has changed since")
             self.contents |= dict.fromkeys(numbers, content)
@@ -53,29 +51,24 @@ class QuoteFinder:
     def quote_span(self, start: int, end: int) -> Quote:
         """Quote a span by character offsets that count through all texts."""
         if self.full_text or not self.texts:
-            return Quote("", 0, start, end, self.full_text[start:end] if self.full_text else None)
+            return Quote("", 0, start, end, self.full_text[start:end] or None)
         number = next(index for index, last in enumerate(self.ends) if start < last)
-        text = self.texts[number]
+        text, content = self.texts[number], self.load_text(number)
         text_start = self.ends[number] - text.characters
-        content = self.load_text(number)
-        quotation = content[start - text_start : end - text_start] if content else None
-        text_number = number + 1 if len(self.texts) > 1 else 0
-        return Quote(text.name, text_number, start - text_start, end - text_start, quotation)
+        start, end = start - text_start, end - text_start
+        return Quote(text.name, (number + 1) * (len(self.texts) > 1), start, end, content[start:end] or None)
 
     def load_text(self, number: int) -> str:
         """Load a text once; empty if its file is missing or has changed."""
-        from mnemic.predict.memory_state import TextRecord
-
         text = self.texts[number]
         if number not in self.contents and text.name not in ("", STDIN):
             try:
                 content = read_text(text.name) if Path(text.name).is_file() else ""
             except (OSError, ValueError):  # not readable, or no longer a text
                 content = ""
-            if TextRecord.from_text(content, text.name) != text:
-                self.changed_names.append(text.name)
-                content = ""
-            self.contents[number] = content
+            is_same = digest_of(content) == text.digest
+            self.contents[number] = content if is_same else ""
+            self.changed_names += [] if is_same else [text.name]
         return self.contents.get(number, "")
 
     def format_notes(self) -> list[str]:
@@ -89,11 +82,23 @@ class QuoteFinder:
         values = source._asdict() | ({} if quote.text is None else {"text": quote.text})
         return values | ({"file": quote.name, "at": [quote.start, quote.end]} if quote.name else {})
 
-    def to_row(self, start: int, end: int, weight: float, suffix: str = "") -> EvidenceRow:
-        """Convert a span to a row of evidence, its quotation shortened in the middle."""
-        quote = self.quote_span(start, end)
-        text = truncate(quote.text or "", tail_chars=MAX_PASSAGE_CHARS // 2)
-        return EvidenceRow(text + suffix, (weight,), citation=quote.citation)
+    def print_table(self, slots: Sequence[tuple[float, Sequence[Any]]], weight_title: str) -> None:
+        """Print weights with the quote of the first source; a long one loses its middle."""
+        rows = []
+        for weight, sources in slots:
+            quote = self.quote_span(sources[0].start, sources[0].end)
+            text = truncate(quote.text or "", tail_chars=MAX_PASSAGE_CHARS // 2)
+            more = f"  and {len(sources) - 1} more" if len(sources) > 1 else ""
+            rows.append(EvidenceRow(text + more, (weight,), citation=quote.citation))
+        if rows:
+            get_stdout().print(evidence_table(rows, [weight_title], place_title="text, characters"))
+
+
+def digest_of(text: str) -> str:
+    """Compute the digest by which a memory knows a text."""
+    from mnemic.predict.memory_state import TextRecord
+
+    return TextRecord.from_text(text, "").digest
 
 
 def display_name_of(name: str) -> str:

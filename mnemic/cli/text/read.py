@@ -6,22 +6,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from mnemic.cli.declare import Argument, Option
+from mnemic.checkpoint.lock import lock_file
+from mnemic.cli import options as opt
 from mnemic.cli.documents.common import shorten_path
 from mnemic.cli.interrupt import CommandInterrupted
 from mnemic.cli.networks.load import load_network
-from mnemic.cli.options import MODEL_HELP, DeviceOption, JsonOption
 from mnemic.cli.render.console import print_json_line, print_text, print_warnings
 from mnemic.cli.render.progress import ProgressBars
-from mnemic.cli.text.ask import MemArgument, locate_network, note_full_memory
-from mnemic.cli.text.quote import display_name_of
-from mnemic.cli.text_io import STDIN, TABLE_SUFFIXES, read_text
+from mnemic.cli.text.ask import locate_network, note_full_memory
+from mnemic.cli.text.quote import digest_of, display_name_of
+from mnemic.cli.text_io import STDIN, TABLE_SUFFIXES, check_stdin, read_text
 
 if TYPE_CHECKING:
     from mnemic.checkpoint.folder import Checkpoint
     from mnemic.predict.memory_state import State
 
 DEFAULT_MODEL = "bert-mass"
+MODEL_DEFAULT = f"the memory's own; {DEFAULT_MODEL} for a new one"
+FILES_HELP = "Plain texts, each read as a whole; - or nothing: standard input."
 MIN_UNKNOWN_SHARE = 0.1  # of a text's tokens, from which on a note is printed
 UNQUOTABLE_NOTE = "standard input cannot be quoted later: save it in a file and read that to be answered"
 
@@ -37,16 +39,12 @@ class ReadRequest(NamedTuple):
 
 
 def read(
-    path: MemArgument,
-    files: Annotated[
-        list[str] | None, Argument("FILES", "Plain texts, each read as a whole; - or nothing: standard input.")
-    ] = None,
-    model: Annotated[
-        Path | None, Option("--model DIR", MODEL_HELP, f"the memory's own; {DEFAULT_MODEL} for a new one")
-    ] = None,
-    fresh: Annotated[bool, Option("--fresh", "Start the memory again.")] = False,
-    device: DeviceOption = "auto",
-    as_json: JsonOption = False,
+    path: opt.MemoryFile,
+    files: Annotated[list[str] | None, opt.Argument("FILES", FILES_HELP)] = None,
+    model: Annotated[Path | None, opt.Option("--model DIR", opt.MODEL_HELP, MODEL_DEFAULT)] = None,
+    fresh: Annotated[bool, opt.Option("--fresh", "Start the memory again.")] = False,
+    device: opt.Device = "auto",
+    as_json: opt.Json = False,
 ) -> None:
     """Read texts of any length into a memory file, or continue it.
 
@@ -54,11 +52,7 @@ def read(
 
     Then: mnemic text ask notes.mem "Who …?"
     """
-    from mnemic.checkpoint.lock import lock_file
-
-    request = ReadRequest(path, files or [STDIN], model, fresh, device)
-    if request.files.count(STDIN) > 1:
-        raise ValueError("standard input (-) can be read once: name it once, and files beside it")
+    request = ReadRequest(path, check_stdin(files), model, fresh, device)
     num_saved = 0
     try:
         check_text_files(request.files)
@@ -111,29 +105,32 @@ def check_state_file(request: ReadRequest) -> None:
 def read_files(request: ReadRequest) -> Iterator[dict[str, Any]]:
     """Read the files one after another; yield a report after each is saved."""
     from mnemic.predict import long_text
-    from mnemic.predict.long_text import create_empty_state, require_memory_model
 
     is_present = request.state.exists()
     model = request.model or (locate_network(request.state) if is_present else Path(DEFAULT_MODEL))
     checkpoint, training_notes = load_network(model, request.device)
-    empty = create_empty_state(checkpoint, require_memory_model(checkpoint))
-    print_warnings(training_notes)
-    state = long_text.load_state(checkpoint, request.state) if is_present and not request.fresh else empty
+    state = long_text.create_empty_state(checkpoint, long_text.require_memory_model(checkpoint))
+    print_warnings(*training_notes)
+    if is_present and not request.fresh:
+        state = long_text.load_state(checkpoint, request.state)
     for name in request.files:
         before, text = state, read_text(name)
         notes = note_repeated_text(before, text, name)
-        state = read_text_with_progress(checkpoint, before, text, name)
+        with ProgressBars("tokens") as bars:
+            on_progress = partial(bars.show, shorten_path(name))
+            state = long_text.read_text(checkpoint, text, before, name=to_text_name(name), on_progress=on_progress)
         state.save(request.state)
         notes += note_unknown_tokens(checkpoint, text, name)
         notes += note_full_memory(state) + ([UNQUOTABLE_NOTE] if name == STDIN and text else [])
         notes += [] if state.seen > before.seen else [f"{display_name_of(name)} holds no words"]
-        print_warnings(notes)
+        print_warnings(*notes)
+        sources, _ = state.memory.origins  # 1 s r
         yield {
             "file": name,
             "seen": state.seen - before.seen,
             "total": state.total - before.total,
             "state": str(request.state),
-            "kept": count_new_slots(state, before),
+            "kept": int((sources >= len(before.spans)).any(-1).sum()),  # slots that hold something of it
             "filled": state.filled,
             "slots": state.slots,
             "remembered": state.seen,
@@ -141,26 +138,13 @@ def read_files(request: ReadRequest) -> Iterator[dict[str, Any]]:
         }
 
 
-def read_text_with_progress(checkpoint: "Checkpoint", before: "State", text: str, name: str) -> "State":
-    """Read one text into the memory with a progress bar; return the new memory."""
-    from mnemic.predict import long_text
-
-    with ProgressBars("tokens") as bars:
-        on_progress = partial(bars.show, shorten_path(name))
-        return long_text.read_text(checkpoint, text, before, name=to_text_name(name), on_progress=on_progress)
-
-
 def note_repeated_text(state: "State", text: str, name: str) -> list[str]:
     """Return a note if the memory has read the text, or an older version, before."""
-    from mnemic.predict.memory_state import TextRecord
-
-    if text and TextRecord.from_text(text, "").digest in {known_text.digest for known_text in state.texts}:
+    if text and digest_of(text) in {known_text.digest for known_text in state.texts}:
         return [f"{display_name_of(name)} was read before, and is now read again"]
     if name != STDIN and to_text_name(name) in {known_text.name for known_text in state.texts}:
-        return [
-            f"{display_name_of(name)} has changed since it was read: the memory keeps the old "
-            "version beside the new one; --fresh starts again"
-        ]
+        problem = "has changed since it was read: the memory keeps the old version beside the new one"
+        return [f"{display_name_of(name)} {problem}; --fresh starts again"]
     return []
 
 
@@ -175,12 +159,6 @@ def note_unknown_tokens(checkpoint: "Checkpoint", text: str, name: str) -> list[
         return []
     problem = f"{unknown_share * 100:.0f} % of the tokens of {display_name_of(name)} are unknown"
     return [f"{problem} to this network; was it trained on another language?"]
-
-
-def count_new_slots(state: "State", before: "State") -> int:
-    """Count the slots that hold something read since ``before``."""
-    sources, _ = state.memory.origins  # 1 s r
-    return int((sources >= len(before.spans)).any(-1).sum())
 
 
 def to_text_name(name: str) -> str:
