@@ -24,7 +24,7 @@ READER_HELP = (
 )
 DEFAULT_READER = "reader"
 
-Json: TypeAlias = Annotated[bool, Option("--json", "Print only JSON; an error is {error: …}.")]
+JSON = Option("--json", "Print only JSON; an error is {error: …}.")  # every command has it
 Fresh: TypeAlias = Annotated[bool, Option("--fresh", "Start again, even if a run exists there.")]
 Seed: TypeAlias = Annotated[int, Option("--seed", "Seed of the random generators.")]
 Device: TypeAlias = Annotated[str, Option("--device", "cpu, cuda, cuda:1 … or auto: a GPU if there is one.")]

@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 from mnemic import __version__
 from mnemic.cli.commands import COMMANDS
 from mnemic.cli.declare import Option
-from mnemic.cli.render.console import is_installed
+from mnemic.cli.options import JSON
 
 
 class PlainParser(argparse.ArgumentParser):
@@ -21,7 +21,7 @@ class PlainParser(argparse.ArgumentParser):
 
 
 def run(argv: list[str]) -> int:
-    """Run a command and return its exit code; without rich, results are printed as JSON."""
+    """Run a command and return its exit code."""
     words = argv[1:] if argv[:1] == ["--debug"] else argv
     if words[:1] in (["-V"], ["--version"]):
         print(f"mnemic {__version__}")
@@ -31,7 +31,7 @@ def run(argv: list[str]) -> int:
         if words[: len(names)] == names:
             parser = build_parser(command.name, command.function)
             values = vars(parser.parse_intermixed_args(words[len(names) :]))
-            values["as_json"] |= not is_installed("rich")
+            del values["as_json"]  # the program has seen it
             return command.function(**values) or 0
     if words[:1] in (["-h"], ["--help"]):
         for command in COMMANDS:
@@ -48,6 +48,7 @@ def build_parser(name: str, function: Callable[..., Any]) -> PlainParser:
     )
     for parameter in signature(function).parameters.values():
         add_parameter(parser, parameter)
+    parser.add_argument(*JSON.names, action="store_true", dest="as_json", help=JSON.help)
     return parser
 
 

@@ -23,7 +23,6 @@ def mcp(
     read_only: Annotated[bool, opt.Option("--read-only", "The assistant may only search, ask and list.")] = False,
     embedder: opt.Embedder = None,
     reader: opt.Reader = opt.DEFAULT_READER,
-    as_json: opt.Json = False,
 ) -> None:
     """Serve a memory to assistants that speak the Model Context Protocol, over stdio.
 

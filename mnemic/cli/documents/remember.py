@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mnemic.cli import options as opt
 from mnemic.cli.documents.common import open_memory, shorten_path
-from mnemic.cli.render.console import print_json, print_result, print_text, print_warnings
+from mnemic.cli.render.console import print_json, print_text, print_warnings
 from mnemic.cli.render.progress import ProgressBars
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ def remember(
     address: opt.Memory = None,
     in_project: Annotated[bool, opt.Option("--here", HERE_HELP)] = False,
     embedder: opt.Embedder = None,
-    as_json: opt.Json = False,
 ) -> int:
     """Remember files and folders; a repeated run reads only changed files.
 
@@ -51,7 +50,8 @@ def remember(
         report = summarize_steps(steps, memory)
         if note is not None:
             report["note"] = memory.note(note)
-        print_report(report, as_json)
+        print_json(report)
+        print_report(report)
     is_nothing_read = note is None and report["broken"] and not set(report["files"]) - {"broken", "gone"}
     return EXIT_NOTHING_READ if is_nothing_read else 0
 
@@ -85,11 +85,8 @@ def summarize_steps(steps: "list[RememberStep]", memory: "Memory") -> dict[str, 
     }
 
 
-def print_report(report: dict[str, Any], as_json: bool) -> None:
-    """Print the summary of remembered files, as JSON or as text."""
-    if as_json:
-        print_json(report)
-        return
+def print_report(report: dict[str, Any]) -> None:
+    """Print the summary of remembered files."""
     if report["files"]:
         counts = ", ".join(f"{count} {outcome}" for outcome, count in report["files"].items())
         print_text(f"files: {counts}; {report['passages']} new passages")
@@ -104,7 +101,6 @@ def update(
     target: opt.Document,
     text: Annotated[str | None, opt.Argument("TEXT", "The new text; without it, the file is read again.")] = None,
     address: opt.Memory = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Replace a document by a new text or by its file's current content.
 
@@ -119,5 +115,5 @@ def update(
         old_id, new_id = document.id, memory.update(target, text)
     for path in document.places if text is not None else ():
         print_warnings(f"{path} is as it was: remembered again, it is read beside the new text")
-    line = f"document {old_id} is as it was" if old_id == new_id else f"document {new_id} supersedes {old_id}"
-    print_result({"memory": str(memory.path), "before": old_id, "after": new_id}, [line], as_json=as_json)
+    print_json({"memory": str(memory.path), "before": old_id, "after": new_id})
+    print_text(f"document {old_id} is as it was" if old_id == new_id else f"document {new_id} supersedes {old_id}")

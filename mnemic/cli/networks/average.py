@@ -1,17 +1,17 @@
 """``mnemic average`` and ``mnemic ship``: make one network of several runs, and publish it."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 from mnemic.checkpoint.shipped import WEIGHTS
 from mnemic.cli import options as opt
-from mnemic.cli.render.console import print_json, print_result
+from mnemic.cli.render.console import print_json, print_text
 
 
 def average(
     runs: Annotated[list[Path], opt.Argument("RUNS", "Folders of finished runs.")],
     folder: Annotated[Path, opt.Option("--out DIR", "Folder for the average.")],
-    as_json: opt.Json = False,
 ) -> None:
     """Average the weights of several finished runs of one recipe.
 
@@ -20,8 +20,8 @@ def average(
     from mnemic.checkpoint.average import average_checkpoints
 
     average_checkpoints(runs, folder)
-    report = {"out": str(folder), "runs": list(map(str, runs))}
-    print_result(report, [f"{folder}  the mean of {len(runs)} runs"], as_json=as_json)
+    print_json({"out": str(folder), "runs": runs})
+    print_text(f"{folder}  the mean of {len(runs)} runs")
 
 
 def ship(
@@ -36,7 +36,6 @@ def ship(
     folder: Annotated[
         Path, opt.Option("--into DIR", "Target folder, if not the package's.", "the package's")
     ] = WEIGHTS,
-    as_json: opt.Json = False,
 ) -> None:
     """Add a finished run to the networks of the package, with a card of its test; print the card.
 
@@ -48,3 +47,4 @@ def ship(
         run, name, command=command, into=folder, precision=precision, device=opt.resolve_device(device), shares=shares
     )
     print_json(card)
+    print_text(json.dumps(card, indent=1))

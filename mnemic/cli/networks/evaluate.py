@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
-from mnemic.cli.render.console import print_json, print_table, print_text, print_warnings, style_text
+from mnemic.cli.render.console import Styled, print_json, print_table, print_text, print_warnings
 from mnemic.cli.render.format import format_metric
 from mnemic.recipe import ConfigError, build, override, parse_assignment
 from mnemic.recipe.migrate import migrate_override
@@ -28,7 +28,6 @@ def evaluate(
     tasks: opt.Tasks = None,
     sets: Annotated[list[str] | None, opt.Option("--set KEY=VALUE", SET_HELP)] = None,
     device: opt.Device = "auto",
-    as_json: opt.Json = False,
 ) -> None:
     """Test a trained network: error per task, metrics of texts, or perplexity.
 
@@ -51,9 +50,8 @@ def evaluate(
     else:
         report |= evaluate_tasks(checkpoint, data_spec, split, tasks or ["all"], notes)
     print_warnings(*report["notes"])
-    if as_json:
-        print_json(report)
-    elif "figures" in report:
+    print_json(report)
+    if "figures" in report:
         print_metrics(report)
     else:
         print_errors(report)
@@ -135,7 +133,7 @@ def print_errors(report: dict[str, Any]) -> None:
 
     rows = []
     for task, error in report["per_task"].items():
-        error_text = style_text(f"{error:.1f}", "red" if error > FAILURE_THRESHOLD else "green")
+        error_text = Styled(f"{error:.1f}", "red" if error > FAILURE_THRESHOLD else "green")
         rows.append([task, report["names"][task], str(report["questions"][task]), error_text])
     footer = ["", "mean", str(sum(report["questions"].values())), f"{report['mean_error']:.1f}"]
     print_table([">task", "", ">questions", ">error %"], rows, footer=footer)

@@ -24,7 +24,6 @@ def export(
     checkpoint: Annotated[Path, opt.Argument("CHECKPOINT", CHECKPOINT_HELP)],
     folder: Annotated[Path, opt.Argument("DIR", "The folder to write; it must be new.")],
     family: Annotated[str | None, opt.Option("--family NAME", FAMILY_HELP, FAMILY_DEFAULT)] = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Export an encoder to Hugging Face: config.json, model.safetensors, tokenizer.json.
 
@@ -49,10 +48,8 @@ def export(
     }
     if pretrained.tokenizer is None:
         print_warnings("there was no subword tokenizer to write; only the weights are in the folder")
-    if as_json:
-        print_json(report)
-    else:
-        print_report(report)
+    print_json(report)
+    print_report(report)
 
 
 def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":

@@ -7,7 +7,7 @@ from mnemic.checkpoint import shipped
 from mnemic.checkpoint.atomic_files import read_json
 from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
-from mnemic.cli.render.console import print_json, print_table, print_text, style_text
+from mnemic.cli.render.console import Styled, print_json, print_table, print_text
 from mnemic.cli.render.format import format_bytes, format_duration, format_percent
 from mnemic.recipe.to_toml import format_toml
 
@@ -16,31 +16,28 @@ ASK_HINT = "to ask one about a story: mnemic story ask --model NAME --story FILE
 READER_HINT = "mnemic ask uses `reader` for your documents"
 
 
-def inspect(
-    folder: Annotated[Path | None, opt.Argument("DIR", opt.MODEL_HELP)] = None, as_json: opt.Json = False
-) -> None:
+def inspect(folder: Annotated[Path | None, opt.Argument("DIR", opt.MODEL_HELP)] = None) -> None:
     """Describe a checkpoint: recipe, sizes, weights, progress; and verify its files.
 
     Without a folder, list the trained networks that ship with the package.
 
     Example: mnemic inspect runs/memn2n
     """
-    cards = [shipped.read_card(name) for name in shipped.list_networks()] if folder is None else []
-    report = {"shipped": cards} if folder is None else describe_checkpoint(folder)
-    if as_json:
-        print_json(report)
-    elif folder is None:
-        print_cards(cards)
-    else:
-        print_report(report)
+    if folder is None:
+        print_cards()
+        return
+    report = describe_checkpoint(folder)
+    print_json(report)
+    print_report(report)
 
 
-def print_cards(cards: list[dict[str, Any]]) -> None:
+def print_cards() -> None:
     """Print the networks that ship with the package."""
-    rows = []
+    cards, rows = [shipped.read_card(name) for name in shipped.list_networks()], []
+    print_json({"shipped": cards})
     for card in cards:
         size = format_bytes(shipped.size_in_bytes(shipped.WEIGHTS / card["name"]))
-        rows.append([style_text(card["name"], "bold"), shipped.summarize_card(card), size])
+        rows.append([Styled(card["name"], "bold"), shipped.summarize_card(card), size])
     print_table(["network", "what it answers", ">size"], rows)
     print_text(f"{ASK_HINT}; {READER_HINT}", style="dim")
 

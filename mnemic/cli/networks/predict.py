@@ -70,7 +70,6 @@ def predict(
     num_words: Annotated[int | None, opt.Option("--words", "Continue each text by this many words.", minimum=0)] = None,
     seed: Annotated[int | None, opt.Option("--seed", "Seed of the words of a continuation.", "0")] = None,
     device: opt.Device = "auto",
-    as_json: opt.Json = False,
 ) -> None:
     """Predict classes, numbers, entities or answers for texts, as JSON lines.
 

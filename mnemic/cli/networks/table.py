@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mnemic.cli import options as opt
-from mnemic.cli.render.console import print_json, print_status, print_table, print_text, style_text
+from mnemic.cli.render.console import Styled, print_json, print_status, print_table, print_text
 from mnemic.cli.render.format import format_duration
 from mnemic.cli.render.progress import ProgressBars
 from mnemic.recipe import ConfigError, load_recipe
@@ -40,7 +40,6 @@ def rebuild_babi(
     folder: Annotated[
         Path | None, opt.Option("--out DIR", "Folder for the runs and the table.", "runs/table-babi-RECIPE-SIZE")
     ] = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Train and test a recipe on the bAbI tasks and compare with the published errors.
 
@@ -73,14 +72,12 @@ def rebuild_babi(
     name = f"table-babi-{Path(recipe).stem}-{size}{'-joint' if joint else ''}"
     table_folder = folder or Path("runs") / name
     if recipe == ALL:
-        rebuild_all(table, table_folder, as_json)
+        rebuild_all(table, table_folder)
         return
     check_story_recipe(recipe)
     train_with_progress(table, table_folder)
     result = save_result(table, table_folder)
-    if as_json:
-        print_json(result)
-        return
+    print_json(result)
     print_errors(result)
     if result["ours"]["evidence"]:
         rows = [
@@ -173,7 +170,7 @@ def style_error(error: float) -> Any:
     """Color an error: red if the task failed."""
     from mnemic.reproduce.statistics import FAILURE_THRESHOLD
 
-    return style_text(f"{error:.1f}", "red" if error > FAILURE_THRESHOLD else "green")
+    return Styled(f"{error:.1f}", "red" if error > FAILURE_THRESHOLD else "green")
 
 
 def print_summary(result: dict[str, Any]) -> None:
@@ -193,7 +190,7 @@ def print_summary(result: dict[str, Any]) -> None:
     print_text(f"{format_duration(result['seconds'])} of training on {result['hardware']}", style="dim")
 
 
-def rebuild_all(settings: "BabiTable", folder: Path, as_json: bool) -> None:
+def rebuild_all(settings: "BabiTable", folder: Path) -> None:
     """Rebuild every published table of a size; update the summary after each table."""
     from mnemic.reproduce.all_tables import SUMMARY, check_tables, list_tables, save_summary, table_folder_of
 
@@ -204,9 +201,7 @@ def rebuild_all(settings: "BabiTable", folder: Path, as_json: bool) -> None:
         print_status(f"table {number} of {len(tables)}: {table_folder.name}")
         train_with_progress(table, table_folder)
         summary = save_summary(tables[:number], folder)
-    if as_json:
-        print_json(summary)
-        return
+    print_json(summary)
     print_networks(summary)
     hardware = sorted({row["hardware"] for row in summary["rows"]})
     time = format_duration(60 * sum(row["minutes"] for row in summary["rows"]))
@@ -229,7 +224,7 @@ def print_networks(summary: dict[str, Any]) -> None:
         rows.append([
             name,
             "-" if published is None else f"{published:.1f} / {row['published_failed']}",
-            style_text(f"{best:.1f} / {row['failed']}", color),
+            Styled(f"{best:.1f} / {row['failed']}", color),
             f"{row['mean_error']:.1f}{deviation}",
             str(row["seeds"]),
             row["selection"],

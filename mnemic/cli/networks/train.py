@@ -59,7 +59,6 @@ def train(
     seed: opt.Seed = 0,
     device: opt.Device = "auto",
     fresh: opt.Fresh = False,
-    as_json: opt.Json = False,
 ) -> None:
     """Train a network; an interrupted run resumes when the command is repeated.
 
@@ -76,10 +75,8 @@ def train(
     run_folder = folder or Path("runs") / Path(recipe).stem
     result = train_with_progress(full_recipe, run_folder, seed=seed, device=device, fresh=fresh)
     report = {"recipe": recipe, "seed": seed, "out": str(run_folder)} | result
-    if as_json:
-        print_json(report)
-    else:
-        print_report(report, full_recipe["data"].get("kind", ""))
+    print_json(report)
+    print_report(report, full_recipe["data"].get("kind", ""))
 
 
 def set_data_folder(recipe: dict[str, Any], folder: str | None) -> dict[str, Any]:

@@ -24,7 +24,6 @@ def compare_language_models(
     sets: opt.Sets = None,
     device: opt.Device = "auto",
     folder: Annotated[Path, opt.Option("--out DIR", "Folder for the runs and the table.")] = DEFAULT_FOLDER,
-    as_json: opt.Json = False,
 ) -> None:
     """Train language models on the same words and compare their perplexity per word.
 
@@ -39,9 +38,7 @@ def compare_language_models(
     table = WordsTable(data=data, recipes=recipe_names, seeds=seeds, sets=sets or [], device=opt.resolve_device(device))
     train_with_progress(table, folder)
     result = save_result(table, folder)
-    if as_json:
-        print_json(result)
-        return
+    print_json(result)
     print_perplexities(result)
     time, num_words = format_duration(result["seconds"]), result["words"]
     print_text(

@@ -44,6 +44,7 @@ MEMORY_LABELS: Mapping[str, MemoryLabels] = {
         "(what the slots held before the story)",
     ),
 }
+SLOT_READS_LABEL = "(read of each slot)"
 UPDATE_GATE_LABEL = "(gate: used share of what was read)"
 
 
@@ -83,4 +84,7 @@ def build_story_rows(answer: "StoryAnswer", limit: int | None) -> list[EvidenceR
         rows.append(EvidenceRow(labels_of(answer).unread_label, unread_weights, is_total=True))
     if answer.taken:
         rows.append(EvidenceRow(UPDATE_GATE_LABEL, answer.taken, is_total=True, pick_colors=pick_gate_colors))
+    if answer.slots is not None:
+        reads = [weight / max(answer.slots.read) for weight in answer.slots.read]
+        rows.append(EvidenceRow(SLOT_READS_LABEL, (), gates=reads, is_total=True))
     return rows

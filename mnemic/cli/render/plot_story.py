@@ -97,7 +97,8 @@ class StoryPlot:
         """Collect the rows and texts of the plot."""
         self.canvas = Canvas()
         self.slots, self.hops = answer.slots, format_column_titles(answer)
-        self.rows = [(row, wrap_text(row.text, SENTENCE_CHARS)) for row in build_story_rows(answer, MAX_SENTENCES)]
+        rows = [row for row in build_story_rows(answer, MAX_SENTENCES) if row.weights]
+        self.rows = [(row, wrap_text(row.text, SENTENCE_CHARS)) for row in rows]
         self.title = wrap_text(question, TITLE_CHARS)
         self.answer = f"{answer.text}  {answer.probability:.2f}"
         self.alternatives = ",  ".join(f"{word} {probability:.2f}" for word, probability in answer.ranked[1:])

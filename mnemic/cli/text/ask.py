@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from mnemic.checkpoint.atomic_files import CheckpointError
 from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
-from mnemic.cli.render.console import print_fields, print_json, print_json_line, print_text, print_warnings, style_text
+from mnemic.cli.render.console import Styled, print_fields, print_json, print_json_line, print_text, print_warnings
 from mnemic.cli.render.plot_story import check_plot_path
 from mnemic.cli.render.progress import ProgressBars
 from mnemic.cli.text.quote import QuoteFinder
@@ -53,7 +53,6 @@ def ask(
     ] = None,
     show_all: opt.All = False,
     plot: opt.Plot = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Ask about texts that were read into a memory file, and show the evidence.
 
@@ -64,7 +63,7 @@ def ask(
         check_plot_path(plot)
     memory = load_memory(model, path, files or [])
     if question_file is None:
-        print_memory_answer(memory, questions[0], plot, show_all=show_all, as_json=as_json)
+        print_memory_answer(memory, questions[0], plot, show_all=show_all)
         return
     if plot is not None:
         raise ValueError("--plot draws the evidence of one question: give it instead of --questions")
@@ -134,37 +133,33 @@ def choose_answer_text(
     return AnswerText(text, probability, () if text else (note,))
 
 
-def print_memory_answer(
-    memory: LoadedMemory, question: str, plot: Path | None, *, show_all: bool, as_json: bool
-) -> None:
+def print_memory_answer(memory: LoadedMemory, question: str, plot: Path | None, *, show_all: bool) -> None:
     """Answer a question from a memory and print the evidence; plot it if a path is given."""
     from mnemic.cli.render.plot_state import plot_state
 
     state, quotes = memory.state, memory.quotes
     answer, answer_text = answer_from_memory(memory, question)
     report = build_report(answer, answer_text, question, quotes) | {"filled": state.filled, "size": state.slots}
-    if not as_json:
-        print_evidence(answer, answer_text, question, quotes, len(answer.evidence) if show_all else MAX_EVIDENCE)
-        print_text(f"read: {answer.seen} of {answer.total} tokens; {state.filled} of {state.slots} slots are filled")
+    print_answer(answer, answer_text, question, quotes, len(answer.evidence) if show_all else MAX_EVIDENCE)
+    print_text(f"read: {answer.seen} of {answer.total} tokens; {state.filled} of {state.slots} slots are filled")
     notes = [*memory.notes, *answer_text.notes, *note_full_memory(state), *quotes.format_notes()]
     if plot is not None:
         if answer_text.probability is not None:
             answer = replace(answer, text=answer_text.text, probability=answer_text.probability)
         notes += plot_state(state, answer, question, plot)
     print_warnings(*notes)
-    if as_json:
-        print_json(report | {"notes": notes, "plot": plot})
-    elif plot is not None:
+    print_json(report | {"notes": notes, "plot": plot})
+    if plot is not None:
         print_text(f"drawn: {plot}")
 
 
-def print_evidence(
+def print_answer(
     answer: "MemoryAnswer", answer_text: AnswerText, question: str, quotes: QuoteFinder, limit: int
 ) -> None:
     """Print the answer and its evidence, most read first."""
     fields: dict[str, Any] = {"question": question, "answer": "no answer in words: see below"}
     if answer_text.text and answer_text.probability is not None:
-        fields |= {"answer": style_text(answer_text.text, "bold"), "probability": f"{answer_text.probability:.2f}"}
+        fields |= {"answer": Styled(answer_text.text, "bold"), "probability": f"{answer_text.probability:.2f}"}
     print_fields(fields)
     quotes.print_table([(source.weight, [source]) for source in answer.evidence[:limit]], "read")
     if (num_hidden := len(answer.evidence) - limit) > 0:

@@ -11,7 +11,7 @@ from mnemic.cli import options as opt
 from mnemic.cli.documents.common import shorten_path
 from mnemic.cli.interrupt import CommandInterrupted
 from mnemic.cli.networks.load import load_network
-from mnemic.cli.render.console import print_json_line, print_text, print_warnings
+from mnemic.cli.render.console import AS_JSON, print_json_line, print_text, print_warnings
 from mnemic.cli.render.progress import ProgressBars
 from mnemic.cli.text.ask import locate_network, note_full_memory
 from mnemic.cli.text.quote import digest_of, display_name_of
@@ -44,7 +44,6 @@ def read(
     model: Annotated[Path | None, opt.Option("--model DIR", opt.MODEL_HELP, MODEL_DEFAULT)] = None,
     fresh: Annotated[bool, opt.Option("--fresh", "Start the memory again.")] = False,
     device: opt.Device = "auto",
-    as_json: opt.Json = False,
 ) -> None:
     """Read texts of any length into a memory file, or continue it.
 
@@ -60,10 +59,9 @@ def read(
         with lock_file(path, "wait for it, or give another memory"):
             for report in read_files(request):
                 num_saved += 1
-                if as_json:
+                if AS_JSON.get():
                     print_json_line(report)
-                else:
-                    print_text(format_report(report))
+                print_text(format_report(report))
     except KeyboardInterrupt:
         raise CommandInterrupted(format_resume_message(request, num_saved)) from None
 
