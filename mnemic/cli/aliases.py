@@ -25,6 +25,10 @@ def name_targets(path: str, words: list[str]) -> list[str]:
     return options
 
 
+def show_all_slots(path: str, words: list[str]) -> list[str]:
+    return [path, *("--limit=0" if word == "--all" else word for word in words)]
+
+
 # Old command and what it is known by, "" for nothing → new command, and how its words change.
 SPELLINGS: dict[tuple[str, str], tuple[str, Rewrite]] = {
     ("read", "--state"): ("text read", lambda path, words: [path, *words, "--json"]),
@@ -32,10 +36,7 @@ SPELLINGS: dict[tuple[str, str], tuple[str, Rewrite]] = {
     ("ask", "--state"): ("text ask", put_first),
     ("ask", "--model"): ("story ask", lambda model, words: ["--model", model, *words]),
     ("forget", "--state"): ("text forget", name_targets),
-    ("inspect", FILE): (
-        "text show",
-        lambda path, words: [path, *(word.replace("--all", "--limit=0") for word in words)],
-    ),
+    ("inspect", FILE): ("text show", show_all_slots),
     ("evaluate", "--model"): ("evaluate DIR", put_first),
     ("update", "--note"): ("update ID TEXT", lambda text, words: [*words, text]),
     ("search", "--most"): ("search --limit", lambda limit, words: ["--limit", limit, *words]),

@@ -55,13 +55,12 @@ def build_parser(name: str, function: Callable[..., Any]) -> PlainParser:
 def add_parameter(parser: PlainParser, parameter: Parameter) -> None:
     """Add an option or an argument to a parser."""
     annotation, spec = get_args(parameter.annotation)
-    is_optional = parameter.default is not Parameter.empty
-    default = parameter.default if is_optional else None
+    is_required = parameter.default is Parameter.empty
     if isinstance(annotation, UnionType):  # … | None
         annotation = next(choice for choice in get_args(annotation) if choice is not NoneType)
     is_list = get_origin(annotation) is list
     kind = get_args(annotation)[0] if is_list else annotation
-    settings: dict[str, Any] = {"help": spec.help.replace("%", "%%"), "default": default}
+    settings: dict[str, Any] = {"help": spec.help, "default": None if is_required else parameter.default}
     if kind is bool:
         settings["action"] = "store_true"
     elif get_origin(kind) is Literal:
@@ -69,9 +68,9 @@ def add_parameter(parser: PlainParser, parameter: Parameter) -> None:
     else:
         settings |= {"type": kind, "metavar": spec.metavar}
     if isinstance(spec, Option):
-        settings["default"] = os.environ.get(spec.envvar or "", default)
-        settings |= {"dest": parameter.name, "required": not is_optional} | ({"action": "append"} if is_list else {})
+        settings |= {"dest": parameter.name, "required": is_required} | ({"action": "append"} if is_list else {})
+        settings["default"] = os.environ.get(spec.envvar or "", settings["default"])
         parser.add_argument(*spec.names, **settings)
     else:
-        nargs = ("*" if is_optional else "+") if is_list else ("?" if is_optional else None)
+        nargs = {(True, True): "+", (True, False): "*", (False, False): "?"}.get((is_list, is_required))
         parser.add_argument(parameter.name, nargs=nargs, **settings)

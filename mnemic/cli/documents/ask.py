@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 MAX_ALTERNATIVES = 3  # other answers to print
 MIN_CONFIDENCE = 0.05  # less likely alternatives are not printed
-HOPS_HELP = "Number of reads; each further one also uses what was found before."
 CONFIDENCE_HELP = "Minimum probability that the reader's answer is right; 0: always answer."
 LIMIT_HELP, LIMIT_DEFAULT = "Sentences of evidence to show.", f"{NUM_SHOWN}; all as JSON"
 
@@ -26,13 +25,11 @@ def ask(
     question: opt.Question = None,
     question_file: opt.Questions = None,
     address: opt.Memory = None,
-    hops: Annotated[int, opt.Option("--hops", HOPS_HELP)] = 1,
+    hops: Annotated[int, opt.Option("--hops", "Number of reads; each further one uses what was found before.")] = 1,
     passages: Annotated[int, opt.Option("--passages", "Number of passages to read per hop.")] = 5,
     reader: opt.Reader = opt.DEFAULT_READER,
     min_confidence: Annotated[float | None, opt.Option("--confidence", CONFIDENCE_HELP, "fitted to the reader")] = None,
-    limit: Annotated[
-        int | None, opt.Option("--limit, -n N", LIMIT_HELP, f"{NUM_SHOWN}; all as JSON", minimum=1)
-    ] = None,
+    limit: Annotated[int | None, opt.Option("--limit, -n N", LIMIT_HELP, LIMIT_DEFAULT, minimum=1)] = None,
     show_all: opt.All = False,
 ) -> None:
     """Ask your documents a question, and show the evidence for the answer.

@@ -25,12 +25,11 @@ QUESTIONS = {  # about mnemic, with words of the right answer; None: there is no
     "Which version of Python does mnemic need?": "3.11 or newer",
     "Who won the football world cup in 1998?": None,
 }
-STORIES_HELP = "Train a memory network on stories and ask it instead."
 OUT_HELP = "Folder for the memory or the run."
 
 
 def demo(
-    use_stories: Annotated[bool, opt.Option("--stories", STORIES_HELP)] = False,
+    use_stories: Annotated[bool, opt.Option("--stories", "Train a memory network on stories and ask it.")] = False,
     folder: Annotated[Path | None, opt.Option("--out DIR", OUT_HELP, "runs/demo, or runs/demo-stories")] = None,
     fresh: opt.Fresh = False,
 ) -> int:

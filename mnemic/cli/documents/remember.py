@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 EXIT_NOTHING_READ = 1  # exit code if none of the files could be read
 OUTCOMES = ("new", "changed", "moved", "copied", "unchanged", "gone", "broken")
 PATHS_HELP = "txt, md, html, pdf, docx, epub, eml, csv, tsv, jsonl; folders recursively."
-HERE_HELP = "Create a memory in this folder, used from anywhere inside it."
 Patterns = list[str] | None
 
 
@@ -26,7 +25,7 @@ def remember(
     include: Annotated[Patterns, opt.Option("--include PATTERN", "In folders, only these files, such as *.md.")] = None,
     exclude: Annotated[Patterns, opt.Option("--exclude PATTERN", "In folders, not these files, such as old/*.")] = None,
     address: opt.Memory = None,
-    in_project: Annotated[bool, opt.Option("--here", HERE_HELP)] = False,
+    in_project: Annotated[bool, opt.Option("--here", "A memory in this folder, used from inside it.")] = False,
     embedder: opt.Embedder = None,
 ) -> int:
     """Remember files and folders; a repeated run reads only changed files.

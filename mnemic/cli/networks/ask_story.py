@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
 from mnemic.cli.render.captions import build_story_rows, format_column_titles
-from mnemic.cli.render.console import Styled, print_fields, print_json, print_text, print_warnings
+from mnemic.cli.render.console import Styled, print_fields, print_text
 from mnemic.cli.render.evidence_table import print_evidence
 from mnemic.cli.render.plot_story import check_plot_path, plot_story
-from mnemic.cli.text.ask import LoadedMemory, print_memory_answer
+from mnemic.cli.text.ask import LoadedMemory, print_conclusion, print_memory_answer
 from mnemic.cli.text.quote import QuoteFinder
 from mnemic.cli.text_io import STDIN, STDIN_NAME, read_questions, read_text
 
@@ -21,16 +21,13 @@ if TYPE_CHECKING:
 
 MAX_SENTENCES = 8  # printed without --all
 REPORT_FIELDS = ("evidence", "memory", "taken", "slots", "kept", "told")  # of a StoryAnswer, in JSON
-STORY_HELP = "The story, one sentence per line; - is standard input."
 
 
 def ask(
     model: opt.Model,
     question: opt.Question = None,
-    story: Annotated[str | None, opt.Option("--story FILE", STORY_HELP)] = None,
-    sentences: Annotated[
-        list[str] | None, opt.Option("--sentence", "A sentence of the story; may be repeated.")
-    ] = None,
+    story: Annotated[str | None, opt.Option("--story FILE", "The story, a sentence per line; - is stdin.")] = None,
+    sentences: Annotated[list[str] | None, opt.Option("--sentence", "A sentence of it; may be repeated.")] = None,
     show_all: opt.All = False,
     plot: opt.Plot = None,
 ) -> None:
@@ -47,8 +44,7 @@ def ask(
     if story == question == STDIN:
         raise ValueError("standard input (-) can be read once: give the question in quotes")
     (question,) = read_questions(question, None)
-    if plot is not None:
-        check_plot_path(plot)
+    check_plot_path(plot)
     checkpoint, notes = load_network(model)
     if story is None and not sentences and not has_knowledge_base(checkpoint):
         raise ValueError("no story: give --story FILE, --story - or --sentence TEXT")
@@ -61,10 +57,7 @@ def ask(
     answer = answer_question(checkpoint, [text for text in all_sentences if text.strip()], question)
     print_story_answer(answer, question, None if show_all else MAX_SENTENCES)
     notes = [*answer.notes, *notes, *([] if plot is None else plot_story(answer, question, plot))]
-    print_warnings(*notes)
-    print_json(build_report(answer, question) | {"notes": notes, "plot": plot})
-    if plot is not None:
-        print_text(f"drawn: {plot}")
+    print_conclusion(build_report(answer, question), notes, plot)
 
 
 def read_into_memory(checkpoint: "Checkpoint", text: str, notes: list[str]) -> LoadedMemory:

@@ -11,16 +11,14 @@ from mnemic.cli.render.progress import ProgressBars
 from mnemic.recipe import ConfigError, build, load_recipe, override
 
 STORIES_PER_UPDATE = 100  # of the progress bar
-TASK_HELP = "A task, such as 3, 1-5 or all; may be repeated."
-SPLIT_HELP = "Test files use the seed after --seed."
 Documents = Annotated[str, opt.Option("--data DIR", "Folder with the documents: .jsonl or .txt files.")]
 
 
 def generate_story_files(
-    task: Annotated[list[str], opt.Option("--task", TASK_HELP)],
+    task: Annotated[list[str], opt.Option("--task", "A task, such as 3, 1-5 or all; may be repeated.")],
     folder: Annotated[Path, opt.Option("--out DIR", "Folder for the files.")],
     count: Annotated[int, opt.Option("--count", "Questions per task.")] = 1000,
-    split: Annotated[Literal["train", "test"], opt.Option("--split", SPLIT_HELP)] = "train",
+    split: Annotated[Literal["train", "test"], opt.Option("--split", "Test files use the next seed.")] = "train",
     seed: opt.Seed = 0,
     force: Annotated[bool, opt.Option("--force", "Replace existing files.")] = False,
 ) -> None:
@@ -107,7 +105,7 @@ def prepare_words(
 ) -> None:
     """Convert documents to token ids once, for many runs.
 
-    The folder then replaces the documents. --set takes the options of data kind words;
+    The folder then replaces the documents. --set takes the options of data kind language-modeling;
     mnemic recipes lstm-words lists them.
 
     Example: mnemic data words --data enwiki --out words --set data.vocab=20000

@@ -51,6 +51,11 @@ def describe_checkpoint(folder: Path) -> dict[str, Any]:
     parameters = {name: 0 for name, _ in checkpoint.network.named_children()}
     for name, weight in checkpoint.network.named_parameters():  # tied ones count once
         parameters[name.partition(".")[0]] += weight.numel()
+    num_phases, num_seconds = (
+        len(checkpoint.recipe.get("phases") or [{}]),
+        sum(row["seconds"] for row in progress.history),
+    )
+    position = {"step": progress.step, "seconds": round(num_seconds, 1)}
     return {
         "checkpoint": str(checkpoint_folder),
         "whole": True,  # or loading would have raised
@@ -58,13 +63,7 @@ def describe_checkpoint(folder: Path) -> dict[str, Any]:
         "seed": checkpoint.seed,
         "sizes": dict(checkpoint.sizes),
         "parameters": parameters,
-        "progress": {
-            "done": progress.done,
-            "phase": progress.phase,
-            "phases": len(checkpoint.recipe.get("phases") or [{}]),
-            "step": progress.step,
-            "seconds": round(sum(row["seconds"] for row in progress.history), 1),
-        },
+        "progress": {"done": progress.done, "phase": progress.phase, "phases": num_phases} | position,
         "log": progress.history[-MAX_LOG_ROWS:],
         "files": {path.name: path.stat().st_size for path in sorted(checkpoint_folder.iterdir())},
         "recipe": checkpoint.recipe,

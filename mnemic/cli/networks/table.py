@@ -22,8 +22,7 @@ READ_CAPTION = (
     "it changes without another one"
 )
 RECIPE_HELP = "The network; all: every one with a published table of this size."
-AT_ONCE_HELP = "Runs per program; 0: all on a GPU, one by one on a CPU."
-LANES_HELP = "Programs in parallel; 0: 20 on a GPU, 1 on a CPU."
+OUT_HELP = "Folder for the runs and the table."
 
 
 def rebuild_babi(
@@ -35,11 +34,9 @@ def rebuild_babi(
     tasks: opt.Tasks = None,
     sets: opt.Sets = None,
     device: opt.Device = "auto",
-    at_once: Annotated[int, opt.Option("--at-once", AT_ONCE_HELP, minimum=0)] = 0,
-    lanes: Annotated[int, opt.Option("--lanes", LANES_HELP, minimum=0)] = 0,
-    folder: Annotated[
-        Path | None, opt.Option("--out DIR", "Folder for the runs and the table.", "runs/table-babi-RECIPE-SIZE")
-    ] = None,
+    at_once: Annotated[int, opt.Option("--at-once", "Runs per program; 0: all on a GPU, one on a CPU.", minimum=0)] = 0,
+    lanes: Annotated[int, opt.Option("--lanes", "Programs in parallel; 0: 20 on a GPU, 1 on a CPU.", minimum=0)] = 0,
+    folder: Annotated[Path | None, opt.Option("--out DIR", OUT_HELP, "runs/table-babi-RECIPE-SIZE")] = None,
 ) -> None:
     """Train and test a recipe on the bAbI tasks and compare with the published errors.
 
@@ -57,18 +54,11 @@ def rebuild_babi(
     from mnemic.reproduce.all_tables import ALL
     from mnemic.reproduce.babi_table import BabiTable, save_result
 
+    task_ids = opt.parse_task_numbers(tasks or ["all"], sorted(TASKS))
     table = BabiTable(
-        recipe=recipe,
-        data=data,
-        size=size,
-        joint=joint,
-        seeds=seeds,
-        tasks=opt.parse_task_numbers(tasks or ["all"], sorted(TASKS)),
-        sets=sets or [],
-        device=opt.resolve_device(device),
-        at_once=at_once,
-        lanes=lanes,
-    )
+        recipe=recipe, data=data, size=size, joint=joint, seeds=seeds, tasks=task_ids, sets=sets or [],
+        device=opt.resolve_device(device), at_once=at_once, lanes=lanes,
+    )  # fmt: skip
     name = f"table-babi-{Path(recipe).stem}-{size}{'-joint' if joint else ''}"
     table_folder = folder or Path("runs") / name
     if recipe == ALL:
@@ -80,10 +70,8 @@ def rebuild_babi(
     print_json(result)
     print_errors(result)
     if result["ours"]["evidence"]:
-        rows = [
-            [task, *(f"{evidence[key]:.1f}" for key in EVIDENCE_HEADERS)]
-            for task, evidence in result["ours"]["evidence"].items()
-        ]
+        per_task = result["ours"]["evidence"].items()
+        rows = [[task, *(f"{evidence[key]:.1f}" for key in EVIDENCE_HEADERS)] for task, evidence in per_task]
         headers = [">task", *EVIDENCE_HEADERS.values()]
         print_table(headers, rows, title="what the best run read", caption=READ_CAPTION)
     print_summary(result)
@@ -113,11 +101,7 @@ def train_with_progress(table: "BabiTable", folder: Path) -> None:
     num_done = total - sum(len(group.seeds) for group in list_missing_groups(table, folder))
     # For each group of runs, how much of it is finished, in runs.
     num_started, runs_by_group = num_done, dict[tuple[int, int], float]()
-    with (
-        defer_interrupts() as is_interrupted,
-        ProgressBars() as bars,
-        closing(train_missing_runs(table, folder)) as steps,
-    ):
+    with defer_interrupts() as should_stop, ProgressBars() as bars, closing(train_missing_runs(table, folder)) as steps:
         for group, progress in steps:
             phase, step, num_seeds = progress.phase, progress.step, len(group.seeds)
             key = (group.number, group.seeds[0])
@@ -139,7 +123,7 @@ def train_with_progress(table: "BabiTable", folder: Path) -> None:
                 bars.show("runs", num_done + sum(runs_by_group.values()), total, detail)
                 if step.number % STEPS_PER_LINE == 0:
                     bars.print_line(detail)
-            if is_interrupted():
+            if should_stop():
                 num_finished = total - sum(len(group.seeds) for group in list_missing_groups(table, folder))
                 saved_runs = f"{num_finished} finished runs and the state of the others are kept in {folder}"
                 raise KeyboardInterrupt(f"stopped; {saved_runs}")
@@ -148,13 +132,15 @@ def train_with_progress(table: "BabiTable", folder: Path) -> None:
 def print_errors(result: dict[str, Any]) -> None:
     """Print the published error, our best run and our mean per task."""
     from mnemic.data.babi.folder import TASKS
+    from mnemic.reproduce.statistics import FAILURE_THRESHOLD
 
     results, published = result["ours"], result["published"]
     rows = []
     for task, best in results["per_task"].items():
-        published_error = format_error(published.get("per_task", {}).get(task))
-        mean = f"{results['per_task_mean'][task]:.1f}"
-        rows.append([task, TASKS[int(task)], published_error, style_error(best), mean])
+        best_error = Styled(f"{best:.1f}", "red" if best > FAILURE_THRESHOLD else "green")
+        other_errors = published.get("per_task", {}).get(task), results["per_task_mean"][task]
+        published_error, mean_error = map(format_error, other_errors)
+        rows.append([task, TASKS[int(task)], published_error, best_error, mean_error])
     published_mean = published.get("mean_error") if len(results["per_task"]) == len(TASKS) else None
     means = [format_error(error) for error in (published_mean, results["best"], results["mean_error"])]
     title = f"bAbI {result['size']}, {result['setting']}: {result['recipe']}"
@@ -164,13 +150,6 @@ def print_errors(result: dict[str, Any]) -> None:
 
 def format_error(error: float | None) -> str:
     return "-" if error is None else f"{error:.1f}"
-
-
-def style_error(error: float) -> Any:
-    """Color an error: red if the task failed."""
-    from mnemic.reproduce.statistics import FAILURE_THRESHOLD
-
-    return Styled(f"{error:.1f}", "red" if error > FAILURE_THRESHOLD else "green")
 
 
 def print_summary(result: dict[str, Any]) -> None:

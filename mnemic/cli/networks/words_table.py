@@ -53,11 +53,7 @@ def train_with_progress(table: "WordsTable", folder: Path) -> None:
     from mnemic.reproduce.words_table import train_missing_runs
 
     total = len(table.recipes) * table.seeds
-    with (
-        defer_interrupts() as is_interrupted,
-        ProgressBars() as bars,
-        closing(train_missing_runs(table, folder)) as steps,
-    ):
+    with defer_interrupts() as should_stop, ProgressBars() as bars, closing(train_missing_runs(table, folder)) as steps:
         for name, seed, number, report in steps:
             done = number + (report.phase + report.step / report.total_steps) / report.num_phases
             detail = f"{name}, seed {seed}, step {report.step} of {report.total_steps}"
@@ -66,7 +62,7 @@ def train_with_progress(table: "WordsTable", folder: Path) -> None:
                 perplexity = report.row.get("figures", {}).get("perplexity")
                 validation = "" if perplexity is None else f"  validation perplexity {perplexity:.1f}"
                 bars.print_line(f"{detail}  loss {report.row['loss']:.4f}{validation}")
-            if is_interrupted():
+            if should_stop():
                 raise KeyboardInterrupt(f"stopped in run {number + 1} of {total}, and saved")
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mnemic.cli.render.format import sanitize
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 AS_JSON = ContextVar("as_json", default=False)  # set by the program for each command line
+Rows: TypeAlias = Iterable[Sequence[Any] | None]  # cells are texts, styled or not; None starts a section
 PIPE_WIDTH = 110  # columns of tables in a file or a pipe, unless COLUMNS says otherwise
 
 
@@ -99,12 +100,7 @@ def print_fields(fields: Mapping[str, str | Styled]) -> None:
 
 
 def print_table(
-    headers: Sequence[str],
-    rows: Iterable[Sequence[Any] | None],
-    *,
-    title: str = "",
-    caption: str = "",
-    footer: Sequence[str] = (),
+    headers: Sequence[str], rows: Rows, *, title: str = "", caption: str = "", footer: Sequence[str] = ()
 ) -> None:
     """Print a table for a person."""
     if AS_JSON.get():
@@ -116,8 +112,8 @@ def print_table(
     get_stdout().print(table)
 
 
-def build_table(headers: Sequence[str], rows: Iterable[Sequence[Any] | None]) -> "Table":
-    """Build a table; headers that begin with > align right, None in ``rows`` starts a section."""
+def build_table(headers: Sequence[str], rows: Rows) -> "Table":
+    """Build a table; headers that begin with > align right."""
     from rich.table import Table
 
     table = Table(*(header.removeprefix(">") for header in headers), header_style="bold")
@@ -125,11 +121,11 @@ def build_table(headers: Sequence[str], rows: Iterable[Sequence[Any] | None]) ->
         column.justify = "right" if header.startswith(">") else "left"
         column.overflow = "fold"  # no word is cut
     for row in rows:
-        cells = [Styled(cell) if isinstance(cell, str) else cell for cell in row or ()]
         if row is None:
             table.add_section()
-        else:
-            table.add_row(*(cell.to_rich() if isinstance(cell, Styled) else cell for cell in cells))
+            continue
+        cells = (Styled(cell) if isinstance(cell, str) else cell for cell in row)
+        table.add_row(*(cell.to_rich() if isinstance(cell, Styled) else cell for cell in cells))
     return table
 
 

@@ -35,8 +35,10 @@ CHINESE_FONTS = (
 )  # fmt: skip
 
 
-def check_plot_path(path: Path) -> None:
-    """Raise before any work is done if the plot cannot be written."""
+def check_plot_path(path: Path | None) -> None:
+    """Raise before any work is done if the plot, where one is wanted, cannot be written."""
+    if path is None:
+        return
     if find_spec("matplotlib") is None:
         raise ValueError("--plot needs matplotlib; install it with: pip install matplotlib")
     if path.suffix.lower() not in FORMATS or path.is_dir():

@@ -123,17 +123,10 @@ def read_files(request: ReadRequest) -> Iterator[dict[str, Any]]:
         notes += [] if state.seen > before.seen else [f"{display_name_of(name)} holds no words"]
         print_warnings(*notes)
         sources, _ = state.memory.origins  # 1 s r
-        yield {
-            "file": name,
-            "seen": state.seen - before.seen,
-            "total": state.total - before.total,
-            "state": str(request.state),
-            "kept": int((sources >= len(before.spans)).any(-1).sum()),  # slots that hold something of it
-            "filled": state.filled,
-            "slots": state.slots,
-            "remembered": state.seen,
-            "notes": [*training_notes, *notes],
-        }
+        num_kept = int((sources >= len(before.spans)).any(-1).sum())  # slots that hold something of it
+        counts = {"seen": state.seen - before.seen, "total": state.total - before.total}
+        slots = {"kept": num_kept, "filled": state.filled, "slots": state.slots, "remembered": state.seen}
+        yield {"file": name, **counts, "state": str(request.state), **slots, "notes": [*training_notes, *notes]}
 
 
 def note_repeated_text(state: "State", text: str, name: str) -> list[str]:
