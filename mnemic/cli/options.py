@@ -8,18 +8,13 @@ from mnemic.checkpoint import shipped
 from mnemic.cli.declare import Argument, Option
 from mnemic.recipe import ConfigError, join_words
 
-MODEL_HELP = (
-    f"A run's folder, a checkpoint, or a network that ships with the package: {', '.join(shipped.list_networks())}."
-)
+MODEL_HELP = f"A run's folder, a checkpoint, or a network that ships: {', '.join(shipped.list_networks())}."
 QUESTIONS_HELP = "A file with one question per line, or - for standard input; prints JSON lines."
 MEMORY_HELP = "The memory: a file such as notes.db, a name such as work, or postgresql://…"
 MEMORY_DEFAULT = "this project's (.mnemic), else your own"
 EMBEDDER_HELP = "The embedding model: reader, hashed-ngrams, minilm, none, or a model's folder."
 EMBEDDER_DEFAULT = "the memory's own; reader for a new memory"
-READER_HELP = (
-    "The model that answers from passages: reader, which ships with mnemic, a folder, or none, "
-    "which answers with the best matching sentence."
-)
+READER_HELP = "The model that answers: reader, which ships, a folder, or none: the best matching sentence."
 DEFAULT_READER = "reader"
 
 JSON = Option("--json", "Print only JSON; an error is {error: …}.")  # every command has it

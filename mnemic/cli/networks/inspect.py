@@ -51,11 +51,8 @@ def describe_checkpoint(folder: Path) -> dict[str, Any]:
     parameters = {name: 0 for name, _ in checkpoint.network.named_children()}
     for name, weight in checkpoint.network.named_parameters():  # tied ones count once
         parameters[name.partition(".")[0]] += weight.numel()
-    num_phases, num_seconds = (
-        len(checkpoint.recipe.get("phases") or [{}]),
-        sum(row["seconds"] for row in progress.history),
-    )
-    position = {"step": progress.step, "seconds": round(num_seconds, 1)}
+    num_phases = len(checkpoint.recipe.get("phases") or [{}])
+    position = {"step": progress.step, "seconds": round(sum(row["seconds"] for row in progress.history), 1)}
     return {
         "checkpoint": str(checkpoint_folder),
         "whole": True,  # or loading would have raised

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from mnemic.recipe import Recipe, join_words, parameters_of, type_hints_of, type_name
 
@@ -13,6 +13,8 @@ MODEL_FACTS |= {"cross"}  # whether a stack attends to a source
 SEGMENT_FACTS = {"encode", "memory", "respond", "mass", "segments"}  # the modules that are wrapped
 TOKENIZER_FACTS = {"texts", "extra"}  # of a vocabulary that is learned
 OPTIMIZER_FACTS = {"parameters", "rate", "runs"}
+Spec: TypeAlias = Mapping[str, Any]  # a part of a recipe
+Constructors: TypeAlias = Mapping[str, Callable[..., Any]]  # by kind
 NESTED_PARTS = {"optimizer", "schedule", "clip"}  # parts of [train] with rows of their own
 
 
@@ -28,10 +30,11 @@ def list_options(recipe: Recipe) -> list[dict[str, Any]]:
     model = recipe.get("model", {})
     answers_from_memory = model.get("respond", {}).get("kind") in respond.FROM_MEMORY
     segment_class = SegmentModel if answers_from_memory else SegmentTextModel
-    segments = model.get("segments")
-    segment_options = (
-        () if segments is None else list_part_options("model.segments", segment_class, segments, SEGMENT_FACTS, {})
-    )
+    part_options: list[dict[str, Any]] = []
+    if "segments" in model:
+        part_options += list_part_options("model.segments", segment_class, model["segments"], SEGMENT_FACTS, {})
+    if "mass" in model:
+        part_options += list_part_options("model.mass", MaskedLayer, model["mass"], MODEL_FACTS, {})
     settings = vars(TrainSettings()) | recipe.get("train", {})
     # With a memory, an encoder makes one vector per text; without one, or with a memory that is
     # carried from segment to segment, one per token.
@@ -45,8 +48,7 @@ def list_options(recipe: Recipe) -> list[dict[str, Any]]:
         *list_kind_options("model.fuse", encode.FUSIONS, model.get("fuse", {}), MODEL_FACTS),
         *list_kind_options("model.memory", memory.MEMORIES, model.get("memory", {}), MODEL_FACTS - {"hops"}),
         *list_kind_options("model.respond", respond.RESPONSES, model.get("respond", {}), MODEL_FACTS),
-        *segment_options,
-        *(list_part_options("model.mass", MaskedLayer, model["mass"], MODEL_FACTS, {}) if "mass" in model else ()),
+        *part_options,
         *list_kind_options("data", data.DATASETS, recipe.get("data", {}), set()),
         *list_kind_options("objective", objectives.OBJECTIVES, recipe.get("objective", {}), set()),
         *list_part_options("train", TrainSettings, recipe.get("train", {}), NESTED_PARTS, vars(TrainSettings())),
@@ -56,7 +58,7 @@ def list_options(recipe: Recipe) -> list[dict[str, Any]]:
     ]
 
 
-def nested_tables() -> dict[str, Mapping[str, Callable[..., Any]]]:
+def nested_tables() -> dict[str, Constructors]:
     """Map the options that are parts with kinds of their own to their constructors."""
     from mnemic import encode
     from mnemic.data.corpora.formats import FORMATS
@@ -73,11 +75,7 @@ def nested_tables() -> dict[str, Mapping[str, Callable[..., Any]]]:
 
 
 def list_kind_options(
-    name: str,
-    constructors: Mapping[str, Callable[..., Any]],
-    spec: Mapping[str, Any],
-    hidden: set[str],
-    default: Mapping[str, Any] | None = None,
+    name: str, constructors: Constructors, spec: Spec, hidden: set[str], default: Spec | None = None
 ) -> Iterator[dict[str, Any]]:
     """List the kinds of a part, then the options of its current kind.
 
@@ -91,7 +89,7 @@ def list_kind_options(
 
 
 def list_part_options(
-    name: str, constructor: Callable[..., Any], spec: Mapping[str, Any], hidden: set[str], defaults: Mapping[str, Any]
+    name: str, constructor: Callable[..., Any], spec: Spec, hidden: set[str], defaults: Spec
 ) -> Iterator[dict[str, Any]]:
     """List the options of a part; nested parts come last, with their own options."""
     parameters = {key: parameter for key, parameter in parameters_of(constructor).items() if key not in hidden}
@@ -115,11 +113,11 @@ def factory_defaults_of(constructor: Callable[..., Any]) -> dict[str, Any]:
     return {field.name: field.default_factory() for field in dataclass_fields if field.default_factory is not MISSING}
 
 
-def build_option_row(option: str, annotation: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
+def build_option_row(option: str, annotation: Any, spec: Spec) -> dict[str, Any]:
     """Describe an option: its name, type, and value if the recipe sets it."""
     return {"option": option, "takes": type_name(annotation)} | value_field(option.split(".")[-1], spec)
 
 
-def value_field(key: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+def value_field(key: str, spec: Spec) -> dict[str, Any]:
     """Return the value that the recipe sets, or nothing for the default."""
     return {"value": spec[key]} if key in spec else {}

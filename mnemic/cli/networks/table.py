@@ -199,16 +199,11 @@ def print_networks(summary: dict[str, Any]) -> None:
         if published is not None:
             is_reached = round(best, 1) <= published and row["failed"] <= row["published_failed"]
             color = "green" if is_reached else "red"
-        deviation = f" ± {row['std']:.1f}" if row["seeds"] > 1 else ""
-        rows.append([
-            name,
-            "-" if published is None else f"{published:.1f} / {row['published_failed']}",
-            Styled(f"{best:.1f} / {row['failed']}", color),
-            f"{row['mean_error']:.1f}{deviation}",
-            str(row["seeds"]),
-            row["selection"],
-            format_duration(60 * row["minutes"]),
-        ])  # fmt: skip
+        published_error = "-" if published is None else f"{published:.1f} / {row['published_failed']}"
+        best_error = Styled(f"{best:.1f} / {row['failed']}", color)
+        mean_error = f"{row['mean_error']:.1f}" + (f" ± {row['std']:.1f}" if row["seeds"] > 1 else "")
+        setting = [str(row["seeds"]), row["selection"], format_duration(60 * row["minutes"])]
+        rows.append([name, published_error, best_error, mean_error, *setting])
         evidence_rows.append([name, *(format_evidence(row["evidence"], key) for key in EVIDENCE_HEADERS)])
     headers = ["network", ">published", ">best", ">mean ± deviation", ">seeds", "chosen by", ">time"]
     caption = f"mean error in % / tasks that failed, with more than {FAILURE_THRESHOLD:g} % error"

@@ -113,8 +113,8 @@ def train_with_progress(recipe: dict[str, Any], folder: Path, *, seed: int, devi
     history = read_json(find_checkpoint(folder) / PROGRESS)["history"]
     validation_errors = [row["validation"] for row in history if row["validation"] is not None]
     validation: dict[str, Any] = {"validation_error": validation_errors[-1] if validation_errors else None}
-    if any("figures" in row for row in history):
-        validation = {"figures": select_best_metrics(history)}
+    if rows := [row for row in history if "figures" in row]:  # the best; of equal ones the last
+        validation = {"figures": min(reversed(rows), key=lambda row: row["validation"])["figures"]}
     return {
         "checkpoint": str(find_checkpoint(folder)),
         "resumed": start not in (None, (0, 0)),
@@ -124,12 +124,6 @@ def train_with_progress(recipe: dict[str, Any], folder: Path, *, seed: int, devi
         **validation,
         "seconds": round(sum(row["seconds"] for row in history), 1),
     }
-
-
-def select_best_metrics(history: list[dict[str, Any]]) -> dict[str, float]:
-    """Select the metrics of the best validation; the last one if several are equal."""
-    rows = [row for row in history if "figures" in row]
-    return min(reversed(rows), key=lambda row: row["validation"])["figures"]
 
 
 def show_step(bars: ProgressBars, report: "StepReport") -> None:

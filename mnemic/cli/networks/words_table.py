@@ -40,12 +40,9 @@ def compare_language_models(
     result = save_result(table, folder)
     print_json(result)
     print_perplexities(result)
-    time, num_words = format_duration(result["seconds"]), result["words"]
-    print_text(
-        f"{num_words['train']:,} words to learn from, {num_words['test']:,} asked for\n"
-        f"{time} of training on {result['hardware']}\nkept in {folder / 'table.json'}",
-        style="dim",
-    )
+    print_text(f"{result['words']['train']:,} words to learn from, {result['words']['test']:,} asked for")
+    print_text(f"{format_duration(result['seconds'])} of training on {result['hardware']}")
+    print_text(f"kept in {folder / 'table.json'}", style="dim")
 
 
 def train_with_progress(table: "WordsTable", folder: Path) -> None:

@@ -28,15 +28,11 @@ MEMORY_LABELS: Mapping[str, MemoryLabels] = {
         "Each hop read one slot and no other; how much of each sentence is in it.",
         "(nothing: it had read enough)",
     ),
-    "wmn": MemoryLabels(
-        "hop {}", "How much of each sentence was read at each hop by all heads; a column adds up to 1.", FREE_SLOTS
-    ),
+    "wmn": MemoryLabels("hop {}", ATTENTION_CAPTION.replace("each hop", "each hop by all heads"), FREE_SLOTS),
     "key-value": MemoryLabels("hop {}", "How much of each {item} was read at each hop; a column adds up to 1."),
     "dmn": MemoryLabels("pass {}", GATE_CAPTION),
     "dmn-layers": MemoryLabels("pass {}", GATE_CAPTION),
-    "dmn-plus": MemoryLabels(
-        "pass {}", "How far the gate of each sentence opened in each pass; a column adds up to 1."
-    ),
+    "dmn-plus": MemoryLabels("pass {}", GATE_CAPTION.replace(", from 0 to 1", "; a column adds up to 1")),
     "dmn-sum": MemoryLabels("pass {}", ATTENTION_CAPTION.replace("at each hop", "in each pass")),
     "entnet": MemoryLabels(
         "read",

@@ -61,17 +61,11 @@ def read(
                 num_saved += 1
                 if AS_JSON.get():
                     print_json_line(report)
-                print_text(format_report(report))
+                kept = f"{report['seen']:,} tokens read, {report['kept']} slots hold what was kept of it"
+                filled = f"{report['filled']} of {report['slots']} slots are filled"
+                print_text(f"{display_name_of(report['file'])}: {kept}; {filled}")
     except KeyboardInterrupt:
         raise CommandInterrupted(format_resume_message(request, num_saved)) from None
-
-
-def format_report(report: dict[str, Any]) -> str:
-    """Format what was read of a text, and what the memory holds of it."""
-    return (
-        f"{display_name_of(report['file'])}: {report['seen']:,} tokens read, {report['kept']} slots hold what was "
-        f"kept of it; {report['filled']} of {report['slots']} slots are filled"
-    )
 
 
 def check_text_files(files: Sequence[str]) -> None:
