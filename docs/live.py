@@ -95,19 +95,14 @@ def formats() -> Iterator[str]:
 
 def commands() -> Iterator[str]:
     """List every command with its help, arguments and options."""
-    for path, command in walk(load_program()):
-        name = " ".join(("mnemic", *path))
-        yield f"## {name}\n\n{format_help(command.help or '')}\n"
-        yield from format_parameters(command.params)
-
-
-def load_program() -> Any:
-    """Load the command line as a tree of commands."""
     import typer
 
     from mnemic.cli.typer_app import build_app
 
-    return typer.main.get_command(build_app())
+    for path, command in walk(typer.main.get_command(build_app())):
+        name = " ".join(("mnemic", *path))
+        yield f"## {name}\n\n{format_help(command.help or '')}\n"
+        yield from format_parameters(command.params)
 
 
 def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

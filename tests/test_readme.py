@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import typer
+
+from mnemic.cli.typer_app import build_app
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "docs"))
-
-from live import load_program  # noqa: E402
-
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^ *```(\S*)[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -135,7 +134,7 @@ def test_commands_that_are_only_shown_exist(page: str, command: str) -> None:
         targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
         assert set(words[1:]) <= targets
     elif words[0] == "mnemic":
-        check_options(load_program(), words[1:])
+        check_options(typer.main.get_command(build_app()), words[1:])
 
 
 def check_options(command: Any, words: list[str]) -> None:

@@ -12,10 +12,6 @@ Rewrite: TypeAlias = Callable[[str, list[str]], list[str]]
 FILE = "FILE"  # stands for a file that exists, where others name an option
 
 
-def put_first(value: str, words: list[str]) -> list[str]:
-    return [value, *words]
-
-
 def name_targets(path: str, words: list[str]) -> list[str]:
     """Turn the targets of ``forget --state`` into ``--text``, or ``--from`` and ``--to``."""
     options = [path]
@@ -25,18 +21,19 @@ def name_targets(path: str, words: list[str]) -> list[str]:
     return options
 
 
+def show_all_slots(path: str, words: list[str]) -> list[str]:
+    return [path, *("--limit=0" if word == "--all" else word for word in words)]
+
+
 # Old command and what it is known by, "" for nothing → new command, and how its words change.
 SPELLINGS: dict[tuple[str, str], tuple[str, Rewrite]] = {
     ("read", "--state"): ("text read", lambda path, words: [path, *words, "--json"]),
     ("read", ""): ("predict", lambda _, words: words),
-    ("ask", "--state"): ("text ask", put_first),
+    ("ask", "--state"): ("text ask", lambda path, words: [path, *words]),
     ("ask", "--model"): ("story ask", lambda model, words: ["--model", model, *words]),
     ("forget", "--state"): ("text forget", name_targets),
-    ("inspect", FILE): (
-        "text show",
-        lambda path, words: [path, *(word.replace("--all", "--limit=0") for word in words)],
-    ),
-    ("evaluate", "--model"): ("evaluate DIR", put_first),
+    ("inspect", FILE): ("text show", show_all_slots),
+    ("evaluate", "--model"): ("evaluate DIR", lambda model, words: [model, *words]),
     ("update", "--note"): ("update ID TEXT", lambda text, words: [*words, text]),
     ("search", "--most"): ("search --limit", lambda limit, words: ["--limit", limit, *words]),
     ("memories", ""): ("list", lambda _, words: words),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from mnemic.cli.aliases import translate_argv
 from mnemic.cli.interrupt import CommandInterrupted
-from mnemic.cli.render.console import is_first_process, is_installed, print_json, print_status
+from mnemic.cli.render.console import AS_JSON, is_first_process, is_installed, print_json, print_status
 
 EXIT_MISTAKE, EXIT_INTERRUPTED = 2, 130
 
@@ -39,6 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run_command(argv: list[str]) -> int:
     """Run a command; report a user's mistake in one line."""
+    AS_JSON.set("--json" in argv or not is_installed("rich"))
     if is_installed("typer"):
         from mnemic.cli.typer_app import run
     else:  # a machine that only trains

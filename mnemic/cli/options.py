@@ -2,48 +2,39 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 from mnemic.checkpoint import shipped
 from mnemic.cli.declare import Argument, Option
 from mnemic.recipe import ConfigError, join_words
 
-MODEL_HELP = (
-    f"A run's folder, a checkpoint, or a network that ships with the package: {', '.join(shipped.list_networks())}."
-)
-DATA_HELP = "Folder of the data files; for bAbI the one that contains en and en-10k."
-SET_HELP = "Change a key of the recipe, such as train.rate=0.01; may be repeated."
+MODEL_HELP = f"A run's folder, a checkpoint, or a network that ships: {', '.join(shipped.list_networks())}."
 QUESTIONS_HELP = "A file with one question per line, or - for standard input; prints JSON lines."
 MEMORY_HELP = "The memory: a file such as notes.db, a name such as work, or postgresql://…"
 MEMORY_DEFAULT = "this project's (.mnemic), else your own"
 EMBEDDER_HELP = "The embedding model: reader, hashed-ngrams, minilm, none, or a model's folder."
 EMBEDDER_DEFAULT = "the memory's own; reader for a new memory"
-READER_HELP = (
-    "The model that answers from passages: reader, which ships with mnemic, a folder, or none, "
-    "which answers with the best matching sentence."
-)
+READER_HELP = "The model that answers: reader, which ships, a folder, or none: the best matching sentence."
 DEFAULT_READER = "reader"
 
-Json: TypeAlias = Annotated[bool, Option("--json", "Print only JSON; an error is {error: …}.")]
-Fresh: TypeAlias = Annotated[bool, Option("--fresh", "Start again, even if a run exists there.")]
-Seed: TypeAlias = Annotated[int, Option("--seed", "Seed of the random generators.")]
-Device: TypeAlias = Annotated[str, Option("--device", "cpu, cuda, cuda:1 … or auto: a GPU if there is one.")]
-Data: TypeAlias = Annotated[str | None, Option("--data DIR", DATA_HELP)]
-Sets: TypeAlias = Annotated[list[str] | None, Option("--set KEY=VALUE", SET_HELP)]
-Tasks: TypeAlias = Annotated[list[str] | None, Option("--tasks TASKS", "Only these, such as 1,2,15-17.", "all")]
-Model: TypeAlias = Annotated[Path, Option("--model DIR", MODEL_HELP)]
-ModelArgument: TypeAlias = Annotated[Path, Argument("DIR", MODEL_HELP)]
-Question: TypeAlias = Annotated[str | None, Argument("QUESTION", "The question; - is standard input.")]
-Questions: TypeAlias = Annotated[str | None, Option("--questions FILE", QUESTIONS_HELP)]
-All: TypeAlias = Annotated[bool, Option("--all", "Show all evidence, not only what was read most.")]
-Plot: TypeAlias = Annotated[Path | None, Option("--plot FILE", "Plot the evidence into a .png, .svg or .pdf file.")]
-Memory: TypeAlias = Annotated[
-    str | None, Option("--memory PATH|NAME|ADDRESS", MEMORY_HELP, MEMORY_DEFAULT, "MNEMIC_MEMORY")
-]
-Embedder: TypeAlias = Annotated[str | None, Option("--embedder NAME|DIR", EMBEDDER_HELP, EMBEDDER_DEFAULT)]
-Reader: TypeAlias = Annotated[str, Option("--reader NAME|DIR", READER_HELP)]
-Document: TypeAlias = Annotated[str, Argument("ID|PATH", "A document's number or its file.")]
-MemoryFile: TypeAlias = Annotated[Path, Argument("MEMORY", "The memory file, such as notes.mem.")]
+JSON = Option("--json", "Print only JSON; an error is {error: …}.")  # every command has it
+Fresh = Annotated[bool, Option("--fresh", "Start again, even if a run exists there.")]
+Seed = Annotated[int, Option("--seed", "Seed of the random generators.")]
+Device = Annotated[str, Option("--device", "cpu, cuda, cuda:1 … or auto: a GPU if there is one.")]
+Data = Annotated[str | None, Option("--data DIR", "Folder of the data files; for bAbI the one with en and en-10k.")]
+Sets = Annotated[list[str] | None, Option("--set KEY=VALUE", "Change a key, such as train.rate=0.01; may be repeated.")]
+Tasks = Annotated[list[str] | None, Option("--tasks TASKS", "Only these, such as 1,2,15-17.", "all")]
+Model = Annotated[Path, Option("--model DIR", MODEL_HELP)]
+ModelArgument = Annotated[Path, Argument("DIR", MODEL_HELP)]
+Question = Annotated[str | None, Argument("QUESTION", "The question; - is standard input.")]
+Questions = Annotated[str | None, Option("--questions FILE", QUESTIONS_HELP)]
+All = Annotated[bool, Option("--all", "Show all evidence, not only what was read most.")]
+Plot = Annotated[Path | None, Option("--plot FILE", "Plot the evidence into a .png, .svg or .pdf file.")]
+Memory = Annotated[str | None, Option("--memory PATH|NAME|ADDRESS", MEMORY_HELP, MEMORY_DEFAULT, "MNEMIC_MEMORY")]
+Embedder = Annotated[str | None, Option("--embedder NAME|DIR", EMBEDDER_HELP, EMBEDDER_DEFAULT)]
+Reader = Annotated[str, Option("--reader NAME|DIR", READER_HELP)]
+Document = Annotated[str, Argument("ID|PATH", "A document's number or its file.")]
+MemoryFile = Annotated[Path, Argument("MEMORY", "The memory file, such as notes.mem.")]
 
 
 def refuse_options(values: Mapping[str, object], reason: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 from mnemic import __version__
 from mnemic.cli.commands import COMMANDS
 from mnemic.cli.declare import Option
-from mnemic.cli.render.console import is_installed
+from mnemic.cli.options import JSON
 
 
 class PlainParser(argparse.ArgumentParser):
@@ -21,7 +21,7 @@ class PlainParser(argparse.ArgumentParser):
 
 
 def run(argv: list[str]) -> int:
-    """Run a command and return its exit code; without rich, results are printed as JSON."""
+    """Run a command and return its exit code."""
     words = argv[1:] if argv[:1] == ["--debug"] else argv
     if words[:1] in (["-V"], ["--version"]):
         print(f"mnemic {__version__}")
@@ -31,7 +31,7 @@ def run(argv: list[str]) -> int:
         if words[: len(names)] == names:
             parser = build_parser(command.name, command.function)
             values = vars(parser.parse_intermixed_args(words[len(names) :]))
-            values["as_json"] |= not is_installed("rich")
+            del values["as_json"]  # the program has seen it
             return command.function(**values) or 0
     if words[:1] in (["-h"], ["--help"]):
         for command in COMMANDS:
@@ -48,19 +48,19 @@ def build_parser(name: str, function: Callable[..., Any]) -> PlainParser:
     )
     for parameter in signature(function).parameters.values():
         add_parameter(parser, parameter)
+    parser.add_argument(*JSON.names, action="store_true", dest="as_json", help=JSON.help)
     return parser
 
 
 def add_parameter(parser: PlainParser, parameter: Parameter) -> None:
     """Add an option or an argument to a parser."""
     annotation, spec = get_args(parameter.annotation)
-    is_optional = parameter.default is not Parameter.empty
-    default = parameter.default if is_optional else None
+    is_required = parameter.default is Parameter.empty
     if isinstance(annotation, UnionType):  # … | None
         annotation = next(choice for choice in get_args(annotation) if choice is not NoneType)
     is_list = get_origin(annotation) is list
     kind = get_args(annotation)[0] if is_list else annotation
-    settings: dict[str, Any] = {"help": spec.help.replace("%", "%%"), "default": default}
+    settings: dict[str, Any] = {"help": spec.help, "default": None if is_required else parameter.default}
     if kind is bool:
         settings["action"] = "store_true"
     elif get_origin(kind) is Literal:
@@ -68,9 +68,9 @@ def add_parameter(parser: PlainParser, parameter: Parameter) -> None:
     else:
         settings |= {"type": kind, "metavar": spec.metavar}
     if isinstance(spec, Option):
-        settings["default"] = os.environ.get(spec.envvar or "", default)
-        settings |= {"dest": parameter.name, "required": not is_optional} | ({"action": "append"} if is_list else {})
+        settings |= {"dest": parameter.name, "required": is_required} | ({"action": "append"} if is_list else {})
+        settings["default"] = os.environ.get(spec.envvar or "", settings["default"])
         parser.add_argument(*spec.names, **settings)
     else:
-        nargs = ("*" if is_optional else "+") if is_list else ("?" if is_optional else None)
+        nargs = {(True, True): "+", (True, False): "*", (False, False): "?"}.get((is_list, is_required))
         parser.add_argument(parameter.name, nargs=nargs, **settings)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Annotated, Any, get_args
 
 import typer
@@ -10,6 +10,7 @@ import typer
 from mnemic import __version__
 from mnemic.cli.commands import GROUPS, PANELS, Command
 from mnemic.cli.declare import Option
+from mnemic.cli.options import JSON
 
 COMPLETION_VARIABLE = "_MNEMIC_COMPLETE"  # set by the shell that completes a command line
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -53,11 +54,12 @@ def build_app() -> typer.Typer:
 def convert_signature(command: Command) -> Callable[..., Any]:
     """Wrap a command's function in one whose signature has typer's options."""
 
-    def run_function(**values: Any) -> Any:
-        return command.function(**values)
+    def run_function(*, as_json: bool, **values: Any) -> Any:
+        return command.function(**values)  # the program has seen --json
 
     parameters = []
-    for parameter in signature(command.function).parameters.values():
+    json_parameter = Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, JSON])
+    for parameter in (*signature(command.function).parameters.values(), json_parameter):
         annotation, spec = get_args(parameter.annotation)
         if isinstance(spec, Option):
             show_default = spec.default_text or True

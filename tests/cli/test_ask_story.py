@@ -81,8 +81,8 @@ def test_the_most_read_sentences_are_shown_unless_all_are_asked_for() -> None:
 def test_a_weight_is_the_darker_the_larger_it_is() -> None:
     grounds = [sum(pick_weight_colors(weight).background) for weight in (0.0, 0.1, 0.5, 1.0)]
     assert grounds == sorted(grounds, reverse=True)
-    assert format_weight(0.001).plain == "·"
-    assert format_weight(0.01).plain == "0.01"
+    assert format_weight(0.001).text == "·"
+    assert format_weight(0.01).text == "0.01"
     assert "on #" in str(format_weight(0.5).style)
 
 

@@ -9,10 +9,15 @@ import torch
 from matplotlib import image
 
 from mnemic.checkpoint.folder import Checkpoint, TrainingProgress
-from mnemic.cli.networks.ask_story import build_story_table
-from mnemic.cli.render.captions import MEMORY_LABELS, UPDATE_GATE_LABEL, compute_unread_weights, format_column_titles
+from mnemic.cli.render.captions import (
+    MEMORY_LABELS,
+    UPDATE_GATE_LABEL,
+    build_story_rows,
+    compute_unread_weights,
+    format_column_titles,
+)
 from mnemic.cli.render.console import get_stdout
-from mnemic.cli.render.evidence_table import BLOCKS, format_blocks
+from mnemic.cli.render.evidence_table import BLOCKS, evidence_table, format_blocks
 from mnemic.cli.render.plot_story import plot_story
 from mnemic.data.babi.batches import build_tokenizer
 from mnemic.data.babi.format import StoryExample
@@ -49,7 +54,7 @@ def untrained(name: str, *sets: str) -> Checkpoint:
 def render_table(answer: StoryAnswer) -> str:
     screen = get_stdout()
     with screen.capture() as seen:
-        screen.print(build_story_table(answer, None))
+        screen.print(evidence_table(build_story_rows(answer, None), format_column_titles(answer), answer.item))
     return seen.get()
 
 

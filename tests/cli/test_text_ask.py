@@ -8,7 +8,7 @@ from app_runs import model, run
 from long_runs import ASKED, BACK, FACT, read, refused, run_of, told
 
 from mnemic.cli.render.format import MAX_PASSAGE_CHARS
-from mnemic.cli.text.ask import AnswerText, choose_answer_text
+from mnemic.cli.text.ask import LoadedMemory, TextAnswer, answer_from_memory, extract_text
 from mnemic.cli.text.quote import QuoteFinder
 from mnemic.predict.memory_state import load_state_file
 from mnemic.predict.model import load
@@ -150,17 +150,24 @@ def test_the_reader_points_at_the_words_of_a_network_that_says_none() -> None:
     built, designed, nest = (f"{sentence}." for sentence in STORY.removesuffix(".").split(". "))
     quotes = QuoteFinder(load(run_of("selective")).remember(STORY), STORY)
     question = "Who designed the lighthouse?"
-    answer_text = choose_answer_text(read_most(nest, designed, built), question, quotes, is_generative=False)
-    assert (answer_text.text, answer_text.notes) == ("Anna Olsen", ())
-    missed = choose_answer_text(read_most(nest, built), question, quotes, is_generative=False)
+    answer = extract_text(read_most(nest, designed, built), question, quotes)
+    assert (answer.text, answer.notes) == ("Anna Olsen", ())
+    missed = extract_text(read_most(nest, built), question, quotes)
     assert missed.text == ""
+    assert missed.probability is not None
     assert missed.probability < 0.5
     assert "the reader sees no answer" in missed.notes[0]
-    generated = read_most(designed, text="his own")
-    assert choose_answer_text(generated, question, quotes, is_generative=True) == AnswerText("his own", 0.5)
-    silent = choose_answer_text(read_most(designed), question, quotes, is_generative=True)
-    assert silent == AnswerText("", 0.5), "a generative network that said nothing stays silent"
     away = QuoteFinder(load(run_of("selective")).remember(STORY))
-    unseen = choose_answer_text(read_most(designed), question, away, is_generative=False)
-    assert unseen.text == ""
+    unseen = extract_text(read_most(designed), question, away)
+    assert (unseen.text, unseen.probability) == ("", None)
     assert "the text is not available" in unseen.notes[0]
+
+
+@pytest.mark.parametrize("text", ["his own", ""])
+def test_a_generative_network_is_taken_at_its_word(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if it said nothing: then it stays silent."""
+    memory = LoadedMemory(None, None, None, [])  # type: ignore[arg-type]
+    source = read_most("Gulls nest there.", text=text)
+    monkeypatch.setattr("mnemic.predict.long_text.answer_from_memory", lambda *_: source)
+    monkeypatch.setattr("mnemic.predict.long_text.can_generate", lambda _: True)
+    assert answer_from_memory(memory, "Who?") == TextAnswer("Who?", text, 0.5, source)

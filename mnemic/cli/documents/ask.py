@@ -5,16 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mnemic.cli import options as opt
 from mnemic.cli.documents.common import format_citation, open_memory
-from mnemic.cli.render.console import (
-    get_stdout,
-    print_fields,
-    print_json,
-    print_json_line,
-    print_text,
-    print_warnings,
-    style_text,
-)
-from mnemic.cli.render.evidence_table import EvidenceRow, evidence_table
+from mnemic.cli.render.console import Styled, print_fields, print_json, print_json_line, print_text, print_warnings
+from mnemic.cli.render.evidence_table import EvidenceRow, print_evidence
 from mnemic.cli.render.format import join_lines, truncate
 from mnemic.cli.render.progress import ProgressBars
 from mnemic.cli.text_io import read_questions
@@ -25,24 +17,20 @@ if TYPE_CHECKING:
 
 MAX_ALTERNATIVES = 3  # other answers to print
 MIN_CONFIDENCE = 0.05  # less likely alternatives are not printed
-HOPS_HELP = "Number of reads; each further one also uses what was found before."
 CONFIDENCE_HELP = "Minimum probability that the reader's answer is right; 0: always answer."
-Limit = Annotated[
-    int | None, opt.Option("--limit, -n N", "Sentences of evidence to show.", f"{NUM_SHOWN}; all as JSON", minimum=1)
-]
+LIMIT_HELP, LIMIT_DEFAULT = "Sentences of evidence to show.", f"{NUM_SHOWN}; all as JSON"
 
 
 def ask(
     question: opt.Question = None,
     question_file: opt.Questions = None,
     address: opt.Memory = None,
-    hops: Annotated[int, opt.Option("--hops", HOPS_HELP)] = 1,
+    hops: Annotated[int, opt.Option("--hops", "Number of reads; each further one uses what was found before.")] = 1,
     passages: Annotated[int, opt.Option("--passages", "Number of passages to read per hop.")] = 5,
     reader: opt.Reader = opt.DEFAULT_READER,
     min_confidence: Annotated[float | None, opt.Option("--confidence", CONFIDENCE_HELP, "fitted to the reader")] = None,
-    limit: Limit = None,
+    limit: Annotated[int | None, opt.Option("--limit, -n N", LIMIT_HELP, LIMIT_DEFAULT, minimum=1)] = None,
     show_all: opt.All = False,
-    as_json: opt.Json = False,
 ) -> None:
     """Ask your documents a question, and show the evidence for the answer.
 
@@ -59,23 +47,21 @@ def ask(
             answer = memory.ask(text, **ask_kwargs)
             report = answer_to_dict(answer)
             report["evidence"] = report["evidence"][:limit]
-            if question_file is not None:
+            if question_file is None:
+                print_warnings(*answer.notes)
+                print_json(report)
+                print_answer(answer, limit or (len(answer.evidence) if show_all else NUM_SHOWN))
+            else:
                 print_json_line(report)
                 bars.show("asking", number, len(questions))
-                continue
-            print_warnings(*answer.notes)
-            if as_json:
-                print_json(report)
-            else:
-                print_answer(answer, limit or (len(answer.evidence) if show_all else NUM_SHOWN))
 
 
 def print_answer(answer: "Answer", limit: int) -> None:
     """Print an answer and at most ``limit`` sentences of evidence."""
-    fields: dict[str, Any] = {"question": answer.question}
+    fields: dict[str, str | Styled] = {"question": answer.question}
     if answer.has_answer:
         best = answer.evidence[0]
-        fields["answer"] = style_text(join_lines(answer.text), "bold")
+        fields["answer"] = Styled(join_lines(answer.text), "bold")
         if answer.kind == "span":
             fields["confidence"] = f"{answer.score:.2f}{format_alternatives('next', answer.ranked[1:])}"
         fields["from"] = f"{format_citation(best.name, best.page, best.line)} (document {best.document})"
@@ -87,8 +73,7 @@ def print_answer(answer: "Answer", limit: int) -> None:
     for evidence in answer.evidence[:limit]:
         citation = format_citation(evidence.name, evidence.page, evidence.line)
         rows.append(EvidenceRow(evidence.sentence, evidence.weights, label=str(evidence.document), citation=citation))
-    if rows:
-        get_stdout().print(evidence_table(rows, [f"hop {hop + 1}" for hop in range(answer.hops)]))
+    print_evidence(rows, [f"hop {hop + 1}" for hop in range(answer.hops)])
     print_text(f"read {answer.read} of {answer.looked} passages sentence by sentence", style="dim")
 
 
@@ -103,7 +88,6 @@ def search(
     query: Annotated[str, opt.Argument("QUERY", "Words or a question; - is standard input.")],
     limit: Annotated[int, opt.Option("--limit, -n N", "Maximum number of passages.", minimum=1)] = NUM_SHOWN,
     address: opt.Memory = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Find passages in the memory, by their words and by their meaning.
 
@@ -112,10 +96,8 @@ def search(
     (query,) = read_questions(query, None)
     with open_memory(address) as memory:
         hits = memory.search(query, limit)
-    if as_json:
-        rows = [hit._asdict() | {"sentences": [sentence._asdict() for sentence in hit.sentences]} for hit in hits]
-        print_json({"query": query, "found": rows})
-        return
+    rows = [hit._asdict() | {"sentences": [sentence._asdict() for sentence in hit.sentences]} for hit in hits]
+    print_json({"query": query, "found": rows})
     for hit in hits:
         citation = format_citation(hit.name, hit.page, hit.sentences[0].line)
         print_text(f"{hit.document}  {citation}  {hit.weight:.2f}", style="bold")

@@ -25,15 +25,13 @@ QUESTIONS = {  # about mnemic, with words of the right answer; None: there is no
     "Which version of Python does mnemic need?": "3.11 or newer",
     "Who won the football world cup in 1998?": None,
 }
-STORIES_HELP = "Train a memory network on stories and ask it instead."
 OUT_HELP = "Folder for the memory or the run."
 
 
 def demo(
-    use_stories: Annotated[bool, opt.Option("--stories", STORIES_HELP)] = False,
+    use_stories: Annotated[bool, opt.Option("--stories", "Train a memory network on stories and ask it.")] = False,
     folder: Annotated[Path | None, opt.Option("--out DIR", OUT_HELP, "runs/demo, or runs/demo-stories")] = None,
     fresh: opt.Fresh = False,
-    as_json: opt.Json = False,
 ) -> int:
     """Remember mnemic's own documentation, ask questions about it and show the evidence.
 
@@ -45,13 +43,13 @@ def demo(
     A memory network: mnemic demo --stories
     """
     if use_stories:
-        all_right = run_stories_demo(folder or Path("runs/demo-stories"), fresh=fresh, as_json=as_json)
+        all_right = run_stories_demo(folder or Path("runs/demo-stories"), fresh=fresh)
     else:
-        all_right = run_documents_demo(folder or Path("runs/demo"), fresh=fresh, as_json=as_json)
+        all_right = run_documents_demo(folder or Path("runs/demo"), fresh=fresh)
     return 0 if all_right else 1
 
 
-def run_documents_demo(folder: Path, *, fresh: bool, as_json: bool) -> bool:
+def run_documents_demo(folder: Path, *, fresh: bool) -> bool:
     """Remember the documentation, ask the questions; return whether all answers are right."""
     folder.mkdir(parents=True, exist_ok=True)
     memory_path = str((folder / MEMORY_FILE).absolute())
@@ -59,17 +57,13 @@ def run_documents_demo(folder: Path, *, fresh: bool, as_json: bool) -> bool:
         path.unlink()
     paths = find_documentation(folder)
     with open_memory(memory_path) as memory:
-        if not as_json:
-            print_text(f"mnemic remembers its documentation ({len(paths)} files):")
+        print_text(f"mnemic remembers its documentation ({len(paths)} files):")
         report = summarize_steps(remember_with_progress(memory, paths, [], []), memory)
-        if not as_json:
-            print_report(report, as_json=False)
-        answers = [ask_demo_question(memory, question, as_json) for question in QUESTIONS]
-    if as_json:
-        print_json({"remembered": report, "answers": answers})
-    else:
-        print_text("\nNow yours: mnemic remember ~/Documents, then mnemic ask 'When …?'")
-        print_text(f"(This memory: mnemic ask --memory {shorten_path(memory_path)} '…')")
+        print_report(report)
+        answers = [ask_demo_question(memory, question) for question in QUESTIONS]
+    print_json({"remembered": report, "answers": answers})
+    print_text("\nNow yours: mnemic remember ~/Documents, then mnemic ask 'When …?'")
+    print_text(f"(This memory: mnemic ask --memory {shorten_path(memory_path)} '…')")
     return all(answer["right"] for answer in answers)
 
 
@@ -89,13 +83,12 @@ def find_documentation(folder: Path) -> list[Path]:
     return [readme, *sorted(pages.rglob("*.md"))]
 
 
-def ask_demo_question(memory: "Memory", question: str, as_json: bool) -> dict[str, Any]:
+def ask_demo_question(memory: "Memory", question: str) -> dict[str, Any]:
     """Ask one question, print the evidence, and report whether the answer is right."""
     answer, right_answer = memory.ask(question), QUESTIONS[question]
     is_right = not answer.has_answer if right_answer is None else right_answer in answer.text
-    if not as_json:
-        print_text("")
-        print_answer(answer, MAX_EVIDENCE)
-        if not is_right:
-            print_text(f"wrong: it should be {right_answer or 'none'}", style="red")
+    print_text("")
+    print_answer(answer, MAX_EVIDENCE)
+    if not is_right:
+        print_text(f"wrong: it should be {right_answer or 'none'}", style="red")
     return answer_to_dict(answer) | {"right": is_right}

@@ -19,7 +19,6 @@ def forget(
     yes: Annotated[bool, opt.Option("--yes", "Do not ask for confirmation.")] = False,
     verify: Annotated[bool, opt.Option("--verify", "Search the raw bytes of the files for traces.")] = False,
     address: opt.Memory = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Erase documents with all versions: text, vectors, keys, indexes, history, journal.
 
@@ -42,14 +41,12 @@ def forget(
             confirm_forgetting(len(document_ids))
         report = memory.forget(*sorted(document_ids), verify=verify)
     print_warnings(*([] if report.scrubbed else [JOURNAL_NOTE]), *filter(None, [report.unreachable_traces]))
-    if as_json:
-        documents = [{"id": document.id, "name": document.name} for document in report.documents]
-        print_json({"forgotten": documents, "scrubbed": report.scrubbed, "remains": report.traces})
-    else:
-        for document in report.documents:
-            print_text(f"forgotten: {document.id}  {shorten_path(document.name)}")
-        if report.traces is not None and not report.traces:
-            print_text("verified: no trace is left in the files of the memory")
+    documents = [{"id": document.id, "name": document.name} for document in report.documents]
+    print_json({"forgotten": documents, "scrubbed": report.scrubbed, "remains": report.traces})
+    for document in report.documents:
+        print_text(f"forgotten: {document.id}  {shorten_path(document.name)}")
+    if report.traces is not None and not report.traces:
+        print_text("verified: no trace is left in the files of the memory")
     if report.traces:
         raise ValueError(f"{len(report.traces)} traces are left, such as {report.traces[0]!r}")
 

@@ -4,16 +4,14 @@ from typing import Annotated
 
 from mnemic.cli import options as opt
 from mnemic.cli.documents.common import open_memory, shorten_path
-from mnemic.cli.render.console import get_stdout, print_json, print_result, print_table, print_text, style_text
+from mnemic.cli.render.console import Styled, get_width, print_json, print_table, print_text
 from mnemic.cli.render.format import format_bytes, shorten_start
 
 RETIRED_HELP = "Include superseded documents and those whose file is gone."
 
 
 def list_documents(
-    include_retired: Annotated[bool, opt.Option("--all", RETIRED_HELP)] = False,
-    address: opt.Memory = None,
-    as_json: opt.Json = False,
+    include_retired: Annotated[bool, opt.Option("--all", RETIRED_HELP)] = False, address: opt.Memory = None
 ) -> None:
     """List the documents in a memory, with the numbers that `forget` and `update` take.
 
@@ -21,13 +19,11 @@ def list_documents(
     """
     with open_memory(address) as memory:
         documents = memory.memories(retired=include_retired)
-    if as_json:
-        print_json({"memory": str(memory.path), "documents": [document._asdict() for document in documents]})
-        return
-    max_name_chars, rows = get_stdout().width // 2, []
+    print_json({"memory": str(memory.path), "documents": [document._asdict() for document in documents]})
+    max_name_chars, rows = get_width() // 2, []
     for document in documents:
         name = shorten_path(document.name) + (" (no longer read)" if document.retired else "")
-        name_cell = style_text(shorten_start(name, max_name_chars), "dim" if document.retired else "")
+        name_cell = Styled(shorten_start(name, max_name_chars), "dim" if document.retired else "")
         rows.append([str(document.id), name_cell, document.kind, str(document.passages), document.remembered[:10]])
     print_table([">id", "document", "kind", ">passages", "remembered"], rows)
     print_text(f"memory: {shorten_path(str(memory.path))}", style="dim")
@@ -37,7 +33,6 @@ def history(
     target: opt.Document,
     show_text: Annotated[bool, opt.Option("--text", "Also print the text of each version.")] = False,
     address: opt.Memory = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Show every version of a document and its history of events.
 
@@ -50,11 +45,9 @@ def history(
     with open_memory(address) as memory:
         versions, events = memory.history(target)
         texts = {version.id: {"text": memory.text(version.id)} if show_text else {} for version in versions}
-    if as_json:
-        report = {"versions": [version._asdict() | texts[version.id] for version in versions]}
-        print_json(report | {"events": [event._asdict() for event in events]})
-        return
-    titles, max_name_chars = {version.id: version.title for version in versions}, get_stdout().width // 2
+    report = {"versions": [version._asdict() | texts[version.id] for version in versions]}
+    print_json(report | {"events": [event._asdict() for event in events]})
+    titles, max_name_chars = {version.id: version.title for version in versions}, get_width() // 2
     rows = []
     for event in events:
         description = shorten_path(event.path) if event.path else titles[event.document]
@@ -66,7 +59,7 @@ def history(
         print_text("\n".join(texts[version.id]["text"].splitlines()))
 
 
-def stats(address: opt.Memory = None, as_json: opt.Json = False) -> None:
+def stats(address: opt.Memory = None) -> None:
     """Show the size of a memory, and list the other memories.
 
     Example: mnemic stats --memory work
@@ -77,11 +70,10 @@ def stats(address: opt.Memory = None, as_json: opt.Json = False) -> None:
         counts, model = memory.stats(), memory.store.get_model()
     other_memories = {name: str(path) for name, path in list_named_memories().items() if path != memory.path}
     report = {"memory": str(memory.path), "embedder": model._asdict() if model else None}
-    lines = [
-        f"memory     {shorten_path(str(memory.path))} ({format_bytes(counts.bytes)})",
-        f"embedder   {model.name if model else 'none: it is read by words alone'}",
-        f"documents  {counts.documents}, and {counts.retired} that are no longer read",
-        f"passages   {counts.passages}, {counts.sentences} sentences",
-        *([f"others     {', '.join(other_memories)}"] if other_memories else []),
-    ]
-    print_result(report | counts._asdict() | {"others": other_memories}, lines, as_json=as_json)
+    print_json(report | counts._asdict() | {"others": other_memories})
+    print_text(f"memory     {shorten_path(str(memory.path))} ({format_bytes(counts.bytes)})")
+    print_text(f"embedder   {model.name if model else 'none: it is read by words alone'}")
+    print_text(f"documents  {counts.documents}, and {counts.retired} that are no longer read")
+    print_text(f"passages   {counts.passages}, {counts.sentences} sentences")
+    if other_memories:
+        print_text(f"others     {', '.join(other_memories)}", style="dim")

@@ -5,11 +5,11 @@ from typing import Annotated
 
 from mnemic.cli import options as opt
 from mnemic.cli.documents.common import open_memory, shorten_path
-from mnemic.cli.render.console import print_json, print_result, print_text, print_warnings
+from mnemic.cli.render.console import AS_JSON, print_json, print_text, print_warnings
 from mnemic.cli.render.progress import ProgressBars
 
 
-def check(address: opt.Memory = None, as_json: opt.Json = False) -> int:
+def check(address: opt.Memory = None) -> int:
     """Check the integrity of a memory: its file, references and indexes.
 
     If the memory cannot be written now, the checks that need to write are skipped and listed.
@@ -18,8 +18,8 @@ def check(address: opt.Memory = None, as_json: opt.Json = False) -> int:
     """
     with open_memory(address) as memory:
         report = memory.check()
-    if as_json:
-        print_json({"memory": str(memory.path)} | report._asdict())
+    print_json({"memory": str(memory.path)} | report._asdict())
+    if AS_JSON.get():
         return 2 if report.faults else 0
     if report.left_out:
         print_warnings(f"left out: {'; '.join(report.left_out)}. Why: {report.why}")
@@ -30,7 +30,7 @@ def check(address: opt.Memory = None, as_json: opt.Json = False) -> int:
     return 0
 
 
-def reindex(embedder: opt.Embedder = None, address: opt.Memory = None, as_json: opt.Json = False) -> None:
+def reindex(embedder: opt.Embedder = None, address: opt.Memory = None) -> None:
     """Compute missing vectors and keys, or all of them with another embedder.
 
     An interrupted run resumes when the command is repeated.
@@ -43,13 +43,12 @@ def reindex(embedder: opt.Embedder = None, address: opt.Memory = None, as_json: 
                 bars.show("reindexing", done, total)
         model, num_vectors = memory.store.get_model(), memory.stats().vectors
     report = {"memory": str(memory.path), "embedder": model._asdict() if model else None, "vectors": num_vectors}
-    print_result(report, [f"{num_vectors} vectors by {model.name if model else 'none'}"], as_json=as_json)
+    print_json(report)
+    print_text(f"{num_vectors} vectors by {model.name if model else 'none'}")
 
 
 def export_memory(
-    file: Annotated[Path, opt.Argument("FILE", "The file to write.")],
-    address: opt.Memory = None,
-    as_json: opt.Json = False,
+    file: Annotated[Path, opt.Argument("FILE", "The file to write.")], address: opt.Memory = None
 ) -> None:
     """Export a memory and its history as JSON lines, for backup or transfer.
 
@@ -60,15 +59,14 @@ def export_memory(
         for step in memory.export(file):
             count = step.done
             bars.show("writing", step.done, step.total)
-    line = f"{count} documents written to {shorten_path(str(file.absolute()))}"
-    print_result({"file": str(file), "documents": count}, [line], as_json=as_json)
+    print_json({"file": str(file), "documents": count})
+    print_text(f"{count} documents written to {shorten_path(str(file.absolute()))}")
 
 
 def import_memory(
     file: Annotated[Path, opt.Argument("FILE", "A file that export-memory wrote.")],
     address: opt.Memory = None,
     embedder: opt.Embedder = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Import an exported memory; documents that are already present are skipped.
 
@@ -78,5 +76,5 @@ def import_memory(
         for step in memory.take(file):
             bars.show("reading", step.done, step.total)
         count = memory.stats().documents
-    line = f"{count} documents in {shorten_path(str(memory.path))}"
-    print_result({"memory": str(memory.path), "documents": count}, [line], as_json=as_json)
+    print_json({"memory": str(memory.path), "documents": count})
+    print_text(f"{count} documents in {shorten_path(str(memory.path))}")

@@ -2,11 +2,8 @@
 
 import io
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 from mnemic import __version__
 from mnemic.cli import options as opt
@@ -23,7 +20,6 @@ def mcp(
     read_only: Annotated[bool, opt.Option("--read-only", "The assistant may only search, ask and list.")] = False,
     embedder: opt.Embedder = None,
     reader: opt.Reader = opt.DEFAULT_READER,
-    as_json: opt.Json = False,
 ) -> None:
     """Serve a memory to assistants that speak the Model Context Protocol, over stdio.
 
@@ -38,21 +34,7 @@ def mcp(
         raise ValueError("--read-only remembers no files: leave out --folder")
     # Not sys.stdin: a thread waits in it, and the interpreter could not close it at its end.
     messages = io.BufferedReader(io.FileIO(0, closefd=False))
-    with open_memory(address, embedder, reader) as memory, reserve_stdout() as output:
+    with open_memory(address, embedder, reader) as memory, os.fdopen(os.dup(1), "wb") as output:
+        os.dup2(2, 1)  # standard output is for the protocol alone
         tools = build_tools(memory, folders, read_only=read_only)
-        server_info = {"name": "mnemic", "version": __version__}
-        ToolServer(tools, server_info, INSTRUCTIONS, output).serve(messages)
-
-
-@contextmanager
-def reserve_stdout() -> Iterator[BinaryIO]:
-    """Reserve standard output for the protocol; send everything else to standard error."""
-    sys.stdout.flush()
-    with os.fdopen(os.dup(1), "wb") as output:
-        os.dup2(2, 1)
-        try:
-            yield output
-        finally:
-            sys.stdout.flush()
-            output.flush()
-            os.dup2(output.fileno(), 1)
+        ToolServer(tools, {"name": "mnemic", "version": __version__}, INSTRUCTIONS, output).serve(messages)

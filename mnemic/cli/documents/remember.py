@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from mnemic.cli import options as opt
 from mnemic.cli.documents.common import open_memory, shorten_path
-from mnemic.cli.render.console import print_json, print_result, print_text, print_warnings
+from mnemic.cli.render.console import print_json, print_text, print_warnings
 from mnemic.cli.render.progress import ProgressBars
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 EXIT_NOTHING_READ = 1  # exit code if none of the files could be read
 OUTCOMES = ("new", "changed", "moved", "copied", "unchanged", "gone", "broken")
 PATHS_HELP = "txt, md, html, pdf, docx, epub, eml, csv, tsv, jsonl; folders recursively."
-HERE_HELP = "Create a memory in this folder, used from anywhere inside it."
 Patterns = list[str] | None
 
 
@@ -26,9 +25,8 @@ def remember(
     include: Annotated[Patterns, opt.Option("--include PATTERN", "In folders, only these files, such as *.md.")] = None,
     exclude: Annotated[Patterns, opt.Option("--exclude PATTERN", "In folders, not these files, such as old/*.")] = None,
     address: opt.Memory = None,
-    in_project: Annotated[bool, opt.Option("--here", HERE_HELP)] = False,
+    in_project: Annotated[bool, opt.Option("--here", "A memory in this folder, used from inside it.")] = False,
     embedder: opt.Embedder = None,
-    as_json: opt.Json = False,
 ) -> int:
     """Remember files and folders; a repeated run reads only changed files.
 
@@ -51,7 +49,8 @@ def remember(
         report = summarize_steps(steps, memory)
         if note is not None:
             report["note"] = memory.note(note)
-        print_report(report, as_json)
+        print_json(report)
+        print_report(report)
     is_nothing_read = note is None and report["broken"] and not set(report["files"]) - {"broken", "gone"}
     return EXIT_NOTHING_READ if is_nothing_read else 0
 
@@ -85,11 +84,8 @@ def summarize_steps(steps: "list[RememberStep]", memory: "Memory") -> dict[str, 
     }
 
 
-def print_report(report: dict[str, Any], as_json: bool) -> None:
-    """Print the summary of remembered files, as JSON or as text."""
-    if as_json:
-        print_json(report)
-        return
+def print_report(report: dict[str, Any]) -> None:
+    """Print the summary of remembered files."""
     if report["files"]:
         counts = ", ".join(f"{count} {outcome}" for outcome, count in report["files"].items())
         print_text(f"files: {counts}; {report['passages']} new passages")
@@ -104,7 +100,6 @@ def update(
     target: opt.Document,
     text: Annotated[str | None, opt.Argument("TEXT", "The new text; without it, the file is read again.")] = None,
     address: opt.Memory = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Replace a document by a new text or by its file's current content.
 
@@ -119,5 +114,5 @@ def update(
         old_id, new_id = document.id, memory.update(target, text)
     for path in document.places if text is not None else ():
         print_warnings(f"{path} is as it was: remembered again, it is read beside the new text")
-    line = f"document {old_id} is as it was" if old_id == new_id else f"document {new_id} supersedes {old_id}"
-    print_result({"memory": str(memory.path), "before": old_id, "after": new_id}, [line], as_json=as_json)
+    print_json({"memory": str(memory.path), "before": old_id, "after": new_id})
+    print_text(f"document {old_id} is as it was" if old_id == new_id else f"document {new_id} supersedes {old_id}")

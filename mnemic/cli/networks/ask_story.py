@@ -8,34 +8,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
 from mnemic.cli.render.captions import build_story_rows, format_column_titles
-from mnemic.cli.render.console import get_stdout, print_fields, print_json, print_text, print_warnings, style_text
-from mnemic.cli.render.evidence_table import EvidenceRow, evidence_table
+from mnemic.cli.render.console import Styled, print_fields, print_text
+from mnemic.cli.render.evidence_table import print_evidence
 from mnemic.cli.render.plot_story import check_plot_path, plot_story
-from mnemic.cli.text.ask import LoadedMemory, print_memory_answer
+from mnemic.cli.text.ask import LoadedMemory, print_conclusion, print_memory_answer
 from mnemic.cli.text.quote import QuoteFinder
 from mnemic.cli.text_io import STDIN, STDIN_NAME, read_questions, read_text
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from mnemic.checkpoint.folder import Checkpoint
     from mnemic.predict import StoryAnswer
 
 MAX_SENTENCES = 8  # printed without --all
 REPORT_FIELDS = ("evidence", "memory", "taken", "slots", "kept", "told")  # of a StoryAnswer, in JSON
-STORY_HELP = "The story, one sentence per line; - is standard input."
 
 
 def ask(
     model: opt.Model,
     question: opt.Question = None,
-    story: Annotated[str | None, opt.Option("--story FILE", STORY_HELP)] = None,
-    sentences: Annotated[
-        list[str] | None, opt.Option("--sentence", "A sentence of the story; may be repeated.")
-    ] = None,
+    story: Annotated[str | None, opt.Option("--story FILE", "The story, a sentence per line; - is stdin.")] = None,
+    sentences: Annotated[list[str] | None, opt.Option("--sentence", "A sentence of it; may be repeated.")] = None,
     show_all: opt.All = False,
     plot: opt.Plot = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Ask a network about a story, and show the sentences that it read.
 
@@ -50,26 +44,20 @@ def ask(
     if story == question == STDIN:
         raise ValueError("standard input (-) can be read once: give the question in quotes")
     (question,) = read_questions(question, None)
-    if plot is not None:
-        check_plot_path(plot)
+    check_plot_path(plot)
     checkpoint, notes = load_network(model)
     if story is None and not sentences and not has_knowledge_base(checkpoint):
         raise ValueError("no story: give --story FILE, --story - or --sentence TEXT")
     if checkpoint.recipe["model"]["respond"]["kind"] in FROM_MEMORY:
         text = "\n".join([*([] if story is None else [read_text(story)]), *(sentences or [])])
         memory = read_into_memory(checkpoint, text, notes)
-        print_memory_answer(memory, question, plot, show_all=show_all, as_json=as_json)
+        print_memory_answer(memory, question, plot, show_all=show_all)
         return
     all_sentences = [*(read_sentences(story) if story is not None else ()), *(sentences or [])]
     answer = answer_question(checkpoint, [text for text in all_sentences if text.strip()], question)
-    if not as_json:
-        print_story_answer(answer, question, None if show_all else MAX_SENTENCES)
+    print_story_answer(answer, question, None if show_all else MAX_SENTENCES)
     notes = [*answer.notes, *notes, *([] if plot is None else plot_story(answer, question, plot))]
-    print_warnings(*notes)
-    if as_json:
-        print_json(build_report(answer, question) | {"notes": notes, "plot": plot})
-    elif plot is not None:
-        print_text(f"drawn: {plot}")
+    print_conclusion(build_report(answer, question), notes, plot)
 
 
 def read_into_memory(checkpoint: "Checkpoint", text: str, notes: list[str]) -> LoadedMemory:
@@ -116,11 +104,12 @@ def print_story_answer(answer: "StoryAnswer", question: str, limit: int | None) 
     """Print an answer with at most ``limit`` sentences of evidence; None prints all."""
     best, *alternatives = answer.ranked
     next_best = ", ".join(f"{word} {probability:.2f}" for word, probability in alternatives)
-    fields: dict[str, Any] = {"question": question, "answer": style_text(best[0], "bold")}
+    fields: dict[str, Any] = {"question": question, "answer": Styled(best[0], "bold")}
     print_fields(fields | {"probability": f"{best[1]:.2f}  (next: {next_best})"})
     if not answer.evidence:
         return
-    get_stdout().print(build_story_table(answer, limit))
+    rows = build_story_rows(answer, limit)
+    print_evidence(rows, format_column_titles(answer), text_title=answer.item)
     if answer.slots is not None:
         name, weight = answer.slots.names[answer.slots.most_read], max(answer.slots.read)
         blocks = "a column of blocks is a slot, as high as it opened"
@@ -128,12 +117,3 @@ def print_story_answer(answer: "StoryAnswer", question: str, limit: int | None) 
     num_hidden = len(answer.evidence) - (limit or len(answer.evidence))
     if num_hidden > 0:
         print_text(f"{num_hidden} more {answer.item}s were read less; --all shows them", style="dim")
-
-
-def build_story_table(answer: "StoryAnswer", limit: int | None) -> "Table":
-    """Build the evidence table of a story, with what was read of each slot."""
-    rows = build_story_rows(answer, limit)
-    if answer.slots is not None:
-        reads = [weight / max(answer.slots.read) for weight in answer.slots.read]
-        rows.append(EvidenceRow("(read of each slot)", (), gates=reads, is_total=True))
-    return evidence_table(rows, format_column_titles(answer), text_title=answer.item)

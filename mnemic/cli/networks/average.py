@@ -1,17 +1,19 @@
 """``mnemic average`` and ``mnemic ship``: make one network of several runs, and publish it."""
 
+import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from mnemic.checkpoint.shipped import WEIGHTS
 from mnemic.cli import options as opt
-from mnemic.cli.render.console import print_json, print_result
+from mnemic.cli.render.console import print_json, print_text
+
+Precision: TypeAlias = Literal["float16", "float32", "int8"]
 
 
 def average(
     runs: Annotated[list[Path], opt.Argument("RUNS", "Folders of finished runs.")],
     folder: Annotated[Path, opt.Option("--out DIR", "Folder for the average.")],
-    as_json: opt.Json = False,
 ) -> None:
     """Average the weights of several finished runs of one recipe.
 
@@ -20,23 +22,18 @@ def average(
     from mnemic.checkpoint.average import average_checkpoints
 
     average_checkpoints(runs, folder)
-    report = {"out": str(folder), "runs": list(map(str, runs))}
-    print_result(report, [f"{folder}  the mean of {len(runs)} runs"], as_json=as_json)
+    print_json({"out": str(folder), "runs": runs})
+    print_text(f"{folder}  the mean of {len(runs)} runs")
 
 
 def ship(
     run: Annotated[Path, opt.Argument("RUN", "Folder of a finished run.")],
     name: Annotated[str, opt.Argument("NAME", "Name of the network, for --model NAME.")],
     command: Annotated[str, opt.Option("--command", "The command that trained it.")],
-    precision: Annotated[
-        Literal["float16", "float32", "int8"], opt.Option("--precision", "Format of its weights.")
-    ] = "float16",
+    precision: Annotated[Precision, opt.Option("--precision", "Format of its weights.")] = "float16",
     device: Annotated[str, opt.Option("--device", "Device of its test: cpu, cuda or auto.")] = "cpu",
     shares: Annotated[str, opt.Option("--shares NAME", "Shipped network that it shares weights with.")] = "",
-    folder: Annotated[
-        Path, opt.Option("--into DIR", "Target folder, if not the package's.", "the package's")
-    ] = WEIGHTS,
-    as_json: opt.Json = False,
+    folder: Annotated[Path, opt.Option("--into DIR", "Folder of all networks.", "the package's")] = WEIGHTS,
 ) -> None:
     """Add a finished run to the package's networks, and print its card.
 
@@ -44,7 +41,9 @@ def ship(
     """
     from mnemic.reproduce.publish import publish_checkpoint
 
+    device = opt.resolve_device(device)
     card = publish_checkpoint(
-        run, name, command=command, into=folder, precision=precision, device=opt.resolve_device(device), shares=shares
+        run, name, command=command, into=folder, precision=precision, device=device, shares=shares
     )
     print_json(card)
+    print_text(json.dumps(card, indent=1))

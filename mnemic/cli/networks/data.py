@@ -2,33 +2,25 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from mnemic.cli import options as opt
-from mnemic.cli.render.console import get_stdout, print_json, print_result, style_text
+from mnemic.cli.render.console import print_json, print_text
 from mnemic.cli.render.format import format_bytes
 from mnemic.cli.render.progress import ProgressBars
 from mnemic.recipe import ConfigError, build, load_recipe, override
 
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from mnemic.data.babi.format import Story
-
 STORIES_PER_UPDATE = 100  # of the progress bar
-TASK_HELP = "A task, such as 3, 1-5 or all; may be repeated."
-SPLIT_HELP = "Test files use the seed after --seed."
 Documents = Annotated[str, opt.Option("--data DIR", "Folder with the documents: .jsonl or .txt files.")]
 
 
 def generate_story_files(
-    task: Annotated[list[str], opt.Option("--task", TASK_HELP)],
+    task: Annotated[list[str], opt.Option("--task", "A task, such as 3, 1-5 or all; may be repeated.")],
     folder: Annotated[Path, opt.Option("--out DIR", "Folder for the files.")],
     count: Annotated[int, opt.Option("--count", "Questions per task.")] = 1000,
-    split: Annotated[Literal["train", "test"], opt.Option("--split", SPLIT_HELP)] = "train",
+    split: Annotated[Literal["train", "test"], opt.Option("--split", "Test files use the next seed.")] = "train",
     seed: opt.Seed = 0,
     force: Annotated[bool, opt.Option("--force", "Replace existing files.")] = False,
-    as_json: opt.Json = False,
 ) -> None:
     """Generate stories as files in the official bAbI layout (qa3_…_train.txt).
 
@@ -43,9 +35,9 @@ def generate_story_files(
         raise ConfigError(f"{existing_paths[0]} is there already; give another --out, or --force")
     story_seed = seed + (split == "test")  # test stories differ from training stories
     files = write_story_files(paths, count, story_seed)
-    report = {"out": str(folder), "split": split, "seed": seed, "files": files}
-    lines = [f"{file['path']}  {file['questions']} questions in {file['stories']} stories" for file in files]
-    print_result(report, lines, as_json=as_json)
+    print_json({"out": str(folder), "split": split, "seed": seed, "files": files})
+    for file in files:
+        print_text(f"{file['path']}  {file['questions']} questions in {file['stories']} stories")
 
 
 def write_story_files(paths: dict[int, Path], count: int, seed: int) -> list[dict[str, Any]]:
@@ -90,7 +82,6 @@ def prepare_pretraining(
     texts: Documents,
     folder: Annotated[Path, opt.Option("--out DIR", "Folder for the sequences.")],
     sets: opt.Sets = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Learn a vocabulary and prepare the pre-training sequences once for many runs.
 
@@ -101,23 +92,20 @@ def prepare_pretraining(
     from mnemic.train.prepare import prepare_sequences
 
     report = prepare_sequences(load_recipe(recipe, [*(sets or []), f"data.folder={texts}"]), folder)
-    lines = [
-        f"{split:<10}  {count:>11,} sequences  {report['tokens'][split]:>13,} tokens"
-        for split, count in report["sequences"].items()
-    ]
-    lines.append(f"{folder}  {report['vocabulary']:,} pieces, {format_bytes(report['bytes'])}")
-    print_result(report, lines, as_json=as_json)
+    print_json(report)
+    for split, count in report["sequences"].items():
+        print_text(f"{split:<10}  {count:>11,} sequences  {report['tokens'][split]:>13,} tokens")
+    print_text(f"{folder}  {report['vocabulary']:,} pieces, {format_bytes(report['bytes'])}")
 
 
 def prepare_words(
     data: Documents,
     folder: Annotated[Path, opt.Option("--out DIR", "Folder for the token ids.")],
     sets: opt.Sets = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Convert documents to token ids once, for many runs.
 
-    The folder then replaces the documents. --set takes the options of data kind words;
+    The folder then replaces the documents. --set takes the options of data kind language-modeling;
     mnemic recipes lstm-words lists them.
 
     Example: mnemic data words --data enwiki --out words --set data.vocab=20000
@@ -127,38 +115,26 @@ def prepare_words(
     recipe = override(load_recipe("rnn-words", sets or []), "data.folder", data)
     report = build(DATASETS, recipe["data"]).save_encoded(folder)
     num_bytes = sum(path.stat().st_size for path in folder.iterdir())
-    lines = [f"{split:<12} {count:,} words" for split, count in report["words"].items()]
-    lines.append(f"{folder}  {format_bytes(num_bytes)}, a vocabulary of {report['vocab']:,}")
-    print_result({"out": str(folder), "bytes": num_bytes} | report, lines, as_json=as_json)
+    print_json({"out": str(folder), "bytes": num_bytes} | report)
+    for split, count in report["words"].items():
+        print_text(f"{split:<12} {count:,} words")
+    print_text(f"{folder}  {format_bytes(num_bytes)}, a vocabulary of {report['vocab']:,}")
 
 
-def show_story(
-    task: Annotated[int, opt.Option("--task", "Task number, 1 to 20.")], seed: opt.Seed = 0, as_json: opt.Json = False
-) -> None:
+def show_story(task: Annotated[int, opt.Option("--task", "Task number, 1 to 20.")], seed: opt.Seed = 0) -> None:
     """Print one generated story with its questions, answers and supporting facts.
 
     Example: mnemic data show --task 3
     """
     from mnemic.data.babi.folder import TASKS
+    from mnemic.data.babi.format import StoryQuestion
     from mnemic.data.babi.generate import generate_stories
 
     story = next(generate_stories(task, 1000, seed=seed))
-    if as_json:
-        print_json({"task": task, "name": TASKS[task], "story": [line._asdict() for line in story]})
-        return
-    get_stdout().print(style_text(f"task {task}: {TASKS[task]}", "bold"), *highlight_story(story), sep="\n")
-
-
-def highlight_story(story: "Story") -> "list[Text]":
-    """Format a story with highlighted questions, answers and supporting facts."""
-    from mnemic.data.babi.format import StoryQuestion
-
-    texts = []
+    print_json({"task": task, "name": TASKS[task], "story": [line._asdict() for line in story]})
+    print_text(f"task {task}: {TASKS[task]}", style="bold")
     for line in story:
-        text = style_text(f"{line.number:>3}  ", "dim").append(line.text.strip(), style="not dim")
+        answer, style = "", ""
         if isinstance(line, StoryQuestion):
-            text.stylize("italic", 5)
-            text.append(f"  {line.answer}", style="not dim bold green")
-            text.append(f"  (facts {', '.join(map(str, line.facts))})")
-        texts.append(text)
-    return texts
+            answer, style = f"  {line.answer}  (facts {', '.join(map(str, line.facts))})", "italic green"
+        print_text(f"{line.number:>3}  {line.text.strip()}{answer}", style=style)

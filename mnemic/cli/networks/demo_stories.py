@@ -52,20 +52,16 @@ STORIES = (
 )
 
 
-def run_stories_demo(folder: Path, *, fresh: bool, as_json: bool) -> bool:
+def run_stories_demo(folder: Path, *, fresh: bool) -> bool:
     """Train a network, ask about three stories; return whether all answers are right."""
-    if not as_json:
-        print_text("A memory network (MemN2N) learns from generated stories, on this computer:")
+    print_text("A memory network (MemN2N) learns from generated stories, on this computer:")
     training = train_with_progress(load_recipe("memn2n", RECIPE_CHANGES), folder, seed=0, device="cpu", fresh=fresh)
-    if not as_json:
-        print_text(describe_training(training))
+    print_text(describe_training(training))
     checkpoint, _ = load_network(folder)
-    answers = [ask_demo_story(checkpoint, story, as_json) for story in STORIES]
-    if as_json:
-        print_json({"out": str(folder), "trained": training, "answers": answers})
-    else:
-        print_text("\nDarker means read more; each hop reads with what the one before found.")
-        print_text(f'Now yours: mnemic story ask --model {folder} --sentence "…" "Where is Mary?"')
+    answers = [ask_demo_story(checkpoint, story) for story in STORIES]
+    print_json({"out": str(folder), "trained": training, "answers": answers})
+    print_text("\nDarker means read more; each hop reads with what the one before found.")
+    print_text(f'Now yours: mnemic story ask --model {folder} --sentence "…" "Where is Mary?"')
     return all(answer["right"] for answer in answers)
 
 
@@ -77,17 +73,16 @@ def describe_training(training: dict[str, Any]) -> str:
     return f"Trained in {time}; on stories it has not seen it is wrong in {error} of the cases."
 
 
-def ask_demo_story(checkpoint: Any, story: DemoStory, as_json: bool) -> dict[str, Any]:
+def ask_demo_story(checkpoint: Any, story: DemoStory) -> dict[str, Any]:
     """Ask about one story, print the evidence, and report whether the answer is right."""
     from mnemic.predict import ask_story
 
     answer = ask_story(checkpoint, story.text.splitlines(), story.question)
     is_right = answer.text == story.answer
-    if not as_json:
-        print_text(f"\n{story.title}", style="bold")
-        print_story_answer(answer, story.question, None)
-        if not is_right:
-            print_text(f"wrong: it should be {story.answer}", style="red")
+    print_text(f"\n{story.title}", style="bold")
+    print_story_answer(answer, story.question, None)
+    if not is_right:
+        print_text(f"wrong: it should be {story.answer}", style="red")
     most_read = [evidence.text for evidence in answer.best_evidence(2)]
     report = {"question": story.question, "answer": answer.text, "right": is_right}
     return report | {"probability": answer.probability, "read_most": most_read}

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
-from mnemic.cli.render.console import print_json, print_table, print_text, print_warnings, style_text
+from mnemic.cli.render.console import Styled, print_json, print_table, print_text, print_warnings
 from mnemic.cli.render.format import format_metric
 from mnemic.recipe import ConfigError, build, override, parse_assignment
 from mnemic.recipe.migrate import migrate_override
@@ -17,7 +17,7 @@ GENERATED_KINDS = {  # kind of generated data → the kind of files, and the key
     "generated-knowledge": ("knowledge", ("validation", "slots", "common", "keys", "reach")),
     "dates": ("seq2seq", ("tokenizer", "length")),
 }
-SET_HELP = "Change the data, such as data.test_file=dev."
+Spec: TypeAlias = dict[str, Any]  # the data section of a recipe
 Split: TypeAlias = Literal["test", "validation", "train"]
 
 
@@ -26,9 +26,8 @@ def evaluate(
     data: opt.Data = None,
     split: Annotated[Split, opt.Option("--split", "The split to test on.")] = "test",
     tasks: opt.Tasks = None,
-    sets: Annotated[list[str] | None, opt.Option("--set KEY=VALUE", SET_HELP)] = None,
+    sets: Annotated[list[str] | None, opt.Option("--set KEY=VALUE", "Change data, such as data.test_file=dev.")] = None,
     device: opt.Device = "auto",
-    as_json: opt.Json = False,
 ) -> None:
     """Test a trained network: error per task, metrics of texts, or perplexity.
 
@@ -47,21 +46,19 @@ def evaluate(
     report = {"model": str(model), "data": data_spec, "split": split}
     if data_spec["kind"] in RESPONSE_OF:  # texts without a memory
         opt.refuse_options({"--tasks": tasks}, "this data has no tasks")
-        report |= evaluate_texts(checkpoint, data_spec, split, notes)
+        report |= evaluate_texts(checkpoint, data_spec, split)
     else:
-        report |= evaluate_tasks(checkpoint, data_spec, split, tasks or ["all"], notes)
+        report |= evaluate_tasks(checkpoint, data_spec, split, tasks or ["all"])
+    report["notes"] = [*notes, *report["notes"]]
     print_warnings(*report["notes"])
-    if as_json:
-        print_json(report)
-    elif "figures" in report:
+    print_json(report)
+    if "figures" in report:
         print_metrics(report)
     else:
         print_errors(report)
 
 
-def evaluate_tasks(
-    checkpoint: "Checkpoint", data_spec: dict[str, Any], split: Split, tasks: list[str], notes: list[str]
-) -> dict[str, Any]:
+def evaluate_tasks(checkpoint: "Checkpoint", data_spec: Spec, split: Split, tasks: list[str]) -> dict[str, Any]:
     """Compute the error per task on a split, with the checkpoint's tokenizer."""
     from mnemic.data import DATASETS
     from mnemic.evaluate.by_task import mean_error
@@ -74,22 +71,18 @@ def evaluate_tasks(
     if not len(dataset):
         raise ConfigError(f"the {split} split of this data has no questions")
     errors = compute_task_errors(checkpoint.network, dataset.to(next(checkpoint.network.parameters()).device))
-    if num_unknown := dataset.num_unknown:
-        unknown = f"{num_unknown} of {len(dataset)} answers are words the network does not know"
-        notes = [*notes, f"{unknown}; they count as wrong"]
+    unknown = f"{dataset.num_unknown} of {len(dataset)} answers are words the network does not know"
     return {
         "mean_error": mean_error(list(errors.values())),
         "failed": sum(error > FAILURE_THRESHOLD for error in errors.values()),
         "per_task": {str(task): error for task, error in errors.items()},
         "names": {str(task): data.names[task] for task in errors},
         "questions": {str(task): int((dataset.task == task).sum()) for task in errors},
-        "notes": notes,
+        "notes": [f"{unknown}; they count as wrong"] if dataset.num_unknown else [],
     }
 
 
-def evaluate_texts(
-    checkpoint: "Checkpoint", data_spec: dict[str, Any], split: Split, notes: list[str]
-) -> dict[str, Any]:
+def evaluate_texts(checkpoint: "Checkpoint", data_spec: Spec, split: Split) -> dict[str, Any]:
     """Compute the metrics of a network on a split of texts."""
     from mnemic.data import DATASETS
     from mnemic.data.language_modeling.batches import TokenDataset
@@ -103,14 +96,14 @@ def evaluate_texts(
     metrics = evaluate_network(checkpoint.network, dataset)[1]
     if isinstance(dataset, TokenDataset):  # words: those that are unknown have a metric
         counts = {"seen": dataset.num_targets, "total": dataset.num_targets, "context": dataset.max_tokens}
-        return {"figures": metrics, **counts, "notes": notes}
-    if num_unknown := dataset.num_unknown:
-        notes = [*notes, f"{num_unknown} of {len(dataset)} labels were not in training; they count as wrong"]
+        return {"figures": metrics, **counts, "notes": []}
+    unknown = f"{dataset.num_unknown} of {len(dataset)} labels were not in training; they count as wrong"
     num_seen, num_total = dataset.token_counts.sum(0).tolist()
+    notes = [unknown] if dataset.num_unknown else []
     return {"texts": len(dataset), "figures": metrics, "seen": num_seen, "total": num_total, "notes": notes}
 
 
-def override_data(data_spec: dict[str, Any], sets: list[str]) -> dict[str, Any]:
+def override_data(data_spec: Spec, sets: list[str]) -> Spec:
     """Apply ``--set data.key=value`` changes to the data section of a recipe."""
     recipe: dict[str, Any] = {"data": data_spec}
     for text in sets:
@@ -121,7 +114,7 @@ def override_data(data_spec: dict[str, Any], sets: list[str]) -> dict[str, Any]:
     return recipe["data"]
 
 
-def replace_folder(data_spec: dict[str, Any], folder: str) -> dict[str, Any]:
+def replace_folder(data_spec: Spec, folder: str) -> Spec:
     """Read the data from ``folder``; generated data is replaced by files of its kind."""
     if data_spec["kind"] not in GENERATED_KINDS:
         return {**data_spec, "folder": folder}
@@ -135,7 +128,7 @@ def print_errors(report: dict[str, Any]) -> None:
 
     rows = []
     for task, error in report["per_task"].items():
-        error_text = style_text(f"{error:.1f}", "red" if error > FAILURE_THRESHOLD else "green")
+        error_text = Styled(f"{error:.1f}", "red" if error > FAILURE_THRESHOLD else "green")
         rows.append([task, report["names"][task], str(report["questions"][task]), error_text])
     footer = ["", "mean", str(sum(report["questions"].values())), f"{report['mean_error']:.1f}"]
     print_table([">task", "", ">questions", ">error %"], rows, footer=footer)

@@ -1,7 +1,7 @@
 """``mnemic export``: write an encoder as a Hugging Face folder."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
@@ -12,10 +12,7 @@ if TYPE_CHECKING:
     from mnemic.encode import Pretrained
     from mnemic.respond.pretraining import PretrainingHeads
 
-CHECKPOINT_HELP = (
-    "A run's folder or a checkpoint with a Transformer encoder, or a Hugging Face folder, which is "
-    "rewritten as one file with current names."
-)
+CHECKPOINT_HELP = "A run or checkpoint with a Transformer encoder, or a Hugging Face folder, which is rewritten."
 FAMILY_HELP = "The architecture: bert, roberta, distilbert, electra or albert."
 FAMILY_DEFAULT = "the original, or the simplest that fits"
 
@@ -24,7 +21,6 @@ def export(
     checkpoint: Annotated[Path, opt.Argument("CHECKPOINT", CHECKPOINT_HELP)],
     folder: Annotated[Path, opt.Argument("DIR", "The folder to write; it must be new.")],
     family: Annotated[str | None, opt.Option("--family NAME", FAMILY_HELP, FAMILY_DEFAULT)] = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Export an encoder to Hugging Face: config.json, model.safetensors, tokenizer.json.
 
@@ -38,21 +34,17 @@ def export(
 
     pretrained = load_pretrained(checkpoint, family)
     save_encoder(folder, pretrained)
-    report = {
-        "folder": str(folder),
-        "family": pretrained.family,
-        "parameters": sum(weight.numel() for weight in pretrained.encoder.parameters()),
-        "files": {path.name: path.stat().st_size for path in sorted(folder.iterdir())},
-        "tokenizer": pretrained.tokenizer is not None,
-        "pooler": pretrained.pooler is not None,
-        "heads": sorted(pretrained.unused),
-    }
+    files = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
+    num_parameters = sum(weight.numel() for weight in pretrained.encoder.parameters())
     if pretrained.tokenizer is None:
         print_warnings("there was no subword tokenizer to write; only the weights are in the folder")
-    if as_json:
-        print_json(report)
-    else:
-        print_report(report)
+    report = {"folder": str(folder), "family": pretrained.family, "parameters": num_parameters, "files": files}
+    parts = {"tokenizer": pretrained.tokenizer is not None, "pooler": pretrained.pooler is not None}
+    print_json(report | parts | {"heads": sorted(pretrained.unused)})
+    print_table(["file", ">size"], [[name, format_bytes(count)] for name, count in files.items()])
+    heads = f", with {len(pretrained.unused)} weights of heads" if pretrained.unused else ""
+    print_text(f"{num_parameters:,} weights as {pretrained.family}{heads}")
+    print_text(f'AutoModel.from_pretrained("{folder}") loads it')
 
 
 def load_pretrained(checkpoint: Path, family: str | None) -> "Pretrained":
@@ -106,11 +98,3 @@ def add_pretraining_heads(pretrained: "Pretrained", respond: "PretrainingHeads")
         unused=rename_head_weights(weights_of(respond), family),
         config={"model_type": pretrained.family, "architectures": [architecture]},
     )
-
-
-def print_report(report: dict[str, Any]) -> None:
-    """Print the exported files and the number of weights."""
-    print_table(["file", ">size"], [[name, format_bytes(count)] for name, count in report["files"].items()])
-    heads = f", with {len(report['heads'])} weights of heads" if report["heads"] else ""
-    print_text(f"{report['parameters']:,} weights as {report['family']}{heads}")
-    print_text(f'AutoModel.from_pretrained("{report["folder"]}") loads it')

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from mnemic.checkpoint import shipped
 from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
-from mnemic.cli.render.console import print_json, print_table, print_text, style_text
+from mnemic.cli.render.console import Styled, print_json, print_table, print_text
 from mnemic.cli.render.format import format_bytes, format_duration, format_percent
 from mnemic.recipe.to_toml import format_toml
 
@@ -15,31 +15,28 @@ ASK_HINT = "to ask one about a story: mnemic story ask --model NAME --story FILE
 READER_HINT = "mnemic ask uses `reader` for your documents"
 
 
-def inspect(
-    folder: Annotated[Path | None, opt.Argument("DIR", opt.MODEL_HELP)] = None, as_json: opt.Json = False
-) -> None:
+def inspect(folder: Annotated[Path | None, opt.Argument("DIR", opt.MODEL_HELP)] = None) -> None:
     """Describe a checkpoint: recipe, sizes, weights, progress; and verify its files.
 
     Without a folder, list the trained networks that ship with the package.
 
     Example: mnemic inspect runs/memn2n
     """
-    cards = [shipped.read_card(name) for name in shipped.list_networks()] if folder is None else []
-    report = {"shipped": cards} if folder is None else describe_checkpoint(folder)
-    if as_json:
-        print_json(report)
-    elif folder is None:
-        print_cards(cards)
-    else:
-        print_report(report)
+    if folder is None:
+        print_cards()
+        return
+    report = describe_checkpoint(folder)
+    print_json(report)
+    print_report(report)
 
 
-def print_cards(cards: list[dict[str, Any]]) -> None:
+def print_cards() -> None:
     """Print the networks that ship with the package."""
-    rows = []
+    cards, rows = [shipped.read_card(name) for name in shipped.list_networks()], []
+    print_json({"shipped": cards})
     for card in cards:
         size = format_bytes(shipped.size_in_bytes(shipped.WEIGHTS / card["name"]))
-        rows.append([style_text(card["name"], "bold"), shipped.summarize_card(card), size])
+        rows.append([Styled(card["name"], "bold"), shipped.summarize_card(card), size])
     print_table(["network", "what it answers", ">size"], rows)
     print_text(f"{ASK_HINT}; {READER_HINT}", style="dim")
 
@@ -54,6 +51,8 @@ def describe_checkpoint(folder: Path) -> dict[str, Any]:
     parameters = {name: 0 for name, _ in checkpoint.network.named_children()}
     for name, weight in checkpoint.network.named_parameters():  # tied ones count once
         parameters[name.partition(".")[0]] += weight.numel()
+    num_phases = len(checkpoint.recipe.get("phases") or [{}])
+    position = {"step": progress.step, "seconds": round(sum(row["seconds"] for row in progress.history), 1)}
     return {
         "checkpoint": str(checkpoint_folder),
         "whole": True,  # or loading would have raised
@@ -61,13 +60,7 @@ def describe_checkpoint(folder: Path) -> dict[str, Any]:
         "seed": checkpoint.seed,
         "sizes": dict(checkpoint.sizes),
         "parameters": parameters,
-        "progress": {
-            "done": progress.done,
-            "phase": progress.phase,
-            "phases": len(checkpoint.recipe.get("phases") or [{}]),
-            "step": progress.step,
-            "seconds": round(sum(row["seconds"] for row in progress.history), 1),
-        },
+        "progress": {"done": progress.done, "phase": progress.phase, "phases": num_phases} | position,
         "log": progress.history[-MAX_LOG_ROWS:],
         "files": {path.name: path.stat().st_size for path in sorted(checkpoint_folder.iterdir())},
         "recipe": checkpoint.recipe,

@@ -22,8 +22,7 @@ BATCH_SIZE = 256  # texts per update of the progress bar
 class TextInput(NamedTuple):
     """A text with its second text or question, and its file and line."""
 
-    file: str
-    line: int  # from 1; 0: the whole file
+    location: dict[str, Any]
     texts: tuple[str, ...]
 
 
@@ -38,18 +37,14 @@ SINGLE_TEXT = InputFormat("reads one text at a time", (("text",), ("sentence",))
 TWO_TEXTS = InputFormat("compares two texts", (("text_a", "text_b"), ("sentence1", "sentence2")))
 QUESTION_AND_TEXT = InputFormat("answers questions about texts", (("question", "text"),))
 INPUT_FORMATS = {"pairs": TWO_TEXTS, "spans": QUESTION_AND_TEXT, "retrieval": QUESTION_AND_TEXT}  # by kind of data
-METHOD_OPTIONS = {  # of networks that write texts; others take those of windows
-    "generate": ("--beams",),
-    "complete": ("--words", "--seed"),
-    "perplexity": ("--words", "--seed"),
-}
-WINDOW_OPTIONS = ("--overlap", "--truncation")
-REFUSALS = {  # why an option is refused
-    "--overlap": "this network reads each text whole",
-    "--truncation": "this network reads each text whole",
-    "--beams": "this network samples its words, or writes none",
-    "--words": "this network does not continue texts",
-    "--seed": "this network does not continue texts",
+WINDOW_METHODS = ("classify", "rate", "tag", "answer", "embed")
+LANGUAGE_METHODS = ("complete", "perplexity")
+TAKERS = {  # option → the methods that take it, and why the others do not
+    "--overlap": (WINDOW_METHODS, "this network reads each text whole"),
+    "--truncation": (WINDOW_METHODS, "this network reads each text whole"),
+    "--beams": (("generate",), "this network samples its words, or writes none"),
+    "--words": (LANGUAGE_METHODS, "this network does not continue texts"),
+    "--seed": (LANGUAGE_METHODS, "this network does not continue texts"),
 }
 FILES_HELP = "Files with one text per line, or .jsonl, .tsv or .csv; - or nothing: standard input."
 JSONL_HELP = "Read JSON lines with text, text_a and text_b, or question and text."
@@ -70,7 +65,6 @@ def predict(
     num_words: Annotated[int | None, opt.Option("--words", "Continue each text by this many words.", minimum=0)] = None,
     seed: Annotated[int | None, opt.Option("--seed", "Seed of the words of a continuation.", "0")] = None,
     device: opt.Device = "auto",
-    as_json: opt.Json = False,
 ) -> None:
     """Predict classes, numbers, entities or answers for texts, as JSON lines.
 
@@ -88,27 +82,19 @@ def predict(
     method = choose_method(checkpoint, embed, num_words)
     options = {"--overlap": overlap, "--truncation": truncation, "--beams": beams, "--words": num_words, "--seed": seed}
     for name, value in options.items():
-        if value is not None and name not in METHOD_OPTIONS.get(method, WINDOW_OPTIONS):
-            raise ValueError(f"{REFUSALS[name]}: leave out {name}")
-    all_kwargs: dict[str, dict[str, Any]] = {
-        "generate": {"num_beams": beams or 1},
-        "complete": {"max_words": num_words, "seed": seed or 0},
-        "perplexity": {},
-    }
-    kwargs = all_kwargs.get(method, {"overlap": overlap, "truncation": truncation})
+        methods, reason = TAKERS[name]
+        if value is not None and method not in methods:
+            raise ValueError(f"{reason}: leave out {name}")
+    kwargs = {"overlap": overlap, "truncation": truncation, "num_beams": beams, "max_words": num_words, "seed": seed}
+    kwargs = {name: value for name, value in kwargs.items() if value is not None and method != "perplexity"}
     kind = checkpoint.recipe["data"].get("kind", "")
     input_format = SINGLE_TEXT if embed else INPUT_FORMATS.get(kind, SINGLE_TEXT)
-    inputs = [
-        text_input
-        for name in names
-        for text_input in read_inputs(name, input_format, question, whole_file=whole_file, jsonl=jsonl)
-    ]
+    inputs = [text for name in names for text in read_inputs(name, input_format, question, whole_file, jsonl)]
     with ProgressBars("texts") as bars:
         for start in range(0, len(inputs), BATCH_SIZE):
             batch = inputs[start : start + BATCH_SIZE]
             for text_input, row in zip(batch, predict_texts(checkpoint, method, batch, kwargs)):
-                location = {"file": text_input.file} | ({"line": text_input.line} if text_input.line else {})
-                print_json_line(location | row)
+                print_json_line(text_input.location | row)
             bars.show("reading", min(start + BATCH_SIZE, len(inputs)), len(inputs))
 
 
@@ -131,7 +117,7 @@ def choose_method(checkpoint: "Checkpoint", embed: bool, num_words: int | None) 
 
 
 def read_inputs(
-    name: str, input_format: InputFormat, question: str | None, *, whole_file: bool, jsonl: bool
+    name: str, input_format: InputFormat, question: str | None, whole_file: bool, jsonl: bool
 ) -> Iterator[TextInput]:
     """Read the texts of a file or of standard input, in the network's format."""
     if question is not None and "question" not in input_format.fields[0]:
@@ -143,7 +129,8 @@ def read_inputs(
             if question is not None and "question" in row:
                 raise ValueError(f"{location} has a question of its own: leave --question out")
             question_field = {} if question is None else {"question": question}
-            yield TextInput(name, number, select_texts(row | question_field, input_format, location))
+            texts = select_texts(row | question_field, input_format, location)
+            yield TextInput({"file": name, "line": number}, texts)
         return
     question_texts = () if question is None else (question,)
     if len(question_texts) + 1 < len(input_format.fields[0]):
@@ -151,11 +138,11 @@ def read_inputs(
         names = " and ".join(input_format.fields[0])
         raise ValueError(f"this network {input_format.description}: {request} JSON lines with {names}")
     if whole_file:
-        yield TextInput(name, 0, (*question_texts, read_whole_file(name)))
+        yield TextInput({"file": name}, (*question_texts, read_whole_file(name)))
         return
     for number, line in read_lines(name):
         if line.strip():
-            yield TextInput(name, number, (*question_texts, line))
+            yield TextInput({"file": name, "line": number}, (*question_texts, line))
 
 
 def read_whole_file(name: str) -> str:
@@ -214,7 +201,7 @@ def predict_texts(
         answers = model.answer([text_input.texts[0] for text_input in inputs], texts, **kwargs)
         quotes = [answer.quote(text) if answer.has_answer else None for answer, text in zip(answers, texts)]
         return [{"answer": quote} | result_to_dict(answer) for quote, answer in zip(quotes, answers)]
-    results = getattr(model, method)([pair if len(pair) > 1 else pair[0] for _, _, pair in inputs], **kwargs)
+    results = getattr(model, method)([pair if len(pair) > 1 else pair[0] for _, pair in inputs], **kwargs)
     rows = [result_to_dict(result) for result in results]
     for row, result, text in zip(rows, results, texts):
         if method == "classify":

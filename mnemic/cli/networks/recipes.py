@@ -3,39 +3,34 @@
 from typing import Annotated, Any
 
 from mnemic.cli import options as opt
-from mnemic.cli.render.console import build_table, get_stdout, print_json, print_text, style_text
+from mnemic.cli.render.console import Styled, print_json, print_table, print_text
 from mnemic.recipe import load_recipe, recipe_comment, recipe_names
 from mnemic.recipe.to_toml import format_toml, format_value
 
 
 def recipes(
     name: Annotated[str | None, opt.Argument("RECIPE", "The recipe to show: a name or a .toml file.")] = None,
-    as_json: opt.Json = False,
 ) -> None:
     """List the recipes of published systems, or show one with all its options.
 
     Example: mnemic recipes memn2n
     """
     if name is None:
-        list_recipes(as_json)
+        list_recipes()
     else:
-        show_recipe(name, as_json)
+        show_recipe(name)
 
 
-def list_recipes(as_json: bool) -> None:
+def list_recipes() -> None:
     """Print all recipes with their paper and published score."""
     comments = {name: recipe_comment(name) for name in recipe_names()}
-    if as_json:
-        print_json({"recipes": [{"name": name, "about": text} for name, text in comments.items()]})
-        return
-    rows = [[style_text(name, "bold"), text] for name, text in comments.items()]
-    table = build_table(["recipe", "paper and published score"], rows)
-    table.show_lines = True
-    get_stdout().print(table)
+    print_json({"recipes": [{"name": name, "about": text} for name, text in comments.items()]})
+    rows = [row for name, text in comments.items() for row in ([Styled(name, "bold"), text], None)]
+    print_table(["recipe", "paper and published score"], rows)
     print_text("one whole: mnemic recipes NAME    to train it: mnemic train NAME", style="dim")
 
 
-def show_recipe(name: str, as_json: bool) -> None:
+def show_recipe(name: str) -> None:
     """Print a recipe with its comment and all its options."""
     from mnemic.cli.networks.schema import list_options
     from mnemic.recipe import load_task_settings, recipe_comment
@@ -44,9 +39,7 @@ def show_recipe(name: str, as_json: bool) -> None:
     options = list_options(recipe)
     if tasks := load_task_settings(name):
         recipe = recipe | {"tasks": tasks}
-    if as_json:
-        print_json({"name": name, "about": text, "recipe": recipe, "options": options})
-        return
+    print_json({"name": name, "about": text, "recipe": recipe, "options": options})
     print_text("\n".join(f"# {line}" for line in text.splitlines()), style="dim")
     print_text(f"\n{format_toml(recipe)}")
     rows: list[list[Any] | None] = []
@@ -54,8 +47,6 @@ def show_recipe(name: str, as_json: bool) -> None:
         if option["option"].endswith((".kind", "train.epochs")):
             rows.append(None)
         default, value = (format_value(option[key]) if key in option else "" for key in ("default", "value"))
-        rows.append([option["option"], option["takes"], default, style_text(value, "bold")])
-    table = build_table(["option", "takes", "default", "here"], rows)
-    table.columns[0].overflow = "fold"  # users copy it to --set
-    get_stdout().print(table)
+        rows.append([option["option"], option["takes"], default, Styled(value, "bold")])
+    print_table(["option", "takes", "default", "here"], rows)
     print_text("to change some: mnemic train NAME --set OPTION=VALUE", style="dim")

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from mnemic.recipe import Recipe, join_words, parameters_of, type_hints_of, type_name
 
@@ -13,87 +13,69 @@ MODEL_FACTS |= {"cross"}  # whether a stack attends to a source
 SEGMENT_FACTS = {"encode", "memory", "respond", "mass", "segments"}  # the modules that are wrapped
 TOKENIZER_FACTS = {"texts", "extra"}  # of a vocabulary that is learned
 OPTIMIZER_FACTS = {"parameters", "rate", "runs"}
+Spec: TypeAlias = Mapping[str, Any]  # a part of a recipe
+Constructors: TypeAlias = Mapping[str, Callable[..., Any]]  # by kind
 NESTED_PARTS = {"optimizer", "schedule", "clip"}  # parts of [train] with rows of their own
 
 
 def list_options(recipe: Recipe) -> list[dict[str, Any]]:
     """List the options of the kinds in ``recipe``: type, default and current value."""
-    from mnemic.data import DATASETS
-    from mnemic.encode import ENCODERS, FUSIONS, TEXT_KINDS
+    from mnemic import data, encode, memory, objectives, respond
     from mnemic.encode.masked_layer import MaskedLayer
-    from mnemic.memory import MEMORIES
     from mnemic.models.segment_model import SegmentModel
     from mnemic.models.segment_text_model import SegmentTextModel
-    from mnemic.objectives import OBJECTIVES
-    from mnemic.respond import FROM_MEMORY, RESPONSES
     from mnemic.train.loop import TrainSettings
-    from mnemic.train.optim.clipping import CLIPS
-    from mnemic.train.optim.optimizers import OPTIMIZERS
-    from mnemic.train.optim.schedules import SCHEDULES
+    from mnemic.train.optim import clipping, optimizers, schedules
 
     model = recipe.get("model", {})
-    answers_from_memory = model.get("respond", {}).get("kind") in FROM_MEMORY
+    answers_from_memory = model.get("respond", {}).get("kind") in respond.FROM_MEMORY
     segment_class = SegmentModel if answers_from_memory else SegmentTextModel
+    part_options: list[dict[str, Any]] = []
+    if "segments" in model:
+        part_options += list_part_options("model.segments", segment_class, model["segments"], SEGMENT_FACTS, {})
+    if "mass" in model:
+        part_options += list_part_options("model.mass", MaskedLayer, model["mass"], MODEL_FACTS, {})
     settings = vars(TrainSettings()) | recipe.get("train", {})
     # With a memory, an encoder makes one vector per text; without one, or with a memory that is
     # carried from segment to segment, one per token.
     has_slots = "memory" in model and "segments" not in model
-    encoders = {name: encoder for name, encoder in ENCODERS.items() if (name in TEXT_KINDS) == has_slots}
+    encoders = {name: encoder for name, encoder in encode.ENCODERS.items() if (name in encode.TEXT_KINDS) == has_slots}
     return [
         build_option_row("model.width", int, model),
         build_option_row("model.init_from", str, model),
         *list_kind_options("model.encode", encoders, model.get("encode", {}), MODEL_FACTS),
-        *list_kind_options("model.ask", ENCODERS, model.get("ask", {}), MODEL_FACTS),
-        *list_kind_options("model.fuse", FUSIONS, model.get("fuse", {}), MODEL_FACTS),
-        *list_kind_options("model.memory", MEMORIES, model.get("memory", {}), MODEL_FACTS - {"hops"}),
-        *list_kind_options("model.respond", RESPONSES, model.get("respond", {}), MODEL_FACTS),
-        *(
-            list_part_options("model.segments", segment_class, model["segments"], SEGMENT_FACTS, {})
-            if "segments" in model
-            else ()
-        ),
-        *(list_part_options("model.mass", MaskedLayer, model["mass"], MODEL_FACTS, {}) if "mass" in model else ()),
-        *list_kind_options("data", DATASETS, recipe.get("data", {}), set()),
-        *list_kind_options("objective", OBJECTIVES, recipe.get("objective", {}), set()),
+        *list_kind_options("model.ask", encode.ENCODERS, model.get("ask", {}), MODEL_FACTS),
+        *list_kind_options("model.fuse", encode.FUSIONS, model.get("fuse", {}), MODEL_FACTS),
+        *list_kind_options("model.memory", memory.MEMORIES, model.get("memory", {}), MODEL_FACTS - {"hops"}),
+        *list_kind_options("model.respond", respond.RESPONSES, model.get("respond", {}), MODEL_FACTS),
+        *part_options,
+        *list_kind_options("data", data.DATASETS, recipe.get("data", {}), set()),
+        *list_kind_options("objective", objectives.OBJECTIVES, recipe.get("objective", {}), set()),
         *list_part_options("train", TrainSettings, recipe.get("train", {}), NESTED_PARTS, vars(TrainSettings())),
-        *list_kind_options("train.optimizer", OPTIMIZERS, settings["optimizer"], OPTIMIZER_FACTS),
-        *list_kind_options("train.schedule", SCHEDULES, settings["schedule"], set()),
-        *list_kind_options("train.clip", CLIPS, settings["clip"], set()),
+        *list_kind_options("train.optimizer", optimizers.OPTIMIZERS, settings["optimizer"], OPTIMIZER_FACTS),
+        *list_kind_options("train.schedule", schedules.SCHEDULES, settings["schedule"], set()),
+        *list_kind_options("train.clip", clipping.CLIPS, settings["clip"], set()),
     ]
 
 
-def nested_tables() -> dict[str, Mapping[str, Callable[..., Any]]]:
+def nested_tables() -> dict[str, Constructors]:
     """Map the options that are parts with kinds of their own to their constructors."""
+    from mnemic import encode
     from mnemic.data.corpora.formats import FORMATS
     from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS
-    from mnemic.encode import ATTENTIONS, DECODERS, EMBEDDINGS, POSITIONS, RECURRENTS, STACKS
-    from mnemic.memory.parts.controller import CONTROLLERS
-    from mnemic.memory.parts.hop_update import UPDATES
-    from mnemic.memory.parts.match import MATCHES
+    from mnemic.memory.parts import controller, hop_update, match
     from mnemic.objectives.masking import MASKINGS
 
     return {
-        "update": UPDATES,
-        "match": MATCHES,
-        "controller": CONTROLLERS,
-        "recurrent": RECURRENTS,
-        "embeddings": EMBEDDINGS,
-        "positions": POSITIONS,
-        "stack": STACKS,
-        "decoder": DECODERS,
-        "attention": ATTENTIONS,
-        "tokenizer": TOKENIZER_BUILDERS,
-        "format": FORMATS,
-        "masking": MASKINGS,
-    }
+        "update": hop_update.UPDATES, "match": match.MATCHES, "controller": controller.CONTROLLERS,
+        "recurrent": encode.RECURRENTS, "embeddings": encode.EMBEDDINGS, "positions": encode.POSITIONS,
+        "stack": encode.STACKS, "decoder": encode.DECODERS, "attention": encode.ATTENTIONS,
+        "tokenizer": TOKENIZER_BUILDERS, "format": FORMATS, "masking": MASKINGS,
+    }  # fmt: skip
 
 
 def list_kind_options(
-    name: str,
-    constructors: Mapping[str, Callable[..., Any]],
-    spec: Mapping[str, Any],
-    hidden: set[str],
-    default: Mapping[str, Any] | None = None,
+    name: str, constructors: Constructors, spec: Spec, hidden: set[str], default: Spec | None = None
 ) -> Iterator[dict[str, Any]]:
     """List the kinds of a part, then the options of its current kind.
 
@@ -107,7 +89,7 @@ def list_kind_options(
 
 
 def list_part_options(
-    name: str, constructor: Callable[..., Any], spec: Mapping[str, Any], hidden: set[str], defaults: Mapping[str, Any]
+    name: str, constructor: Callable[..., Any], spec: Spec, hidden: set[str], defaults: Spec
 ) -> Iterator[dict[str, Any]]:
     """List the options of a part; nested parts come last, with their own options."""
     parameters = {key: parameter for key, parameter in parameters_of(constructor).items() if key not in hidden}
@@ -131,11 +113,11 @@ def factory_defaults_of(constructor: Callable[..., Any]) -> dict[str, Any]:
     return {field.name: field.default_factory() for field in dataclass_fields if field.default_factory is not MISSING}
 
 
-def build_option_row(option: str, annotation: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
+def build_option_row(option: str, annotation: Any, spec: Spec) -> dict[str, Any]:
     """Describe an option: its name, type, and value if the recipe sets it."""
     return {"option": option, "takes": type_name(annotation)} | value_field(option.split(".")[-1], spec)
 
 
-def value_field(key: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+def value_field(key: str, spec: Spec) -> dict[str, Any]:
     """Return the value that the recipe sets, or nothing for the default."""
     return {"value": spec[key]} if key in spec else {}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mnemic.cli import options as opt
-from mnemic.cli.render.console import print_json, print_status, print_table, print_text, style_text
+from mnemic.cli.render.console import Styled, print_json, print_status, print_table, print_text
 from mnemic.cli.render.format import format_duration
 from mnemic.cli.render.progress import ProgressBars
 from mnemic.recipe import ConfigError, load_recipe
@@ -22,8 +22,7 @@ READ_CAPTION = (
     "it changes without another one"
 )
 RECIPE_HELP = "The network; all: every one with a published table of this size."
-AT_ONCE_HELP = "Runs per program; 0: all on a GPU, one by one on a CPU."
-LANES_HELP = "Programs in parallel; 0: 20 on a GPU, 1 on a CPU."
+OUT_HELP = "Folder for the runs and the table."
 
 
 def rebuild_babi(
@@ -35,12 +34,9 @@ def rebuild_babi(
     tasks: opt.Tasks = None,
     sets: opt.Sets = None,
     device: opt.Device = "auto",
-    at_once: Annotated[int, opt.Option("--at-once", AT_ONCE_HELP, minimum=0)] = 0,
-    lanes: Annotated[int, opt.Option("--lanes", LANES_HELP, minimum=0)] = 0,
-    folder: Annotated[
-        Path | None, opt.Option("--out DIR", "Folder for the runs and the table.", "runs/table-babi-RECIPE-SIZE")
-    ] = None,
-    as_json: opt.Json = False,
+    at_once: Annotated[int, opt.Option("--at-once", "Runs per program; 0: all on a GPU, one on a CPU.", minimum=0)] = 0,
+    lanes: Annotated[int, opt.Option("--lanes", "Programs in parallel; 0: 20 on a GPU, 1 on a CPU.", minimum=0)] = 0,
+    folder: Annotated[Path | None, opt.Option("--out DIR", OUT_HELP, "runs/table-babi-RECIPE-SIZE")] = None,
 ) -> None:
     """Train and test a recipe on the bAbI tasks and compare with the published errors.
 
@@ -58,35 +54,24 @@ def rebuild_babi(
     from mnemic.reproduce.all_tables import ALL
     from mnemic.reproduce.babi_table import BabiTable, save_result
 
+    task_ids = opt.parse_task_numbers(tasks or ["all"], sorted(TASKS))
     table = BabiTable(
-        recipe=recipe,
-        data=data,
-        size=size,
-        joint=joint,
-        seeds=seeds,
-        tasks=opt.parse_task_numbers(tasks or ["all"], sorted(TASKS)),
-        sets=sets or [],
-        device=opt.resolve_device(device),
-        at_once=at_once,
-        lanes=lanes,
-    )
+        recipe=recipe, data=data, size=size, joint=joint, seeds=seeds, tasks=task_ids, sets=sets or [],
+        device=opt.resolve_device(device), at_once=at_once, lanes=lanes,
+    )  # fmt: skip
     name = f"table-babi-{Path(recipe).stem}-{size}{'-joint' if joint else ''}"
     table_folder = folder or Path("runs") / name
     if recipe == ALL:
-        rebuild_all(table, table_folder, as_json)
+        rebuild_all(table, table_folder)
         return
     check_story_recipe(recipe)
     train_with_progress(table, table_folder)
     result = save_result(table, table_folder)
-    if as_json:
-        print_json(result)
-        return
+    print_json(result)
     print_errors(result)
     if result["ours"]["evidence"]:
-        rows = [
-            [task, *(f"{evidence[key]:.1f}" for key in EVIDENCE_HEADERS)]
-            for task, evidence in result["ours"]["evidence"].items()
-        ]
+        per_task = result["ours"]["evidence"].items()
+        rows = [[task, *(f"{evidence[key]:.1f}" for key in EVIDENCE_HEADERS)] for task, evidence in per_task]
         headers = [">task", *EVIDENCE_HEADERS.values()]
         print_table(headers, rows, title="what the best run read", caption=READ_CAPTION)
     print_summary(result)
@@ -116,11 +101,7 @@ def train_with_progress(table: "BabiTable", folder: Path) -> None:
     num_done = total - sum(len(group.seeds) for group in list_missing_groups(table, folder))
     # For each group of runs, how much of it is finished, in runs.
     num_started, runs_by_group = num_done, dict[tuple[int, int], float]()
-    with (
-        defer_interrupts() as is_interrupted,
-        ProgressBars() as bars,
-        closing(train_missing_runs(table, folder)) as steps,
-    ):
+    with defer_interrupts() as should_stop, ProgressBars() as bars, closing(train_missing_runs(table, folder)) as steps:
         for group, progress in steps:
             phase, step, num_seeds = progress.phase, progress.step, len(group.seeds)
             key = (group.number, group.seeds[0])
@@ -142,7 +123,7 @@ def train_with_progress(table: "BabiTable", folder: Path) -> None:
                 bars.show("runs", num_done + sum(runs_by_group.values()), total, detail)
                 if step.number % STEPS_PER_LINE == 0:
                     bars.print_line(detail)
-            if is_interrupted():
+            if should_stop():
                 num_finished = total - sum(len(group.seeds) for group in list_missing_groups(table, folder))
                 saved_runs = f"{num_finished} finished runs and the state of the others are kept in {folder}"
                 raise KeyboardInterrupt(f"stopped; {saved_runs}")
@@ -151,13 +132,15 @@ def train_with_progress(table: "BabiTable", folder: Path) -> None:
 def print_errors(result: dict[str, Any]) -> None:
     """Print the published error, our best run and our mean per task."""
     from mnemic.data.babi.folder import TASKS
+    from mnemic.reproduce.statistics import FAILURE_THRESHOLD
 
     results, published = result["ours"], result["published"]
     rows = []
     for task, best in results["per_task"].items():
-        published_error = format_error(published.get("per_task", {}).get(task))
-        mean = f"{results['per_task_mean'][task]:.1f}"
-        rows.append([task, TASKS[int(task)], published_error, style_error(best), mean])
+        best_error = Styled(f"{best:.1f}", "red" if best > FAILURE_THRESHOLD else "green")
+        other_errors = published.get("per_task", {}).get(task), results["per_task_mean"][task]
+        published_error, mean_error = map(format_error, other_errors)
+        rows.append([task, TASKS[int(task)], published_error, best_error, mean_error])
     published_mean = published.get("mean_error") if len(results["per_task"]) == len(TASKS) else None
     means = [format_error(error) for error in (published_mean, results["best"], results["mean_error"])]
     title = f"bAbI {result['size']}, {result['setting']}: {result['recipe']}"
@@ -167,13 +150,6 @@ def print_errors(result: dict[str, Any]) -> None:
 
 def format_error(error: float | None) -> str:
     return "-" if error is None else f"{error:.1f}"
-
-
-def style_error(error: float) -> Any:
-    """Color an error: red if the task failed."""
-    from mnemic.reproduce.statistics import FAILURE_THRESHOLD
-
-    return style_text(f"{error:.1f}", "red" if error > FAILURE_THRESHOLD else "green")
 
 
 def print_summary(result: dict[str, Any]) -> None:
@@ -193,7 +169,7 @@ def print_summary(result: dict[str, Any]) -> None:
     print_text(f"{format_duration(result['seconds'])} of training on {result['hardware']}", style="dim")
 
 
-def rebuild_all(settings: "BabiTable", folder: Path, as_json: bool) -> None:
+def rebuild_all(settings: "BabiTable", folder: Path) -> None:
     """Rebuild every published table of a size; update the summary after each table."""
     from mnemic.reproduce.all_tables import SUMMARY, check_tables, list_tables, save_summary, table_folder_of
 
@@ -204,9 +180,7 @@ def rebuild_all(settings: "BabiTable", folder: Path, as_json: bool) -> None:
         print_status(f"table {number} of {len(tables)}: {table_folder.name}")
         train_with_progress(table, table_folder)
         summary = save_summary(tables[:number], folder)
-    if as_json:
-        print_json(summary)
-        return
+    print_json(summary)
     print_networks(summary)
     hardware = sorted({row["hardware"] for row in summary["rows"]})
     time = format_duration(60 * sum(row["minutes"] for row in summary["rows"]))
@@ -225,16 +199,11 @@ def print_networks(summary: dict[str, Any]) -> None:
         if published is not None:
             is_reached = round(best, 1) <= published and row["failed"] <= row["published_failed"]
             color = "green" if is_reached else "red"
-        deviation = f" ± {row['std']:.1f}" if row["seeds"] > 1 else ""
-        rows.append([
-            name,
-            "-" if published is None else f"{published:.1f} / {row['published_failed']}",
-            style_text(f"{best:.1f} / {row['failed']}", color),
-            f"{row['mean_error']:.1f}{deviation}",
-            str(row["seeds"]),
-            row["selection"],
-            format_duration(60 * row["minutes"]),
-        ])  # fmt: skip
+        published_error = "-" if published is None else f"{published:.1f} / {row['published_failed']}"
+        best_error = Styled(f"{best:.1f} / {row['failed']}", color)
+        mean_error = f"{row['mean_error']:.1f}" + (f" ± {row['std']:.1f}" if row["seeds"] > 1 else "")
+        setting = [str(row["seeds"]), row["selection"], format_duration(60 * row["minutes"])]
+        rows.append([name, published_error, best_error, mean_error, *setting])
         evidence_rows.append([name, *(format_evidence(row["evidence"], key) for key in EVIDENCE_HEADERS)])
     headers = ["network", ">published", ">best", ">mean ± deviation", ">seeds", "chosen by", ">time"]
     caption = f"mean error in % / tasks that failed, with more than {FAILURE_THRESHOLD:g} % error"

@@ -58,7 +58,6 @@ def train(
     seed: opt.Seed = 0,
     device: opt.Device = "auto",
     fresh: opt.Fresh = False,
-    as_json: opt.Json = False,
 ) -> None:
     """Train a network; an interrupted run resumes when the command is repeated.
 
@@ -75,10 +74,8 @@ def train(
     run_folder = folder or Path("runs") / Path(recipe).stem
     result = train_with_progress(full_recipe, run_folder, seed=seed, device=device, fresh=fresh)
     report = {"recipe": recipe, "seed": seed, "out": str(run_folder)} | result
-    if as_json:
-        print_json(report)
-    else:
-        print_report(report, full_recipe["data"].get("kind", ""))
+    print_json(report)
+    print_report(report, full_recipe["data"].get("kind", ""))
 
 
 def set_data_folder(recipe: dict[str, Any], folder: str | None) -> dict[str, Any]:
@@ -116,8 +113,8 @@ def train_with_progress(recipe: dict[str, Any], folder: Path, *, seed: int, devi
     history = read_json(find_checkpoint(folder) / PROGRESS)["history"]
     validation_errors = [row["validation"] for row in history if row["validation"] is not None]
     validation: dict[str, Any] = {"validation_error": validation_errors[-1] if validation_errors else None}
-    if any("figures" in row for row in history):
-        validation = {"figures": select_best_metrics(history)}
+    if rows := [row for row in history if "figures" in row]:  # the best; of equal ones the last
+        validation = {"figures": min(reversed(rows), key=lambda row: row["validation"])["figures"]}
     return {
         "checkpoint": str(find_checkpoint(folder)),
         "resumed": start not in (None, (0, 0)),
@@ -127,12 +124,6 @@ def train_with_progress(recipe: dict[str, Any], folder: Path, *, seed: int, devi
         **validation,
         "seconds": round(sum(row["seconds"] for row in history), 1),
     }
-
-
-def select_best_metrics(history: list[dict[str, Any]]) -> dict[str, float]:
-    """Select the metrics of the best validation; the last one if several are equal."""
-    rows = [row for row in history if "figures" in row]
-    return min(reversed(rows), key=lambda row: row["validation"])["figures"]
 
 
 def show_step(bars: ProgressBars, report: "StepReport") -> None:

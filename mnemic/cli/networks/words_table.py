@@ -24,7 +24,6 @@ def compare_language_models(
     sets: opt.Sets = None,
     device: opt.Device = "auto",
     folder: Annotated[Path, opt.Option("--out DIR", "Folder for the runs and the table.")] = DEFAULT_FOLDER,
-    as_json: opt.Json = False,
 ) -> None:
     """Train language models on the same words and compare their perplexity per word.
 
@@ -39,16 +38,11 @@ def compare_language_models(
     table = WordsTable(data=data, recipes=recipe_names, seeds=seeds, sets=sets or [], device=opt.resolve_device(device))
     train_with_progress(table, folder)
     result = save_result(table, folder)
-    if as_json:
-        print_json(result)
-        return
+    print_json(result)
     print_perplexities(result)
-    time, num_words = format_duration(result["seconds"]), result["words"]
-    print_text(
-        f"{num_words['train']:,} words to learn from, {num_words['test']:,} asked for\n"
-        f"{time} of training on {result['hardware']}\nkept in {folder / 'table.json'}",
-        style="dim",
-    )
+    print_text(f"{result['words']['train']:,} words to learn from, {result['words']['test']:,} asked for")
+    print_text(f"{format_duration(result['seconds'])} of training on {result['hardware']}")
+    print_text(f"kept in {folder / 'table.json'}", style="dim")
 
 
 def train_with_progress(table: "WordsTable", folder: Path) -> None:
@@ -56,11 +50,7 @@ def train_with_progress(table: "WordsTable", folder: Path) -> None:
     from mnemic.reproduce.words_table import train_missing_runs
 
     total = len(table.recipes) * table.seeds
-    with (
-        defer_interrupts() as is_interrupted,
-        ProgressBars() as bars,
-        closing(train_missing_runs(table, folder)) as steps,
-    ):
+    with defer_interrupts() as should_stop, ProgressBars() as bars, closing(train_missing_runs(table, folder)) as steps:
         for name, seed, number, report in steps:
             done = number + (report.phase + report.step / report.total_steps) / report.num_phases
             detail = f"{name}, seed {seed}, step {report.step} of {report.total_steps}"
@@ -69,7 +59,7 @@ def train_with_progress(table: "WordsTable", folder: Path) -> None:
                 perplexity = report.row.get("figures", {}).get("perplexity")
                 validation = "" if perplexity is None else f"  validation perplexity {perplexity:.1f}"
                 bars.print_line(f"{detail}  loss {report.row['loss']:.4f}{validation}")
-            if is_interrupted():
+            if should_stop():
                 raise KeyboardInterrupt(f"stopped in run {number + 1} of {total}, and saved")
 
 

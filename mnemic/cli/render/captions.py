@@ -28,15 +28,11 @@ MEMORY_LABELS: Mapping[str, MemoryLabels] = {
         "Each hop read one slot and no other; how much of each sentence is in it.",
         "(nothing: it had read enough)",
     ),
-    "wmn": MemoryLabels(
-        "hop {}", "How much of each sentence was read at each hop by all heads; a column adds up to 1.", FREE_SLOTS
-    ),
+    "wmn": MemoryLabels("hop {}", ATTENTION_CAPTION.replace("each hop", "each hop by all heads"), FREE_SLOTS),
     "key-value": MemoryLabels("hop {}", "How much of each {item} was read at each hop; a column adds up to 1."),
     "dmn": MemoryLabels("pass {}", GATE_CAPTION),
     "dmn-layers": MemoryLabels("pass {}", GATE_CAPTION),
-    "dmn-plus": MemoryLabels(
-        "pass {}", "How far the gate of each sentence opened in each pass; a column adds up to 1."
-    ),
+    "dmn-plus": MemoryLabels("pass {}", GATE_CAPTION.replace(", from 0 to 1", "; a column adds up to 1")),
     "dmn-sum": MemoryLabels("pass {}", ATTENTION_CAPTION.replace("at each hop", "in each pass")),
     "entnet": MemoryLabels(
         "read",
@@ -44,6 +40,7 @@ MEMORY_LABELS: Mapping[str, MemoryLabels] = {
         "(what the slots held before the story)",
     ),
 }
+SLOT_READS_LABEL = "(read of each slot)"
 UPDATE_GATE_LABEL = "(gate: used share of what was read)"
 
 
@@ -83,4 +80,7 @@ def build_story_rows(answer: "StoryAnswer", limit: int | None) -> list[EvidenceR
         rows.append(EvidenceRow(labels_of(answer).unread_label, unread_weights, is_total=True))
     if answer.taken:
         rows.append(EvidenceRow(UPDATE_GATE_LABEL, answer.taken, is_total=True, pick_colors=pick_gate_colors))
+    if answer.slots is not None:
+        reads = [weight / max(answer.slots.read) for weight in answer.slots.read]
+        rows.append(EvidenceRow(SLOT_READS_LABEL, (), gates=reads, is_total=True))
     return rows

@@ -1,14 +1,17 @@
 """Print results to standard output, everything else to standard error; build tables.
 
-Rich is imported on use: a machine without it trains all the same, and prints JSON.
+A command prints its result twice, for a program and for a person; ``--json`` decides which of the
+two is seen. Rich is imported on use: a machine without it trains all the same, and prints JSON.
 """
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from mnemic.cli.render.format import sanitize
 
@@ -17,7 +20,22 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+AS_JSON = ContextVar("as_json", default=False)  # set by the program for each command line
+Rows: TypeAlias = Iterable[Sequence[Any] | None]  # cells are texts, styled or not; None starts a section
 PIPE_WIDTH = 110  # columns of tables in a file or a pipe, unless COLUMNS says otherwise
+
+
+class Styled(NamedTuple):
+    """A text, which may be foreign, with a style such as bold or red."""
+
+    text: str
+    style: str = ""
+
+    def to_rich(self) -> "Text":
+        """Convert it to a text of rich."""
+        from rich.text import Text
+
+        return Text(sanitize(self.text), style=self.style)
 
 
 def is_installed(module: str) -> bool:
@@ -34,39 +52,81 @@ def is_first_process() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
+def get_width() -> int:
+    """Return the number of columns of standard output."""
+    is_known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return shutil.get_terminal_size().columns if is_known else PIPE_WIDTH
+
+
 def get_stdout() -> "Console":
     """Return a console on standard output, for results."""
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    return Console(highlight=False, emoji=False, width=width)
+    return Console(highlight=False, emoji=False, width=get_width())
+
+
+def print_json(report: Any) -> None:
+    """Print a result for a program, if --json is set."""
+    if AS_JSON.get():
+        print(json.dumps(report, indent=1, ensure_ascii=False, default=str))
+
+
+def print_json_line(report: Any) -> None:
+    """Print one of many results as a line of JSON, at once and always."""
+    print(json.dumps(report, ensure_ascii=False), flush=True)
 
 
 def print_text(text: str, style: str = "") -> None:
-    """Print lines of text, which may be foreign, to standard output."""
+    """Print lines of text, which may be foreign, for a person."""
     clean_text = "\n".join(map(sanitize, text.split("\n")))
+    if AS_JSON.get():
+        return
     if style:
         get_stdout().print(clean_text, style=style, markup=False, soft_wrap=True)
     else:
         print(clean_text)
 
 
-def print_result(report: Any, lines: Iterable[str], *, as_json: bool) -> None:
-    """Print a result: its report as JSON, or lines for a person."""
-    if as_json:
-        print_json(report)
-    else:
-        print_text("\n".join(lines))
+def print_fields(fields: Mapping[str, str | Styled]) -> None:
+    """Print names and values in two columns, for a person."""
+    if AS_JSON.get():
+        return
+    from rich.text import Text
+
+    width = max(12, 2 + max(map(len, fields)))
+    for name, value in fields.items():
+        text = (value if isinstance(value, Styled) else Styled(value)).to_rich()
+        get_stdout().print(Text.assemble((f"{name:<{width}}", "dim"), text), soft_wrap=True)
 
 
-def print_json(value: Any) -> None:
-    """Print a value as JSON to standard output."""
-    print(json.dumps(value, indent=1, ensure_ascii=False, default=str))
+def print_table(
+    headers: Sequence[str], rows: Rows, *, title: str = "", caption: str = "", footer: Sequence[str] = ()
+) -> None:
+    """Print a table for a person."""
+    if AS_JSON.get():
+        return
+    table = build_table(headers, rows)
+    table.title, table.caption, table.show_footer = title or None, caption or None, bool(footer)
+    for column, text in zip(table.columns, footer):
+        column.footer = text
+    get_stdout().print(table)
 
 
-def print_json_line(value: Any) -> None:
-    """Print a value as one line of JSON, at once."""
-    print(json.dumps(value, ensure_ascii=False), flush=True)
+def build_table(headers: Sequence[str], rows: Rows) -> "Table":
+    """Build a table; headers that begin with > align right."""
+    from rich.table import Table
+
+    table = Table(*(header.removeprefix(">") for header in headers), header_style="bold")
+    for header, column in zip(headers, table.columns):
+        column.justify = "right" if header.startswith(">") else "left"
+        column.overflow = "fold"  # no word is cut
+    for row in rows:
+        if row is None:
+            table.add_section()
+            continue
+        cells = (Styled(cell) if isinstance(cell, str) else cell for cell in row)
+        table.add_row(*(cell.to_rich() if isinstance(cell, Styled) else cell for cell in cells))
+    return table
 
 
 def print_status(text: str) -> None:
@@ -79,51 +139,3 @@ def print_warnings(*notes: str) -> None:
     """Print warnings to standard error."""
     for note in notes:
         print_status(f"warning: {note}")
-
-
-def print_fields(fields: "Mapping[str, str | Text]") -> None:
-    """Print names and values in two columns."""
-    from rich.text import Text
-
-    width = max(12, 2 + max(map(len, fields)))
-    for name, value in fields.items():
-        text = sanitize(value) if isinstance(value, str) else value
-        get_stdout().print(Text.assemble((f"{name:<{width}}", "dim"), text), soft_wrap=True)
-
-
-def print_table(
-    headers: Sequence[str],
-    rows: Iterable[Sequence[Any] | None],
-    *,
-    title: str = "",
-    caption: str = "",
-    footer: Sequence[str] = (),
-) -> None:
-    """Print a table to standard output."""
-    table = build_table(headers, rows)
-    table.title, table.caption, table.show_footer = title or None, caption or None, bool(footer)
-    for column, text in zip(table.columns, footer):
-        column.footer = text
-    get_stdout().print(table)
-
-
-def build_table(headers: Sequence[str], rows: Iterable[Sequence[Any] | None]) -> "Table":
-    """Build a table; headers that begin with > align right, None in ``rows`` starts a section."""
-    from rich.table import Table
-
-    table = Table(*(header.removeprefix(">") for header in headers), header_style="bold")
-    for header, column in zip(headers, table.columns):
-        column.justify = "right" if header.startswith(">") else "left"
-    for row in rows:
-        if row is None:
-            table.add_section()
-        else:
-            table.add_row(*(style_text(cell) if isinstance(cell, str) else cell for cell in row))
-    return table
-
-
-def style_text(text: str, style: str = "") -> "Text":
-    """Give a text, which may be foreign, a style, such as bold or red."""
-    from rich.text import Text
-
-    return Text(sanitize(text), style=style)

@@ -83,16 +83,18 @@ class StatePlot:
 
     def add_panel(self, x: float, y: float, width: float, height: float) -> Any:
         """Add axes at a position in inches from the top left, in the page's style."""
-        bounds = (
-            x / self.width, 1 - (y + height) / self.height,
-            width / self.width, height / self.height,
-        )  # fmt: skip
-        axes = self.canvas.figure.add_axes(bounds)
+        bottom = 1 - (y + height) / self.height
+        axes = self.canvas.figure.add_axes((x / self.width, bottom, width / self.width, height / self.height))
         axes.tick_params(labelsize=SMALL_SIZE - 1, colors=GRAY, length=2, color=GRAY)
         for side in axes.spines.values():
             side.set_visible(False)
         axes.set_facecolor(EMPTY)
         return axes
+
+    def label_axes(self, axes: Any, x_label: str, y_label: str) -> None:
+        axes.set_xlabel(x_label, fontsize=SMALL_SIZE, color=GRAY, labelpad=2)
+        axes.set_ylabel(y_label, fontsize=SMALL_SIZE, color=GRAY)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
 
     def draw_salience(self, axes: Any) -> None:
         """Draw the storage weights along the text: mean and maximum of each span."""
@@ -115,9 +117,7 @@ class StatePlot:
             axes.plot([middle], [marker_y], "v", color=color, markersize=size, clip_on=False)
         axes.set(xlim=(0, state.characters), ylim=(low, top))
         axes.locator_params(axis="y", nbins=3)
-        axes.set_xlabel("character", fontsize=SMALL_SIZE, color=GRAY, labelpad=2)
-        axes.set_ylabel("worth storing", fontsize=SMALL_SIZE, color=GRAY)
-        axes.xaxis.set_major_formatter("{x:,.0f}")
+        self.label_axes(axes, "character", "worth storing")
 
     def find_scale_start(self) -> float:
         """Find the start of the storage weights' scale: 0, unless all of them are high."""
@@ -135,10 +135,8 @@ class StatePlot:
             np.ma.masked_less(positions.T / last, 0), cmap=colormap, vmin=0, vmax=1, aspect="auto",
             interpolation="nearest", extent=(0, self.state.segments, positions.shape[1], 0),
         )  # fmt: skip
-        axes.set_xlabel("segment", fontsize=SMALL_SIZE, color=GRAY, labelpad=2)
-        axes.set_ylabel("slot", fontsize=SMALL_SIZE, color=GRAY)
         axes.locator_params(integer=True)
-        axes.xaxis.set_major_formatter("{x:,.0f}")
+        self.label_axes(axes, "segment", "slot")
 
     def draw_slot_reads(self, axes: Any) -> None:
         """Draw how much of each slot was read, as a column of colors."""
@@ -149,8 +147,7 @@ class StatePlot:
         for slot in self.answer.slots:
             if slot.number < len(column):
                 column[slot.number, 0] = to_rgb(to_hex(pick_weight_colors(slot.weight).background))
-        axes.imshow(column, aspect="auto", interpolation="nearest",
-                    extent=(0, 1, positions.shape[1], 0))  # fmt: skip
+        axes.imshow(column, aspect="auto", interpolation="nearest", extent=(0, 1, positions.shape[1], 0))
         axes.set(xticks=[], yticks=[])
         axes.set_title("read", fontsize=SMALL_SIZE, color=INK, pad=4)
 

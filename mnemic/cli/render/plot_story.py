@@ -35,8 +35,10 @@ CHINESE_FONTS = (
 )  # fmt: skip
 
 
-def check_plot_path(path: Path) -> None:
-    """Raise before any work is done if the plot cannot be written."""
+def check_plot_path(path: Path | None) -> None:
+    """Raise an error at once if the plot cannot be written to this path."""
+    if path is None:
+        return
     if find_spec("matplotlib") is None:
         raise ValueError("--plot needs matplotlib; install it with: pip install matplotlib")
     if path.suffix.lower() not in FORMATS or path.is_dir():
@@ -97,7 +99,8 @@ class StoryPlot:
         """Collect the rows and texts of the plot."""
         self.canvas = Canvas()
         self.slots, self.hops = answer.slots, format_column_titles(answer)
-        self.rows = [(row, wrap_text(row.text, SENTENCE_CHARS)) for row in build_story_rows(answer, MAX_SENTENCES)]
+        rows = [row for row in build_story_rows(answer, MAX_SENTENCES) if row.weights]
+        self.rows = [(row, wrap_text(row.text, SENTENCE_CHARS)) for row in rows]
         self.title = wrap_text(question, TITLE_CHARS)
         self.answer = f"{answer.text}  {answer.probability:.2f}"
         self.alternatives = ",  ".join(f"{word} {probability:.2f}" for word, probability in answer.ranked[1:])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from mnemic.checkpoint.atomic_files import CheckpointError
 from mnemic.cli import options as opt
 from mnemic.cli.networks.load import load_network
-from mnemic.cli.render.console import print_fields, print_json, print_json_line, print_text, print_warnings, style_text
+from mnemic.cli.render.console import Styled, print_fields, print_json, print_json_line, print_text, print_warnings
 from mnemic.cli.render.plot_story import check_plot_path
 from mnemic.cli.render.progress import ProgressBars
 from mnemic.cli.text.quote import QuoteFinder
@@ -35,11 +35,13 @@ class LoadedMemory(NamedTuple):
     notes: list[str]
 
 
-class AnswerText(NamedTuple):
-    """The text of an answer, its probability, and notes."""
+class TextAnswer(NamedTuple):
+    """An answer from memory, in words if there are any."""
 
+    question: str
     text: str
     probability: float | None  # None if the text is not available
+    source: "MemoryAnswer"
     notes: tuple[str, ...] = ()
 
 
@@ -48,31 +50,26 @@ def ask(
     question: opt.Question = None,
     question_file: opt.Questions = None,
     files: Annotated[list[str] | None, opt.Option("--text FILE", TEXT_HELP)] = None,
-    model: Annotated[
-        Path | None, opt.Option("--model DIR", opt.MODEL_HELP, "the network that wrote the memory")
-    ] = None,
+    model: Annotated[Path | None, opt.Option("--model DIR", opt.MODEL_HELP, "the one that wrote the memory")] = None,
     show_all: opt.All = False,
     plot: opt.Plot = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Ask about texts that were read into a memory file, and show the evidence.
 
     Example: mnemic text ask notes.mem "Who saved the paintings?"
     """
     questions = read_questions(question, question_file)
-    if plot is not None:
-        check_plot_path(plot)
+    check_plot_path(plot)
     memory = load_memory(model, path, files or [])
     if question_file is None:
-        print_memory_answer(memory, questions[0], plot, show_all=show_all, as_json=as_json)
+        print_memory_answer(memory, questions[0], plot, show_all=show_all)
         return
     if plot is not None:
         raise ValueError("--plot draws the evidence of one question: give it instead of --questions")
     with ProgressBars("questions") as bars:
         for number, text in enumerate(questions, start=1):
-            answer, answer_text = answer_from_memory(memory, text)
-            report = build_report(answer, answer_text, text, memory.quotes)
-            print_json_line(report | {"notes": list(answer_text.notes)})
+            answer = answer_from_memory(memory, text)
+            print_json_line(build_report(answer, memory.quotes) | {"notes": list(answer.notes)})
             bars.show("asking", number, len(questions))
     print_warnings(*memory.notes, *note_full_memory(memory.state), *memory.quotes.format_notes())
 
@@ -104,70 +101,66 @@ def locate_network(path: Path) -> Path:
     return Path(origin)
 
 
-def answer_from_memory(memory: LoadedMemory, question: str) -> tuple["MemoryAnswer", AnswerText]:
-    """Answer a question from a memory, if need be with the reader's words."""
+def answer_from_memory(memory: LoadedMemory, question: str) -> TextAnswer:
+    """Answer a question from a memory, if need be with the reader's text."""
     from mnemic.predict import long_text
 
     answer = long_text.answer_from_memory(memory.checkpoint, memory.state, question)
-    is_generative = long_text.can_generate(memory.checkpoint)
-    return answer, choose_answer_text(answer, question, memory.quotes, is_generative=is_generative)
+    if long_text.can_generate(memory.checkpoint):
+        return TextAnswer(question, answer.text, answer.probability, answer)
+    return extract_text(answer, question, memory.quotes)
 
 
-def choose_answer_text(
-    answer: "MemoryAnswer", question: str, quotes: QuoteFinder, *, is_generative: bool
-) -> AnswerText:
-    """Return the text that a generative network produced, or extract it with the reader.
+def extract_text(answer: "MemoryAnswer", question: str, quotes: QuoteFinder) -> TextAnswer:
+    """Extract the text of an answer, with the reader, from the sentences that were read most.
 
-    The reader extracts a span from the sentences that were read most. The text is empty if it finds
-    no answer in them, or if no file is available to quote.
+    The text is empty if it finds no answer in them, or if no file is available to quote.
     """
     from mnemic.predict.extract_answer import extract_answer
 
-    if is_generative:
-        return AnswerText(answer.text, answer.probability)
     passages = [(source.start, quotes.quote_span(source.start, source.end).text or "") for source in answer.evidence]
     if not passages or not passages[0][1]:
         note = "the text is not available, so the answer is only a list of positions in it"
-        return AnswerText("", None, (note,))
+        return TextAnswer(question, "", None, answer, (note,))
     text, probability = extract_answer(question, passages)
     note = "the reader sees no answer in what was read most: look at the evidence"
-    return AnswerText(text, probability, () if text else (note,))
+    return TextAnswer(question, text, probability, answer, () if text else (note,))
 
 
-def print_memory_answer(
-    memory: LoadedMemory, question: str, plot: Path | None, *, show_all: bool, as_json: bool
-) -> None:
-    """Answer a question from a memory; print its evidence, or plot it."""
+def print_memory_answer(memory: LoadedMemory, question: str, plot: Path | None, *, show_all: bool) -> None:
+    """Answer a question from a memory and print, or plot, the evidence."""
     from mnemic.cli.render.plot_state import plot_state
 
-    state, quotes = memory.state, memory.quotes
-    answer, answer_text = answer_from_memory(memory, question)
-    report = build_report(answer, answer_text, question, quotes) | {"filled": state.filled, "size": state.slots}
-    if not as_json:
-        print_evidence(answer, answer_text, question, quotes, len(answer.evidence) if show_all else MAX_EVIDENCE)
-        print_text(f"read: {answer.seen} of {answer.total} tokens; {state.filled} of {state.slots} slots are filled")
-    notes = [*memory.notes, *answer_text.notes, *note_full_memory(state), *quotes.format_notes()]
+    state, quotes, answer = memory.state, memory.quotes, answer_from_memory(memory, question)
+    source = answer.source
+    report = build_report(answer, quotes) | {"filled": state.filled, "size": state.slots}
+    print_answer(answer, quotes, len(source.evidence) if show_all else MAX_EVIDENCE)
+    print_text(f"read: {source.seen} of {source.total} tokens; {state.filled} of {state.slots} slots are filled")
+    notes = [*memory.notes, *answer.notes, *note_full_memory(state), *quotes.format_notes()]
     if plot is not None:
-        if answer_text.probability is not None:
-            answer = replace(answer, text=answer_text.text, probability=answer_text.probability)
-        notes += plot_state(state, answer, question, plot)
+        if answer.probability is not None:
+            source = replace(source, text=answer.text, probability=answer.probability)
+        notes += plot_state(state, source, question, plot)
+    print_conclusion(report, notes, plot)
+
+
+def print_conclusion(report: dict[str, Any], notes: list[str], plot: Path | None) -> None:
+    """Print the notes of an answer, its report, and where its evidence was drawn."""
     print_warnings(*notes)
-    if as_json:
-        print_json(report | {"notes": notes, "plot": plot})
-    elif plot is not None:
+    print_json(report | {"notes": notes, "plot": plot})
+    if plot is not None:
         print_text(f"drawn: {plot}")
 
 
-def print_evidence(
-    answer: "MemoryAnswer", answer_text: AnswerText, question: str, quotes: QuoteFinder, limit: int
-) -> None:
+def print_answer(answer: TextAnswer, quotes: QuoteFinder, limit: int) -> None:
     """Print the answer and its evidence, most read first."""
-    fields: dict[str, Any] = {"question": question, "answer": "no answer in words: see below"}
-    if answer_text.text and answer_text.probability is not None:
-        fields |= {"answer": style_text(answer_text.text, "bold"), "probability": f"{answer_text.probability:.2f}"}
+    fields: dict[str, Any] = {"question": answer.question, "answer": "no answer in words: see below"}
+    if answer.text and answer.probability is not None:
+        fields |= {"answer": Styled(answer.text, "bold"), "probability": f"{answer.probability:.2f}"}
     print_fields(fields)
-    quotes.print_table([(source.weight, [source]) for source in answer.evidence[:limit]], "read")
-    if (num_hidden := len(answer.evidence) - limit) > 0:
+    evidence = answer.source.evidence
+    quotes.print_table([(source.weight, [source]) for source in evidence[:limit]], "read")
+    if (num_hidden := len(evidence) - limit) > 0:
         print_text(f"{num_hidden} more were read less; --all shows them", style="dim")
 
 
@@ -176,11 +169,12 @@ def note_full_memory(state: "State") -> list[str]:
     return [f"all {state.slots} slots are filled: {FULL_NOTES[state.kind]}"] if state.filled == state.slots else []
 
 
-def build_report(answer: "MemoryAnswer", answer_text: AnswerText, question: str, quotes: QuoteFinder) -> dict[str, Any]:
+def build_report(answer: TextAnswer, quotes: QuoteFinder) -> dict[str, Any]:
     """Convert an answer to a JSON object, with quotes if the text is available."""
+    source = answer.source
     slots = []
-    for slot in answer.slots:
-        slots.append(slot._asdict() | {"sources": [quotes.source_to_dict(source) for source in slot.sources]})
-    evidence = [quotes.source_to_dict(source) for source in answer.evidence]
-    report = {"question": question, "answer": answer_text.text, "probability": answer_text.probability}
-    return report | {"evidence": evidence, "slots": slots, "seen": answer.seen, "total": answer.total}
+    for slot in source.slots:
+        slots.append(slot._asdict() | {"sources": [quotes.source_to_dict(span) for span in slot.sources]})
+    evidence = [quotes.source_to_dict(span) for span in source.evidence]
+    report = {"question": answer.question, "answer": answer.text, "probability": answer.probability}
+    return report | {"evidence": evidence, "slots": slots, "seen": source.seen, "total": source.total}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from mnemic.checkpoint.lock import lock_file
 from mnemic.cli import options as opt
-from mnemic.cli.render.console import print_result
+from mnemic.cli.render.console import print_json, print_text
 from mnemic.cli.text.read import to_text_name
 from mnemic.recipe import join_words
 
@@ -22,7 +22,6 @@ def forget(
     files: Annotated[list[str] | None, opt.Option("--text FILE", "A text that was read; may be repeated.")] = None,
     starts: Annotated[list[int] | None, opt.Option("--from N", FROM_HELP)] = None,
     ends: Annotated[list[int] | None, opt.Option("--to N", "The character after the span's last one.")] = None,
-    as_json: opt.Json = False,
 ) -> None:
     """Erase texts or spans of characters from a memory file; all or none.
 
@@ -43,9 +42,10 @@ def forget(
         after.save(path)
     num_cleared = before.filled - after.filled
     report = {"state": str(path), "forgotten": spans, "cleared": num_cleared}
-    lines = [f"forgotten: characters {start} to {end}" for start, end in spans]
-    lines.append(f"{num_cleared} slots were cleared; {after.filled} of {after.slots} are filled")
-    print_result(report | {"filled": after.filled, "size": after.slots}, lines, as_json=as_json)
+    print_json(report | {"filled": after.filled, "size": after.slots})
+    for start, end in spans:
+        print_text(f"forgotten: characters {start} to {end}")
+    print_text(f"{num_cleared} slots were cleared; {after.filled} of {after.slots} are filled")
 
 
 def find_texts(state: "State", files: list[str]) -> Iterator[tuple[int, int]]:

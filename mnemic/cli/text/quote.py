@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mnemic.cli.documents.common import shorten_path
-from mnemic.cli.render.console import get_stdout
-from mnemic.cli.render.evidence_table import EvidenceRow, evidence_table
+from mnemic.cli.render.evidence_table import EvidenceRow, print_evidence
 from mnemic.cli.render.format import MAX_PASSAGE_CHARS, truncate
 from mnemic.cli.text_io import STDIN, STDIN_NAME, read_text
 
@@ -90,8 +89,7 @@ class QuoteFinder:
             text = truncate(quote.text or "", tail_chars=MAX_PASSAGE_CHARS // 2)
             more = f"  and {len(sources) - 1} more" if len(sources) > 1 else ""
             rows.append(EvidenceRow(text + more, (weight,), citation=quote.citation))
-        if rows:
-            get_stdout().print(evidence_table(rows, [weight_title], place_title="text, characters"))
+        print_evidence(rows, [weight_title], place_title="text, characters")
 
 
 def digest_of(text: str) -> str:

@@ -11,7 +11,7 @@ from mnemic.cli import options as opt
 from mnemic.cli.documents.common import shorten_path
 from mnemic.cli.interrupt import CommandInterrupted
 from mnemic.cli.networks.load import load_network
-from mnemic.cli.render.console import print_json_line, print_text, print_warnings
+from mnemic.cli.render.console import AS_JSON, print_json_line, print_text, print_warnings
 from mnemic.cli.render.progress import ProgressBars
 from mnemic.cli.text.ask import locate_network, note_full_memory
 from mnemic.cli.text.quote import digest_of, display_name_of
@@ -44,7 +44,6 @@ def read(
     model: Annotated[Path | None, opt.Option("--model DIR", opt.MODEL_HELP, MODEL_DEFAULT)] = None,
     fresh: Annotated[bool, opt.Option("--fresh", "Start the memory again.")] = False,
     device: opt.Device = "auto",
-    as_json: opt.Json = False,
 ) -> None:
     """Read texts of any length into a memory file, or continue it.
 
@@ -60,20 +59,13 @@ def read(
         with lock_file(path, "wait for it, or give another memory"):
             for report in read_files(request):
                 num_saved += 1
-                if as_json:
+                if AS_JSON.get():
                     print_json_line(report)
-                else:
-                    print_text(format_report(report))
+                reading = f"{report['seen']:,} tokens read, {report['kept']} slots hold what was kept of it"
+                usage = f"{report['filled']} of {report['slots']} slots are filled"
+                print_text(f"{display_name_of(report['file'])}: {reading}; {usage}")
     except KeyboardInterrupt:
         raise CommandInterrupted(format_resume_message(request, num_saved)) from None
-
-
-def format_report(report: dict[str, Any]) -> str:
-    """Format what was read of a text, and what the memory holds of it."""
-    return (
-        f"{display_name_of(report['file'])}: {report['seen']:,} tokens read, {report['kept']} slots hold what was "
-        f"kept of it; {report['filled']} of {report['slots']} slots are filled"
-    )
 
 
 def check_text_files(files: Sequence[str]) -> None:
@@ -125,17 +117,10 @@ def read_files(request: ReadRequest) -> Iterator[dict[str, Any]]:
         notes += [] if state.seen > before.seen else [f"{display_name_of(name)} holds no words"]
         print_warnings(*notes)
         sources, _ = state.memory.origins  # 1 s r
-        yield {
-            "file": name,
-            "seen": state.seen - before.seen,
-            "total": state.total - before.total,
-            "state": str(request.state),
-            "kept": int((sources >= len(before.spans)).any(-1).sum()),  # slots that hold something of it
-            "filled": state.filled,
-            "slots": state.slots,
-            "remembered": state.seen,
-            "notes": [*training_notes, *notes],
-        }
+        num_kept = int((sources >= len(before.spans)).any(-1).sum())  # slots that hold something of it
+        counts = {"seen": state.seen - before.seen, "total": state.total - before.total}
+        slots = {"kept": num_kept, "filled": state.filled, "slots": state.slots, "remembered": state.seen}
+        yield {"file": name, **counts, "state": str(request.state), **slots, "notes": [*training_notes, *notes]}
 
 
 def note_repeated_text(state: "State", text: str, name: str) -> list[str]:
