@@ -112,7 +112,7 @@ def answer_from_memory(memory: LoadedMemory, question: str) -> TextAnswer:
 
 
 def extract_text(answer: "MemoryAnswer", question: str, quotes: QuoteFinder) -> TextAnswer:
-    """Extract the text of an answer, with the reader, from the sentences that were read most.
+    """Extract the text of an answer from the sentences that were read most.
 
     The text is empty if it finds no answer in them, or if no file is available to quote.
     """
