@@ -82,7 +82,7 @@ def full_mask(tokens: Tensor) -> Tensor:
 
 
 def ragged_mask(tokens: Tensor) -> Tensor:
-    """Mask all tokens of row one, half of row two, one of row three, and repeat."""
+    """Mask rows of full length, half length and one token, in turn."""
     lengths = torch.tensor([N, N // 2, 1]).repeat(tokens.shape[0])[: tokens.shape[0]]
     return torch.arange(tokens.shape[1]) < lengths[:, None]
 

@@ -1,4 +1,4 @@
-"""The scan of a gated GRU: equal to torch's GRU, to plain loops, and to its kernels.
+"""The scan of a gated GRU: equal to torch's GRU, plain loops and kernels.
 
 Shapes: r runs, b batch, n steps, d width, g parts: r, z and h̃, or r and h̃.
 """
@@ -149,7 +149,12 @@ def test_the_kernels_accept_shared_and_strided_inputs() -> None:
     in_dims = (None, 0, 0, None)
     results = []
     for function in (scan_stepwise, scan_with_kernel):
-        states, _ = vmap(lambda run_inputs, run_gate, run_weight, run_start, run=function: run(run_inputs, run_gate, run_weight, None, run_start), in_dims)(inputs, gate, weight, start)
+        states, _ = vmap(
+            lambda run_inputs, run_gate, run_weight, run_start, run=function: run(
+                run_inputs, run_gate, run_weight, None, run_start
+            ),
+            in_dims,
+        )(inputs, gate, weight, start)
         gradients = torch.autograd.grad(states.square().sum(), (inputs, gate, weight, start))
         alone = function(inputs, gate[0], weight[0], None, start)
         with torch.no_grad():

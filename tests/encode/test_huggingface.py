@@ -32,7 +32,7 @@ def make_batch(pad: int) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def check_same(model: Any, encoder: TransformerEncoder, segments: bool) -> None:
-    """On a padded batch, on ragged texts, and with two segments if the model has two."""
+    """Compare states of a padded batch and of ragged texts, with segments if any."""
     ids, mask = make_batch(model.config.pad_token_id)
     segment_ids = (torch.arange(22) > 4).long().expand_as(ids)
     segment_kwargs = {"token_type_ids": segment_ids} if segments else {}
@@ -67,7 +67,9 @@ def test_saving_a_loaded_encoder_writes_the_same_weights(kind: str, tmp_path: Pa
     saved_model = transformers.AutoModel.from_pretrained(tmp_path / "again").eval()
     ids, mask = make_batch(model.config.pad_token_id)
     with torch.no_grad():
-        original_output, saved_output = (any_model(input_ids=ids, attention_mask=mask.long()) for any_model in (model, saved_model))
+        original_output, saved_output = (
+            any_model(input_ids=ids, attention_mask=mask.long()) for any_model in (model, saved_model)
+        )
     assert torch.equal(original_output.last_hidden_state[mask], saved_output.last_hidden_state[mask])
 
 
@@ -114,7 +116,9 @@ def test_weights_of_heads_are_reported_and_saved(kind: str, tmp_path: Path) -> N
     saved_model = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "again").eval()
     ids, mask = make_batch(model.config.pad_token_id)
     with torch.no_grad():
-        original_logits, saved_logits = (any_model(input_ids=ids, attention_mask=mask.long()).logits for any_model in (model, saved_model))
+        original_logits, saved_logits = (
+            any_model(input_ids=ids, attention_mask=mask.long()).logits for any_model in (model, saved_model)
+        )
     assert torch.equal(original_logits[mask], saved_logits[mask])
 
 

@@ -96,7 +96,9 @@ def test_masked_keys_do_not_attend_to_words() -> None:
     changed_states[0, [1, 3]] = states[0, [1, 3]]
     torch.testing.assert_close(attend_masked(attention, changed_states, rows), attend_masked(attention, states, rows))
     attention_to_others = make_attention("others")
-    assert (attend_masked(attention_to_others, changed_states, rows) != attend_masked(attention_to_others, states, rows)).any()
+    assert (
+        attend_masked(attention_to_others, changed_states, rows) != attend_masked(attention_to_others, states, rows)
+    ).any()
 
 
 def test_a_single_masked_position_attends_to_itself() -> None:

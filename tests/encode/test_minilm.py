@@ -69,7 +69,9 @@ def test_saving_keeps_states_and_tokens(loaded: Pretrained, reference: Any, tmp_
     assert loaded.tokenizer is not None
     _, ids, mask = make_batch(loaded.tokenizer)
     model = transformers.AutoModel.from_pretrained(tmp_path / "minilm").eval()
-    original_output, saved_output = (any_model(input_ids=ids, attention_mask=mask.long()) for any_model in (reference, model))
+    original_output, saved_output = (
+        any_model(input_ids=ids, attention_mask=mask.long()) for any_model in (reference, model)
+    )
     assert torch.equal(original_output.last_hidden_state, saved_output.last_hidden_state)
     assert torch.equal(original_output.pooler_output, saved_output.pooler_output)
     before, after = load_reference_tokenizer(FOLDER), load_reference_tokenizer(tmp_path / "minilm")
@@ -103,8 +105,11 @@ def test_a_lone_surrogate_is_refused(loaded: Pretrained) -> None:
 def test_bfloat16_keeps_the_direction_of_vectors(loaded: Pretrained) -> None:
     assert loaded.tokenizer is not None
     texts, *_ = make_batch(loaded.tokenizer)
-    float32_encoder, bfloat16_encoder = (prepare_for_inference(loaded.encoder, precision) for precision in ("float32", "bfloat16"))
+    float32_encoder, bfloat16_encoder = (
+        prepare_for_inference(loaded.encoder, precision) for precision in ("float32", "bfloat16")
+    )
     expected, actual = (
-        torch.stack([states.mean(0) for states in encode_ragged(encoder, texts)]).double() for encoder in (float32_encoder, bfloat16_encoder)
+        torch.stack([states.mean(0) for states in encode_ragged(encoder, texts)]).double()
+        for encoder in (float32_encoder, bfloat16_encoder)
     )
     assert nn.functional.cosine_similarity(actual, expected).min() >= 0.9999

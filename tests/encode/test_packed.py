@@ -89,7 +89,10 @@ def test_a_padded_batch_is_packed_internally() -> None:
     packed, expected = (encoder(ids, any_mask, segments=segments) for any_mask in (mask, dense))
     torch.testing.assert_close(packed, expected, atol=1e-5, rtol=0)
     assert (packed[~mask] == 0).all()
-    packed_gradients, dense_gradients = compute_gradients(encoder, packed[mask]), compute_gradients(encoder, expected[mask])
+    packed_gradients, dense_gradients = (
+        compute_gradients(encoder, packed[mask]),
+        compute_gradients(encoder, expected[mask]),
+    )
     for name, gradient in packed_gradients.items():
         torch.testing.assert_close(gradient, dense_gradients[name], atol=1e-5, rtol=1e-4, msg=name)
 
@@ -185,7 +188,9 @@ def test_a_gpu_gives_the_same_states_and_gradients(dtype: torch.dtype) -> None:
     actual.float().square().sum().backward()
     for name, weight in gpu_encoder.named_parameters():
         expected_gradient = dict(cpu_encoder.named_parameters())[name].grad
-        torch.testing.assert_close(weight.grad.cpu().float(), expected_gradient, atol=10 * tolerance, rtol=10 * tolerance)  # type: ignore[union-attr]
+        torch.testing.assert_close(
+            weight.grad.cpu().float(), expected_gradient, atol=10 * tolerance, rtol=10 * tolerance
+        )  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("lengths", [[5], [1, 2, 3, 5, 8, 13, 13], [9, 2, 4, 4, 1]])
@@ -220,7 +225,9 @@ def test_spare_capacity_changes_nothing(capacity: int) -> None:
     actual = encoder.encode_within_capacity(tokens, mask, segments, None, capacity)
     torch.testing.assert_close(actual, expected)
     weights = list(encoder.parameters())
-    expected_gradients, actual_gradients = (torch.autograd.grad(states.square().sum(), weights) for states in (expected, actual))
+    expected_gradients, actual_gradients = (
+        torch.autograd.grad(states.square().sum(), weights) for states in (expected, actual)
+    )
     for expected_gradient, actual_gradient in zip(expected_gradients, actual_gradients):
         torch.testing.assert_close(expected_gradient, actual_gradient, atol=1e-4, rtol=1e-4)
 

@@ -39,7 +39,9 @@ def test_auto_checks_the_processor(flags: set[str], monkeypatch: pytest.MonkeyPa
 
 def test_bfloat16_products_keep_the_direction() -> None:
     """States stay float32; layers with shared weights are converted once and stay shared."""
-    float32_encoder, bfloat16_encoder = (prepare_for_inference(make_encoder(), precision_name) for precision_name in ("float32", "bfloat16"))
+    float32_encoder, bfloat16_encoder = (
+        prepare_for_inference(make_encoder(), precision_name) for precision_name in ("float32", "bfloat16")
+    )
     expected, actual = mean_states(float32_encoder), mean_states(bfloat16_encoder)
     assert actual.dtype == torch.float32
     assert not torch.equal(actual, expected)

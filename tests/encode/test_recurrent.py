@@ -46,8 +46,12 @@ def assert_all_close(actual: Any, expected: Any) -> None:
 def test_equals_torch(kind: str, depth: int, directions: str) -> None:
     """torch's network with the same weights, on each text alone."""
     network, bidirectional = make_recurrent(kind, depth=depth, directions=directions), directions == "halves"
-    reference = TORCH[kind](D, D // (1 + bidirectional), num_layers=depth, bidirectional=bidirectional, batch_first=True).eval()
-    suffixes = [f"_l{layer}{direction}" for layer in range(depth) for direction in ("", "_reverse")[: 1 + bidirectional]]
+    reference = TORCH[kind](
+        D, D // (1 + bidirectional), num_layers=depth, bidirectional=bidirectional, batch_first=True
+    ).eval()
+    suffixes = [
+        f"_l{layer}{direction}" for layer in range(depth) for direction in ("", "_reverse")[: 1 + bidirectional]
+    ]
     copied = {
         name.removesuffix("_l0") + suffix: weight
         for suffix, layer in zip(suffixes, network.layers.networks, strict=True)

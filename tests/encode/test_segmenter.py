@@ -62,7 +62,9 @@ def test_a_stream_is_cut_as_in_a_plain_loop() -> None:
                 segment_words = cut.texts[row, segment][cut.mask[row, segment]].tolist()
                 assert segment_words == [words[index] for index in word_indices][:10]
                 for sentence_index in range(4):
-                    share = sum(sentence_ids[index] == sentence_index for index in word_indices) / max(1, sentence_ids.count(sentence_index))
+                    share = sum(sentence_ids[index] == sentence_index for index in word_indices) / max(
+                        1, sentence_ids.count(sentence_index)
+                    )
                     assert abs(float(cut.shares[row, sentence_index, segment]) - share) < 1e-6
     assert counts >= {1, 2, 3, 4}
 

@@ -82,7 +82,12 @@ def test_encoder_equals_torch(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("options", SHAPES)
 def test_decoder_equals_torch(options: dict[str, Any]) -> None:
     stack = randomize_weights(DecoderStack(D, depth=2, inner=24, epsilon=1e-4, **options))
-    x, mask, source, source_mask = random_states(3, 6), length_mask([6, 4, 1], 6), random_states(3, 5), length_mask([5, 1, 3], 5)
+    x, mask, source, source_mask = (
+        random_states(3, 6),
+        length_mask([6, 4, 1], 6),
+        random_states(3, 5),
+        length_mask([5, 1, 3], 5),
+    )
     expected, future_mask = x, torch.ones(6, 6, dtype=torch.bool).triu(1)
     for block in stack.blocks:
         layer = nn.TransformerDecoderLayer(
@@ -204,7 +209,11 @@ def test_an_encoder_passes_its_context_to_the_stack() -> None:
 
 
 def test_iterate_layers_yields_each_layer() -> None:
-    stack, x, mask = randomize_weights(EncoderStack(D, depth=3, norm="pre")), random_states(2, 5), length_mask([5, 3], 5)
+    stack, x, mask = (
+        randomize_weights(EncoderStack(D, depth=3, norm="pre")),
+        random_states(2, 5),
+        length_mask([5, 3], 5),
+    )
     layers = list(stack.iterate_layers(x, mask))
     assert len(layers) == 4
     assert torch.equal(layers[0], x)

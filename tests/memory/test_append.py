@@ -1,4 +1,4 @@
-"""Append memories: slots hold the newest inputs in order, and weights sum to at most one."""
+"""Append memories: slots hold the newest inputs in order; weights are shares."""
 
 import pytest
 import torch

@@ -171,7 +171,7 @@ def test_autocast_keeps_the_dtype_of_the_state() -> None:
 @pytest.mark.parametrize("is_limited", [False, True], ids=["all", "only"])
 @pytest.mark.parametrize("kind", ["blended", "selective"])
 def test_planned_writes_equal_writes_segment_by_segment(kind: str, is_limited: bool) -> None:
-    """Ragged and empty segments, from a memory that is not empty: b 3, g 4, n 5."""
+    """Ragged and empty segments; the memory is not empty: b 3, g 4, n 5."""
     memory, before = {"blended": make_blended, "selective": make_selective}[kind](), random_states(3, 5)
     start = memory.write(memory.empty(3, before), before, all_true(3, 5)).state
     states = random_states(3, 4, 5, seed=2)[..., 0, :].requires_grad_()
@@ -300,7 +300,13 @@ def test_sources_beyond_the_limit_are_known_by_their_range() -> None:
     assert tracked.sources.tolist() == [[[20, 4]]]
     assert tracked.lost.tolist() == [[[5, 6]]]
     assert isinstance(tracked, Sources)
-    assert [bool(tracked.may_hold(position, position + 1)) for position in (4, 5, 6, 7, 20)] == [True, True, True, False, True]
+    assert [bool(tracked.may_hold(position, position + 1)) for position in (4, 5, 6, 7, 20)] == [
+        True,
+        True,
+        True,
+        False,
+        True,
+    ]
 
 
 def test_invalid_options_are_named_in_the_error() -> None:

@@ -56,8 +56,8 @@ def add(*vectors: Vector) -> Vector:
     return [sum(numbers) for numbers in zip(*vectors, strict=True)]
 
 
-def dot(left: Vector, right: Vector) -> float:
-    return sum(a * b for a, b in zip(left, right, strict=True))
+def dot(first: Vector, second: Vector) -> float:
+    return sum(a * b for a, b in zip(first, second, strict=True))
 
 
 def matvec(matrix: Tensor, vector: Vector) -> Vector:
@@ -71,7 +71,10 @@ def run_reference(network: MemoryNetwork, story: list[list[int]], question: list
     slope = memory.slope.tolist()
 
     def embed(text: list[int], table: int) -> Vector:
-        weighted = [[mask * embedding for mask, embedding in zip(masks[table][position], words[word])] for position, word in enumerate(text)]
+        weighted = [
+            [mask * embedding for mask, embedding in zip(masks[table][position], words[word])]
+            for position, word in enumerate(text)
+        ]
         return add([0.0] * D, *weighted)
 
     def phi(vector: Vector) -> Vector:

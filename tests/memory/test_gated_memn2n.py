@@ -95,7 +95,7 @@ def test_closed_gates_return_the_query_unchanged() -> None:
 
 
 def test_half_open_gates_give_half_of_memn2ns_output() -> None:
-    """With W = 0 and b = 0 a hop gives (u + o) / 2; its first read is MemN2N's."""
+    """With W = b = 0 a hop gives (u + o) / 2."""
     memory = make_memory()
     with torch.no_grad():
         memory.update.maps.zero_()

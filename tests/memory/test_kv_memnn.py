@@ -74,7 +74,9 @@ def test_reading_equals_the_papers_equations_slot_by_slot() -> None:
                 state = memory.update.maps[hop] @ (state + output)
                 for s in real_slots:
                     torch.testing.assert_close(reading.weights[row, hop, 0, query_index, s], weights[s])
-                    assert float(reading.scores[row, hop, 0, query_index, s]) == pytest.approx(scores[s], rel=1e-3, abs=1e-3)
+                    assert float(reading.scores[row, hop, 0, query_index, s]) == pytest.approx(
+                        scores[s], rel=1e-3, abs=1e-3
+                    )
             torch.testing.assert_close(reading.found[row, query_index], state, rtol=1e-4, atol=1e-4)
     assert reading.weights[1, ..., [2, 4, 5, 6]].eq(0).all()
 

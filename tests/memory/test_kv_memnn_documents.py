@@ -60,7 +60,10 @@ def write_folder(folder: Path, *, kb: str | None = None) -> Path:
 
 def test_a_window_is_the_words_around_an_entity() -> None:
     windows = list(extract_windows(WORDS, {"[ada]", "[bo]"}, radius=2))
-    assert [(window.words, window.center, window.start) for window in windows] == [(WORDS[1:6], 2, 1), (WORDS[3:8], 2, 3)]
+    assert [(window.words, window.center, window.start) for window in windows] == [
+        (WORDS[1:6], 2, 1),
+        (WORDS[3:8], 2, 3),
+    ]
     assert [window.words for window in extract_windows(["[ada]"], {"[ada]"})] == [["[ada]"]]
     assert not list(extract_windows(WORDS, set()))
 

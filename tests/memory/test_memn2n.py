@@ -41,15 +41,18 @@ def embed(words: list[int], table: Tensor, position: bool) -> Vector:
 
 def embed_time(age: int, table: Tensor, ramp: bool) -> Vector:
     """Embed a sentence's age like a word in the last position of the longest sentence."""
-    return [float(table[age, k - 1]) * (position_weight(k, MAX_WORDS, D, MAX_WORDS) if ramp else 1.0) for k in range(1, D + 1)]
+    return [
+        float(table[age, k - 1]) * (position_weight(k, MAX_WORDS, D, MAX_WORDS) if ramp else 1.0)
+        for k in range(1, D + 1)
+    ]
 
 
-def add(left: Vector, right: Vector) -> Vector:
-    return [a + b for a, b in zip(left, right, strict=True)]
+def add(first: Vector, second: Vector) -> Vector:
+    return [a + b for a, b in zip(first, second, strict=True)]
 
 
-def dot(left: Vector, right: Vector) -> float:
-    return sum(a * b for a, b in zip(left, right, strict=True))
+def dot(first: Vector, second: Vector) -> float:
+    return sum(a * b for a, b in zip(first, second, strict=True))
 
 
 def softmax(scores: Vector) -> Vector:
@@ -190,7 +193,7 @@ def test_time_counts_back_from_the_question() -> None:
 
 @pytest.mark.parametrize("num_sentences", [1, 3, 5])
 def test_free_slots_share_the_softmax(num_sentences: int) -> None:
-    """Slots with score 0 weigh as much as free ones, so a hop can read little."""
+    """Slots with score 0 weigh as much as free slots."""
     memory = MemN2N(4, hops=1, slots=5, time=False)
     states = torch.zeros(1, num_sentences, 2, 4)
     written = memory.write(memory.empty(1, states), states, torch.ones(1, num_sentences, dtype=torch.bool))

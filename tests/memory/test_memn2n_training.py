@@ -59,7 +59,10 @@ def test_all_sets_of_gaps_are_equally_likely() -> None:
     ages = sample_shifted_ages(length, 0.25, count, slots=length)
     frequencies = Counter(tuple(sorted(row)) for row in ages.tolist())
     assert set(frequencies) <= set(probabilities)
-    chi_square = sum((frequencies[positions] - count * probability) ** 2 / (count * probability) for positions, probability in probabilities.items())
+    chi_square = sum(
+        (frequencies[positions] - count * probability) ** 2 / (count * probability)
+        for positions, probability in probabilities.items()
+    )
     degrees = len(probabilities) - 1
     assert abs(chi_square - degrees) < 5 * sqrt(2 * degrees)  # within five standard deviations of its mean
 
@@ -113,7 +116,9 @@ def test_noise_moves_ages_only_and_never_hides_a_slot() -> None:
 @pytest.mark.parametrize("options", [{"noise": 0.0}, {"time": False}])
 def test_without_noise_or_time_no_uniforms_are_used(options: dict[str, Any]) -> None:
     assert MemN2N(4, **options).num_uniforms == 0
-    assert MemN2N(4, slots=50, noise=0.1).num_uniforms == 56  # number of blanks, and a sort key for each of 55 positions
+    assert (
+        MemN2N(4, slots=50, noise=0.1).num_uniforms == 56
+    )  # number of blanks, and a sort key for each of 55 positions
 
 
 # With the data ---------------------------------------------------------------------------------
@@ -138,7 +143,7 @@ def test_the_longest_text_of_the_dataset_sets_the_number_of_positions() -> None:
 
 
 def test_a_tiny_memn2n_learns_one_supporting_fact() -> None:
-    """The first of up to five seeds that fits the training set has < 10 % test errors."""
+    """One of up to five seeds fits the training set; its test error is low."""
     data_override = 'data={kind="generated", tasks=[1], count=1000}'
     overrides = ["phases.0.train.epochs=5", "train.epochs=15", "train.schedule.every=5"]
     recipe = load_recipe("memn2n", [data_override, *overrides, "model.memory.hops=1"])

@@ -144,10 +144,15 @@ def test_exact_channels_count_shared_words(channels: int, tolerance: float) -> N
     texts = torch.tensor([[1, 2, 2, 0], [2, 3, vocab, 0], [vocab, vocab + 2, 1, 0]])
     states = encode(texts, texts > 0)
     inner = encode.of(torch.where(texts < vocab, texts, 0), (texts > 0) & (texts < vocab))
-    for left, right in pairwise(range(3)):
-        shared = sum(int(left_word == right_word) for left_word in texts[left] for right_word in texts[right] if left_word > 0)
-        inner_product = inner[left, 0] @ inner[right, 1]
-        product = states[left, 0] @ states[right, 1]
+    for first, second in pairwise(range(3)):
+        shared = sum(
+            int(first_word == second_word)
+            for first_word in texts[first]
+            for second_word in texts[second]
+            if first_word > 0
+        )
+        inner_product = inner[first, 0] @ inner[second, 1]
+        product = states[first, 0] @ states[second, 1]
         torch.testing.assert_close(product - inner_product, torch.tensor(0.25 * shared), atol=tolerance, rtol=0)
 
 
@@ -157,11 +162,11 @@ def test_an_unseen_word_is_encoded_by_its_neighbors() -> None:
     texts = torch.tensor([[3, 12, 5, 13], [11, 0, 0, 0], [3, 4, 5, 0]])
     states = encode(texts, texts > 0)
     for table in range(2):
-        center, left, right = encode.tables[table].split(10)
-        expected = center[3] + center[5] + left[3] + right[5] + left[5]
+        word_table, left_table, right_table = encode.tables[table].split(10)
+        expected = word_table[3] + word_table[5] + left_table[3] + right_table[5] + left_table[5]
         torch.testing.assert_close(states[0, table], expected)
         assert states[1, table].eq(0).all()
-        torch.testing.assert_close(states[2, table], center[3] + center[4] + center[5])
+        torch.testing.assert_close(states[2, table], word_table[3] + word_table[4] + word_table[5])
 
 
 def test_words_are_hidden_in_training_at_the_configured_rate() -> None:
@@ -177,7 +182,10 @@ def test_words_are_hidden_in_training_at_the_configured_rate() -> None:
 def test_unknown_words_get_their_own_ids() -> None:
     example = StoryExample(("Zed likes milk.", "Bob likes Zed."), "Who likes milk?", "milk", (0,), 1)
     tokenizer = WordTokenizer.from_texts(["likes milk"])
-    without_unseen, with_unseen = encode_examples([example], tokenizer), encode_examples([example], tokenizer, num_unseen=500)
+    without_unseen, with_unseen = (
+        encode_examples([example], tokenizer),
+        encode_examples([example], tokenizer, num_unseen=500),
+    )
     assert (without_unseen.texts > 0).sum() == 2 + 1 + 2
     assert (with_unseen.texts > 0).sum() == 3 + 3 + 3
     first, second, _ = with_unseen.texts.tolist()

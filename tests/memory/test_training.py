@@ -78,7 +78,9 @@ def test_memories_under_vmap_equal_single_memories(name: str) -> None:
 
     modules = [WriteThenRead(run_memory) for run_memory in memories]
     weights, buffers = stack_module_state(modules)
-    together = vmap(lambda run_weights, run_buffers, *inputs: functional_call(modules[0], (run_weights, run_buffers), inputs))
+    together = vmap(
+        lambda run_weights, run_buffers, *inputs: functional_call(modules[0], (run_weights, run_buffers), inputs)
+    )
     (outputs, read_weights, scores), write_weights = together(weights, buffers, states, mask, query, uniforms)
     for run, module in enumerate(modules):
         (output1, read1, scores1), put1 = module(states[run], mask[run], query[run], uniforms[run])

@@ -21,8 +21,8 @@ Vector = list[float]
 # Reference loops --------------------------------------------------------------------------------
 
 
-def dot(left: Vector, right: Vector) -> float:
-    return sum(a * b for a, b in zip(left, right, strict=True))
+def dot(first: Vector, second: Vector) -> float:
+    return sum(a * b for a, b in zip(first, second, strict=True))
 
 
 def apply(matrix: Tensor, vector: Vector, bias: Tensor | None = None) -> Vector:
@@ -49,7 +49,7 @@ def gru(cell: Any, x: Vector, h: Vector) -> Vector:
 
 
 def reference_read(memory: WMN, states: list[Vector], question: Vector) -> tuple[list[Vector], list[list[Vector]]]:
-    """The working buffer and the weights of each hop and head, as the equations are printed."""
+    """Compute the working buffer and the weights of each hop and head."""
     newest = states[-memory.num_slots :]
     slots = list(newest)
     if memory.time is not None:
@@ -69,7 +69,9 @@ def reference_read(memory: WMN, states: list[Vector], question: Vector) -> tuple
                 keys = [[tanh(number) for number in key] for key in keys]
             exponentials = [exp(dot(query, key) / sqrt(D)) for key in keys]
             head_weights = [exponential / sum(exponentials) for exponential in exponentials]
-            heads_output += add([0.0] * D, *([p * v for v in slot] for p, slot in zip(head_weights, slots, strict=True)))
+            heads_output += add(
+                [0.0] * D, *([p * v for v in slot] for p, slot in zip(head_weights, slots, strict=True))
+            )
             weights[-1].append(head_weights[: len(newest)])
         output = apply(memory.join[hop].weight, heads_output)
         buffer.append(output)
@@ -79,9 +81,9 @@ def reference_read(memory: WMN, states: list[Vector], question: Vector) -> tuple
 def reference_relate(respond: RelationHead, buffer: list[Vector], question: Vector) -> Vector:
     """Compute Σ_ij g([o_i; o_j; u]), pair by pair."""
     total = [0.0] * respond.out.in_features
-    for left in buffer:
-        for right in buffer:
-            x = left + right + question  # concatenates lists
+    for first in buffer:
+        for second in buffer:
+            x = first + second + question  # concatenates lists
             for layer in respond.layers:
                 x = [max(number, 0.0) for number in apply(layer.weight, x, layer.bias)]
             total = add(total, x)

@@ -1,4 +1,4 @@
-"""Checks of a recipe's model on the meta device, and a context manager for evaluation mode."""
+"""Checks of a recipe's model on the meta device, and ``evaluating``."""
 
 from typing import Any
 

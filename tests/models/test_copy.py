@@ -55,7 +55,7 @@ def test_only_earlier_words_of_the_same_document_are_copied() -> None:
 
 @pytest.mark.parametrize("kind", ["blended", "selective"])
 def test_probabilities_sum_to_one(kind: str) -> None:
-    """If a blended slot does not know all its sources, the rest goes to the logits."""
+    """The share of unknown sources of a blended slot goes to the logits."""
     probabilities = make_copying_model(kind, bias=1.0)(documents(3, 2, 3)).masked_logits.exp()
     torch.testing.assert_close(probabilities.sum(1), torch.ones(len(probabilities)))
 

@@ -51,7 +51,9 @@ def train_runs(
 
 
 def assert_same_weights(first: nn.Module, second: nn.Module) -> None:
-    for (name, first_weight), (second_name, second_weight) in zip(first.named_parameters(), second.named_parameters(), strict=True):
+    for (name, first_weight), (second_name, second_weight) in zip(
+        first.named_parameters(), second.named_parameters(), strict=True
+    ):
         assert name == second_name
         torch.testing.assert_close(first_weight, second_weight, atol=1e-5, rtol=1e-4)
 

@@ -55,7 +55,10 @@ def test_a_compact_batch_gives_the_output_of_a_full_one() -> None:
         compact, full = STORIES.batch(batch_rows), STORIES.batch(batch_rows, compact=False)
         assert torch.equal(compact.answers, full.answers)
         same(network(compact.inputs).logits, network(full.inputs).logits)
-        compact_weights, full_weights = sentence_weights(network(compact.inputs)), sentence_weights(network(full.inputs))
+        compact_weights, full_weights = (
+            sentence_weights(network(compact.inputs)),
+            sentence_weights(network(full.inputs)),
+        )
         same(compact_weights, full_weights[..., : compact_weights.shape[-1]])
         assert full_weights[..., compact_weights.shape[-1] :].eq(0).all()
 
@@ -91,7 +94,9 @@ def test_a_batch_with_a_smaller_max_length_gives_the_same(compact: bool) -> None
 def test_a_full_batch_uses_the_text_table_if_that_is_smaller() -> None:
     texts_per_question = STORIES.story.shape[1] + 1
     num_questions = len(STORIES.texts) // texts_per_question  # questions
-    small, large = (STORIES.batch(torch.zeros(count).long(), compact=False) for count in (num_questions, num_questions + 1))
+    small, large = (
+        STORIES.batch(torch.zeros(count).long(), compact=False) for count in (num_questions, num_questions + 1)
+    )
     assert len(small.inputs.texts) == num_questions * texts_per_question
     assert torch.equal(large.inputs.texts, STORIES.texts)
     stacked = STORIES.batch(torch.zeros(3, num_questions + 1).long(), compact=False).inputs
@@ -178,8 +183,12 @@ def test_the_last_tenth_of_each_task_is_for_validation() -> None:
             task_dataset = dataset.select((dataset.task == task).nonzero().squeeze(1))
             answers = [data.tokenizer.vocabulary[answer] for answer in task_dataset.answer.tolist()]
             assert answers == [example.answer.lower() for example in expected]
-            questions = [data.tokenizer.decode(task_dataset.texts[row].tolist()) for row in task_dataset.question.tolist()]
-            assert questions == [data.tokenizer.decode(data.tokenizer.encode(example.question).ids) for example in expected]
+            questions = [
+                data.tokenizer.decode(task_dataset.texts[row].tolist()) for row in task_dataset.question.tolist()
+            ]
+            assert questions == [
+                data.tokenizer.decode(data.tokenizer.encode(example.question).ids) for example in expected
+            ]
 
 
 def test_a_batch_contains_the_text_of_the_stories() -> None:
@@ -206,4 +215,7 @@ def test_a_dataset_moves_to_a_device_with_equal_values() -> None:
     assert isinstance(WORDS, WordTokenizer)
     moved = STORIES.to("cpu")
     assert isinstance(moved, StoryDataset)
-    assert all(torch.equal(moved_value, value) for moved_value, value in zip(vars(moved).values(), vars(STORIES).values(), strict=True))
+    assert all(
+        torch.equal(moved_value, value)
+        for moved_value, value in zip(vars(moved).values(), vars(STORIES).values(), strict=True)
+    )

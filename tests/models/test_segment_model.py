@@ -17,7 +17,9 @@ KINDS = pytest.mark.parametrize("kind", ["blended", "selective"])
 UNITS = pytest.mark.parametrize("unit", ["tokens", "sentences"])
 
 
-def make_model(kind: str = "blended", seed: int = 0, respond: dict[str, Any] | None = None, **segment_options: Any) -> SegmentModel:
+def make_model(
+    kind: str = "blended", seed: int = 0, respond: dict[str, Any] | None = None, **segment_options: Any
+) -> SegmentModel:
     torch.manual_seed(seed)
     model: dict[str, Any] = {
         "width": 16,
@@ -31,7 +33,7 @@ def make_model(kind: str = "blended", seed: int = 0, respond: dict[str, Any] | N
 
 
 def documents(*counts: int, seed: int = 1) -> SegmentBatch:
-    """Make documents of so many segments each; [CLS] is 1, [SEP] 2, words from 5 on."""
+    """Make documents of so many segments each; [CLS] is 1, [SEP] 2."""
     generator = torch.Generator().manual_seed(seed)
     shape = (len(counts), max(counts), LENGTH)
     tokens = torch.randint(5, VOCAB, shape, generator=generator)
@@ -109,7 +111,9 @@ def test_a_selective_memory_is_written_at_once(unit: str) -> None:
     second = torch.autograd.grad(at_once.logits.square().sum(), network.memory.controller.weigh.weight)
     torch.testing.assert_close(first, second)
     torch.testing.assert_close(per_segment.logits, at_once.logits)
-    for (sources, logits), (other_sources, other_logits) in zip(real_slots(per_segment.state), real_slots(at_once.state)):
+    for (sources, logits), (other_sources, other_logits) in zip(
+        real_slots(per_segment.state), real_slots(at_once.state)
+    ):
         assert torch.equal(sources, other_sources)
         torch.testing.assert_close(logits, other_logits)
     masks = torch.cat([probe.mask for probe in per_segment.write_probes], 1)
@@ -320,7 +324,9 @@ def test_a_quote_head_has_no_weights_and_reads_like_a_predictor() -> None:
         "segments": {"unit": "sentences"},
     }
     quote_model = build_model(model, {"vocab": VOCAB, "max_length": LENGTH}).eval()
-    quote_model.load_state_dict({name: tensor for name, tensor in predictor.state_dict().items() if name in quote_model.state_dict()})
+    quote_model.load_state_dict(
+        {name: tensor for name, tensor in predictor.state_dict().items() if name in quote_model.state_dict()}
+    )
     assert not any(name.startswith("respond") for name in quote_model.state_dict())
     inputs = documents(3, 1)._replace(prediction_mask=None)
     predicted, quoted = predictor(inputs), quote_model(inputs, probes="read")
@@ -329,7 +335,7 @@ def test_a_quote_head_has_no_weights_and_reads_like_a_predictor() -> None:
 
 
 def test_root_scaling_makes_pooled_long_sentences_larger() -> None:
-    """With equal tokens the norm is √n times that of the mean, in the same direction."""
+    """With equal tokens the norm is √n times that of the mean."""
     values = torch.randn(1, 1, 6).expand(1, 12, 6)
     sentences = torch.tensor([[0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2]])
     sentences[0, -1] = -1

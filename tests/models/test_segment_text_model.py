@@ -1,4 +1,4 @@
-"""Classes, tags and spans of texts of any length: windows in order, with a carried memory."""
+"""Classes, tags and spans of long texts: windows in order, with a carried memory."""
 
 import atexit
 import shutil
@@ -104,7 +104,9 @@ def test_tokens_depend_on_earlier_windows(head: str, kind: str) -> None:
     before = network(inputs).logits
     for window, reached in ((0, [True, True, True]), (1, [False, True, True])):
         after = network(change_token(inputs, window)).logits
-        assert [bool((before_window != after_window).any()) for before_window, after_window in zip(before, after)] == reached
+        assert [
+            bool((before_window != after_window).any()) for before_window, after_window in zip(before, after)
+        ] == reached
     alone = make_model(head, kind, carry_memory=False)
     after = alone(change_token(inputs, 0)).logits
     assert torch.equal(after[1:], alone(inputs).logits[1:])
@@ -143,7 +145,9 @@ def test_padding_windows_change_nothing(head: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
     network = build_model(recipe["model"], data.sizes).eval()
     rows, loss = torch.arange(3), build(OBJECTIVES, recipe["objective"])
-    compact_loss, padded_loss = (loss(network, data.train.batch(rows, compact=is_compact)) for is_compact in (True, False))
+    compact_loss, padded_loss = (
+        loss(network, data.train.batch(rows, compact=is_compact)) for is_compact in (True, False)
+    )
     torch.testing.assert_close(padded_loss.total, compact_loss.total)
     assert len(data.train.batch(rows, compact=False).inputs.tokens) > len(data.train.batch(rows).inputs.tokens)
 
@@ -158,7 +162,11 @@ TINY = [
     "model.respond.dropout=0.0", "model.memory.slots=16", "model.memory.hops=1",
     "model.memory.heads=1",
 ]  # fmt: skip
-HEAD_OPTIONS = {"classes": ["train.epochs=5"], "tags": ["train.epochs=5"], "spans": ["train.epochs=4", "data.length=20"]}
+HEAD_OPTIONS = {
+    "classes": ["train.epochs=5"],
+    "tags": ["train.epochs=5"],
+    "spans": ["train.epochs=4", "data.length=20"],
+}
 
 
 def tiny_recipe(head: str, folder: Path, *overrides: str) -> Recipe:

@@ -1,4 +1,4 @@
-"""The seven losses of BERT-MASS by name: each equals its formula, and weights may be 0."""
+"""The seven losses of BERT-MASS: each equals its formula; weights may be 0."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ def sample_batch(datasets: dict[str, Any], kind: str = "keys") -> LongBatch:
 
 
 def run_model(network: SegmentModel, batch: LongBatch) -> tuple[SegmentOutput, Tensor, Tensor]:
-    """Return the output with its write probes, the needed items and the real items: b u."""
+    """Return the output with write probes, the needed items and the real items."""
     output = network(batch.inputs, probes="read")
     is_needed = compute_unit_facts(output.write_probes, batch.facts, batch.inputs) >= 0
     return output, is_needed, torch.cat([probe.mask for probe in output.write_probes], 1)
@@ -65,7 +65,9 @@ def run_model(network: SegmentModel, batch: LongBatch) -> tuple[SegmentOutput, T
 
 @pytest.mark.parametrize("kind", ["blended", "selective"])
 @pytest.mark.parametrize("unit", ["tokens", "sentences"])
-def test_all_seven_losses_are_named_and_all_weights_get_a_gradient(datasets: dict[str, Any], kind: str, unit: str) -> None:
+def test_all_seven_losses_are_named_and_all_weights_get_a_gradient(
+    datasets: dict[str, Any], kind: str, unit: str
+) -> None:
     network = make_model(datasets, kind, unit)
     stories, texts = sample_batch(datasets, "copies"), sample_batch(datasets, "documents")
     first = BertMassLoss(**ALL)(network, stories)
@@ -259,7 +261,9 @@ def test_facts_of_sentences_equal_those_of_their_tokens(datasets: dict[str, Any]
     for unit in ("tokens", "sentences"):
         output = make_model(datasets, "selective", unit)(batch.inputs, probes="written")
         facts = compute_unit_facts(output.write_probes, batch.facts, batch.inputs)
-        assert all(set(document_facts.tolist()) == {OUTSIDE_STORY, NOT_A_FACT, 0} for document_facts in facts)  # the question is about one key
+        assert all(
+            set(document_facts.tolist()) == {OUTSIDE_STORY, NOT_A_FACT, 0} for document_facts in facts
+        )  # the question is about one key
         mask = torch.cat([probe.mask for probe in output.write_probes], 1)
         assert (facts[~mask] == OUTSIDE_STORY).all()
     assert ((facts == 0).sum(1) == 1).all()

@@ -165,7 +165,10 @@ def test_the_losses_of_shards_add_up() -> None:
     objective = PretrainingLoss(nsp=0.7, masking={"kind": "tokens", "rate": 0.4})
     batch_loss = objective(network, batch)
     shards = [slice(0, 1), slice(1, 4), slice(4, 6)]
-    shard_losses = [objective(network, batch._replace(**{name: getattr(batch, name)[shard] for name in ROW_FIELDS})) for shard in shards]
+    shard_losses = [
+        objective(network, batch._replace(**{name: getattr(batch, name)[shard] for name in ROW_FIELDS}))
+        for shard in shards
+    ]
     torch.testing.assert_close(sum(loss.total for loss in shard_losses), batch_loss.total)
     assert sum(loss.num_targets for loss in shard_losses) == batch_loss.num_targets
 

@@ -55,7 +55,7 @@ def test_overrides_are_translated(key: str, value: object, expected: tuple[str, 
 
 
 def test_new_names_are_not_translated_again() -> None:
-    """No new name is an old name in the same table, so migrating twice changes nothing."""
+    """No new name is an old name of its table: migrating twice changes nothing."""
     for renames in (KEYS, KINDS):
         for pairs in renames.values():
             assert not set(pairs) & set(pairs.values())

@@ -33,7 +33,9 @@ def make_toy_recipe(name: str, folder: Path) -> dict[str, Any]:
     step_overrides += ["train.steps=4", "train.batch=8"]
     kind = load_recipe(name)["data"]["kind"]
     if kind == "dates":
-        return load_recipe(name, ["data.count=80", "data.validation_size=8", "data.test_size=8", *TOY_OPTIONS[1:], *step_overrides])
+        return load_recipe(
+            name, ["data.count=80", "data.validation_size=8", "data.test_size=8", *TOY_OPTIONS[1:], *step_overrides]
+        )
     if kind in RESPONSE_OF:
         numbers = {"numbers": True} if "numbers" in name else {}
         getattr(text_files, kind.replace("-", "_"))(folder, 40, **numbers)

@@ -82,7 +82,11 @@ def test_a_custom_recipe_has_tasks_and_inherits_those_of_its_base(tmp_path: Path
         load_recipe(path)
     path.write_text('base = "entnet"\n[tasks.3.train]\noptimiser = { decay = 0.5 }\n', encoding="utf-8")
     recipe = load_recipe(path, ["train.rate=0.2"], task=3)
-    assert (recipe["data"]["sentences"], recipe["train"]["optimizer"]["decay"], recipe["train"]["rate"]) == (130, 0.5, 0.2)
+    assert (recipe["data"]["sentences"], recipe["train"]["optimizer"]["decay"], recipe["train"]["rate"]) == (
+        130,
+        0.5,
+        0.2,
+    )
     assert load_recipe(path) == load_recipe("entnet")
     path.write_text('base = "entnet-task3"\n', encoding="utf-8")
     assert load_recipe(path)["data"]["sentences"] == 130

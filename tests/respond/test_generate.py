@@ -14,7 +14,7 @@ VOCAB, END, MAX_TOKENS = 4, 0, 4
 
 
 def random_language(seed: int) -> Tensor:
-    """Make logits of the next word by position, previous word and batch row: b n v v."""
+    """Make logits by batch row, position and previous word: b n v v."""
     return 2 * torch.randn(3, MAX_TOKENS, VOCAB, VOCAB, generator=torch.Generator().manual_seed(seed))
 
 
@@ -49,7 +49,9 @@ def score_all_texts(table: Tensor, row: int, start: int) -> dict[tuple[int, ...]
 def test_a_wide_beam_finds_the_best_texts(seed: int, penalty: float) -> None:
     table, start = random_language(seed), torch.tensor([1, 2, 3])
     step, state = make_step(table)
-    generated = beam_search(step, state, start, end_id=END, max_tokens=MAX_TOKENS, num_beams=300, length_penalty=penalty)
+    generated = beam_search(
+        step, state, start, end_id=END, max_tokens=MAX_TOKENS, num_beams=300, length_penalty=penalty
+    )
     for row in range(3):
         texts = score_all_texts(table, row, int(start[row]))
         ranked = sorted(texts, key=lambda text: -texts[text] / ((5 + len(text)) / 6) ** penalty)
