@@ -91,7 +91,7 @@ def test_one_position_sees_itself(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ATTENTIONS)
-def test_all_weights_get_a_gradient(kind: str) -> None:
+def test_every_weight_learns(kind: str) -> None:
     """Gradients also reach the queries and the context."""
     attention = make_attention(kind)
     x, context = random_states(2, 7).requires_grad_(), (random_states(2, 7) + 1).requires_grad_()
@@ -167,7 +167,7 @@ def test_the_returned_weights_are_those_of_the_output(fused: bool) -> None:
     torch.testing.assert_close(attention(x, context, mask), mixed)
 
 
-def test_a_query_equal_to_key_three_attends_to_position_three() -> None:
+def test_a_query_like_key_three_looks_at_position_three() -> None:
     attention = FullAttention(8, heads=1)
     with torch.no_grad():
         attention.project.query.weight.copy_(9 * torch.eye(8))
@@ -230,7 +230,7 @@ def test_vmap_over_stacked_weights_equals_single_modules() -> None:
     torch.testing.assert_close(vmap(run)(weights, x, mask), torch.stack(alone))
 
 
-def test_invalid_options_are_named_in_the_error() -> None:
+def test_mistakes_are_named() -> None:
     with pytest.raises(ConfigError, match="width 32 does not divide into 5 heads"):
         FullAttention(D, heads=5)
     with pytest.raises(ConfigError, match=r"known kinds: .*full"):

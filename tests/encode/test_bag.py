@@ -33,7 +33,7 @@ def test_large_vocabularies_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> No
     torch.testing.assert_close(encode(tokens, mask), dense)
 
 
-def test_masked_words_and_padding_change_nothing() -> None:
+def test_a_masked_word_counts_nothing_and_padding_behind_changes_nothing() -> None:
     encode = Bag(5, 20, max_length=8)
     tokens = torch.randint(20, (3, 4))
     padded = torch.cat([tokens, torch.randint(20, (3, 5))], 1)

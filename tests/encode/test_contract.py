@@ -93,7 +93,7 @@ def test_every_encoder_has_a_case() -> None:
 
 @ALL_CASES
 @FUSED_AND_UNFUSED
-def test_one_state_per_token_and_zeros_at_padding(case: str, fused: bool) -> None:
+def test_one_state_a_token_and_zeros_at_padding(case: str, fused: bool) -> None:
     encoder, tokens = make_encoder(case, fused), random_tokens(3, N)
     mask = ragged_mask(tokens)
     states = encoder(tokens, mask)
@@ -155,7 +155,7 @@ def test_a_row_of_padding_gives_zeros_and_finite_gradients(case: str, fused: boo
 
 @ALL_CASES
 @FUSED_AND_UNFUSED
-def test_all_weights_get_a_gradient(case: str, fused: bool) -> None:
+def test_every_weight_learns(case: str, fused: bool) -> None:
     """Except the bias of keys: softmax ignores a constant added to all scores."""
     encoder, tokens = make_encoder(case, fused), random_tokens(3, N)
     direction = torch.randn(3, N, D, generator=torch.Generator().manual_seed(3))
@@ -180,7 +180,7 @@ def test_saved_weights_give_the_same_numbers(case: str) -> None:
 
 
 @ALL_CASES
-def test_fused_and_unfused_encoders_agree(case: str) -> None:
+def test_fused_and_plain_are_the_same_encoder(case: str) -> None:
     fused, unfused, tokens = make_encoder(case), make_encoder(case, fused=False), random_tokens(3, N)
     unfused.load_state_dict(fused.state_dict())
     mask = ragged_mask(tokens)
@@ -189,7 +189,7 @@ def test_fused_and_unfused_encoders_agree(case: str) -> None:
 
 @ALL_CASES
 @FUSED_AND_UNFUSED
-def test_the_seed_determines_everything(case: str, fused: bool) -> None:
+def test_a_seed_settles_everything(case: str, fused: bool) -> None:
     first, second, tokens = make_encoder(case, fused), make_encoder(case, fused), random_tokens(3, N)
     mask = ragged_mask(tokens)
     assert torch.equal(first(tokens, mask), second(tokens, mask))
@@ -292,7 +292,7 @@ def test_dropout_under_vmap_differs_between_runs() -> None:
 
 
 @ALL_CASES
-def test_is_causal_says_if_states_depend_on_later_tokens(case: str) -> None:
+def test_an_encoder_says_whether_states_depend_on_later_tokens(case: str) -> None:
     if case == "word-vectors":
         pytest.skip("it reads texts for a memory, which have no order")
     encoder, tokens = make_encoder(case), random_tokens(2, N)

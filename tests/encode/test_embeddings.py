@@ -25,7 +25,7 @@ def test_explicit_positions_equal_counted_ones(kind: str) -> None:
     torch.testing.assert_close(explicit_embedding[1], counted.flip(0))
 
 
-def test_sinusoidal_positions_equal_the_papers_formula() -> None:
+def test_sinusoids_are_the_papers_formula() -> None:
     table = build(POSITIONS, {"kind": "sinusoidal"}, width=6)(torch.zeros(1, 50))
     for position in range(50):
         for pair in range(3):
@@ -43,7 +43,7 @@ def test_positions_beyond_the_learned_ones_are_refused(start: int, positions: Te
         learned(tokens, start=start, positions=positions)
 
 
-def test_an_embedding_is_the_sum_of_token_segment_and_position() -> None:
+def test_an_embedding_is_the_sum_of_its_parts() -> None:
     embeddings = Embeddings(6, 10, segments=2, norm=False, positions={"kind": "learned"})
     segments = torch.tensor([[0, 0, 1, 1, 1], [0, 1, 0, 0, 0]])
     actual = embeddings(TOKENS, MASK, segments=segments, start=1)
@@ -76,13 +76,13 @@ def test_the_norm_is_a_layer_norm_of_the_sum() -> None:
     torch.testing.assert_close(normed(TOKENS, MASK), expected * MASK.unsqueeze(-1))
 
 
-def test_any_number_of_leading_dimensions() -> None:
+def test_any_number_of_leading_axes() -> None:
     embeddings = Embeddings(6, 10)
     actual = embeddings(TOKENS.expand(3, 2, 5), MASK.expand(3, 2, 5))
     torch.testing.assert_close(actual[1], embeddings(TOKENS, MASK))
 
 
-def test_invalid_options_are_named_in_the_error() -> None:
+def test_mistakes_are_named() -> None:
     with pytest.raises(ValueError, match="build with segments=2"):
         Embeddings(6, 10)(TOKENS, MASK, segments=TOKENS)
     with pytest.raises(ConfigError, match="width 5 is odd"):

@@ -33,7 +33,7 @@ def make_scan_inputs(*leading: int, parts: int = 3, batch: int = 3, steps: int =
     return inputs, gate.requires_grad_(), weight, bias, start
 
 
-def test_open_gates_equal_torchs_gru() -> None:
+def test_an_open_gate_is_torchs_gru() -> None:
     inputs, _, weight, bias, start = make_scan_inputs()
     torch_gru = nn.GRU(3 * D, D, batch_first=True)
     torch_gru.load_state_dict(
@@ -71,7 +71,7 @@ def test_equals_the_equations(parts: int, backward: bool) -> None:
 
 
 @BOTH_KINDS
-def test_a_closed_gate_leaves_the_state_bit_identical(parts: int) -> None:
+def test_a_shut_gate_leaves_the_state_bit_for_bit(parts: int) -> None:
     inputs, gate, weight, bias, start = make_scan_inputs(parts=parts)
     states, last = scan_gru(inputs * 100, gate, weight, bias, start)
     assert torch.equal(states[1], start[1].expand(4, D))
@@ -99,7 +99,7 @@ def test_vmap_over_runs_equals_single_runs(parts: int) -> None:
         torch.testing.assert_close(last[run], alone[1])
 
 
-# Kernels ---------------------------------------------------------------------------------
+# Kernels ---------------------------------------------------------------------------------------
 
 NEEDS_KERNELS = pytest.mark.skipif(
     not has_triton() or not (torch.cuda.is_available() or "TRITON_INTERPRET" in os.environ),
@@ -142,7 +142,7 @@ def test_the_kernels_give_the_same_numbers_and_gradients(width: int, parts: int,
 
 @NEEDS_KERNELS
 @IGNORE_INTERPRETER_WARNINGS
-def test_the_kernels_accept_shared_and_strided_inputs() -> None:
+def test_the_kernels_take_what_runs_share_and_what_is_strided() -> None:
     """One input shared by all runs, a transposed one, no bias, and no vmap."""
     inputs, gate, weight, _, start = to_device(make_scan_inputs(2))
     inputs, start = inputs[0].mT.contiguous().mT, start[0]
@@ -217,7 +217,7 @@ def test_the_largest_batch_of_the_relay_kernel_runs_at_once(width: int) -> None:
 
 
 @NEEDS_GPU
-def test_a_gru_gives_the_same_for_few_and_many_rows() -> None:
+def test_a_gru_gives_the_same_whether_rows_are_few_or_many() -> None:
     network = GRU(256, directions="sum").cuda()
     x, mask = torch.randn(40, 9, 256).cuda(), (torch.rand(40, 9) < 0.7).cuda()
     with torch.no_grad():

@@ -86,7 +86,7 @@ def test_an_encoder_saved_by_mnemic_gives_the_same_states(kind: str, tmp_path: P
     check_same(model, loaded, OURS[kind].segments == 2)
 
 
-def test_an_encoder_without_segments_is_saved_as_bert_with_an_empty_one(tmp_path: Path) -> None:
+def test_an_encoder_without_segments_is_a_bert_with_an_empty_one(tmp_path: Path) -> None:
     encoder = stir(TransformerEncoder(32, 60, stack={"kind": "encoder", "depth": 3}))
     save_encoder(tmp_path / "ours", Pretrained(encoder))
     model = transformers.AutoModel.from_pretrained(tmp_path / "ours").eval()
@@ -122,7 +122,7 @@ def test_weights_of_heads_are_reported_and_saved(kind: str, tmp_path: Path) -> N
     assert torch.equal(original_logits[mask], saved_logits[mask])
 
 
-def test_a_folder_with_sharded_weights(tmp_path: Path) -> None:
+def test_a_folder_in_parts(tmp_path: Path) -> None:
     model = theirs("bert")
     folder = folder_of(model, tmp_path / "model", max_shard_size="20KB")
     shards = sorted(folder.glob("model-*.safetensors"))
@@ -133,7 +133,7 @@ def test_a_folder_with_sharded_weights(tmp_path: Path) -> None:
         load_encoder(folder)
 
 
-def test_old_weight_names_and_half_precision(tmp_path: Path) -> None:
+def test_old_names_and_half_precision(tmp_path: Path) -> None:
     """As in bert-base-uncased: a prefix, gamma and beta, position_ids; here in float16."""
     model = theirs("bert").half()
     folder = folder_of(model, tmp_path / "model")

@@ -61,7 +61,7 @@ def test_a_tiny_encoder_learns_to_look_something_up() -> None:
     assert (predictions == answers[256:]).float().mean() > 0.95
 
 
-def test_a_tiny_translator_learns_to_reverse_texts() -> None:
+def test_a_tiny_translator_learns_to_turn_texts_round() -> None:
     """Encoder and decoder together: sixteen texts, each reversed."""
     torch.manual_seed(0)
     source = torch.randint(1, 9, (16, 5), generator=torch.Generator().manual_seed(0))

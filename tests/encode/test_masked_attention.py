@@ -66,7 +66,7 @@ def test_it_equals_a_plain_loop(keys: str) -> None:
     torch.testing.assert_close(attend_masked(attention, states, rows), reference_attention(attention, states, rows))
 
 
-def test_with_all_keys_it_equals_rows_of_full_attention() -> None:
+def test_all_keys_are_the_rows_of_full_attention() -> None:
     attention, states = make_attention("all"), torch.randn(2, 9, D)
     full = FullAttention(D).eval()
     full.load_state_dict(attention.full.state_dict())
@@ -76,7 +76,7 @@ def test_with_all_keys_it_equals_rows_of_full_attention() -> None:
 
 
 @pytest.mark.parametrize("keys", ["others", "masked"])
-def test_a_position_does_not_attend_to_itself(keys: str) -> None:
+def test_the_position_itself_is_not_looked_at(keys: str) -> None:
     """With a fixed query, changing the state at its position changes nothing."""
     attention, states = make_attention(keys), torch.randn(1, 6, D)
     rows = ["x?x?xx"]
@@ -90,7 +90,7 @@ def test_a_position_does_not_attend_to_itself(keys: str) -> None:
     assert (after[0, 1] != before[0, 1]).any()
 
 
-def test_masked_keys_do_not_attend_to_words() -> None:
+def test_masked_keys_do_not_see_the_words() -> None:
     attention, states = make_attention("masked"), torch.randn(1, 6, D)
     rows, changed_states = ["x?x?xx"], torch.randn(1, 6, D)
     changed_states[0, [1, 3]] = states[0, [1, 3]]
@@ -101,7 +101,7 @@ def test_masked_keys_do_not_attend_to_words() -> None:
     ).any()
 
 
-def test_a_single_masked_position_attends_to_itself() -> None:
+def test_a_lone_masked_position_keeps_its_own_value() -> None:
     attention, states = make_attention("masked"), torch.randn(1, 4, D).requires_grad_()
     project = attention.full.project
     output = attend_masked(attention, states, ["xx?x"])[0, 2]
@@ -126,7 +126,7 @@ def test_find_masked_positions_and_gather_rows() -> None:
     assert gathered.tolist() == [[1, 2], [4, 0], [0, 0]]
 
 
-def test_the_layer_with_all_keys_equals_an_encoder_block() -> None:
+def test_the_layer_with_all_keys_is_a_block_of_an_encoder() -> None:
     """At masked positions it equals a full encoder block with the same weights."""
     from mnemic.encode.block import EncoderBlock
 
@@ -140,7 +140,7 @@ def test_the_layer_with_all_keys_equals_an_encoder_block() -> None:
     torch.testing.assert_close(layer(states, real_mask(rows), positions), positions.gather_rows(full_output))
 
 
-def test_a_tiny_model_learns_the_masked_word() -> None:
+def test_a_tiny_model_learns_the_hidden_word() -> None:
     """The masked word equals the previous word: one layer of masked attention learns it."""
     torch.manual_seed(0)
     words = torch.nn.Parameter(torch.randn(12, D))
@@ -166,6 +166,6 @@ def test_a_tiny_model_learns_the_masked_word() -> None:
     assert loss < 0.3
 
 
-def test_the_layer_refuses_attention_that_is_not_masked() -> None:
+def test_only_masked_attention_fits_the_layer() -> None:
     with pytest.raises(ConfigError, match="known kinds: masked"):
         build({"layer": MaskedLayer}, {"kind": "layer", "attention": {"kind": "full"}}, width=D)

@@ -9,7 +9,7 @@ from mnemic.encode.texts.masked_bag import MaskedBag
 # The masked bag --------------------------------------------------------------------------------
 
 
-def test_initially_it_is_a_bag_of_words() -> None:
+def test_a_bag_of_words_at_first() -> None:
     encode = MaskedBag(5, 20, tables=2, max_length=8)
     tokens, mask = torch.randint(20, (7, 6)), torch.rand(7, 6) < 0.7
     summed = (encode.words[tokens] * mask.unsqueeze(-1)).sum(1)
@@ -51,7 +51,7 @@ def test_counting_words_equals_looking_them_up(monkeypatch: pytest.MonkeyPatch) 
     torch.testing.assert_close(first, second)
 
 
-def test_padding_changes_nothing_and_a_too_long_text_is_refused() -> None:
+def test_padding_changes_no_text_and_too_long_a_text_is_refused() -> None:
     encode = MaskedBag(5, 20, max_length=8)
     tokens = torch.randint(20, (3, 4))
     padded = torch.cat([tokens, torch.randint(20, (3, 4))], 1)

@@ -52,7 +52,7 @@ def make_batch(tokenizer: SubwordTokenizer) -> tuple[list[list[int]], Tensor, Te
 
 
 @torch.no_grad()
-def test_padded_and_ragged_states_equal_the_reference(loaded: Pretrained, reference: Any) -> None:
+def test_states_padded_and_ragged(loaded: Pretrained, reference: Any) -> None:
     assert loaded.tokenizer is not None
     texts, ids, mask = make_batch(loaded.tokenizer)
     expected = reference(input_ids=ids, attention_mask=mask.long())
@@ -95,14 +95,14 @@ def test_tokens_are_those_of_the_fast_tokenizer(file: str, tmp_path: Path) -> No
     assert (pair.ids, pair.segments) == (expected["input_ids"], expected["token_type_ids"])
 
 
-def test_a_lone_surrogate_is_refused(loaded: Pretrained) -> None:
+def test_a_lone_surrogate_is_named(loaded: Pretrained) -> None:
     assert loaded.tokenizer is not None
     with pytest.raises(ValueError, match="is no unicode text: a lone surrogate in it"):
         loaded.tokenizer.encode("half \ud83d an emoji")
 
 
 @torch.no_grad()
-def test_bfloat16_keeps_the_direction_of_vectors(loaded: Pretrained) -> None:
+def test_bfloat16_keeps_every_vector(loaded: Pretrained) -> None:
     assert loaded.tokenizer is not None
     texts, *_ = make_batch(loaded.tokenizer)
     float32_encoder, bfloat16_encoder = (

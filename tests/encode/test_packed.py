@@ -46,7 +46,7 @@ def pad_texts(rows: list[list[int]]) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.parametrize("max_tokens", [0, 1, 14, 1000])
 @pytest.mark.parametrize("fused", [True, False])
-def test_packed_texts_get_the_same_states_as_single_texts(max_tokens: int, fused: bool) -> None:
+def test_each_text_gets_what_it_would_get_alone(max_tokens: int, fused: bool) -> None:
     encoder = make_encoder(attention={"kind": "full", "fused": fused})
     for text, states in zip(random_texts(), encode_ragged(encoder, random_texts(), max_tokens=max_tokens)):
         assert states.shape == (len(text), D)
@@ -54,7 +54,7 @@ def test_packed_texts_get_the_same_states_as_single_texts(max_tokens: int, fused
             torch.testing.assert_close(states, encode_densely(encoder, text), atol=1e-5, rtol=0)
 
 
-def test_one_text_does_not_change_another() -> None:
+def test_nothing_leaks_between_texts() -> None:
     encoder, rows = make_encoder(), random_texts()
     before = encode_ragged(encoder, rows)
     changed = [(token + 1) % VOCAB for token in rows[3]]
@@ -71,7 +71,7 @@ def compute_gradients(encoder: TransformerEncoder, states: Tensor) -> dict[str, 
 
 
 @pytest.mark.parametrize("stack", [{}, {"norm": "pre"}, {"depth": 4, "groups": 2}])
-def test_packed_gradients_equal_those_of_single_texts(stack: dict[str, Any]) -> None:
+def test_gradients_are_those_of_each_alone(stack: dict[str, Any]) -> None:
     encoder, rows = make_encoder(**stack), [row for row in random_texts() if row]
     packed = compute_gradients(encoder, torch.cat(encode_ragged(encoder, rows, max_tokens=20)))
     dense = compute_gradients(encoder, torch.cat([encode_densely(encoder, row) for row in rows]))
@@ -79,7 +79,7 @@ def test_packed_gradients_equal_those_of_single_texts(stack: dict[str, Any]) -> 
         torch.testing.assert_close(gradient, dense[name], atol=1e-5, rtol=1e-4, msg=name)
 
 
-def test_a_padded_batch_is_packed_internally() -> None:
+def test_a_padded_batch_is_packed_inside() -> None:
     """States and gradients equal those of a dense mask; gaps count as padding."""
     encoder = make_encoder()
     ids, mask = pad_texts(random_texts())
@@ -107,7 +107,7 @@ def count_computed_tokens(encoder: TransformerEncoder, *arguments: Any) -> int:
     return sum(counts)
 
 
-def test_a_padded_batch_computes_almost_no_padding() -> None:
+def test_a_padded_batch_computes_next_to_nothing_on_padding() -> None:
     encoder = make_encoder()
     assert sum(LENGTHS) <= count_computed_tokens(encoder, *pad_texts(random_texts())) <= sum(LENGTHS) * 17 / 16
 
@@ -132,7 +132,7 @@ def test_explicit_positions_are_used() -> None:
     torch.testing.assert_close(encoder(ids, mask, positions=positions), encoder(ids, dense, positions=positions))
 
 
-def test_packed_texts_attend_to_a_context() -> None:
+def test_packed_texts_look_at_a_context() -> None:
     """As with the same mask in dense form."""
     encoder, packed = make_encoder(), PackedMask.from_lengths([3, 4], torch.device("cpu"))
     ids = torch.tensor([[1, 2, 3, 4, 5, 6, 7]])
@@ -143,7 +143,7 @@ def test_packed_texts_attend_to_a_context() -> None:
     )
 
 
-def test_positions_and_dense_mask_of_a_packed_row() -> None:
+def test_the_mask_of_a_row() -> None:
     packed = PackedMask.from_lengths([1, 2, 2], torch.device("cpu"))
     assert packed.token_positions().tolist() == [[0, 0, 1, 0, 1]]
     assert packed.cu_seqlens.tolist() == [0, 1, 3, 5]
@@ -162,14 +162,14 @@ def test_grouping_by_length_contains_each_text_once(lengths: list[int], max_toke
     assert all(shorter <= longer for shorter, longer in pairwise(order))
 
 
-def test_dropout_differs_between_texts() -> None:
+def test_dropout_falls_on_each_text() -> None:
     encoder = make_encoder(attention={"kind": "full", "dropout": 0.5}).train()
     first, second = encode_ragged(encoder, [[1, 2, 3]] * 2)
     assert not torch.equal(first, second)
     assert first.isfinite().all()
 
 
-def test_no_texts_and_a_too_long_text() -> None:
+def test_no_texts_and_a_text_that_is_too_long() -> None:
     assert encode_ragged(make_encoder(), []) == []
     with pytest.raises(ValueError, match=r"text 1 has 13 tokens.*positions for 12; cut"):
         encode_ragged(make_encoder(), [[1], [1] * 13])
@@ -207,7 +207,7 @@ def test_padded_attention_equals_packed_attention(lengths: list[int]) -> None:
         torch.testing.assert_close(actual_gradient, expected_gradient, atol=1e-5, rtol=1e-4)
 
 
-def test_texts_of_similar_length_are_padded_together() -> None:
+def test_texts_of_like_length_are_padded_together() -> None:
     assert list(group_similar_lengths([2, 3, 4, 5, 9, 10, 11, 30])) == [3, 3, 1, 1]
     assert list(group_similar_lengths([9, 2, 4, 4, 1])) == [1, 3, 1]
     assert list(group_similar_lengths([])) == []
@@ -252,7 +252,7 @@ def test_spare_tokens_are_split_into_texts_of_allowed_length(capacity: int) -> N
     assert all(0 <= size <= 12 for size in sizes)
 
 
-def test_kernels_are_probed_once_and_never_while_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_are_tried_once_and_never_while_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     """A probe inside torch.compile would break the graph, so kernels are probed before."""
     device, probed = torch.device("cpu"), []
 

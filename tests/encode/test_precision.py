@@ -29,7 +29,7 @@ def count_bfloat16_layers(module: nn.Module) -> int:
 
 
 @pytest.mark.parametrize("flags", [{"avx512_bf16"}, {"amx_bf16"}, {"avx512f", "avx2"}, set()])
-def test_auto_checks_the_processor(flags: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_asks_the_processor(flags: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "read_cpu_flags", lambda: frozenset(flags))
     has_bfloat16 = bool(flags & {"avx512_bf16", "amx_bf16"})
     assert (count_bfloat16_layers(prepare_for_inference(make_encoder())) > 0) == has_bfloat16
@@ -37,7 +37,7 @@ def test_auto_checks_the_processor(flags: set[str], monkeypatch: pytest.MonkeyPa
     assert count_bfloat16_layers(prepare_for_inference(make_encoder(), "bfloat16")) > 0
 
 
-def test_bfloat16_products_keep_the_direction() -> None:
+def test_rounded_products_keep_the_direction() -> None:
     """States stay float32; layers with shared weights are converted once and stay shared."""
     float32_encoder, bfloat16_encoder = (
         prepare_for_inference(make_encoder(), precision_name) for precision_name in ("float32", "bfloat16")
@@ -50,7 +50,7 @@ def test_bfloat16_products_keep_the_direction() -> None:
     assert bfloat16_encoder.stack.blocks[0] is bfloat16_encoder.stack.blocks[1]
 
 
-def test_inference_uses_a_copy_and_the_encoder_stays_trainable() -> None:
+def test_a_copy_is_read_and_the_encoder_goes_on_training() -> None:
     trainable = make_encoder().train()
     copy = prepare_for_inference(trainable, "bfloat16")
     assert not copy.training
@@ -61,6 +61,6 @@ def test_inference_uses_a_copy_and_the_encoder_stays_trainable() -> None:
     torch.testing.assert_close(mean_states(prepare_for_inference(trainable, "float32")), mean_states(trainable.eval()))
 
 
-def test_an_unknown_precision_is_refused() -> None:
+def test_an_unknown_precision() -> None:
     with pytest.raises(ValueError, match="auto, float32 or bfloat16, not 'half'"):
         prepare_for_inference(make_encoder(), "half")  # type: ignore[arg-type]

@@ -97,7 +97,7 @@ def test_equals_the_equations(kind: str, fused: bool) -> None:
 @pytest.mark.parametrize("kind", RECURRENTS)
 @pytest.mark.parametrize("directions", DIRECTIONS)
 @pytest.mark.parametrize("depth", [1, 2])
-def test_fused_and_unfused_agree(kind: str, directions: str, depth: int) -> None:
+def test_fused_and_plain_agree(kind: str, directions: str, depth: int) -> None:
     """States, final states and gradients; padding at the end, in between, in front, everywhere."""
     fused = make_recurrent(kind, directions=directions, depth=depth)
     unfused = make_recurrent(kind, directions=directions, depth=depth, fused=False)
@@ -149,7 +149,7 @@ def test_two_calls_equal_one_call(kind: str, fused: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", RECURRENTS)
-def test_sum_adds_both_directions(kind: str) -> None:
+def test_sum_adds_two_directions(kind: str) -> None:
     """Forward states plus the states of a backward network on the reversed text."""
     bidirectional, mask = make_recurrent(kind, directions="sum"), length_mask([5], 5)
     forward, backward = make_recurrent(kind, seed=1), make_recurrent(kind, seed=2)
@@ -175,7 +175,7 @@ def test_packed_and_guarded_lstms_agree(lengths: list[int]) -> None:
 
 
 @pytest.mark.parametrize("kind", RECURRENTS)
-def test_the_initial_state_is_not_modified(kind: str) -> None:
+def test_the_given_state_is_left_as_it_was(kind: str) -> None:
     network, x, mask = make_recurrent(kind), random_inputs(2, 3), length_mask([3, 2], 3)
     state = network(x, mask).state
     before = [tensor.clone() for tensor in state]
@@ -220,7 +220,7 @@ def test_dropout_acts_between_layers_in_training() -> None:
 
 
 @pytest.mark.parametrize("norm", [False, True])
-def test_an_encoder_continues_from_its_state(norm: bool) -> None:
+def test_an_encoder_carries_its_state(norm: bool) -> None:
     torch.manual_seed(0)
     encoder = RecurrentEncoder(D, 20, norm=norm).eval()
     tokens, mask = torch.randint(20, (2, 7)), length_mask([7, 5], 7)
@@ -231,7 +231,7 @@ def test_an_encoder_continues_from_its_state(norm: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", RECURRENTS)
-def test_the_norm_gives_states_of_all_kinds_the_same_scale(kind: str) -> None:
+def test_a_norm_makes_the_states_of_all_kinds_the_same_size(kind: str) -> None:
     """Closed LSTM gates shrink states; the norm does not touch the carried state."""
     spec = {"kind": kind, "depth": 2}
     torch.manual_seed(0)
@@ -247,7 +247,7 @@ def test_the_norm_gives_states_of_all_kinds_the_same_scale(kind: str) -> None:
     assert_all_close(normed_output.state, bare_output.state)
 
 
-def test_invalid_options_are_named_in_the_error() -> None:
+def test_mistakes_are_named() -> None:
     with pytest.raises(ConfigError, match="dropout needs a depth of 2"):
         make_recurrent("gru", dropout=0.1)
     with pytest.raises(ConfigError, match="two halves"):

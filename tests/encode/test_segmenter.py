@@ -45,7 +45,7 @@ def reference_cut(segmenter: BagSegmenter, words: list[int], max_segments: int) 
     return [*segments[: max_segments - 1], rest] if len(segments) > max_segments else segments
 
 
-def test_a_stream_is_cut_as_in_a_plain_loop() -> None:
+def test_a_stream_is_cut_as_in_a_loop_over_its_words() -> None:
     generator = torch.Generator().manual_seed(0)
     counts = set()
     for seed in range(30):
@@ -69,7 +69,7 @@ def test_a_stream_is_cut_as_in_a_plain_loop() -> None:
     assert counts >= {1, 2, 3, 4}
 
 
-def test_an_empty_story_has_no_segments() -> None:
+def test_a_story_of_nothing_has_no_segments() -> None:
     no_sentences = torch.zeros(2, 0, 5, dtype=torch.long)
     assert make_segmenter()(no_sentences, no_sentences > 0).mask.shape == (2, 0, 10)
     padding = torch.zeros(2, 3, 5, dtype=torch.long)
@@ -131,7 +131,7 @@ def test_stacked_networks_cut_and_learn_like_single_ones() -> None:
         torch.testing.assert_close(logits[run], network.eval()(run_batch.inputs).logits)
 
 
-def test_segments_and_fusion_together_are_refused() -> None:
+def test_segments_and_fusion_do_not_go_together() -> None:
     data_override = 'data={kind="generated", tasks=[1], count=60}'
     recipe = load_recipe("dmn-plus", [data_override, "model.segment={kind='bag'}"])
     with pytest.raises(ConfigError, match="do not go together"):

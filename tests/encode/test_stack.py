@@ -108,7 +108,7 @@ def test_decoder_equals_torch(options: dict[str, Any]) -> None:
     assert (actual[~mask] == 0).all()
 
 
-def test_the_tanh_gelu_is_close_to_the_exact_one() -> None:
+def test_the_tanh_gelu_is_near_the_other() -> None:
     exact, tanh = randomize_weights(EncoderStack(D)), randomize_weights(EncoderStack(D, activation="gelu_tanh"))
     x = random_states(2, 5)
     torch.testing.assert_close(exact(x, full_mask(x)), tanh(x, full_mask(x)), atol=5e-3, rtol=0)
@@ -147,7 +147,7 @@ def test_decoding_with_a_cache_equals_decoding_without(norm: Any, cross: bool, c
     assert torch.equal(cache.mask, mask)
 
 
-def test_a_cache_is_not_modified() -> None:
+def test_a_cache_is_left_as_it_was() -> None:
     """Two continuations of one cache do not affect each other."""
     stack, x = randomize_weights(DecoderStack(D, cross=False)), random_states(1, 3)
     cache = stack(x, full_mask(x)).cache
@@ -159,7 +159,7 @@ def test_a_cache_is_not_modified() -> None:
     assert torch.equal(stack(x, full_mask(x), cache).states, first)
 
 
-def test_a_decoder_without_its_source_is_refused() -> None:
+def test_a_decoder_says_what_it_needs() -> None:
     x = random_states(1, 3)
     with pytest.raises(ValueError, match=r"start with empty_cache\(x, source, source_mask\)"):
         DecoderStack(D)(x, full_mask(x))
@@ -190,7 +190,7 @@ def test_context_is_attended_to_like_earlier_tokens(norm: Any) -> None:
     torch.testing.assert_close(tail, expected[:, 4:])
 
 
-def test_masked_context_changes_nothing() -> None:
+def test_hidden_context_changes_nothing() -> None:
     stack, x, slots = randomize_weights(EncoderStack(D)), random_states(2, 5), random_states(2, 3, seed=4)
     no_slots = torch.zeros(2, 3, dtype=torch.bool)
     masked_output = stack(x, full_mask(x), StackContext((slots, slots), no_slots))
@@ -198,7 +198,7 @@ def test_masked_context_changes_nothing() -> None:
     assert not torch.equal(masked_output, stack(x, full_mask(x), StackContext((slots, slots), ~no_slots)))
 
 
-def test_an_encoder_passes_its_context_to_the_stack() -> None:
+def test_an_encoder_hands_its_context_on() -> None:
     torch.manual_seed(0)
     encoder, tokens, slots = TransformerEncoder(D, 50).eval(), torch.arange(5)[None], random_states(1, 3)
     context = StackContext((slots, slots), torch.ones(1, 3, dtype=torch.bool))
@@ -220,7 +220,7 @@ def test_iterate_layers_yields_each_layer() -> None:
     torch.testing.assert_close(stack.norm(layers[3])[mask], stack(x, mask)[mask])
 
 
-def test_packed_texts_equal_single_texts() -> None:
+def test_packed_texts_are_as_if_alone() -> None:
     """Two texts in one row; each attends to itself and has positions from 0."""
     torch.manual_seed(0)
     encoder = TransformerEncoder(D, 50, embeddings={"kind": "sum", "segments": 2}).eval()
@@ -235,7 +235,7 @@ def test_packed_texts_equal_single_texts() -> None:
     assert (packed[:, 7:] == 0).all()
 
 
-def test_a_causal_encoder_continues_from_its_cache() -> None:
+def test_a_causal_encoder_goes_on_from_its_cache() -> None:
     torch.manual_seed(0)
     encoder = CausalEncoder(D, 50).eval()
     tokens = torch.randint(50, (2, 7))

@@ -6,11 +6,11 @@ from memory_cases import APPENDING, CASES, EVERY, SLOTS, contents, copy, make, r
 
 from mnemic.memory.append import Slots
 
-# One input per slot ------------------------------------------------------------------------------
+# One input per slot ----------------------------------------------------------------------------
 
 
 @APPENDING
-def test_the_newest_inputs_stay_in_order(name: str) -> None:
+def test_the_newest_are_kept_in_order(name: str) -> None:
     memory = make(name)
     states = contents(memory, 2, 12)
     mask = real(["xxxxxxxxxxxx", "xxx.xx.xxxx."])  # 12 and 9 of them, for 8 slots

@@ -40,7 +40,7 @@ def all_true(*shape: int) -> Tensor:
 # The controller ------------------------------------------------------------------------------
 
 
-def test_the_controller_gives_one_logit_per_token_and_starts_open() -> None:
+def test_the_controller_gives_one_weight_a_token_and_starts_open() -> None:
     controller = Controller(D)
     logits, hidden = controller(random_states(2, 5)[:, :, 0], all_true(2, 5), controller.empty(2, random_states(2, 5)))
     assert logits.shape == (2, 5)
@@ -70,7 +70,7 @@ def test_entropy_is_that_of_each_decision() -> None:
 # The paper's write -----------------------------------------------------------------------------
 
 
-def test_slots_without_writes_are_copied_bit_for_bit() -> None:
+def test_slots_that_nothing_went_to_are_copied_bit_for_bit() -> None:
     memory = make_blended(max_writes=2, slots_per_write=1)
     state = memory.write(memory.empty(1, random_states(1, 3)), random_states(1, 3), all_true(1, 3)).state
     for seed in range(2, 6):
@@ -83,7 +83,7 @@ def test_slots_without_writes_are_copied_bit_for_bit() -> None:
         state = written.state
 
 
-def test_each_selected_token_goes_to_its_best_slots_by_content() -> None:
+def test_each_chosen_token_goes_to_its_best_slots_by_content() -> None:
     memory = make_blended(max_writes=9, slots_per_write=3)
     state = memory.write(memory.empty(2, random_states(2, 5)), random_states(2, 5), all_true(2, 5)).state
     new = random_states(2, 5, seed=2)
@@ -108,7 +108,7 @@ def test_the_controller_selects_the_highest_and_none_below_the_threshold() -> No
     assert u[1, 1] == 0
 
 
-def test_only_writable_inputs_are_written() -> None:
+def test_only_what_may_be_written_is_written() -> None:
     """With ``tokens = "masked"`` the controller reads all tokens; only masked ones are written."""
     memory, states = make_blended(), random_states(1, 5)
     writable = torch.tensor([[False, True, False, False, True]])
@@ -140,7 +140,7 @@ def test_a_slot_is_exactly_the_sum_of_its_sources_shares() -> None:
     assert int(state.told) == 30
 
 
-def test_closed_gates_leave_the_memory_unchanged() -> None:
+def test_a_shut_gate_and_u_near_zero_leave_memory_alone() -> None:
     memory, states = make_blended(), random_states(1, 4)
     torch.nn.init.constant_(memory.controller.weigh.bias, -20.0)
     written = memory.write(memory.empty(1, states), states, all_true(1, 4))
@@ -245,7 +245,7 @@ def test_reads_add_the_log_probability_of_each_write() -> None:
     torch.testing.assert_close((scores - scores_without_u)[0, 0, 0, 0], expected[0])
 
 
-def test_the_time_embedding_distinguishes_equal_sentences() -> None:
+def test_time_tells_equal_sentences_apart() -> None:
     memory = make_selective(hops=1)
     states = random_states(1, 1).expand(1, 3, 1, D)
     state = memory.write(memory.empty(1, states), states, all_true(1, 3)).state
@@ -257,7 +257,7 @@ def test_the_time_embedding_distinguishes_equal_sentences() -> None:
 
 
 @pytest.mark.parametrize("max_sources", [1, 2, 40])
-def test_forgetting_clears_all_slots_a_token_was_written_to(max_sources: int) -> None:
+def test_forgetting_clears_every_slot_a_token_went_into(max_sources: int) -> None:
     """Also if a slot cannot list all its sources; the controller's state is reset."""
     memory = make_blended(sources=max_sources, max_writes=9)
     state, written_per_segment = memory.empty(1, random_states(1, 6)), []
@@ -309,7 +309,7 @@ def test_sources_beyond_the_limit_are_known_by_their_range() -> None:
     ]
 
 
-def test_invalid_options_are_named_in_the_error() -> None:
+def test_mistakes_are_named() -> None:
     with pytest.raises(ConfigError, match="threshold"):
         make_blended(threshold=1.0)
     with pytest.raises(ConfigError, match="slots"):

@@ -23,7 +23,7 @@ from mnemic.train.run import fit, load_data
 CHANCE_ERROR = 100 * (1 - 1 / len(OBJECTS))
 
 
-def test_a_fact_is_answered_many_segments_later_only_with_memory(carrying: Path) -> None:
+def test_a_fact_is_answered_many_segments_later_and_without_memory_is_not(carrying: Path) -> None:
     checkpoint = load(carrying)
     dataset = load_data(checkpoint.recipe).test
     for later in (1, 8):
@@ -54,7 +54,7 @@ def test_a_text_is_remembered_with_evidence_and_can_be_forgotten(carrying: Path)
     assert state.forget(len(text) + 5, len(text) + 9) is state
 
 
-def test_an_answer_reports_the_slots_it_read_and_their_sources(carrying: Path) -> None:
+def test_an_answer_says_which_slots_it_read_and_what_was_written_there(carrying: Path) -> None:
     """Slots and evidence describe the same read: their weights sum to the same total."""
     model = load(carrying)
     state = model.remember(told())
@@ -102,7 +102,7 @@ def train_steps_then_stop(recipe: Recipe, folder: Path, steps: int) -> None:
     run.close()  # type: ignore[attr-defined]
 
 
-def test_an_interrupted_run_resumes_to_the_same_weights(tmp_path: Path) -> None:
+def test_a_run_that_was_stopped_ends_with_the_same_bits(tmp_path: Path) -> None:
     """Documents and masks are sampled in each step; the resumed run draws the same ones."""
     recipe = tiny("blended", 8, "train.batch=8", "data.count=100")
     recipe["objective"] |= {"mlm": 0.1, "write": 0.1}
@@ -142,7 +142,7 @@ def test_a_hugging_face_encoder_folder_can_start_a_run(tmp_path: Path) -> None:
     assert load(tmp_path / "wrapped").progress.done
 
 
-def test_init_parts_selects_the_parts_that_start_from_a_checkpoint(tmp_path: Path) -> None:
+def test_training_in_stages_from_weights_alone(tmp_path: Path) -> None:
     """Parts named by ``model.init_parts`` are copied; the others are newly initialized."""
     for _ in fit(tiny("selective", 0, "train.epochs=0"), tmp_path / "one", seed=1, device="cpu"):
         pass
@@ -169,7 +169,7 @@ def test_init_parts_selects_the_parts_that_start_from_a_checkpoint(tmp_path: Pat
         (["encode", "memory"], "names 'memory', which .*theirs does not have"),
     ],
 )
-def test_invalid_init_parts_are_refused(parts: object, message: str, tmp_path: Path) -> None:
+def test_parts_that_cannot_be_taken_over(parts: object, message: str, tmp_path: Path) -> None:
     recipe = tiny("selective", 0, 'model.encode.stack.norm="post"', "train.epochs=0")
     for _ in fit(recipe, tmp_path / "run", device="cpu"):
         pass
@@ -201,7 +201,7 @@ def set_quote_with_next_token_objective(recipe: Recipe) -> None:
         (set_quote_with_next_token_objective, "objective.kind is 'bert-mass', not 'segment-next-token'"),
     ],
 )
-def test_recipes_that_do_not_fit_are_refused(change: Callable[[Recipe], object], message: str, tmp_path: Path) -> None:
+def test_recipes_that_do_not_fit_say_so(change: Callable[[Recipe], object], message: str, tmp_path: Path) -> None:
     tiny_recipe = tiny("selective", 1)
     change(tiny_recipe)
     with pytest.raises(ConfigError, match=message):

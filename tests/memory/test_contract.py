@@ -35,7 +35,7 @@ def test_shapes(name: str) -> None:
 
 
 @EVERY
-def test_write_and_read_change_nothing_in_place(name: str) -> None:
+def test_nothing_is_changed_in_place(name: str) -> None:
     memory = make(name).train()
     states, query, mask = contents(memory, 2, 5), contents(memory, 2, 3), real(["xxxxx", "xx..."])
     before = memory.empty(2, states)
@@ -68,7 +68,7 @@ def test_an_empty_memory_can_be_read(name: str) -> None:
 
 
 @EVERY
-def test_padding_is_never_read_at_any_position(name: str) -> None:
+def test_padding_is_never_read_wherever_it_stands(name: str) -> None:
     memory = make(name)
     states, query = contents(memory, 1, 4), contents(memory, 1, 3, seed=2)
     alone = told(memory, states)
@@ -125,7 +125,7 @@ def test_two_writes_equal_one_write(name: str, cut: int) -> None:
 
 
 @EVERY
-def test_a_memory_of_batch_size_one_broadcasts_over_the_batch(name: str) -> None:
+def test_one_memory_can_be_shared_by_a_whole_batch(name: str) -> None:
     """Each row reads the same state of batch size 1, as with a knowledge base."""
     memory = make(name)
     states, query = contents(memory, 1, 5), contents(memory, 4, 3, seed=2)
@@ -149,7 +149,7 @@ def test_reading_is_deterministic_unless_uniforms_are_passed_in_training(name: s
 
 
 @EVERY
-def test_a_memory_declares_its_state_type_and_labels(name: str) -> None:
+def test_a_memory_says_what_its_state_and_evidence_are(name: str) -> None:
     memory = make(name)
     assert type(memory.empty(2, contents(memory, 2, 1))) is memory.State
     assert memory.labels.column
@@ -157,7 +157,7 @@ def test_a_memory_declares_its_state_type_and_labels(name: str) -> None:
     assert memory.labels.caption.format(item="fact")
 
 
-def test_memories_for_segments_can_plan_writes_and_describe_when_full() -> None:
+def test_memories_for_segments_can_be_planned_and_say_what_happens_when_full() -> None:
     kinds = select_kinds(MEMORIES, carries_segments=True)
     assert set(kinds) == {"blended", "selective"}
     for memory in kinds.values():

@@ -40,7 +40,7 @@ def network_of(name: str, seed: int = 0) -> Any:
     return network.double()
 
 
-# Reference loops --------------------------------------------------------------------------------
+# Reference loops -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -63,7 +63,7 @@ def test_equals_the_papers_equations(kind: str, passes: int) -> None:
             assert weights[:, ~mask[row]].eq(0).all()
 
 
-def test_dmn_reads_all_words_and_stores_the_states_at_sentence_ends() -> None:
+def test_dmn_reads_all_words_and_keeps_the_states_at_sentence_ends() -> None:
     """The complete network, from token ids to logits, one story at a time."""
     network = network_of("dmn")
     assert isinstance(network.fuse, WordByWordFusion)
@@ -113,7 +113,7 @@ def test_dmn_plus_fuses_sentences_and_joins_question_and_memory() -> None:
         torch.testing.assert_close(output.logits[row, 0], network.respond.words(torch.cat([q, m])))
 
 
-# Properties ---------------------------------------------------------------------------------------
+# Properties ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["dmn", "dmn-plus"])
@@ -141,7 +141,7 @@ def test_other_questions_give_other_episodes_from_the_same_state(kind: str) -> N
     assert all(torch.equal(field, before) for field, before in zip(state, snapshot))
 
 
-def test_a_sentence_without_known_words_is_zeros_and_changes_no_other() -> None:
+def test_a_sentence_without_a_known_word_is_zeros_and_does_not_disturb_the_others() -> None:
     fusion = WordByWordFusion(D, recurrent=PLAIN)
     states = torch.randn(1, 3, 4, D)
     word_mask = torch.tensor([[[1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]]]) > 0

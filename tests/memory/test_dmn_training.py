@@ -25,7 +25,7 @@ def test_a_tiny_dmn_plus_learns_one_supporting_fact() -> None:
     assert compute_task_errors(trained(recipe, stories, 0), stories.test)[1] < 10
 
 
-def test_a_tiny_dmn_learns_which_sentence_to_read() -> None:
+def test_a_tiny_dmn_is_taught_which_sentence_to_read() -> None:
     """Two facts: with supervision the first pass finds who had the object last."""
     data = 'data={kind="generated", tasks=[2], count=1000, sentences=12}'
     overrides = ["train.rate=0.003", "model.width=32", "model.memory.passes=2", "phases=[{}]"]

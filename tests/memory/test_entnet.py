@@ -49,7 +49,7 @@ STORIES = [
 ]
 
 
-# Reference loop ---------------------------------------------------------------------------------
+# Reference loop --------------------------------------------------------------------------------
 
 
 def add(*vectors: Vector) -> Vector:
@@ -138,7 +138,7 @@ def test_a_later_sentence_changes_slots() -> None:
     assert ((after.slots - before.slots).abs().amax(-1) > 1e-3).all()
 
 
-def test_a_slot_changes_as_much_as_its_gate_opens() -> None:
+def test_a_slot_changes_as_far_as_its_gate_opens() -> None:
     """One key matches the sentence; the other keys point the opposite way."""
     memory = EntNet(8, slots=3, bias=False)
     with torch.no_grad():
@@ -153,7 +153,7 @@ def test_a_slot_changes_as_much_as_its_gate_opens() -> None:
     assert (similarity[1:] > 0.9999).all()
 
 
-def test_padding_leaves_the_state_bit_identical() -> None:
+def test_padding_leaves_the_state_bit_for_bit() -> None:
     memory, states = EntNet(8, slots=5), torch.randn(2, 6, 2, 8) * 100
     before = write_all(memory, states[:, :2]).state
     no_mask = torch.zeros(2, 4, dtype=torch.bool)
@@ -164,7 +164,7 @@ def test_padding_leaves_the_state_bit_identical() -> None:
     assert torch.equal(memory.write(initial, states[:, 2:], no_mask).state.slots, initial.slots)
 
 
-def test_slots_start_as_keys_and_have_unit_norm_once_written() -> None:
+def test_slots_begin_as_keys_and_are_of_unit_length_once_written() -> None:
     memory, states = EntNet(8, slots=5), torch.randn(3, 4, 2, 8)
     assert torch.equal(memory.empty(3, states).slots, memory.keys.expand(3, 5, 8))
     norms = write_all(memory, states).state.slots.norm(dim=-1)
@@ -178,7 +178,7 @@ def test_gates_are_between_0_and_1() -> None:
     assert gates.lt(1).all()
 
 
-def test_tied_keys_are_the_encoders_word_embeddings() -> None:
+def test_tied_keys_are_the_encoders_words() -> None:
     network = network_of(tied=[5, 2, 7, 3])
     assert not any("keys" in name for name, _ in network.named_parameters())
     assert torch.equal(network.memory.slot_keys(), network.encode.words[[5, 2, 7, 3]])

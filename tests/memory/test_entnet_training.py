@@ -16,7 +16,7 @@ from mnemic.recipe import load_recipe
 from mnemic.reproduce.train_ensemble import create_networks, train_ensemble
 from mnemic.train.run import load_data
 
-# Kernels and stacked runs ---------------------------------------------------------------------------------
+# Kernels and stacked runs ----------------------------------------------------------------------
 
 
 def make_write_inputs(*leading: int) -> EntNetWrite:

@@ -50,7 +50,7 @@ def test_an_open_gate_passes_the_output_a_closed_one_the_query(bias: float, sour
         torch.testing.assert_close(update(tensors["u"], tensors["found"], hop), tensors[source])
 
 
-def test_gates_are_between_0_and_1_and_start_more_open_than_closed() -> None:
+def test_gates_are_between_0_and_1_and_begin_more_open_than_shut() -> None:
     torch.manual_seed(0)
     gates = GatedUpdate(50, 3).gate(torch.randn(200, 1, 50), 1)
     assert gates.gt(0).all()
@@ -58,7 +58,7 @@ def test_gates_are_between_0_and_1_and_start_more_open_than_closed() -> None:
     assert gates.mean().item() == pytest.approx(torch.tensor(0.5).sigmoid().item(), abs=0.03)
 
 
-def test_each_hop_has_its_own_gate_or_all_share_one() -> None:
+def test_each_hop_has_its_gate_or_all_share_one() -> None:
     u, output = torch.randn(2, 5, D), torch.randn(2, 5, D)
     per_hop, shared = GatedUpdate(D, 3), GatedUpdate(D, 3, shared=True)
     assert not torch.allclose(per_hop(u, output, 0), per_hop(u, output, 1))
@@ -77,14 +77,14 @@ def read_all(memory: MemN2N, states: Tensor, query: Tensor) -> Any:
     return memory.read(memory.write(memory.empty(2, states), states, mask).state, query)
 
 
-def test_memn2n_passes_its_number_of_hops_to_the_gates() -> None:
+def test_memn2n_hands_its_hops_to_the_gates() -> None:
     assert make_memory().update.maps.shape[0] == 2
     assert make_memory(shared=True).update.maps.shape[0] == 1
     with pytest.raises(ConfigError, match="does not take 'hops'"):
         make_memory(hops=5)
 
 
-def test_closed_gates_return_the_query_unchanged() -> None:
+def test_with_every_gate_shut_the_question_goes_through_as_it_came() -> None:
     memory = make_memory()
     with torch.no_grad():
         memory.update.biases.fill_(-50.0)
@@ -94,7 +94,7 @@ def test_closed_gates_return_the_query_unchanged() -> None:
     torch.testing.assert_close(reading.gates, torch.zeros(2, 2, 1))  # the reading reports it
 
 
-def test_half_open_gates_give_half_of_memn2ns_output() -> None:
+def test_half_open_gates_are_half_of_memn2n() -> None:
     """With W = b = 0 a hop gives (u + o) / 2."""
     memory = make_memory()
     with torch.no_grad():
@@ -121,7 +121,7 @@ def read_half_open(memory: MemN2N, states: Tensor, query: Tensor) -> Tensor:
     return output
 
 
-def test_the_recipe_equals_memn2n_except_for_its_gates() -> None:
+def test_the_recipe_is_memn2n_but_for_its_gates() -> None:
     gated, plain = load_recipe("gated-memn2n"), load_recipe("memn2n")
     sizes = {"vocab": 9, "max_length": 6}
     names = [{name for name, _ in build_model(recipe["model"], sizes).named_parameters()} for recipe in (gated, plain)]

@@ -54,7 +54,7 @@ def make_dataset(max_slots: int = 200) -> Any:
 # The equations -------------------------------------------------------------------------------
 
 
-def test_reading_equals_the_papers_equations_slot_by_slot() -> None:
+def test_reading_is_the_papers_equations_slot_by_slot() -> None:
     torch.manual_seed(0)
     memory = KeyValueMemory(5, hops=3).requires_grad_(False)
     memory.update.maps.normal_()
@@ -93,12 +93,12 @@ def test_a_query_equal_to_key_three_reads_value_three() -> None:
     torch.testing.assert_close(reading.found[0, 0] - keys[3], values[3])
 
 
-def test_invalid_options_are_refused() -> None:
+def test_an_impossible_memory_is_refused() -> None:
     with pytest.raises(ValueError, match="hops and slots ≥ 1, not 0 and 200"):
         KeyValueMemory(8, hops=0)
 
 
-def test_keys_and_values_use_different_embedding_tables() -> None:
+def test_the_value_is_of_another_text_than_the_key() -> None:
     """The first embedding table is for texts of keys, the second for values."""
     dataset = make_dataset()
     network = build_model(MODEL, {"vocab": len(build_tokenizer_of(FACTS)), "max_length": 9})
@@ -116,7 +116,7 @@ def test_keys_and_values_use_different_embedding_tables() -> None:
 # Keys ----------------------------------------------------------------------------------------
 
 
-def test_a_fact_gives_one_pair_per_direction() -> None:
+def test_a_fact_is_found_from_both_ends() -> None:
     assert list(make_fact_pairs(FACTS[:1])) == [
         KeyValuePair("[The Bat] directed_by", "[Ada Berg]"),
         KeyValuePair("[Ada Berg] !directed_by", "[The Bat]"),
@@ -138,7 +138,7 @@ def test_select_returns_exactly_the_slots_that_share_the_entity() -> None:
     assert select(torch.tensor([tokenizer.encode("who directed it").ids])).shape == (1, 0)
 
 
-def test_the_rarest_word_comes_first_and_frequent_words_select_nothing() -> None:
+def test_the_rarest_word_comes_first_and_common_words_select_nothing() -> None:
     keys = torch.tensor([[5, 7], [5, 8], [5, 7], [6, 9], [6, 0]])
     assert KeyHash(keys)(torch.tensor([[5, 8, 9]])).tolist() == [[1, 3, 0, 2]]
     assert KeyHash(keys, max_slots=2)(torch.tensor([[5, 8, 0]])).tolist() == [[1, 0]]
@@ -147,7 +147,7 @@ def test_the_rarest_word_comes_first_and_frequent_words_select_nothing() -> None
         KeyHash(keys, max_slots=0)
 
 
-def test_slots_selected_from_a_shared_memory_equal_slots_written_separately() -> None:
+def test_slots_picked_from_one_shared_memory_are_those_written_alone() -> None:
     """``select_slots`` before ``read``: one shared base, and a few slots per question."""
     torch.manual_seed(0)
     memory = KeyValueMemory(6).requires_grad_(False)
@@ -165,7 +165,7 @@ def test_slots_selected_from_a_shared_memory_equal_slots_written_separately() ->
 # Several right answers -----------------------------------------------------------------------
 
 
-def test_each_right_answer_counts_as_right() -> None:
+def test_every_right_answer_counts_as_right() -> None:
     dataset, tokenizer = make_dataset(), build_tokenizer_of(FACTS)
     rows = torch.arange(4)
     for name, right_rows in (("The Bat", [1]), ("The Owl", [1]), ("Bo Carr", [2]), ("Ada Berg", [0])):
@@ -190,7 +190,7 @@ def test_the_loss_uses_the_sum_over_all_right_answers() -> None:
     assert marginal_nll(confident, answers[:1], candidates)[0] < 1e-6
 
 
-def test_negatives_are_spread_evenly_and_change_with_the_batch() -> None:
+def test_other_entities_are_spread_and_change_with_the_batch() -> None:
     ids = torch.arange(100, 200)
     samples = [sample_evenly(ids, 10, torch.tensor(start)) for start in range(10)]
     assert [len(sample) for sample in samples] == [10] * 10
@@ -201,7 +201,7 @@ def test_negatives_are_spread_evenly_and_change_with_the_batch() -> None:
         AnswersLoss(negatives=-1)
 
 
-def test_neither_the_batch_nor_padding_changes_the_logits() -> None:
+def test_neither_the_batch_nor_padding_changes_an_answer() -> None:
     dataset = make_dataset()
     network = build_model(MODEL, {"vocab": len(build_tokenizer_of(FACTS)), "max_length": 9}).eval()
     together = network(dataset.batch(torch.arange(4)).inputs)

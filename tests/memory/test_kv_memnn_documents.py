@@ -79,7 +79,7 @@ def test_the_pairs_of_each_key_form() -> None:
     assert make_sentence_pair("Owls hunt.") == KeyValuePair("Owls hunt.", "Owls hunt.")
 
 
-def test_the_center_of_a_window_has_another_token_than_the_same_entity_elsewhere() -> None:
+def test_a_centre_is_another_word_than_the_same_entity_elsewhere() -> None:
     """So a slot is not found by its own value, and neighboring slots differ."""
     source = GeneratedKnowledge(films=9, keys="centres")
     encoder = KnowledgeEncoder(source, source.load().tokenizer)
@@ -97,7 +97,7 @@ def test_the_center_of_a_window_has_another_token_than_the_same_entity_elsewhere
 # Entities in plain text ----------------------------------------------------------------------
 
 
-def test_entities_are_marked_longest_first_and_case_sensitively() -> None:
+def test_entities_are_marked_longest_first_and_as_they_are_spelled() -> None:
     marked = EntityMarker(NAMES).mark_entities(BAT).text
     assert marked == ("[The Bat] was made by [Ada Berg]. [It] won. [Ada] and [Bo Carr] ([1959]) met.")
     plain = KnowledgeDocument("x", "the bat made it; ADA BERG's batty owl")
@@ -105,7 +105,7 @@ def test_entities_are_marked_longest_first_and_case_sensitively() -> None:
     assert marked.replace("[", "").replace("]", "") == BAT.text
 
 
-def test_a_slot_is_shown_in_the_words_of_its_document() -> None:
+def test_a_slot_is_shown_as_the_documents_own_words() -> None:
     marked = EntityMarker(NAMES).mark_entities(BAT)
     entities = {f"[{name.lower()}]" for name in NAMES}
     tokenizer = WordTokenizer.from_texts([marked.text], extra=entities)
@@ -142,7 +142,7 @@ def test_a_malformed_document_names_file_and_line(line: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("keys", KEY_FORMS[1:])
-def test_only_entities_are_answers_and_all_are_reachable(keys: str, tmp_path: Path) -> None:
+def test_only_entities_are_answers_and_every_one_can_be_reached(keys: str, tmp_path: Path) -> None:
     """Also without kb.txt; if it exists, its names are entities too."""
     folder = write_folder(tmp_path)
     spec = {"kind": "knowledge", "folder": str(folder), "keys": keys}
@@ -156,7 +156,7 @@ def test_only_entities_are_answers_and_all_are_reachable(keys: str, tmp_path: Pa
     assert "[prize]" in with_kb.tokenizer
 
 
-def test_a_folder_without_documents_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_documents_says_so(tmp_path: Path) -> None:
     (write_folder(tmp_path) / "documents.jsonl").unlink()
     with pytest.raises(KnowledgeError, match=r"documents\.jsonl where data\.keys is not 'facts'"):
         KnowledgeFolder(folder=str(tmp_path), keys="titles").load()

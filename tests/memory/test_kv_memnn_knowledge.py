@@ -55,7 +55,7 @@ def test_a_malformed_question_names_file_and_line(line: str, message: str, tmp_p
     assert str(error_info.value).startswith(f"{folder / 'dev.txt'}, line 2: {message}")
 
 
-def test_a_missing_or_malformed_file_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_strange_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(KnowledgeError, match=r"no file .*kb\.txt; a knowledge folder has kb\.txt"):
         KnowledgeFolder(folder=str(tmp_path)).load()
     (tmp_path / "kb.txt").write_bytes(b"\xff|a|b\n")
@@ -63,7 +63,7 @@ def test_a_missing_or_malformed_file_is_named(tmp_path: Path) -> None:
         read_facts(tmp_path / "kb.txt")
 
 
-def test_entities_of_several_words_are_one_token(tmp_path: Path) -> None:
+def test_a_folder_is_read_with_its_entities_whole(tmp_path: Path) -> None:
     folder = write_folder(
         tmp_path,
         "The Bat|made_by|Ada Berg\n$|made_by|Ada Berg\n",
@@ -77,7 +77,7 @@ def test_entities_of_several_words_are_one_token(tmp_path: Path) -> None:
     assert data.train.answers[1].tolist() == [data.tokenizer.id_of("[the bat]"), data.tokenizer.id_of("[$]")]
 
 
-def test_each_tenth_question_goes_to_validation() -> None:
+def test_every_tenth_question_is_held_back() -> None:
     """Evenly spaced, because such files are sorted by relation."""
     questions = [KnowledgeQuestion(f"who [{number}]", ("A",)) for number in range(95)]
     validation = select_split(questions, "validation", 0.1)
@@ -92,7 +92,7 @@ def test_each_tenth_question_goes_to_validation() -> None:
 # Learning ------------------------------------------------------------------------------------
 
 
-def test_the_generated_base_depends_only_on_its_seed() -> None:
+def test_the_generated_base_is_what_its_seed_says() -> None:
     first, same_seed, other_seed = (GeneratedKnowledge(films=9, seed=seed) for seed in (0, 0, 1))
     assert first.load_facts() == same_seed.load_facts() != other_seed.load_facts()
     splits = [first.read_split(split) for split in ("train", "validation", "test")]

@@ -21,7 +21,7 @@ RELU = {"kind": "linear", "relu": True}
 Vector = list[float]
 
 
-# Reference loop ---------------------------------------------------------------------------------
+# Reference loop --------------------------------------------------------------------------------
 
 
 def position_weight(k: int, j: int, d: int, max_words: int) -> float:
@@ -166,7 +166,7 @@ def test_adjacent_tying_uses_one_embedding_table_more_than_hops() -> None:
     assert sum("encode.tables" in name for name, _ in layerwise.named_parameters()) == 3
 
 
-# Properties ---------------------------------------------------------------------------------------
+# Properties ------------------------------------------------------------------------------------
 
 
 def test_a_query_equal_to_row_3_reads_row_3() -> None:
@@ -209,7 +209,7 @@ def test_invalid_options_are_refused(options: dict[str, Any], message: str) -> N
         network_of(**options)
 
 
-def test_tying_the_answer_to_the_question_table_is_refused() -> None:
+def test_the_answer_is_not_tied_to_a_table_of_questions() -> None:
     with pytest.raises(ConfigError, match=r"set model\.respond\.tied=false"):
         network_of(tying="layerwise", tied=True)
 

@@ -39,7 +39,7 @@ def test_shifted_ages_stay_sorted_distinct_and_in_bounds(length: int) -> None:
     assert ages.max() == length + ceil(length / 10) - 1  # reached, and never exceeded
 
 
-def test_at_most_a_tenth_of_blanks_is_added_at_any_length() -> None:
+def test_at_most_a_tenth_is_added_at_every_length() -> None:
     """Uniforms that select the farthest positions show the maximum number of blanks."""
     for length in range(1, 51):
         farthest = torch.linspace(0.9, 0.1, 55)
@@ -49,7 +49,7 @@ def test_at_most_a_tenth_of_blanks_is_added_at_any_length() -> None:
         assert shifted.max().item() == length - 1 + -(-length // 10)
 
 
-def test_all_sets_of_gaps_are_equally_likely() -> None:
+def test_every_set_of_gaps_is_equally_likely() -> None:
     """8 slots, 0 to 2 blanks, 20,000 rows: frequencies match the definition."""
     length, max_blanks, count = 8, 2, 20_000
     probabilities: Counter[tuple[int, ...]] = Counter()
@@ -80,7 +80,7 @@ def test_the_number_of_blanks_is_uniform() -> None:
     assert (blanks / 20_000 - 1 / (max_blanks + 1)).abs().max() < 0.015
 
 
-def test_rows_of_different_lengths_are_shifted_by_their_own_length() -> None:
+def test_rows_of_different_lengths_are_shifted_each_by_its_own() -> None:
     mask = torch.tensor([[True] * 20, [False] * 15 + [True] * 5, [False] * 20])
     ages = (mask.flip(1).long().cumsum(1).flip(1) - 1).clamp(min=0)
     generator = torch.Generator().manual_seed(0)

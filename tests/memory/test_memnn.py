@@ -20,11 +20,11 @@ KINDS = [
 ]
 
 
-# Reference loop ---------------------------------------------------------------------------------
+# Reference loop --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("time", "stop", "match"), KINDS)
-def test_reads_equal_the_papers_loop(time: bool, stop: bool, match: str) -> None:
+def test_reads_are_the_papers_loop(time: bool, stop: bool, match: str) -> None:
     memory = make(time, stop, match)
     numbers_of_hops = set()
     for seed in range(12):
@@ -90,7 +90,7 @@ def test_the_margin_of_a_slot_over_itself_is_zero() -> None:
     assert margins.eq(0).all()
 
 
-def test_newer_facts_win_if_the_time_vector_prefers_them() -> None:
+def test_newer_facts_win_if_time_says_so() -> None:
     """All sentences are equal: only their times can decide."""
     memory = make(True, False, "linear", hops=1)
     states = torch.ones(1, 6, 5, D)
@@ -102,7 +102,7 @@ def test_newer_facts_win_if_the_time_vector_prefers_them() -> None:
         assert chosen(reading) == [[[5 if prefer_newer else 0]]]
 
 
-# Teacher slots -------------------------------------------------------------------------------------
+# Teacher slots ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("time", "stop", "match"), KINDS)
@@ -148,7 +148,7 @@ def test_no_hop_reads_after_a_stop() -> None:
     assert total_weights.sum(1).unique().numel() > 2
 
 
-def test_find_slots_maps_sentences_to_their_slots() -> None:
+def test_sentences_are_found_in_their_slots() -> None:
     """Two sentences were evicted, one is padding: slots count from the oldest remaining."""
     memory = MemNN(D, slots=3)
     mask = torch.tensor([[True, True, False, True, True, True]])

@@ -60,7 +60,7 @@ def compute_logits(respond: Any, output: Tensor) -> Tensor:
     return respond(torch.zeros(1), make_reading(output), torch.zeros(1), torch.zeros(1))
 
 
-def test_the_logit_of_an_answer_is_the_sum_over_its_words() -> None:
+def test_an_answer_is_the_sum_of_its_steps() -> None:
     """In loops: word after word, each after the previous ones, then "no more"."""
     torch.manual_seed(0)
     respond = MultiWordHead(D, 6, SPELLINGS)
@@ -93,7 +93,7 @@ def test_without_answers_of_several_words_it_equals_the_match_head() -> None:
     torch.testing.assert_close(compute_logits(multi_word, outputs), compute_logits(match, outputs))
 
 
-def test_answers_of_several_words_are_split_into_words() -> None:
+def test_answers_of_several_words_are_spelled() -> None:
     examples = [StoryExample(("The milk.",), "What?", answer, (0,), 8) for answer in ("milk,n", "n,e")]
     tokenizer = build_tokenizer(examples)
     new_ids = {"n": len(tokenizer), "e": len(tokenizer) + 1}
@@ -179,7 +179,7 @@ def test_words_are_hidden_in_training_at_the_configured_rate() -> None:
     assert abs(mean.item() - 0.8) < 0.01
 
 
-def test_unknown_words_get_their_own_ids() -> None:
+def test_unknown_words_keep_their_ids() -> None:
     example = StoryExample(("Zed likes milk.", "Bob likes Zed."), "Who likes milk?", "milk", (0,), 1)
     tokenizer = WordTokenizer.from_texts(["likes milk"])
     without_unseen, with_unseen = (
@@ -193,7 +193,7 @@ def test_unknown_words_get_their_own_ids() -> None:
     assert first[0] != second[0]
 
 
-def test_a_bag_encoder_refuses_unseen_words() -> None:
+def test_a_bag_cannot_read_unseen_words() -> None:
     recipe = recipe_of(1, ["data.unseen=5"])
     with pytest.raises(ConfigError, match=r"model\.encode\.kind is then 'context' or 'exact'"):
         create_networks(recipe, load_data(recipe), [0])
@@ -251,7 +251,7 @@ def test_sort_by_time_orders_chains_of_facts() -> None:
     assert sort_by_time(chain).tolist() == [[2, 5, 7], [3, IGNORE, IGNORE], [1, 4, IGNORE]]
 
 
-def test_a_small_memory_that_forgets_useless_sentences_keeps_more_facts() -> None:
+def test_a_small_memory_that_forgets_the_useless_answers_more() -> None:
     """Who gave what to whom, among many sentences about movements."""
     errors = {}
     for kind in ("oldest", "useless"):

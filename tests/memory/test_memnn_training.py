@@ -32,7 +32,7 @@ def scale_weights(network: MemoryNetwork) -> MemoryNetwork:
 
 @pytest.mark.parametrize("name", ["memnn", "memnn-am-ng-nl"])
 @pytest.mark.parametrize("task", [2, 7])
-def test_the_loss_equals_equations_6_to_8(name: str, task: int) -> None:
+def test_the_loss_is_equations_6_to_8(name: str, task: int) -> None:
     """Over all wrong facts and answers, question by question; task 7 has many facts."""
     recipe = recipe_of(name, task, [f"model.width={D}"])
     data = load_data(recipe)
@@ -59,7 +59,7 @@ def test_the_loss_equals_equations_6_to_8(name: str, task: int) -> None:
     torch.testing.assert_close(loss.total.item(), total, rtol=1e-4, atol=1e-4)
 
 
-def test_a_lead_of_at_least_the_margin_costs_nothing() -> None:
+def test_a_lead_of_the_margin_costs_nothing() -> None:
     scores = torch.tensor([[1.0, 0.5, -1e30], [0.0, 0.25, 0.9]])
     losses = margin_loss(scores, torch.tensor([0, 2]), 0.5)
     torch.testing.assert_close(losses, torch.tensor([0.0, 0.0]))
@@ -78,7 +78,7 @@ def test_ignored_answers_cost_nothing() -> None:
     assert loss.num_targets == 0
 
 
-def test_all_weights_get_a_gradient() -> None:
+def test_every_weight_learns_from_the_loss() -> None:
     for name in ("memnn", "memnn-am-ng-nl"):
         recipe = recipe_of(name, 2, [f"model.width={D}"])
         data = load_data(recipe)
@@ -90,7 +90,7 @@ def test_all_weights_get_a_gradient() -> None:
 
 
 @pytest.mark.parametrize("name", ["memnn", "memnn-am-ng-nl"])
-def test_stacked_networks_have_the_losses_and_reads_of_single_ones(name: str) -> None:
+def test_many_runs_have_the_losses_and_reads_of_each(name: str) -> None:
     recipe = recipe_of(name, 2, [f"model.width={D}"])
     data = load_data(recipe)
     networks = create_networks(recipe, data, [0, 1, 2])

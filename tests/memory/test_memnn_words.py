@@ -15,7 +15,7 @@ D = 4
 # Features --------------------------------------------------------------------------------------
 
 
-def test_ngrams_are_counted_correctly() -> None:
+def test_ngrams_are_counted_right() -> None:
     torch.manual_seed(0)
     encode = Ngrams(D, 10, tables=2, max_n=3, buckets=50_000)
     texts = torch.tensor([[3, 4, 3, 4, 3], [4, 3, 5, 0, 0], [9, 0, 0, 0, 0]])
@@ -52,7 +52,7 @@ def test_few_ngrams_share_a_bucket() -> None:
 # Large memories --------------------------------------------------------------------------------
 
 
-def test_clusters_find_keys_without_a_shared_word() -> None:
+def test_clusters_find_what_shares_no_word() -> None:
     """Words 1 and 2 mean the same, 3 and 4 too; 0 is padding."""
     vectors = torch.tensor([[9.0, 9.0], [0.0, 1.0], [0.1, 1.0], [1.0, 0.0], [1.0, 0.1]])
     keys = torch.tensor([[1, 0], [4, 0], [2, 4]])
@@ -64,7 +64,7 @@ def test_clusters_find_keys_without_a_shared_word() -> None:
     assert single_cluster(torch.tensor([[3, 0]])).tolist() == [[0, 1, 2]]
 
 
-def test_k_means_finds_separated_groups() -> None:
+def test_k_means_finds_what_lies_together() -> None:
     generator = torch.Generator().manual_seed(0)
     groups = torch.randint(4, (200,), generator=generator)
     vectors = 10 * torch.eye(4)[groups] + torch.randn(200, 4, generator=generator)

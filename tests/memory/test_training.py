@@ -12,7 +12,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 
 @EVERY
-def test_all_weights_and_real_inputs_get_a_gradient(name: str) -> None:
+def test_every_weight_and_every_real_input_gets_a_gradient(name: str) -> None:
     memory = make(name).train()
     states = contents(memory, 2, 5).requires_grad_()
     query = contents(memory, 2, 3, seed=2).requires_grad_()
@@ -34,7 +34,7 @@ def test_all_weights_and_real_inputs_get_a_gradient(name: str) -> None:
 
 
 @EVERY
-def test_weights_survive_saving_and_loading(name: str) -> None:
+def test_weights_survive_the_disk(name: str) -> None:
     memory, reloaded = make(name), make(name, seed=9)
     written, query = told(memory, contents(memory, 2, 5)), contents(memory, 2, 3, seed=2)
     saved = save_bytes(dict(memory.state_dict())) if memory.state_dict() else b""
@@ -44,7 +44,7 @@ def test_weights_survive_saving_and_loading(name: str) -> None:
 
 
 @EVERY
-def test_a_state_survives_saving_and_loading(name: str) -> None:
+def test_what_is_remembered_survives_the_disk(name: str) -> None:
     """A state holds only tensors, so it can be saved and read later."""
     memory = make(name)
     written, query = told(memory, contents(memory, 2, 5)), contents(memory, 2, 3, seed=2)

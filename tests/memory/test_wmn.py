@@ -18,7 +18,7 @@ D, VOCAB, SLOTS = 4, 9, 5
 Vector = list[float]
 
 
-# Reference loops --------------------------------------------------------------------------------
+# Reference loops -------------------------------------------------------------------------------
 
 
 def dot(first: Vector, second: Vector) -> float:
@@ -161,7 +161,7 @@ def test_pairs_are_ordered_but_the_buffer_is_a_set() -> None:
     torch.testing.assert_close(logits, permuted_logits)
 
 
-def test_a_relation_head_without_a_buffer_is_refused() -> None:
+def test_a_relation_needs_a_buffer_and_says_so() -> None:
     query = torch.zeros(1, 1, 1, D)
     with pytest.raises(ValueError, match="needs a memory with a buffer, such as wmn"):
         RelationHead(D, VOCAB)(query, make_reading(None), query, query)
@@ -191,7 +191,7 @@ def test_a_query_equal_to_slot_three_reads_slot_three() -> None:
     torch.testing.assert_close(reading.buffer[0, 0, 0], rows[0, 3, 0], atol=0.3, rtol=0)
 
 
-def test_later_hops_do_not_use_the_question() -> None:
+def test_the_question_is_forgotten_after_the_first_hop() -> None:
     """The query of a hop depends only on the output of the hop before."""
     memory = make_memory(hops=2, heads=2, time=False)
     equal_states = torch.randn(1, 1, 1, D).double().expand(1, SLOTS, 1, D)  # all hops read the same
@@ -200,7 +200,7 @@ def test_later_hops_do_not_use_the_question() -> None:
     torch.testing.assert_close(reading.buffer[:, 0], reading.buffer[:, 1])
 
 
-def test_only_time_distinguishes_equal_sentences() -> None:
+def test_only_time_tells_equal_sentences_apart() -> None:
     states, query = torch.randn(1, 1, 1, D).double().expand(1, 3, 1, D), torch.randn(1, 1, 1, D)
     for time in (True, False):
         memory = make_memory(time=time)

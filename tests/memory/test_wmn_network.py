@@ -15,7 +15,7 @@ from mnemic.train.run import load_data
 D, VOCAB, SLOTS = 4, 9, 5
 
 
-# The complete network -----------------------------------------------------------------------------
+# The complete network --------------------------------------------------------------------------
 
 RECURRENT = {"kind": "gru", "fused": False}
 MODEL = {
@@ -41,7 +41,7 @@ def inputs_of(batch: int = 3, seed: int = 0) -> StoryInputs:
     return StoryInputs(texts * mask, mask, story, question)
 
 
-def test_questions_have_their_own_encoder_with_shared_word_embeddings() -> None:
+def test_questions_are_read_by_a_network_of_their_own_with_the_same_words() -> None:
     network = network_of()
     assert network.ask.words is network.encode.words
     ask_weights = dict(network.ask.recurrent.named_parameters())
@@ -49,7 +49,7 @@ def test_questions_have_their_own_encoder_with_shared_word_embeddings() -> None:
         assert ask_weights[name] is not weight
 
 
-def test_a_story_gives_the_same_logits_alone_and_in_a_batch() -> None:
+def test_a_story_answers_alone_as_it_does_among_others() -> None:
     network, inputs = network_of(), inputs_of()
     together = network(inputs).logits
     for row in range(3):
@@ -59,7 +59,7 @@ def test_a_story_gives_the_same_logits_alone_and_in_a_batch() -> None:
         torch.testing.assert_close(alone, together[row])
 
 
-def test_all_weights_get_a_gradient() -> None:
+def test_every_weight_learns() -> None:
     network = network_of()
     inputs = inputs_of()
     short = inputs._replace(story=inputs.story[:, :4])  # so that some slots are free
@@ -81,12 +81,12 @@ def test_stacked_networks_equal_single_networks() -> None:
         torch.testing.assert_close(together.reading.weights[run], alone.reading.weights)
 
 
-def test_a_word_head_can_answer_from_the_last_hop() -> None:
+def test_the_last_hop_alone_can_answer_too() -> None:
     network = network_of(respond={"kind": "word"})
     assert network(inputs_of()).logits.shape == (3, 1, VOCAB)
 
 
-def test_the_recipe_has_the_papers_sizes() -> None:
+def test_the_recipe_is_the_papers() -> None:
     recipe = load_recipe("wmn")
     network = build_model(recipe["model"], {"vocab": 178, "max_length": 12})
     memory, respond = network.memory, network.respond

@@ -50,7 +50,7 @@ def test_parts_that_do_not_fit_are_named() -> None:
         check_model_parts(model | {"width": 0}, SIZES)
 
 
-def test_a_part_that_needs_values_is_checked_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_needs_values_is_checked_with_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PretrainingHeads, "dummy_inputs", lambda self, tokens: {})
     model = {"width": 8, "encode": {"kind": "transformer"}, "respond": {"kind": "masked"}}
     rng_state = torch.get_rng_state()

@@ -38,7 +38,7 @@ def test_probabilities_are_a_mixture_of_logits_and_copies() -> None:
     assert float(respond.copies.bias.detach()) == INITIAL_COPY_LOGIT
 
 
-def test_only_earlier_words_of_the_same_document_are_copied() -> None:
+def test_only_words_of_the_same_document_that_came_before_are_copied() -> None:
     """With a fully open gate; the first segment has nothing to copy from."""
     network, inputs = make_copying_model("selective", bias=40.0), documents(3, 2, 3)
     assert inputs.prediction_mask is not None
@@ -60,7 +60,7 @@ def test_probabilities_sum_to_one(kind: str) -> None:
     torch.testing.assert_close(probabilities.sum(1), torch.ones(len(probabilities)))
 
 
-def test_sources_are_token_indices_within_the_document() -> None:
+def test_sources_are_counted_through_the_document() -> None:
     inputs = documents(2, 1)
     token_ids = inputs.tokens[0][inputs.text_mask[0]]
     indices = torch.arange(len(token_ids)).expand(2, 2, -1)

@@ -59,7 +59,7 @@ def assert_same_weights(first: nn.Module, second: nn.Module) -> None:
 
 
 @pytest.mark.parametrize("overrides", [[], ADAMW], ids=["sgd, spectral", "adamw, norm"])
-def test_seeds_trained_together_equal_seeds_trained_alone(overrides: list[str]) -> None:
+def test_seeds_trained_as_one_are_seeds_trained_alone(overrides: list[str]) -> None:
     """Both phases, with noise: weights, losses and gradient norms."""
     recipe = make_recipe(overrides=overrides)
     data, seeds = load_data(recipe), [0, 3, 4]
@@ -81,7 +81,7 @@ def test_seeds_trained_together_equal_seeds_trained_alone(overrides: list[str]) 
         assert change > 0.01
 
 
-def test_a_run_among_many_equals_a_run_of_fit(tmp_path: Path) -> None:
+def test_a_run_among_many_is_the_run_that_fit_trains(tmp_path: Path) -> None:
     recipe = make_recipe()
     networks, _ = train_runs(recipe, load_data(recipe), [2, 1])
     for _ in fit(recipe, tmp_path, seed=1):
@@ -89,7 +89,7 @@ def test_a_run_among_many_equals_a_run_of_fit(tmp_path: Path) -> None:
     assert_same_weights(networks[1], load_checkpoint(tmp_path).network)
 
 
-def test_tasks_trained_together_equal_tasks_trained_alone() -> None:
+def test_tasks_trained_as_one_are_tasks_trained_alone() -> None:
     """Each run samples from its task's questions of one dataset."""
     recipe = make_recipe("[1, 6, 15]")
     data, seeds = load_data(recipe), [0, 0, 7]
@@ -103,7 +103,7 @@ def test_tasks_trained_together_equal_tasks_trained_alone() -> None:
     assert difference > 0.01
 
 
-def test_errors_of_stacked_networks_equal_those_of_single_ones() -> None:
+def test_errors_of_many_are_the_errors_of_each() -> None:
     recipe = make_recipe("[1, 6]")
     data = load_data(recipe)
     networks = create_networks(recipe, data, [0, 1, 2])
@@ -147,7 +147,7 @@ def slice_run(batch: Any, run: int) -> Any:
     return type(batch)(inputs, batch.answers[run], batch.chain[run])
 
 
-def test_the_gradient_of_the_sum_is_the_gradient_of_each_run(stacked_pair: tuple[list[MemoryNetwork], Any]) -> None:
+def test_the_gradient_of_the_sum_is_each_runs_own(stacked_pair: tuple[list[MemoryNetwork], Any]) -> None:
     networks, batch = stacked_pair
     stacked = StackedNetworks(networks)
     loss = stacked.map_networks(AnswerLoss(), batch)
@@ -163,7 +163,7 @@ def test_the_gradient_of_the_sum_is_the_gradient_of_each_run(stacked_pair: tuple
             torch.testing.assert_close(stacked_weight.grad[run], gradient, atol=1e-5, rtol=1e-4)
 
 
-def test_weights_are_stacked_once_and_copied_back(stacked_pair: tuple[list[MemoryNetwork], Any]) -> None:
+def test_weights_are_stacked_once_and_put_back(stacked_pair: tuple[list[MemoryNetwork], Any]) -> None:
     networks, _ = stacked_pair
     stacked = StackedNetworks(networks)
     assert stacked.names == [name for name, _ in networks[0].named_parameters()]  # tied ones once
@@ -196,7 +196,7 @@ def test_stacked_networks_switch_between_training_and_evaluation(stacked_pair: t
     assert stacked.num_uniforms == networks[0].num_uniforms > 0
 
 
-def test_networks_of_different_shapes_cannot_be_stacked(stacked_pair: tuple[list[MemoryNetwork], Any]) -> None:
+def test_only_networks_of_one_shape_go_together(stacked_pair: tuple[list[MemoryNetwork], Any]) -> None:
     networks, _ = stacked_pair
     recipe = make_recipe(overrides=["model.width=12"])
     wider = create_networks(recipe, load_data(recipe), [0])

@@ -7,7 +7,7 @@ from mnemic.models.evaluating import evaluating
 
 
 @pytest.mark.parametrize("is_training", [True, False])
-def test_the_mode_is_restored_even_after_an_error(is_training: bool) -> None:
+def test_the_mode_comes_back_even_after_an_error(is_training: bool) -> None:
     network = nn.Sequential(nn.Dropout()).train(is_training)
     with evaluating(network):
         assert not network[0].training

@@ -21,7 +21,7 @@ def sentence_weights(output: ModelOutput) -> Tensor:
     return (output.reading.weights[:, :, 0] @ output.written.weights[:, None].mT).squeeze(2)
 
 
-# Layouts ---------------------------------------------------------------------------------
+# Layouts ---------------------------------------------------------------------------------------
 
 
 def test_sharing_equal_texts_does_not_change_the_output() -> None:
@@ -49,7 +49,7 @@ def test_the_order_of_the_texts_does_not_matter() -> None:
     same(network(shuffled).logits, network(ordered).logits)
 
 
-def test_a_compact_batch_gives_the_output_of_a_full_one() -> None:
+def test_a_compact_batch_gives_what_a_full_one_gives() -> None:
     network = network_of(slots=50)
     for batch_rows in (rows(0), rows(3, 3, 20), torch.arange(len(STORIES))):
         compact, full = STORIES.batch(batch_rows), STORIES.batch(batch_rows, compact=False)
@@ -63,7 +63,7 @@ def test_a_compact_batch_gives_the_output_of_a_full_one() -> None:
         assert full_weights[..., compact_weights.shape[-1] :].eq(0).all()
 
 
-def test_a_compact_batch_has_no_duplicates_and_no_padding() -> None:
+def test_a_compact_batch_holds_nothing_twice_and_no_padding() -> None:
     inputs = STORIES.batch(rows(0, 1, 2)).inputs
     assert len(inputs.texts.unique(dim=0)) == len(inputs.texts)
     used = torch.cat([inputs.story.flatten(), inputs.question.flatten()]).unique()
@@ -73,7 +73,7 @@ def test_a_compact_batch_has_no_duplicates_and_no_padding() -> None:
     assert torch.equal(inputs.mask, inputs.texts > 0)
 
 
-def test_full_batches_have_the_same_shapes_for_any_rows() -> None:
+def test_full_batches_have_the_same_shapes_whatever_is_drawn() -> None:
     """CUDA graphs need constant shapes."""
     first, second = (STORIES.batch(batch_rows, compact=False) for batch_rows in (rows(0, 1), rows(25, 9)))
     for first_tensor, second_tensor in zip(first.inputs[:4], second.inputs[:4]):
@@ -81,7 +81,7 @@ def test_full_batches_have_the_same_shapes_for_any_rows() -> None:
 
 
 @pytest.mark.parametrize("compact", [True, False])
-def test_a_batch_with_a_smaller_max_length_gives_the_same(compact: bool) -> None:
+def test_a_batch_with_less_room_gives_the_same(compact: bool) -> None:
     network, max_length = network_of(slots=50), int(STORIES.lengths.median())
     short = (STORIES.lengths <= max_length).nonzero().flatten()
     small = STORIES.batch(short, compact=compact, max_length=max_length)
@@ -104,7 +104,7 @@ def test_a_full_batch_uses_the_text_table_if_that_is_smaller() -> None:
 
 
 @pytest.mark.parametrize("compact", [True, False])
-def test_stacked_batches_equal_those_of_each_run(compact: bool) -> None:
+def test_stacked_batches_are_each_runs_own(compact: bool) -> None:
     """A leading axis of runs, for one program that trains many networks."""
     networks = [network_of(seed, noise=0.5) for seed in range(3)]
     rows_per_run = torch.tensor([[0, 1, 2, 3], [20, 21, 22, 25], [14, 14, 0, 9]])
@@ -128,7 +128,7 @@ def test_gather_rows_is_indexing_with_its_gradient() -> None:
     same(first, second)
 
 
-# Long and short stories -------------------------------------------------------------------
+# Long and short stories ------------------------------------------------------------------------
 
 
 def test_of_a_story_longer_than_memory_only_the_end_counts() -> None:
@@ -171,10 +171,10 @@ def test_select_keeps_questions_and_shares_texts() -> None:
     same(network(selected.batch(rows(0, 1)).inputs).logits, network(STORIES.batch(rows(4, 2)).inputs).logits)
 
 
-# Contents --------------------------------------------------------------------------
+# Contents --------------------------------------------------------------------------------------
 
 
-def test_the_last_tenth_of_each_task_is_for_validation() -> None:
+def test_the_last_tenth_of_each_task_is_held_back() -> None:
     data = GeneratedStories(count=50, tasks=[1, 2], validation=0.1).load()
     for task in (1, 2):
         examples = generate_examples(task, 50, 0)
@@ -191,7 +191,7 @@ def test_the_last_tenth_of_each_task_is_for_validation() -> None:
             ]
 
 
-def test_a_batch_contains_the_text_of_the_stories() -> None:
+def test_a_batch_is_what_the_stories_say() -> None:
     """Decoded ids give the sentences in order, the question and the answer."""
     batch: StoryBatch = STORIES.batch(rows(17, 2))
     for row, index in enumerate((17, 2)):

@@ -25,7 +25,7 @@ def add_words(example: StoryExample, extra: str) -> StoryExample:
     return example._replace(sentences=sentences, question=f"{extra} {example.question}")
 
 
-def test_unknown_words_are_ignored() -> None:
+def test_unknown_words_are_left_out_as_if_they_had_not_been_said() -> None:
     network, with_unknown = network_of(), [add_words(example, "zyzzyva qux") for example in EXAMPLES[:5]]
     assert all(word not in WORDS for word in ("zyzzyva", "qux"))
     all_rows = torch.arange(5)
@@ -35,14 +35,14 @@ def test_unknown_words_are_ignored() -> None:
     same(network(plain_dataset.batch(all_rows).inputs).logits, network(unknown_dataset.batch(all_rows).inputs).logits)
 
 
-def test_a_text_of_unknown_words_is_an_empty_text() -> None:
+def test_a_text_of_unknown_words_only_is_an_empty_text() -> None:
     dataset = encode_examples([StoryExample(("Zyzzyva qux.",), "Qux?", "milk", (0,), 1)], WORDS)
     assert dataset.texts.eq(0).all()
     output = network_of()(dataset.batch(rows(0)).inputs)
     assert output.logits.isfinite().all()
 
 
-def test_an_answer_outside_the_vocabulary_is_wrong_and_never_learned() -> None:
+def test_an_answer_the_vocabulary_lacks_is_always_wrong_and_never_learned() -> None:
     examples = [example._replace(answer="zyzzyva") for example in EXAMPLES[:4]]
     stories, network = encode_examples(examples, WORDS), network_of()
     assert stories.answer.tolist() == [IGNORE] * 4
@@ -81,7 +81,7 @@ def test_a_tied_matrix_is_one_weight_with_both_gradients() -> None:
     same(tied.encode.tables[-1].grad, gradients[0] + gradients[1])
 
 
-def test_all_weights_of_a_network_get_a_gradient() -> None:
+def test_every_weight_of_a_whole_network_gets_a_gradient() -> None:
     network = network_of(tied=False)
     AnswerLoss()(network, STORIES.batch(torch.arange(10))).total.backward()
     for name, weight in network.named_parameters():
@@ -121,7 +121,7 @@ def test_cross_entropy_equals_torchs_and_skips_ignored_targets() -> None:
     assert count == 10
 
 
-def test_the_prediction_is_the_argmax_for_any_batch_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prediction_is_the_best_word_however_the_questions_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
     network, all_rows = network_of().train(), torch.arange(len(STORIES))
     network.eval()
     expected = network(STORIES.batch(all_rows).inputs).logits[:, 0].argmax(-1)
@@ -142,7 +142,7 @@ def test_prediction_uses_evaluation_mode(monkeypatch: pytest.MonkeyPatch) -> Non
     assert modes == [False]
 
 
-def test_errors_are_counted_per_task() -> None:
+def test_errors_are_counted_task_by_task() -> None:
     tasks = torch.tensor([3, 1, 3, 3, 1])
     assert percent_by_task(torch.tensor([True, False, True, False, False]), tasks) == pytest.approx(
         {1: 0.0, 3: 200 / 3}

@@ -55,7 +55,7 @@ def select_rows(inputs: SegmentBatch, first: int, end: int) -> SegmentBatch:
 
 @KINDS
 @UNITS
-def test_documents_of_different_lengths_do_not_affect_each_other(kind: str, unit: str) -> None:
+def test_documents_of_different_lengths_never_mix(kind: str, unit: str) -> None:
     """Logits and memory of a document are the same in any batch."""
     network, inputs = make_model(kind, unit=unit), documents(3, 1, 2)
     together = network(inputs)
@@ -73,7 +73,7 @@ def test_documents_of_different_lengths_do_not_affect_each_other(kind: str, unit
 
 
 @KINDS
-def test_a_finished_document_keeps_its_memory_bit_for_bit(kind: str) -> None:
+def test_a_document_that_has_ended_keeps_its_memory_bit_for_bit(kind: str) -> None:
     network = make_model(kind)
     state = network(documents(1, 1)).state
     longer = network(documents(1, 1)._replace(prediction_mask=None))
@@ -151,7 +151,7 @@ def compute_gradients_per_segment(network: SegmentModel, inputs: SegmentBatch) -
 
 @KINDS
 @pytest.mark.parametrize(("truncate", "reached"), [(0, 5), (1, 1), (2, 2), (3, 3), (9, 5)])
-def test_the_gradient_crosses_segments_and_stops_after_k(kind: str, truncate: int, reached: int) -> None:
+def test_the_gradient_crosses_borders_and_stops_after_k_segments(kind: str, truncate: int, reached: int) -> None:
     network = make_model(kind, truncate=truncate).train()
     is_reached = compute_gradients_per_segment(network, documents(5)) > 0
     assert is_reached.tolist() == [segment >= 5 - reached for segment in range(5)]
@@ -172,14 +172,14 @@ def test_truncation_counts_segments_per_document() -> None:
 
 
 @KINDS
-def test_truncation_changes_only_gradients(kind: str) -> None:
+def test_truncation_changes_gradients_alone(kind: str) -> None:
     inputs = documents(4, 2)
     full, truncated = make_model(kind)(inputs), make_model(kind, truncate=1)(inputs)
     assert torch.equal(full.logits, truncated.logits)
 
 
 @KINDS
-def test_without_carried_memory_only_the_last_segment_counts(kind: str) -> None:
+def test_without_a_lasting_memory_only_the_last_segment_counts(kind: str) -> None:
     network, inputs = make_model(kind, carry_memory=False), documents(3, 3)
     last = network(inputs.slice_segments(2, 3))
     torch.testing.assert_close(network(inputs).logits, last.logits)
@@ -201,7 +201,7 @@ def test_a_masked_word_depends_on_earlier_segments(kind: str) -> None:
         assert bool((after != before).any()) == has_effect
 
 
-def test_the_recipe_can_write_only_masked_tokens() -> None:
+def test_masked_tokens_alone_are_written_where_the_recipe_says_so() -> None:
     network, inputs = make_model("selective", tokens="masked"), documents(1)
     written = network(inputs, probes="read").write_probes[0].written
     assert inputs.prediction_mask is not None
@@ -259,7 +259,7 @@ def test_empty_segments_cost_nothing_and_an_empty_document_is_finite() -> None:
     assert network(empty_inputs).logits.isfinite().all()
 
 
-def test_any_token_encoder_can_be_used() -> None:
+def test_any_encoder_of_tokens_can_be_wrapped() -> None:
     for encode in ({"kind": "recurrent"}, {"kind": "causal"}, {"kind": "transformer"}):
         model = {"width": 16, "encode": encode, "respond": {"kind": "predictor"}, "segments": {}}
         model["memory"] = {"kind": "selective"}
@@ -268,7 +268,7 @@ def test_any_token_encoder_can_be_used() -> None:
         assert network.respond.vocabulary.words is network.encode.embeddings.tokens
 
 
-def test_a_question_has_its_own_segment_embedding() -> None:
+def test_a_question_is_in_a_segment_of_its_own() -> None:
     """The second segment embedding changes the answer, not the memory."""
     embeddings = {"kind": "sum", "segments": 2}
     model = {"width": 16, "encode": {"kind": "transformer", "embeddings": embeddings}, "segments": {}}
@@ -291,7 +291,7 @@ def test_a_sentence_embedding_has_unit_norm_and_ignores_padding() -> None:
     torch.testing.assert_close(network.embed_texts(*padded), embeddings)
 
 
-def test_invalid_options_are_named_in_the_error() -> None:
+def test_mistakes_are_named() -> None:
     model = {"width": 16, "encode": {"kind": "bag"}, "respond": {"kind": "predictor"}, "segments": {}}
     check_model(model)
     with pytest.raises(ConfigError, match="no kind 'bag' here"):

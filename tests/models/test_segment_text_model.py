@@ -63,7 +63,7 @@ def select_windows(inputs: WindowBatch, rows: Tensor, *counts: int) -> WindowBat
 
 @HEADS
 @KINDS
-def test_a_text_gives_the_same_output_in_any_batch(head: str, kind: str) -> None:
+def test_a_text_is_read_alike_in_any_batch(head: str, kind: str) -> None:
     network, inputs = make_model(head, kind), make_windows(3, 1, 2)
     together = network(inputs)
     first = 0
@@ -113,7 +113,7 @@ def test_tokens_depend_on_earlier_windows(head: str, kind: str) -> None:
 
 
 @KINDS
-def test_a_class_depends_on_all_windows_and_without_memory_on_the_last(kind: str) -> None:
+def test_a_class_knows_every_window_and_without_memory_the_last(kind: str) -> None:
     inputs = make_windows(3)
     for carry_memory, reached in ((True, [True] * 3), (False, [False, False, True])):
         network = make_model("classes", kind, carry_memory=carry_memory)
@@ -124,7 +124,7 @@ def test_a_class_depends_on_all_windows_and_without_memory_on_the_last(kind: str
 
 
 @HEADS
-def test_the_gradient_reaches_the_first_window_unless_truncated(head: str) -> None:
+def test_the_gradient_reaches_the_first_window_unless_it_is_cut(head: str) -> None:
     for truncate, reaches in ((0, True), (1, False)):
         network, inputs = make_model(head, truncate=truncate).train(), make_windows(3)
         states: list[Tensor] = []
@@ -207,7 +207,7 @@ def weight_of_first_word(slots: Any) -> float:
     return sum(weights)
 
 
-def test_answers_report_the_slots_they_read_and_their_sources() -> None:
+def test_answers_say_which_slots_they_read_and_what_was_written_there() -> None:
     (classified,) = load_trained("classes").classify([LONG_TEXT])
     (tagged,) = load_trained("tags").tag([LONG_TEXT + "Ann today"])
     span = load_trained("spans").answer("what ?", LONG_TEXT + "Ann Oslo")
@@ -235,7 +235,7 @@ def test_the_memory_items_are_the_tokens_of_the_text() -> None:
 
 
 @HEADS
-def test_all_of_a_text_is_read_for_any_batch_size(head: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_of_a_text_is_seen_however_it_is_batched(head: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same answers for two windows or all at once; ``seen`` equals ``total``."""
     checkpoint, results = load_trained(head), []
     with torch.no_grad():
@@ -260,7 +260,7 @@ def probabilities_of(result: Any) -> list[float]:
     return [result.score if hasattr(result, "score") else result.probability]
 
 
-def test_the_command_line_reports_slots() -> None:
+def test_the_command_line_tells_of_slots() -> None:
     prediction = run("predict", "--model", run_of("classes"), "--device", "cpu", stdin=LONG_TEXT + "\n").json
     assert prediction["label"] == "good"
     assert prediction["seen"] == prediction["total"]
@@ -286,7 +286,7 @@ def test_the_command_line_reports_slots() -> None:
         (['model.segments.unit="sentences"'], "segments does not take 'unit'"),
     ],
 )
-def test_recipes_that_do_not_fit_are_refused(overrides: list[str], message: str, tmp_path: Path) -> None:
+def test_recipes_that_do_not_fit_say_so(overrides: list[str], message: str, tmp_path: Path) -> None:
     recipe = tiny_recipe("classes", far_files.classes(tmp_path, 20), *overrides)
     with pytest.raises(ConfigError, match=message):
         list(fit(recipe, tmp_path / "run", device="cpu"))

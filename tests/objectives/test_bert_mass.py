@@ -65,9 +65,7 @@ def run_model(network: SegmentModel, batch: LongBatch) -> tuple[SegmentOutput, T
 
 @pytest.mark.parametrize("kind", ["blended", "selective"])
 @pytest.mark.parametrize("unit", ["tokens", "sentences"])
-def test_all_seven_losses_are_named_and_all_weights_get_a_gradient(
-    datasets: dict[str, Any], kind: str, unit: str
-) -> None:
+def test_all_seven_have_names_and_every_weight_learns(datasets: dict[str, Any], kind: str, unit: str) -> None:
     network = make_model(datasets, kind, unit)
     stories, texts = sample_batch(datasets, "copies"), sample_batch(datasets, "documents")
     first = BertMassLoss(**ALL)(network, stories)
@@ -82,7 +80,7 @@ def test_all_seven_losses_are_named_and_all_weights_get_a_gradient(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_weight_of_zero_removes_its_loss(datasets: dict[str, Any], name: str) -> None:
+def test_a_weight_of_zero_leaves_its_loss_out(datasets: dict[str, Any], name: str) -> None:
     network, batch = make_model(datasets), sample_batch(datasets)
     losses = BertMassLoss(**(ALL | {name: 0.0})).compute_losses(network, batch)
     assert set(losses) == set(NAMES) - {name}
@@ -116,7 +114,7 @@ def compute_items(network: SegmentModel, batch: LongBatch) -> tuple[Tensor, Tens
     return compute_unit_facts(output.write_probes, batch.facts, batch.inputs), logits, mask
 
 
-def test_the_controller_learns_the_supporting_facts(datasets: dict[str, Any]) -> None:
+def test_the_controller_is_taught_the_supporting_facts(datasets: dict[str, Any]) -> None:
     """−log p(u*|s) + β H(u), where u* are the tokens of the marked sentence."""
     network, batch = make_model(datasets), sample_batch(datasets)
     output, is_needed, mask = run_model(network, batch)
@@ -204,7 +202,7 @@ def test_the_write_loss_predicts_tokens_and_limits_changes_of_slots(datasets: di
     torch.testing.assert_close(with_movement.total - without_movement.total, movement, rtol=1e-4, atol=1e-4)
 
 
-def test_words_of_a_written_token_come_only_from_memory(datasets: dict[str, Any]) -> None:
+def test_the_words_of_a_written_token_come_from_memory_alone(datasets: dict[str, Any]) -> None:
     """With empty slots all predictions are equal, whatever the tokens were."""
     network, batch = make_model(datasets).eval(), sample_batch(datasets)
     with torch.no_grad():
@@ -238,7 +236,8 @@ def test_each_hop_learns_to_find_its_fact(datasets: dict[str, Any], kind: str, u
         for hop, weights in enumerate(hops):
             target_facts = {min(hop, last_fact)} | (set(range(hop, last_fact + 1)) if hop == len(hops) - 1 else set())
             goal = torch.tensor([
-                sum(float(share) for item, share in zip(slot_sources, slot_shares) if fact_of.get(item, -1) in target_facts)
+                sum(float(share) for item, share in zip(slot_sources, slot_shares)
+                    if fact_of.get(item, -1) in target_facts)
                 for slot_sources, slot_shares in zip(sources[row].tolist(), shares[row])
             ])  # fmt: skip
             if goal.sum() > 0:
@@ -256,7 +255,7 @@ def test_facts_are_assigned_to_hops() -> None:
     assert assign_hop_facts(facts, 3, 3)[1].nonzero().tolist() == [[0, 0], [1, 1], [2, 1]]
 
 
-def test_facts_of_sentences_equal_those_of_their_tokens(datasets: dict[str, Any]) -> None:
+def test_facts_of_sentences_are_those_of_their_tokens(datasets: dict[str, Any]) -> None:
     batch = sample_batch(datasets, "several")
     for unit in ("tokens", "sentences"):
         output = make_model(datasets, "selective", unit)(batch.inputs, probes="written")
@@ -321,7 +320,7 @@ def test_the_next_token_loss_covers_all_tokens_with_a_successor(datasets: dict[s
     assert float(loss.total.detach() / loss.num_targets) == pytest.approx(6.0, rel=0.5)  # log 400
 
 
-def test_weights_are_validated() -> None:
+def test_weights_are_checked() -> None:
     with pytest.raises(ConfigError, match="one of the weights"):
         BertMassLoss(pred=0, seq=0)
     with pytest.raises(ConfigError, match="the weight ctrl is a number from 0 on"):

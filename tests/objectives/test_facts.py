@@ -54,7 +54,7 @@ def slot_indices_of(gold: Tensor) -> list[list[list[int]]]:
         (4, [[2], [0], [4], []], [[3], [], [], []], [[], [1], [], []]),
     ],
 )
-def test_hop_i_finds_fact_i_and_the_last_hop_the_rest(
+def test_hop_i_finds_fact_i_and_the_last_one_the_rest(
     hops: int, first: list[Any], second: list[Any], third: list[Any]
 ) -> None:
     assert slot_indices_of(compute_gold_slots(CHAIN, write_weights(), num_hops=hops)) == [first, second, third]
@@ -74,7 +74,7 @@ def test_questions_without_facts_and_stories_without_sentences() -> None:
     assert compute_gold_slots(CHAIN, write_weights()[:, :0, :0], num_hops=2).shape == (3, 2, 0)
 
 
-def test_losses_equal_cross_entropies_by_hand() -> None:
+def test_losses_are_the_cross_entropies_number_by_number() -> None:
     scores = torch.randn(3, 2, 5, dtype=torch.float64)
     gold = compute_gold_slots(CHAIN, write_weights().double(), num_hops=2)
     for row in range(3):
@@ -90,7 +90,7 @@ def test_losses_equal_cross_entropies_by_hand() -> None:
         assert gate_hop_loss(scores, gold)[row].item() == pytest.approx(gate_loss)
 
 
-def test_masked_slots_cost_nothing_and_have_no_gradient() -> None:
+def test_hidden_slots_cost_nothing_and_have_no_gradient() -> None:
     scores = torch.randn(3, 2, 5).requires_grad_()
     mask = torch.arange(5) < 4
     gold = compute_gold_slots(CHAIN, write_weights(), num_hops=2) * mask
@@ -119,7 +119,7 @@ def test_the_chain_has_the_order_of_the_proof_and_positions_after_cutting() -> N
 
 
 @pytest.mark.parametrize("objective", [AnswerAndFactsLoss, AnswerAndGatesLoss])
-def test_the_two_losses_are_weighted_and_added(objective: Any) -> None:
+def test_the_two_losses_are_weighed_and_added(objective: Any) -> None:
     examples = generate_examples(2, 40, 0)
     tokenizer = build_tokenizer(examples)
     stories = encode_examples(examples, tokenizer)

@@ -60,7 +60,7 @@ def test_special_tokens_and_padding_are_never_masked(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", MASKINGS)
-def test_80_10_10_replacement(kind: str) -> None:
+def test_eighty_ten_ten(kind: str) -> None:
     ids, _, _, selected, (inputs, targets) = mask(kind)
     assert torch.equal(targets != IGNORE, selected)
     assert torch.equal(targets[selected], ids[selected])
@@ -79,7 +79,7 @@ def test_80_10_10_replacement(kind: str) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.15, 0.4])
-def test_the_rate_of_masked_tokens(rate: float) -> None:
+def test_the_rate_of_tokens(rate: float) -> None:
     _, unmaskable, _, selected, _ = mask("tokens", rate=rate)
     assert is_near(selected.sum(), (~unmaskable).sum(), rate)
     both = selected[:, 1:] & selected[:, :-1]  # neighbors are selected independently
@@ -87,7 +87,7 @@ def test_the_rate_of_masked_tokens(rate: float) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.15, 0.4])
-def test_the_rate_of_masked_words(rate: float) -> None:
+def test_the_rate_of_words(rate: float) -> None:
     _, unmaskable, starts, selected, _ = mask("words", rate=rate)
     word_heads = starts & ~unmaskable
     assert is_near((selected & word_heads).sum(), word_heads.sum(), rate)
@@ -95,7 +95,7 @@ def test_the_rate_of_masked_words(rate: float) -> None:
     assert abs(share - rate) < 0.01
 
 
-def test_words_are_masked_completely() -> None:
+def test_words_are_masked_whole() -> None:
     """Against a plain loop, word by word."""
     _, unmaskable, starts = make_batch(shape=(6, 40))
     uniforms = make_uniforms(torch.arange(6), 40, 1)[0]
@@ -109,7 +109,7 @@ def test_words_are_masked_completely() -> None:
     assert selected.any()
 
 
-def test_words_of_one_token_are_masked_like_tokens() -> None:
+def test_words_of_one_token_are_tokens() -> None:
     _, unmaskable, _ = make_batch()
     uniforms = torch.rand(BATCH, generator=torch.Generator().manual_seed(0))
     all_starts = torch.ones(BATCH, dtype=torch.bool)

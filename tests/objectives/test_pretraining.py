@@ -47,7 +47,7 @@ def make_batch(labels: list[int], length: int = 12) -> CorpusBatch:
     )
 
 
-def test_the_head_equals_the_papers_formula() -> None:
+def test_the_head_is_what_the_paper_says() -> None:
     """Against a plain loop over positions and words."""
     head = VocabularyHead(D, V, epsilon=1e-12)
     nn.init.normal_(head.bias)
@@ -66,7 +66,7 @@ def test_the_head_equals_the_papers_formula() -> None:
                 torch.testing.assert_close(logits[row, position, word], logit)
 
 
-def test_gathering_positions_first_changes_nothing() -> None:
+def test_gathering_first_changes_nothing() -> None:
     head = VocabularyHead(D, V)
     states = torch.randn(3, 5, D)
     positions = torch.tensor([0, 4, 7, 14])
@@ -74,7 +74,7 @@ def test_gathering_positions_first_changes_nothing() -> None:
     assert head(states, positions[:0]).shape == (0, V)
 
 
-def test_the_head_is_tied_to_the_embeddings() -> None:
+def test_the_head_is_tied() -> None:
     network = make_bert()
     words = network.encode.embeddings.tokens
     assert network.respond.vocabulary.words is words
@@ -134,7 +134,7 @@ def test_only_masked_positions_get_a_gradient() -> None:
     assert torch.equal(has_gradient, targets != IGNORE)
 
 
-def test_next_sentence_logits_are_in_the_published_order() -> None:
+def test_next_sentence_scores_are_in_the_published_order() -> None:
     """The first logit is for a text that follows; IGNORE costs nothing."""
     logits = torch.tensor([[2.0, -1.0], [0.5, 0.1], [3.0, 4.0]])
     losses = next_sentence_losses(logits, torch.tensor([1, 0, IGNORE]))
@@ -145,7 +145,7 @@ def test_next_sentence_logits_are_in_the_published_order() -> None:
 
 
 @pytest.mark.parametrize(("mlm", "nsp"), [(1.0, 1.0), (0.3, 2.0), (1.0, 0.0), (0.0, 0.7)])
-def test_the_loss_is_the_weighted_sum_of_mlm_and_nsp(mlm: float, nsp: float) -> None:
+def test_the_dual_objective_is_the_weighted_sum(mlm: float, nsp: float) -> None:
     """A pair counts as much as the expected number of masked tokens in it."""
     network, batch = make_bert(), make_batch([1, 0, 1, IGNORE])
     masking = {"kind": "words", "rate": 0.4}
@@ -173,7 +173,7 @@ def test_the_losses_of_shards_add_up() -> None:
     assert sum(loss.num_targets for loss in shard_losses) == batch_loss.num_targets
 
 
-def test_all_weights_get_a_gradient() -> None:
+def test_every_weight_of_the_network_learns() -> None:
     network = make_bert()
     objective = PretrainingLoss(nsp=1.0, masking={"kind": "tokens", "rate": 0.5})
     loss = objective(network, make_batch([1, 0, 1]))
@@ -182,7 +182,7 @@ def test_all_weights_get_a_gradient() -> None:
     assert not without_gradient
 
 
-def test_without_pairs_there_is_no_next_sentence_head() -> None:
+def test_without_pairs_there_is_no_head_for_them() -> None:
     network, batch = make_bert(next_sentence=False), make_batch([IGNORE, IGNORE])
     assert not [name for name, _ in network.named_parameters() if "follows" in name]
     loss = PretrainingLoss(nsp=0.0, masking={"kind": "tokens", "rate": 0.5})(network, batch)
@@ -217,7 +217,7 @@ def test_padding_changes_nothing() -> None:
     torch.testing.assert_close(objective(network, padded).total, objective(network, batch).total)
 
 
-def test_weights_are_validated() -> None:
+def test_weights_are_checked() -> None:
     with pytest.raises(ConfigError, match="the weight nsp is a number from 0 on, not -1"):
         PretrainingLoss(nsp=-1.0)
     with pytest.raises(ConfigError, match="one of the weights mlm, nsp has to be above 0"):

@@ -52,7 +52,7 @@ def test_build_passes_options_and_sizes() -> None:
     assert isinstance(build(PARTS, {"kind": "wheel"}, width=8), Wheel)
 
 
-def test_build_does_not_modify_the_spec() -> None:
+def test_build_leaves_the_spec_as_it_was() -> None:
     spec = {"kind": "engine", "power": 3}
     build(PARTS, spec, width=8)
     assert spec == {"kind": "engine", "power": 3}
@@ -75,7 +75,7 @@ def test_build_does_not_modify_the_spec() -> None:
         ({"kind": "engine", "power": 3, "width": 9}, ["engine does not take 'width'"]),
     ],
 )
-def test_an_invalid_part_is_refused_with_a_helpful_message(spec: Any, messages: list[str]) -> None:
+def test_a_wrong_part_is_refused_with_what_would_be_right(spec: Any, messages: list[str]) -> None:
     with pytest.raises(ConfigError) as error_info:
         build(PARTS, spec, width=8)
     for message in messages:
@@ -125,7 +125,7 @@ def test_a_wrong_type_is_refused(option: str, value: object, expected: str) -> N
         ("out", "here/there"),
     ],
 )
-def test_a_valid_type_is_accepted(option: str, value: object) -> None:
+def test_a_right_type_is_taken(option: str, value: object) -> None:
     engine = build(PARTS, {"kind": "engine", "power": 3, option: value}, width=8)
     assert getattr(engine, option) == value
 

@@ -23,7 +23,7 @@ def write_recipe(folder: Path, text: str, name: str = "own") -> Path:
     return path
 
 
-def test_a_base_is_found_next_to_its_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_base_lies_beside_its_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "one.toml").write_text("train = { epochs = 3 }\n", encoding="utf-8")
     path = tmp_path / "two.toml"
     path.write_text('base = "one.toml"\n', encoding="utf-8")
@@ -34,14 +34,14 @@ def test_a_base_is_found_next_to_its_recipe(tmp_path: Path, monkeypatch: pytest.
         load_recipe(path)
 
 
-def test_a_circular_base_is_refused(tmp_path: Path) -> None:
+def test_a_base_that_leads_back_is_refused(tmp_path: Path) -> None:
     for name, base in (("one", "two"), ("two", "one")):
         (tmp_path / f"{name}.toml").write_text(f'base = "{base}.toml"\n', encoding="utf-8")
     with pytest.raises(ConfigError, match="leads back to itself"):
         load_recipe(tmp_path / "one.toml")
 
 
-def test_a_base_is_merged_and_another_kind_replaces_its_table(tmp_path: Path) -> None:
+def test_a_base_is_merged_and_another_kind_replaces_the_part(tmp_path: Path) -> None:
     base_path = write_recipe(
         tmp_path,
         """
@@ -66,7 +66,7 @@ def test_a_base_is_merged_and_another_kind_replaces_its_table(tmp_path: Path) ->
     }
 
 
-def test_merge_modifies_neither_recipe() -> None:
+def test_merge_changes_neither_side() -> None:
     base, over = {"a": {"kind": "x", "b": 1}}, {"a": {"b": 2}}
     assert merge_recipes(base, over) == {"a": {"kind": "x", "b": 2}}
     assert merge_recipes(base, {"a": {"kind": "y"}}) == {"a": {"kind": "y"}}
@@ -99,7 +99,7 @@ def test_assignments_are_read_as_toml_or_as_text(text: str, key: str, value: obj
 
 
 @pytest.mark.parametrize("text", ["train.rate", "=3", "", " = 1"])
-def test_an_override_without_key_or_value_is_refused(text: str) -> None:
+def test_a_set_without_key_or_value_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="KEY=VALUE"):
         load_recipe("memn2n", [text])
 
@@ -113,7 +113,7 @@ def test_overrides_reach_into_tables_and_lists() -> None:
     assert changed["model"]["memory"] == {"kind": "memn2n", "hops": 2}
 
 
-def test_override_does_not_modify_its_argument() -> None:
+def test_override_changes_nothing_in_place() -> None:
     before = {"a": {"b": 1}, "c": [{"d": 1}]}
     assert override(override(before, "a.b", 2), "c.0.d", 3) == {"a": {"b": 2}, "c": [{"d": 3}]}
     assert before == {"a": {"b": 1}, "c": [{"d": 1}]}

@@ -8,7 +8,7 @@ from mnemic.recipe import load_recipe, migrate, recipe_names
 from mnemic.recipe.migrate import KEYS, KINDS, migrate_override, migrate_recipe
 
 
-def test_old_keys_are_translated_at_any_depth() -> None:
+def test_old_keys_are_translated_wherever_they_stand() -> None:
     old_recipe = {
         "model": {
             "width": 8,
@@ -64,5 +64,5 @@ def test_new_names_are_not_translated_again() -> None:
         assert migrate_recipe(recipe) == recipe
 
 
-def test_doctest_examples() -> None:
+def test_examples() -> None:
     assert doctest.testmod(migrate).failed == 0

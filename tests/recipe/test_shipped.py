@@ -59,7 +59,7 @@ def test_recipes_are_shipped() -> None:
 
 
 @pytest.mark.parametrize("name", recipe_names())
-def test_a_recipe_names_its_paper_and_the_published_score(name: str) -> None:
+def test_a_recipe_says_whose_it_is_and_what_was_published(name: str) -> None:
     """A paper is a name with a year; a score is a number after "published"."""
     comment = recipe_comment(name)
     assert re.search(r"[A-Z]\w+ .*\b(19|20)\d\d\b", comment)
@@ -67,7 +67,7 @@ def test_a_recipe_names_its_paper_and_the_published_score(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", recipe_names())
-def test_a_recipe_builds_and_trains_in_each_phase(name: str, tmp_path: Path) -> None:
+def test_a_recipe_builds_and_takes_a_step_in_every_phase(name: str, tmp_path: Path) -> None:
     recipe = make_toy_recipe(name, tmp_path / "data")
     reports = list(fit(recipe, tmp_path / "run"))
     num_phases = len(recipe.get("phases", [{}]))
@@ -115,7 +115,7 @@ def test_a_recipe_builds_and_trains_in_each_phase(name: str, tmp_path: Path) -> 
         ("objective.kind=anser", "did you mean 'answer'?"),
     ],
 )
-def test_a_mistake_in_a_recipe_gives_one_helpful_line(text: str, message: str, tmp_path: Path) -> None:
+def test_a_mistake_in_a_recipe_is_one_line_that_helps(text: str, message: str, tmp_path: Path) -> None:
     """Mistakes are reported before the first step, wherever the library notices them."""
     with pytest.raises(ValueError, match=re.escape(message)) as error_info:
         next(fit(load_recipe("memn2n", [*TOY_OPTIONS, text]), tmp_path / "run"))

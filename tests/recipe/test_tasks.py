@@ -56,7 +56,7 @@ def flatten(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in DIFFERENCES}))
-def test_a_task_differs_from_the_others_only_in_its_settings(name: str) -> None:
+def test_a_task_differs_from_the_others_in_what_its_recipe_said(name: str) -> None:
     plain = flatten(load_recipe(name))
     for task in range(1, 21):
         settings = flatten(load_recipe(name, task=task))
@@ -65,17 +65,17 @@ def test_a_task_differs_from_the_others_only_in_its_settings(name: str) -> None:
 
 
 @pytest.mark.parametrize("old_name", RECIPES)
-def test_an_old_name_loads_the_new_recipe_with_its_task(old_name: str) -> None:
+def test_an_old_name_is_the_recipe_of_today_with_its_task(old_name: str) -> None:
     name, task = RECIPES[old_name]
     assert load_recipe(old_name) == load_recipe(name, task=task)
     assert (task is None) == ("-task" not in old_name)
 
 
-def test_each_task_with_settings_has_an_old_name() -> None:
+def test_every_task_that_had_a_recipe_has_its_old_name() -> None:
     assert {pair for pair in RECIPES.values() if pair[1] is not None} == DIFFERENCES.keys()
 
 
-def test_a_custom_recipe_has_tasks_and_inherits_those_of_its_base(tmp_path: Path) -> None:
+def test_a_recipe_of_ones_own_has_tasks_and_inherits_those_of_its_base(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text('base = "entnet"\n[tasks.3.train]\nrate = 0.5\n[tasks.4.started.train]\n', encoding="utf-8")
     with pytest.raises(ConfigError, match=r"tasks\.4 has no section 'pretrained'"):
@@ -93,11 +93,11 @@ def test_a_custom_recipe_has_tasks_and_inherits_those_of_its_base(tmp_path: Path
 
 
 @pytest.mark.parametrize("text", ["tasks = 3", "[tasks.third]", "tasks = { 3 = 4 }", "[tasks.3.modle]"])
-def test_mistakes_in_task_tables_are_reported_even_without_a_task(text: str, tmp_path: Path) -> None:
+def test_a_slip_in_the_tasks_is_noticed_even_when_none_is_asked_for(text: str, tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(f"{text}\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"\[tasks\.3\]|'3' is a table|no section 'modle'"):
         load_recipe(tmp_path / "own.toml")
 
 
-def test_doctest_examples() -> None:
+def test_examples() -> None:
     assert doctest.testmod(load).failed == 0

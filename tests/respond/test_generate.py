@@ -46,7 +46,7 @@ def score_all_texts(table: Tensor, row: int, start: int) -> dict[tuple[int, ...]
 
 @pytest.mark.parametrize("penalty", [0.0, 0.7, 2.0])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_wide_beam_finds_the_best_texts(seed: int, penalty: float) -> None:
+def test_a_wide_beam_finds_the_best_of_all_texts(seed: int, penalty: float) -> None:
     table, start = random_language(seed), torch.tensor([1, 2, 3])
     step, state = make_step(table)
     generated = beam_search(
@@ -63,7 +63,7 @@ def test_a_wide_beam_finds_the_best_texts(seed: int, penalty: float) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_greedy_takes_the_most_likely_word_each_time(seed: int) -> None:
+def test_greedy_takes_the_likeliest_word_each_time(seed: int) -> None:
     table, start = random_language(seed), torch.tensor([1, 2, 3])
     step, state = make_step(table)
     generated = greedy_search(step, state, start, end_id=END, max_tokens=MAX_TOKENS)
@@ -88,7 +88,7 @@ def test_a_wide_beam_is_never_worse_than_greedy() -> None:
     assert num_better > 0
 
 
-def test_a_decoders_cache_works_as_a_state() -> None:
+def test_a_decoders_cache_is_a_state() -> None:
     """Generated texts have the score of a forward pass over the complete text."""
     torch.manual_seed(0)
     encoder, head = CausalEncoder(8, 6).eval(), torch.randn(8, 6)
@@ -138,7 +138,7 @@ def test_filter_probabilities_keeps_top_k_and_top_p() -> None:
     torch.testing.assert_close(filter_probabilities(probabilities, 0, 1.0), probabilities)
 
 
-def test_invalid_sizes_are_refused() -> None:
+def test_bad_sizes_are_refused() -> None:
     step, state = make_step(random_language(0))
     start = torch.tensor([1, 2, 3])
     with pytest.raises(ValueError, match="max_tokens and num_beams ≥ 1"):

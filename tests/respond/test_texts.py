@@ -56,7 +56,7 @@ def compute_logits(network: TextModel, inputs: WindowBatch) -> Tensor:
 
 
 @pytest.mark.parametrize("kind", WITHOUT_MEMORY)
-def test_padding_and_other_windows_change_nothing(kind: str) -> None:
+def test_padding_and_neighbours_change_nothing(kind: str) -> None:
     network = make_network(kind)
     alone, padded = (compute_logits(network, make_inputs(kind, padding)) for padding in (0, 4))
     cut = {"spans": padded[..., :8], "tags": padded[:, :7], "next-token": padded[:, :7]}.get(kind, padded)
@@ -66,7 +66,7 @@ def test_padding_and_other_windows_change_nothing(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", WITHOUT_MEMORY)
-def test_all_weights_get_a_gradient(kind: str) -> None:
+def test_every_weight_learns(kind: str) -> None:
     network = make_network(kind)
     logits = compute_logits(network, make_inputs(kind))
     logits.masked_fill(logits < -1e30, 0).square().sum().backward()
@@ -90,7 +90,7 @@ def test_segments_matter_only_with_segment_embeddings() -> None:
     torch.testing.assert_close(without_embeddings(inputs).logits, without_embeddings(without_segments).logits)
 
 
-def test_pooling_equals_a_mean_by_hand() -> None:
+def test_pooling_by_hand() -> None:
     torch.manual_seed(0)
     states, mask = torch.randn(2, 4, 8), torch.tensor([[0, 1, 1, 0], [0, 0, 0, 0]]) > 0
     mean, first = ClassHead(8, 3, dropout=0.0), ClassHead(8, 3, pool="first", dropout=0.0)
@@ -106,7 +106,7 @@ def test_recurrent_encoders_read_texts_too() -> None:
     assert build_model(model, SIZES)(make_windows()).logits.shape == (3, 7, 3)
 
 
-def test_parts_that_do_not_fit_are_refused() -> None:
+def test_parts_that_do_not_fit() -> None:
     with pytest.raises(ConfigError, match=r"'word' needs a memory: add model\.memory, or"):
         make_network("word")
     short_network = make_network("tags", embeddings={"kind": "sum", "positions": {"kind": "learned", "length": 9}})
@@ -117,7 +117,7 @@ def test_parts_that_do_not_fit_are_refused() -> None:
         build_model(model | {"respond": {"kind": "tags"}}, SIZES)
 
 
-# Merging windows --------------------------------------------------------------------------
+# Merging windows -------------------------------------------------------------------------------
 
 
 def test_average_windows_is_the_mean_per_text() -> None:
@@ -141,9 +141,9 @@ def test_the_maximum_answer_length_is_independent_of_text_length() -> None:
         make_span_head(max_tokens=0)
 
 
-@given(seed=st.integers(0, 10**6), tokens=st.integers(1, 9), longest=st.integers(1, 9))
+@given(seed=st.integers(0, 10**6), tokens=st.integers(1, 9), max_tokens=st.integers(1, 9))
 @settings(max_examples=50, deadline=None)
-def test_the_best_span_equals_a_plain_search(seed: int, tokens: int, max_tokens: int) -> None:
+def test_the_best_span_is_that_of_a_slow_search(seed: int, tokens: int, max_tokens: int) -> None:
     logits = torch.randn(3, 2, tokens + 1, generator=torch.Generator().manual_seed(seed))
     ends, no_answer = find_best_spans(logits, max_tokens)
     log_probabilities = logits.log_softmax(-1)
@@ -170,7 +170,7 @@ def test_the_best_span_over_windows_and_the_probability_of_no_answer() -> None:
 # Losses ----------------------------------------------------------------------------------------
 
 
-def test_losses_equal_a_computation_by_hand() -> None:
+def test_losses_by_hand() -> None:
     logits, targets = torch.randn(3, 2, 8), torch.tensor([[1, 4], [0, 0], [7, 7]])
     total, count = span_loss(logits, targets)
     expected = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
