@@ -146,7 +146,7 @@ def test_equals_the_papers_equations(options: dict[str, Any]) -> None:
     network = network_of(**options)
     output = network(inputs_of(STORIES))
     for row, (story, question) in enumerate(STORIES):
-        if not story and not options.get("spare", True):
+        if not story and not options.get("free_slots", True):
             continue  # a softmax over no slots is undefined in the paper
         logits, weights = run_reference(network, story, question)
         expected = torch.tensor(logits, dtype=torch.float64)
