@@ -1,12 +1,11 @@
 """Settings of single tasks: tables of a recipe that were separate recipes in version 0.1."""
 
-import doctest
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mnemic.recipe import ConfigError, load, load_recipe, load_task_settings
+from mnemic.recipe import ConfigError, load_recipe, load_task_settings
 from mnemic.recipe.migrate import RECIPES
 
 INTERCHANGEABLE_WORDS = [
@@ -97,7 +96,3 @@ def test_a_slip_in_the_tasks_is_noticed_even_when_none_is_asked_for(text: str, t
     (tmp_path / "own.toml").write_text(f"{text}\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"\[tasks\.3\]|'3' is a table|no section 'modle'"):
         load_recipe(tmp_path / "own.toml")
-
-
-def test_examples() -> None:
-    assert doctest.testmod(load).failed == 0
