@@ -27,6 +27,7 @@ from mnemic.checkpoint.folder import (
     save_checkpoint,
 )
 from mnemic.checkpoint.lock import lock_folder
+from mnemic.checkpoint.tensors import select_tensors
 from mnemic.data import DATASETS
 from mnemic.data.contract import Data, Dataset
 from mnemic.data.long_context.batches import LongDataset
@@ -49,7 +50,7 @@ from mnemic.train.initialize import (
 from mnemic.train.logger import RunLogger
 from mnemic.train.loop import Step, build_optimizer
 from mnemic.train.optim.optimizers import optimizer_tensors_of, restore_optimizer
-from mnemic.train.phases import Phase, build_sampler, read_phases, train_phase, unwrap_network
+from mnemic.train.phases import Phase, build_sampler, read_phases, train_phase
 from mnemic.train.prefetch import Prefetcher
 from mnemic.train.sampler import make_generator
 
@@ -57,6 +58,7 @@ __all__ = ["Run", "StepReport", "build_network", "fit", "load_data", "rebuild_ne
 
 # Of the names of carried tensors and of sums of losses in a checkpoint.
 CARRIED_PREFIX, MEANS_PREFIX = "carried.", "loss_sums."
+OnValidate = Callable[[int], None]  # is told the number of examples
 
 
 class StepReport(NamedTuple):
@@ -82,7 +84,7 @@ def load_data(recipe: Recipe) -> Data:
 
 def fit(
     recipe: Recipe, folder: str | Path, *, seed: int = 0, device: str = "auto",
-    fresh: bool = False, on_validate: Callable[[int], None] = lambda count: None,
+    fresh: bool = False, on_validate: OnValidate = lambda count: None,
 ) -> Generator[StepReport, None, None]:  # fmt: skip
     """Train ``recipe`` in ``folder``, or resume the run that is there.
 
@@ -94,8 +96,7 @@ def fit(
     torch_device = init_distributed(device)
     is_main = not dist.is_initialized() or dist.get_rank() == 0
     with lock_folder(Path(folder)) if is_main else nullcontext():
-        run = Run(recipe, Path(folder), seed, torch_device, fresh)
-        run.on_validate = on_validate
+        run = Run(recipe, Path(folder), seed, torch_device, fresh, on_validate)
         try:
             for phase in run.phases[run.progress.phase :]:
                 yield from run.train(phase)
@@ -107,14 +108,16 @@ def fit(
 class Run:
     """The state of a run: its network, its data and its progress."""
 
-    def __init__(self, recipe: Recipe, folder: Path, seed: int, device: torch.device, fresh: bool) -> None:
+    def __init__(
+        self, recipe: Recipe, folder: Path, seed: int, device: torch.device, fresh: bool, on_validate: OnValidate
+    ) -> None:
         self.recipe, self.folder, self.seed, self.device = recipe, folder, seed, device
+        self.on_validate = on_validate
         self.phases = read_phases(recipe)
         self.carried: CarriedState | None = None
         self.sums = torch.zeros(2, dtype=torch.float64)  # of loss and norm, in this row of the log
         self.loss_sums: dict[str, Tensor] = {}  # of each loss by name, where there are several
         self.best = BestWeights()
-        self.on_validate: Callable[[int], None] = lambda count: None
         previous = None if fresh else load_previous_run(folder, recipe, seed)
         if previous is None:
             check_replaceable(folder)
@@ -156,11 +159,10 @@ class Run:
         optimizer = build_optimizer(wrapped, phase.settings)
         sampler = build_sampler(phase, wrapped, dataset, pools, [self.seed])
         self.restore_state(optimizer)
-        first_step, total_steps = (self.progress.step, phase.settings.total_steps(sampler.steps_per_epoch))
+        total_steps = phase.settings.total_steps(sampler.steps_per_epoch)
         steps = train_phase(
-            phase, wrapped, dataset, sampler,
-            optimizer=optimizer, first_step=first_step, carried=self.carried,
-            prefetcher=self.prefetcher,
+            phase, wrapped, dataset, sampler, optimizer=optimizer, first_step=self.progress.step,
+            carried=self.carried, prefetcher=self.prefetcher,
         )  # fmt: skip
         self.row_start, patience = time.monotonic(), phase.settings.patience
         try:
@@ -215,7 +217,7 @@ class Run:
         is_due = phase.settings.evaluates_at(step.number, steps_per_epoch)
         validation, metrics = self.validate() if is_due else (None, {})
         if validation is not None and phase.settings.keep == "best":
-            self.best.update(unwrap_network(self.network), torch.tensor(validation))
+            self.best.update(self.network, torch.tensor(validation))
         now = time.monotonic()
         row = {
             "phase": phase.number + 1,
@@ -252,8 +254,8 @@ class Run:
     def restore_state(self, optimizer: torch.optim.Optimizer) -> None:
         """Restore optimizer, sums, carried state, best weights and dropout's random state."""
         restore_optimizer(optimizer, self.state)
-        self.carried = select_by_prefix(CARRIED_PREFIX, self.state, self.device) or None
-        self.loss_sums = select_by_prefix(MEANS_PREFIX, self.state, self.device)
+        self.carried = select_tensors(self.state, CARRIED_PREFIX, self.device) or None
+        self.loss_sums = select_tensors(self.state, MEANS_PREFIX, self.device)
         self.best = BestWeights.from_state_dict(self.state, self.device)
         self.sums = self.state.get("sums", torch.zeros_like(self.sums)).to(self.device)
         if "rng_state" in self.state:
@@ -278,7 +280,7 @@ class Run:
             sizes=self.data.sizes,
             tokenizer=self.data.tokenizer,
             labels=self.data.labels,
-            network=unwrap_network(self.network),
+            network=self.network,
             progress=self.progress,
             state=state,
         )
@@ -304,12 +306,6 @@ class Run:
             self.prefetcher.close()
         if self.logger is not None:
             self.logger.close()
-
-
-def select_by_prefix(prefix: str, state: Mapping[str, Tensor], device: torch.device) -> CarriedState:
-    """Select the tensors whose names start with ``prefix``, without the prefix."""
-    matches = {name: tensor for name, tensor in state.items() if name.startswith(prefix)}
-    return {name.removeprefix(prefix): tensor.to(device) for name, tensor in matches.items()}
 
 
 def load_previous_run(folder: Path, recipe: Recipe, seed: int) -> Checkpoint | None:

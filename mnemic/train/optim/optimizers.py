@@ -55,7 +55,7 @@ def adamw(
     With ``runs`` every tensor has a leading axis of runs.
     """
     groups = group_by_decay(parameters, decay, runs)
-    return torch.optim.AdamW(groups, **make_adam_kwargs(groups, rate, betas, epsilon))
+    return torch.optim.AdamW(groups, lr=rate, betas=(betas[0], betas[1]), eps=epsilon, **device_options(groups, rate))
 
 
 def adam(
@@ -73,20 +73,16 @@ def adam(
     ``train.reduce`` says. ``runs`` as in ``adamw``.
     """
     groups = group_by_decay(parameters, decay, runs)
-    return torch.optim.Adam(groups, **make_adam_kwargs(groups, rate, betas, epsilon))
+    return torch.optim.Adam(groups, lr=rate, betas=(betas[0], betas[1]), eps=epsilon, **device_options(groups, rate))
 
 
-def make_adam_kwargs(
-    groups: list[dict[str, Any]], rate: float | torch.Tensor, betas: tuple[float, float], epsilon: float
-) -> dict[str, Any]:
-    """Make the keyword arguments of Adam and AdamW.
+def device_options(groups: list[dict[str, Any]], rate: float | torch.Tensor) -> dict[str, Any]:
+    """Return the options of Adam that depend on the device.
 
     A rate that is a tensor is that of a CUDA graph. On a GPU one kernel updates all weights.
     """
-    first, second = betas
     on_gpu = all(p.is_cuda for group in groups for p in group["params"])
-    device_kwargs = {"capturable": isinstance(rate, torch.Tensor), "fused": on_gpu or None}
-    return {"lr": rate, "betas": (first, second), "eps": epsilon, **device_kwargs}
+    return {"capturable": isinstance(rate, torch.Tensor), "fused": on_gpu or None}
 
 
 def group_by_decay(parameters: Iterable[nn.Parameter], decay: float, runs: bool) -> list[dict[str, Any]]:

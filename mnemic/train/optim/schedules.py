@@ -6,13 +6,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import cos, pi
-from typing import Any, Protocol
-
-
-class Schedule(Protocol):
-    """Return the factor of the learning rate at a step."""
-
-    def __call__(self, step: int, steps_per_epoch: int, total_steps: int) -> float: ...
+from typing import Any
 
 
 @dataclass(frozen=True)
