@@ -6,10 +6,11 @@ runs are saved as runs of ``mnemic train``, so an interrupted table resumes.
 """
 
 import platform
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -70,13 +71,7 @@ class WordsTable:
         return str(path if is_token_folder(path) else folder / WORDS_FOLDER)
 
 
-class RunStep(NamedTuple):
-    """A training step of one run."""
-
-    recipe: str
-    seed: int
-    run: int  # its number, from 0
-    report: StepReport
+RunStep = tuple[str, int, int, StepReport]  # its recipe, its seed, its number from 0
 
 
 def train_missing_runs(table: WordsTable, folder: Path) -> Generator[RunStep, None, None]:
@@ -85,35 +80,26 @@ def train_missing_runs(table: WordsTable, folder: Path) -> Generator[RunStep, No
         words_folder = table.words_folder_of(folder)
         if not is_token_folder(Path(words_folder)):
             table.build_data_source(table.data).save_encoded(Path(words_folder))
-        for index, (name, seed) in enumerate(list_runs(table)):
+        for index, (seed, name) in enumerate(product(range(table.seeds), table.recipes)):
             recipe, run = table.build_recipe(name, words_folder), folder / f"{name}-{seed}"
             if (name, seed) in load_runs(folder) and load_checkpoint(run).recipe == recipe:
                 continue
             for report in fit(recipe, run, seed=seed, device=table.device):
-                yield RunStep(name, seed, index, report)
+                yield name, seed, index, report
             append_runs(folder, [evaluate_run(table, name, seed, run)])
-
-
-def list_runs(table: WordsTable) -> Iterator[tuple[str, int]]:
-    """List the recipe and the seed of each run, seed by seed."""
-    return ((name, seed) for seed in range(table.seeds) for name in table.recipes)
 
 
 def evaluate_run(table: WordsTable, name: str, seed: int, run: Path) -> dict[str, Any]:
     """Evaluate a finished run: perplexities, number of weights, steps and seconds."""
     checkpoint = load_checkpoint(run)
-    network = checkpoint.network.to(table.device)
-    data_source, history = build(DATASETS, checkpoint.recipe["data"]), checkpoint.progress.history
-    data = data_source.load()
-    datasets = {"validation": data.validation, "test": data.test}
-    metrics = {
-        split: compute_perplexity(network, dataset.to(table.device)) if len(dataset) or split == "test" else {}
-        for split, dataset in datasets.items()
-    }
+    network, history = checkpoint.network.to(table.device), checkpoint.progress.history
+    data = build(DATASETS, checkpoint.recipe["data"]).load()
+    validation, test = data.validation.to(table.device), data.test.to(table.device)
     return {
         "recipe": name,
         "seed": seed,
-        **metrics,
+        "validation": compute_perplexity(network, validation) if len(validation) else {},
+        "test": compute_perplexity(network, test),
         "weights": sum(weight.numel() for weight in weights_of(network).values()),
         "steps": history[-1]["steps"],
         "seconds": round(sum(row["seconds"] for row in history), 1),
