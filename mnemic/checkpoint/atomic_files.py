@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +43,7 @@ def flush_to_disk(path: Path) -> None:
 def hash_file(path: Path) -> str:
     """Return the SHA-256 of a file as hexadecimal digits."""
     with path.open("rb") as file:
-        hasher = sha256()
-        while chunk := file.read(1 << 20):
-            hasher.update(chunk)
-    return hasher.hexdigest()
+        return file_digest(file, "sha256").hexdigest()
 
 
 def write_json(path: Path, value: Any) -> None:

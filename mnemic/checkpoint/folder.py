@@ -86,7 +86,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, quantize: bool = Fa
     if share_with:
         shared_path = shared_weights.find_shipped_file(share_with, WEIGHTS)
         weights = shared_weights.drop_shared_weights(weights, read_tensors(shared_path))
-        metadata["shared"] = shared_weights.describe_shared(shared_path)
+        metadata["shared"] = {"network": share_with, "weights": hash_file(shared_path)}
     write_json(new_folder / RECIPE, metadata)
     write_tensors(new_folder / WEIGHTS, (quantize_weights if quantize else dict)(weights))
     checkpoint.tokenizer.save(new_folder)

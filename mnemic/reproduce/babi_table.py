@@ -92,9 +92,8 @@ class BabiTable:
     def selection_split(self) -> str:
         """Return the split whose error selects the best run, as in the network's papers."""
         published = tomllib.loads(PUBLISHED.read_text(encoding="utf-8"))
-        entries = published.get(self.network, {}).values()
-        splits = [entry["selection"] for entry in (self.load_published(), *entries) if "selection" in entry]
-        return splits[0] if splits else "train"
+        entries = (self.load_published(), *published.get(self.network, {}).values())
+        return next((entry["selection"] for entry in entries if "selection" in entry), "train")
 
     def hash_recipes(self) -> list[str]:
         """Hash each recipe and the data files: all that determines a run except its seed."""

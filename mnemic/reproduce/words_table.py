@@ -121,7 +121,6 @@ def build_result(table: WordsTable, folder: Path) -> dict[str, Any]:
         mean_metrics = {key: sum(run["test"][key] for run in runs) / len(runs) for key in runs[0]["test"]}
         seconds = round(sum(run["seconds"] for run in runs), 1)
         rows.append({"recipe": name, **mean_metrics, **deviations, **sizes, "seconds": seconds, "runs": runs})
-    about = read_json(Path(words_folder) / METADATA_FILE)
     return {
         "table": "words",
         "rows": rows,
@@ -131,7 +130,7 @@ def build_result(table: WordsTable, folder: Path) -> dict[str, Any]:
         "seeds": list(range(table.seeds)),
         "vocab": len(data.tokenizer),
         "length": data.train.max_tokens,
-        "documents": about["about"],
+        "documents": read_json(Path(words_folder) / METADATA_FILE)["about"],
         "words": {"train": data.train.num_targets, "test": data.test.num_targets},
         "data_sha256": {name: hash_file(Path(words_folder) / name) for name in HASHED_FILES},
         "hardware": describe_hardware(torch.device(table.device)),

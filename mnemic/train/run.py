@@ -157,7 +157,7 @@ class Run:
         pools = [torch.arange(len(dataset))]
         wrapped: nn.Module = DistributedDataParallel(network) if dist.is_initialized() else network
         optimizer = build_optimizer(wrapped, phase.settings)
-        sampler = build_sampler(phase, wrapped, dataset, pools, [self.seed])
+        sampler = build_sampler(phase, network, dataset, pools, [self.seed])
         self.restore_state(optimizer)
         total_steps = phase.settings.total_steps(sampler.steps_per_epoch)
         steps = train_phase(
@@ -169,7 +169,8 @@ class Run:
             while not self.best.should_stop(patience) and (step := next(steps, None)) is not None:
                 self.carried = step.carried
                 row = self.add_to_row(phase, step, sampler.steps_per_epoch, total_steps)
-                self.progress = self.record_progress(phase, step.number, row)
+                history = self.progress.history if row is None else [*self.progress.history, row]
+                self.progress = TrainingProgress(phase=phase.number, step=step.number, history=history)
                 if step.number % phase.settings.save == 0:
                     self.save_checkpoint(optimizer)
                 yield StepReport(phase.number, len(self.phases), step.number, total_steps, step.rate, row)
@@ -195,7 +196,7 @@ class Run:
         return dataset.to(self.device)
 
     def add_to_row(self, phase: Phase, step: Step, steps_per_epoch: int, total_steps: int) -> dict[str, Any] | None:
-        """Add a step to the current log row; return the row once it is complete.
+        """Add a step to the current log row; log and return the row once it is complete.
 
         The last step of a row may evaluate on the validation set.
         """
@@ -213,7 +214,7 @@ class Run:
                 f"the loss is {loss} in epoch {epoch_number} of phase {phase.number + 1}: training "
                 "diverged; lower train.rate or train.clip (--fresh starts anew)"
             )
-        earlier_steps = [row["steps"] for row in self.progress.history if row["phase"] <= phase.number]
+        earlier_steps = (row["steps"] for row in self.progress.history if row["phase"] <= phase.number)
         is_due = phase.settings.evaluates_at(step.number, steps_per_epoch)
         validation, metrics = self.validate() if is_due else (None, {})
         if validation is not None and phase.settings.keep == "best":
@@ -223,7 +224,7 @@ class Run:
             "phase": phase.number + 1,
             "epoch": epoch_number,
             "step": step.number,
-            "steps": step.number + (earlier_steps[-1] if earlier_steps else 0),
+            "steps": step.number + max(earlier_steps, default=0),
             "loss": loss,
             "norm": norm,
             "rate": step.rate,
@@ -233,16 +234,9 @@ class Run:
         if self.loss_sums:
             row["losses"] = {name: float(mean) / num_steps for name, mean in self.loss_sums.items()}
         self.sums, self.row_start, self.loss_sums = torch.zeros_like(self.sums), now, {}
+        if self.logger is not None:
+            self.logger.add_row(row)
         return row
-
-    def record_progress(self, phase: Phase, step: int, row: dict[str, Any] | None) -> TrainingProgress:
-        """Log a completed row, and return the progress after this step."""
-        history = self.progress.history
-        if row is not None:
-            history = [*history, row]
-            if self.logger is not None:
-                self.logger.add_row(row)
-        return TrainingProgress(phase=phase.number, step=step, history=history)
 
     def validate(self) -> tuple[float | None, dict[str, float]]:
         """Evaluate on the validation set: the error in percent, and other metrics."""

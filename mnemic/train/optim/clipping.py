@@ -16,7 +16,6 @@ from mnemic.recipe import ConfigError
 SQUARINGS = 8  # the spectral norm is then at most rank ** (1 / 2 ** 9) too large: 0.8 % at rank 50
 
 
-@dataclass(frozen=True)
 class NoClip:
     """Measure the gradient norm without clipping."""
 
