@@ -64,8 +64,7 @@ class BertMassLoss:
         rank: bool = False,
         masking: Mapping[str, Any] = TOKEN_MASKING,
     ) -> None:
-        self.weights = {"pred": pred, "seq": seq, "ctrl": ctrl, "write": write, "read": read}
-        self.weights |= {"mlm": mlm, "nsp": nsp}
+        self.weights = {"pred": pred, "seq": seq, "ctrl": ctrl, "write": write, "read": read, "mlm": mlm, "nsp": nsp}
         check_weights(self.weights)
         self.active = {name for name, weight in self.weights.items() if weight}
         self.beta, self.gamma, self.spare, self.ranks = beta, gamma, spare, rank

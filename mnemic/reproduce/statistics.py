@@ -63,15 +63,10 @@ def summarize_table(table: Mapping[str, Any]) -> dict[str, Any]:
     if table["overrides"] or len(results["per_task"]) < len(paper.get("per_task", ())):
         paper = {}
     return {
-        "recipe": table["recipe"],
-        "size": table["size"],
-        "setting": table["setting"],
+        **{key: table[key] for key in ("recipe", "size", "setting")},
         "published": paper.get("mean_error"),
         "published_failed": paper.get("failed"),
-        "best": results["best"],
-        "failed": results["failed"],
-        "mean_error": results["mean_error"],
-        "std": results["std"],
+        **{key: results[key] for key in ("best", "failed", "mean_error", "std")},
         "seeds": len(table["seeds"]),
         "tasks": len(results["per_task"]),
         "selection": table["selection"],

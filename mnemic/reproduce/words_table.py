@@ -75,7 +75,7 @@ RunStep = tuple[str, int, int, StepReport]  # its recipe, its seed, its number f
 
 
 def train_missing_runs(table: WordsTable, folder: Path) -> Generator[RunStep, None, None]:
-    """Encode the words if needed, train and test missing runs; then call ``build_result``."""
+    """Encode the words if needed, train and test missing runs; then call ``save_result``."""
     with lock_folder(folder):
         words_folder = table.words_folder_of(folder)
         if not is_token_folder(Path(words_folder)):
@@ -106,8 +106,8 @@ def evaluate_run(table: WordsTable, name: str, seed: int, run: Path) -> dict[str
     }
 
 
-def build_result(table: WordsTable, folder: Path) -> dict[str, Any]:
-    """Build the table from the runs in ``folder``, next to a unigram model."""
+def save_result(table: WordsTable, folder: Path) -> dict[str, Any]:
+    """Save the table of the runs in ``folder``, next to a unigram model, as ``table.json``."""
     finished_runs, words_folder = load_runs(folder), table.words_folder_of(folder)
     data = table.build_data_source(words_folder).load()
     rows = []
@@ -121,7 +121,7 @@ def build_result(table: WordsTable, folder: Path) -> dict[str, Any]:
         mean_metrics = {key: sum(run["test"][key] for run in runs) / len(runs) for key in runs[0]["test"]}
         seconds = round(sum(run["seconds"] for run in runs), 1)
         rows.append({"recipe": name, **mean_metrics, **deviations, **sizes, "seconds": seconds, "runs": runs})
-    return {
+    result = {
         "table": "words",
         "rows": rows,
         "unigram": compute_unigram_perplexity(data.train, data.test, len(data.tokenizer)),
@@ -137,10 +137,5 @@ def build_result(table: WordsTable, folder: Path) -> dict[str, Any]:
         "versions": {"mnemic": __version__, "torch": torch.__version__, "python": platform.python_version()},
         "seconds": round(sum(row["seconds"] for row in rows), 1),
     }
-
-
-def save_result(table: WordsTable, folder: Path) -> dict[str, Any]:
-    """Save the table as ``table.json`` in the folder of its runs."""
-    contents = build_result(table, folder)
-    write_json(folder / "table.json", contents)
-    return contents
+    write_json(folder / "table.json", result)
+    return result

@@ -31,8 +31,8 @@ class RunLogger:
         """Append a row to the table and its numbers to the TensorBoard events."""
         with self.path.open("a", encoding="utf-8") as file:
             file.write(format_row(row) + "\n")
-        numbers = {name: row[name] for name in ("loss", "norm", "rate", "validation") if row[name] is not None}
-        scalars = {f"train/{name}": float(value) for name, value in numbers.items()}
+        names = [name for name in ("loss", "norm", "rate", "validation") if row[name] is not None]
+        scalars = {f"train/{name}": float(row[name]) for name in names}
         scalars |= {f"figures/{name}": value for name, value in row.get("figures", {}).items()}
         scalars |= {f"losses/{name}": value for name, value in row.get("losses", {}).items()}
         self.events.add_scalars(int(row["steps"]), scalars)

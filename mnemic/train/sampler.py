@@ -166,11 +166,9 @@ def choose_bucket_bounds(lengths: Tensor, num_buckets: int) -> list[int]:
         total_cost = total_cost.masked_fill(sizes[None, :] >= sizes[:, None], total_cost.max() + 1)
         cost, last = total_cost.min(1)
         previous_bounds.append(last)
-    bound = len(counts) - 1
-    bounds = [bound]
+    bounds = [len(counts) - 1]
     for last in reversed(previous_bounds):
-        bound = int(last[bound])
-        bounds.append(bound)
+        bounds.append(int(last[bounds[-1]]))
     return sorted({unit * bound for bound in bounds})
 
 

@@ -36,9 +36,8 @@ class EventWriter:
 
     def add_scalars(self, step: int, values: Mapping[str, float]) -> None:
         """Write named numbers at a step."""
-        summary = b"".join(
-            encode_bytes(1, encode_bytes(1, name.encode()) + encode_float(2, value)) for name, value in values.items()
-        )
+        pairs = [encode_bytes(1, name.encode()) + encode_float(2, value) for name, value in values.items()]
+        summary = b"".join(encode_bytes(1, pair) for pair in pairs)
         self.write_record(encode_event(time.time(), step, encode_bytes(5, summary)))
 
     def write_record(self, message: bytes) -> None:
