@@ -13,10 +13,12 @@ class CheckpointError(ValueError):
 
 
 def replace_folder(new_folder: Path, folder: Path) -> None:
-    """Replace ``folder`` by the finished ``new_folder``.
+    """Flush the finished ``new_folder`` to the disk and replace ``folder`` by it.
 
     At every moment either the old or the new folder is complete on disk.
     """
+    for path in [*new_folder.iterdir(), new_folder]:
+        flush_to_disk(path)
     backup = backup_path_of(folder)
     if folder.exists():
         shutil.rmtree(backup, ignore_errors=True)

@@ -17,7 +17,7 @@ SELECTION_RULES = {"train": "lowest training error", "validation": "lowest valid
 
 
 def summarize_runs(runs: Sequence[Run], num_seeds: int, split: str, *, joint: bool) -> dict[str, Any]:
-    """Summarize the runs of all tasks or of each task; the best have the lowest error on ``split``.
+    """Summarize the runs of a table; the best have the lowest error on ``split``.
 
     ``runs`` are in the order of tasks, then of seeds. A joint table, whose runs learn all tasks,
     has one best run; the others have one per task.

@@ -11,7 +11,6 @@ from typing import Any
 from mnemic.train.tensorboard import EventWriter
 
 COLUMNS = ("phase", "epoch", "step", "loss", "norm", "rate", "validation", "seconds", "figures")
-FILENAME = "log.tsv"
 
 
 class RunLogger:
@@ -19,7 +18,7 @@ class RunLogger:
 
     def __init__(self, folder: Path, history: Sequence[Mapping[str, Any]]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / FILENAME
+        self.path = folder / "log.tsv"
         lines = ["\t".join(COLUMNS), *(format_row(row) for row in history)]
         self.path.write_text("\n".join(lines) + "\n", encoding="utf-8")
         if not history:  # remove the events of a run that this one replaces

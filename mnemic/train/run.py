@@ -39,22 +39,13 @@ from mnemic.recipe import ConfigError, Recipe, build
 from mnemic.train.distributed import init_distributed
 from mnemic.train.early_stopping import BestWeights, check_validation_data
 from mnemic.train.freeze import freeze
-from mnemic.train.initialize import (
-    build_network,
-    check_kinds,
-    check_phases,
-    initialize_network,
-    rebuild_network,
-    resolve_tied_words,
-)
+from mnemic.train.initialize import check_kinds, check_phases, initialize_network, rebuild_network, resolve_tied_words
 from mnemic.train.logger import RunLogger
 from mnemic.train.loop import Step, build_optimizer
 from mnemic.train.optim.optimizers import optimizer_tensors_of, restore_optimizer
 from mnemic.train.phases import Phase, build_sampler, read_phases, train_phase
 from mnemic.train.prefetch import Prefetcher
 from mnemic.train.sampler import make_generator
-
-__all__ = ["Run", "StepReport", "build_network", "fit", "load_data", "rebuild_network"]
 
 # Of the names of carried tensors and of sums of losses in a checkpoint.
 CARRIED_PREFIX, MEANS_PREFIX = "carried.", "loss_sums."
@@ -196,7 +187,7 @@ class Run:
         return dataset.to(self.device)
 
     def add_to_row(self, phase: Phase, step: Step, steps_per_epoch: int, total_steps: int) -> dict[str, Any] | None:
-        """Add a step to the current log row; log and return the row once it is complete.
+        """Add a step to the current log row; log and return a complete row.
 
         The last step of a row may evaluate on the validation set.
         """

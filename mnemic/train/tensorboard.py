@@ -29,7 +29,6 @@ class EventWriter:
     """An open event file; every write is flushed, so a killed run loses nothing."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"events.out.tfevents.{time.time_ns()}.mnemic"
         self.file: BinaryIO = path.open("wb")
         self.write_record(encode_event(time.time(), 0, encode_bytes(3, VERSION)))
