@@ -116,8 +116,7 @@ class TextClassifier:
 
     def predict(self, texts: Sequence[str]) -> np.ndarray:
         """Predict the class of each text, as one of the labels given to ``fit``."""
-        probabilities = self.predict_proba(texts)
-        return self.classes_[probabilities.argmax(1)]
+        return self.classes_[self.predict_proba(texts).argmax(1)]
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         """Predict the class probabilities of each text, in the order of ``classes_``."""

@@ -15,7 +15,7 @@ from mnemic.data.text_tasks.retrieval_batches import RetrievalBatch, RetrievalDa
 from mnemic.evaluate.text_metrics import compute_retrieval_recall
 from mnemic.models import IGNORE, WindowBatch
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss, pool_spans
-from mnemic.objectives.spans import span_loss
+from mnemic.objectives.text_tasks import span_loss
 from mnemic.predict.windows import compute_sentence_vectors, compute_text_vectors
 from mnemic.recipe import ConfigError, load_recipe
 from mnemic.text.sentence_spans import count_sentence_tokens

@@ -23,7 +23,8 @@ from mnemic.reproduce.train_ensemble import (
     stack_networks,
     train_ensemble,
 )
-from mnemic.train.run import build_network, fit, load_data
+from mnemic.train.initialize import build_network
+from mnemic.train.run import fit, load_data
 
 SHORT_RUN = ["train.steps=15", "phases.0.train.steps=15", "train.validate=0", "train.batch=8"]
 ADAMW = [

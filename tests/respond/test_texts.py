@@ -13,8 +13,7 @@ from torch import Tensor
 
 from mnemic.models import TextModel, WindowBatch, build_model, check_parts_fit
 from mnemic.objectives.answer import cross_entropy
-from mnemic.objectives.classes import squared_error
-from mnemic.objectives.spans import span_loss
+from mnemic.objectives.text_tasks import span_loss, squared_error
 from mnemic.recipe import ConfigError
 from mnemic.respond import WITHOUT_MEMORY
 from mnemic.respond.classes import ClassHead
