@@ -25,9 +25,14 @@ class TensorDataset:
         return next(value.device for value in vars(self).values() if torch.is_tensor(value))
 
     def to(self, device: torch.device | str) -> Self:
-        """Copy all tensors to a device."""
+        """Copy all tensors to a device, also those in tuples and in other datasets."""
+
+        def move(leaf: Any) -> Any:
+            return leaf.to(device) if isinstance(leaf, Tensor | TensorDataset) else leaf
+
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: value.to(device) for name, value in values.items() if torch.is_tensor(value)})
+        moved = {name: tree_map(move, value) for name, value in values.items() if isinstance(value, Tensor | tuple)}
+        return replace(self, **moved)
 
 
 @dataclass(frozen=True, kw_only=True)

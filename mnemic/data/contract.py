@@ -1,19 +1,17 @@
 """What training and evaluation use of data: kinds of data, loaded data, and datasets.
 
 A ``DataSource`` is one kind of the table ``DATASETS``: it reads files or generates examples, and
-``load`` returns ``Data``: a tokenizer and one ``Dataset`` per split. Training draws batches from a
-``Dataset``. A ``QuestionDataset`` is answered with one word and measured by its error rate; other
-datasets name their ``metrics``.
+``load`` returns ``LoadedData``: a tokenizer and one ``Dataset`` per split. Training draws batches
+from a ``Dataset``. A ``QuestionDataset`` is answered with one word and measured by its error rate;
+other datasets name their ``metrics``.
 
 Shapes: q examples of the dataset, b batch, v vocabulary; with several runs a runs axis in front.
 """
 
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
-
-from mnemic.text import Tokenizer
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
@@ -70,28 +68,6 @@ class QuestionDataset(Dataset, Protocol):
         ...
 
 
-class Data(Protocol):
-    """Loaded data: tokenizer, labels, the model's sizes, training and validation datasets."""
-
-    @property
-    def tokenizer(self) -> Tokenizer: ...
-
-    @property
-    def labels(self) -> tuple[str, ...]: ...  # class names; empty where answers are words
-
-    @property
-    def sizes(self) -> Sizes: ...
-
-    @property
-    def train(self) -> Dataset: ...
-
-    @property
-    def validation(self) -> Dataset: ...
-
-    @property
-    def generated_tasks(self) -> tuple[int, ...]: ...  # tasks whose training set was generated
-
-
 class LoadedData(NamedTuple, Generic[DatasetT]):
     """The splits of loaded data, with their tokenizer and a network's sizes."""
 
@@ -100,8 +76,11 @@ class LoadedData(NamedTuple, Generic[DatasetT]):
     train: DatasetT
     validation: DatasetT
     test: Any = None  # a dataset; None: it is read on demand
-    generated_tasks: tuple[int, ...] = ()
-    labels: tuple[str, ...] = ()
+    generated_tasks: tuple[int, ...] = ()  # tasks whose training set was generated
+    labels: tuple[str, ...] = ()  # class names; empty where answers are words
+
+
+Data: TypeAlias = LoadedData[Dataset]
 
 
 class DataSource:

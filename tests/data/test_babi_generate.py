@@ -19,7 +19,7 @@ from mnemic.data.babi.format import (
     format_story,
     parse_stories,
 )
-from mnemic.data.babi.generate import STORY_WRITERS, generate_stories
+from mnemic.data.babi.generate import STORY_MAKERS, generate_stories
 
 OFFICIAL = Path(__file__).parents[3] / "shared/data/babi/en"
 COMPARE = Path(__file__).parents[2] / "benchmarks/compare_stories.py"
@@ -80,8 +80,8 @@ def words(story: Story) -> set[str]:
 
 
 def test_every_task_has_its_maker() -> None:
-    assert list(STORY_WRITERS) == list(TASKS) == list(range(1, 21))
-    assert len(set(STORY_WRITERS.values())) == 20
+    assert list(STORY_MAKERS) == list(TASKS) == list(range(1, 21))
+    assert len(set(STORY_MAKERS.values())) == 20
 
 
 @every_task

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from mnemic.data.babi.augment import TaskWordGroups, WordGroups, augment_by_task, augment_examples
 from mnemic.data.babi.batches import StoryDataset, build_tokenizer, encode_examples, split_multiword_answers
-from mnemic.data.babi.folder import TASKS, FileSplit, Size, find_story_folder, find_task_file, load_task
+from mnemic.data.babi.folder import TASKS, FileSplit, Size, file_name_of, find_story_folder, load_task
 from mnemic.data.babi.format import StoryError, StoryExample, extract_examples
 from mnemic.data.babi.generate import generate_stories
 from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Sizes, Split
@@ -35,7 +35,7 @@ class StorySource(DataSource):
     interchangeable: WordGroups | TaskWordGroups = ()  # groups of interchangeable words, or such per task
     seed: int = 0
 
-    def read_task(self, task: int, split: FileSplit) -> list[StoryExample]:
+    def read_task(self, task: int, split: FileSplit) -> Sequence[StoryExample]:
         """Read, or generate, the training or test questions of a task."""
         raise NotImplementedError
 
@@ -112,7 +112,7 @@ class StoryFolder(StorySource):
         """Find the folder that holds the story files."""
         return find_story_folder(Path(self.folder).expanduser(), self.size)
 
-    def read_task(self, task: int, split: FileSplit) -> list[StoryExample]:
+    def read_task(self, task: int, split: FileSplit) -> Sequence[StoryExample]:
         """Read, or generate, the training or test questions of a task."""
         if split == "train" and self.is_generated(task):
             return generate_examples(task, NUM_TRAIN_QUESTIONS[self.size], self.seed)
@@ -120,16 +120,9 @@ class StoryFolder(StorySource):
 
     def is_generated(self, task: int) -> bool:
         """Report whether the training questions of a task are generated."""
-        if self.trained_on == "generated":
-            return True
-        if self.missing == "error":
-            return False
-        root = self.root
-        try:
-            find_task_file(root, task, "train")
-        except StoryError:
-            return True
-        return False
+        if self.trained_on == "generated" or self.missing == "error":
+            return self.trained_on == "generated"
+        return not (self.root / file_name_of(task, "train")).is_file()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +133,7 @@ class GeneratedStories(StorySource):
     shared_keys: ClassVar[Names] = ("tasks", "sentences", "validation")
     count: int = 1000
 
-    def read_task(self, task: int, split: FileSplit) -> list[StoryExample]:
+    def read_task(self, task: int, split: FileSplit) -> Sequence[StoryExample]:
         """Generate the training or test questions of a task."""
         if split == "test":
             return generate_examples(task, NUM_TEST_QUESTIONS, self.seed + 1)
@@ -151,13 +144,8 @@ class GeneratedStories(StorySource):
         return True
 
 
-def generate_examples(task: int, count: int, seed: int) -> list[StoryExample]:
-    """Generate ``count`` questions of a task; the same seed gives the same questions."""
-    return list(generate_once(task, count, seed))
-
-
 @lru_cache(maxsize=8)  # the training and validation splits are cut from the same questions
-def generate_once(task: int, count: int, seed: int) -> tuple[StoryExample, ...]:
-    """Generate questions of a task, or return the cached ones."""
+def generate_examples(task: int, count: int, seed: int) -> tuple[StoryExample, ...]:
+    """Generate ``count`` questions of a task; the same seed gives the same questions."""
     stories = generate_stories(task, count, seed=seed)
     return tuple(example for story in stories for example in extract_examples(story, task))

@@ -10,12 +10,12 @@ from mnemic.data.babi.tasks import animals, carrying, motivations, moving, negat
 from mnemic.data.babi.tasks.story_builder import StoryBuilder
 from mnemic.data.babi.tasks.world import FAMILY, FRIENDS, THERE_PROBABILITY, TOWNSPEOPLE
 
-StoryWriter: TypeAlias = Callable[[StoryBuilder, Random], None]
+StoryMaker: TypeAlias = Callable[[StoryBuilder, Random], None]
 
 CARRY_ALONE = partial(carrying.write_carrying_story, cast=FAMILY, kinds=carrying.KINDS_ALONE)
 CARRY_TOGETHER = partial(carrying.write_carrying_story, kinds=carrying.KINDS_TOGETHER)
 
-STORY_WRITERS: dict[int, StoryWriter] = {
+STORY_MAKERS: dict[int, StoryMaker] = {
     1: partial(moving.write_moving_story, group_size=1, coreference=False),  # "Where is Mary?"
     2: partial(CARRY_ALONE, ask_about=carrying.ask_where_object_is),
     3: partial(CARRY_ALONE, ask_about=carrying.ask_where_object_was, there_probability=THERE_PROBABILITY),
@@ -25,9 +25,7 @@ STORY_WRITERS: dict[int, StoryWriter] = {
     7: partial(CARRY_TOGETHER, cast=FAMILY, ask_about=carrying.ask_how_many),
     8: partial(CARRY_ALONE, ask_about=carrying.ask_what_is_carried),
     9: partial(negation.write_report_story, cast=FAMILY, indefinite=False),  # "Mary is no longer in the kitchen."
-    10: partial(
-        negation.write_report_story, cast=TOWNSPEOPLE, indefinite=True
-    ),  # "… either in the school or the park"
+    10: partial(negation.write_report_story, cast=TOWNSPEOPLE, indefinite=True),  # "… either in the school or the park"
     11: partial(moving.write_moving_story, group_size=1, coreference=True),  # then "she" moves on
     12: partial(moving.write_moving_story, group_size=2, coreference=False),  # two people move together
     13: partial(moving.write_moving_story, group_size=2, coreference=True),  # then "they" move on
@@ -47,14 +45,14 @@ def generate_stories(task: int, num_questions: int, *, seed: int) -> Iterator[St
     The same seed gives the same stories; fewer questions are a prefix of more. The last story ends
     with the last question, so it may be shorter than the others.
     """
-    if task not in STORY_WRITERS:
-        raise StoryError(f"there is no task {task}; the tasks are 1 to {max(STORY_WRITERS)}")
+    if task not in STORY_MAKERS:
+        raise StoryError(f"there is no task {task}; the tasks are 1 to {max(STORY_MAKERS)}")
     if num_questions < 1:
         raise StoryError(f"expected a count of at least 1 question, got {num_questions}")
-    return sample_stories(STORY_WRITERS[task], num_questions, Random(f"stories {task} {seed}"))
+    return sample_stories(STORY_MAKERS[task], num_questions, Random(f"stories {task} {seed}"))
 
 
-def sample_stories(write_story: StoryWriter, num_remaining: int, generator: Random) -> Iterator[Story]:
+def sample_stories(write_story: StoryMaker, num_remaining: int, generator: Random) -> Iterator[Story]:
     """Yield stories until they have ``num_remaining`` questions in total."""
     while num_remaining > 0:
         builder = StoryBuilder()

@@ -5,20 +5,23 @@ name of the most words first) and put in brackets, as in questions.
 """
 
 import json
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mnemic.data.knowledge.format import KnowledgeError, parse_lines
+from mnemic.data.knowledge.format import Fact, KnowledgeError, parse_lines
 from mnemic.data.knowledge.key_value import (
     WINDOW_PAIR_MAKERS,
+    KeyForm,
     KeyValuePair,
     bracket_entity,
     extract_windows,
+    make_fact_pairs,
     make_sentence_pair,
 )
 from mnemic.text import WordTokenizer
 from mnemic.text.rules import find_sentence_ends
+from mnemic.text.tokenizers.words import normalize_word
 
 
 class KnowledgeDocument(NamedTuple):
@@ -26,6 +29,14 @@ class KnowledgeDocument(NamedTuple):
 
     title: str
     text: str
+
+
+class KnowledgeContent(NamedTuple):
+    """The content of a knowledge base: facts, or documents with marked entities."""
+
+    names: Sequence[str]  # of all entities
+    facts: Sequence[Fact]
+    documents: Sequence[KnowledgeDocument]
 
 
 class KnowledgeSlot(NamedTuple):
@@ -68,6 +79,22 @@ class EntityMarker:
                 pieces += [text[done:start], bracket_entity(text[start:end])]
                 done = end
         return KnowledgeDocument(document.title, "".join([*pieces, text[done:]]))
+
+
+def make_slots(
+    content: KnowledgeContent, tokenizer: WordTokenizer, *, key_form: KeyForm, radius: int
+) -> Iterator[KnowledgeSlot]:
+    """Yield the slots of all facts or documents, with this form of key."""
+    if radius < 1:
+        raise KnowledgeError(f"data.reach is a number of words from 1 on, not {radius}")
+    for fact in content.facts:
+        yield from (KnowledgeSlot(pair, " | ".join(fact)) for pair in make_fact_pairs([fact]))
+    entities = {normalize_word(bracket_entity(name)) for name in content.names}
+    for document in content.documents:
+        if key_form == "sentences":
+            yield from make_sentence_slots(document, entities, tokenizer)
+        else:
+            yield from make_window_slots(document, entities, tokenizer, key_form=key_form, radius=radius)
 
 
 def make_sentence_slots(

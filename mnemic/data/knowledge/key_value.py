@@ -6,10 +6,11 @@ from its plain words (``bat``).
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from mnemic.data.knowledge.format import Fact
 
+KeyForm = Literal["facts", "sentences", "windows", "centres", "titles"]
 INVERSE_MARK = "!"  # before a relation that is read from object to subject
 WINDOW_TOKEN, TITLE_TOKEN = "<window>", "<title>"  # in a key: what the value of the window is
 CENTER_MARK = ">"  # before a window's center entity, to make it a distinct word
@@ -33,6 +34,17 @@ class EntityWindow(NamedTuple):
 def bracket_entity(name: str) -> str:
     """Put an entity's name in brackets, as keys, values and questions have it."""
     return f"[{name}]"
+
+
+def list_entries(names: Iterable[str], facts: Iterable[Fact], key_form: KeyForm) -> set[str]:
+    """List the vocabulary entries that keys and values need: entities, relations and marks."""
+    entries = {bracket_entity(name) for name in names}
+    if key_form in ("centres", "titles"):
+        entries |= {CENTER_MARK + entity for entity in entries}
+    if key_form == "titles":
+        entries |= {WINDOW_TOKEN, TITLE_TOKEN}
+    relations = {fact.relation for fact in facts}
+    return entries | relations | {INVERSE_MARK + relation for relation in relations}
 
 
 def make_fact_pairs(facts: Iterable[Fact]) -> Iterator[KeyValuePair]:
