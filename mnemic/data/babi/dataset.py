@@ -35,7 +35,7 @@ class StorySource(DataSource):
     interchangeable: WordGroups | TaskWordGroups = ()  # groups of interchangeable words, or such per task
     seed: int = 0
 
-    def read_task(self, task: int, split: FileSplit) -> Sequence[StoryExample]:
+    def read_task(self, task: int, split: FileSplit) -> list[StoryExample]:
         """Read, or generate, the training or test questions of a task."""
         raise NotImplementedError
 
@@ -112,7 +112,7 @@ class StoryFolder(StorySource):
         """Find the folder that holds the story files."""
         return find_story_folder(Path(self.folder).expanduser(), self.size)
 
-    def read_task(self, task: int, split: FileSplit) -> Sequence[StoryExample]:
+    def read_task(self, task: int, split: FileSplit) -> list[StoryExample]:
         """Read, or generate, the training or test questions of a task."""
         if split == "train" and self.is_generated(task):
             return generate_examples(task, NUM_TRAIN_QUESTIONS[self.size], self.seed)
@@ -133,7 +133,7 @@ class GeneratedStories(StorySource):
     shared_keys: ClassVar[Names] = ("tasks", "sentences", "validation")
     count: int = 1000
 
-    def read_task(self, task: int, split: FileSplit) -> Sequence[StoryExample]:
+    def read_task(self, task: int, split: FileSplit) -> list[StoryExample]:
         """Generate the training or test questions of a task."""
         if split == "test":
             return generate_examples(task, NUM_TEST_QUESTIONS, self.seed + 1)
@@ -144,8 +144,13 @@ class GeneratedStories(StorySource):
         return True
 
 
-@lru_cache(maxsize=8)  # the training and validation splits are cut from the same questions
-def generate_examples(task: int, count: int, seed: int) -> tuple[StoryExample, ...]:
+def generate_examples(task: int, count: int, seed: int) -> list[StoryExample]:
     """Generate ``count`` questions of a task; the same seed gives the same questions."""
+    return list(generate_once(task, count, seed))
+
+
+@lru_cache(maxsize=8)  # the training and validation splits are cut from the same questions
+def generate_once(task: int, count: int, seed: int) -> tuple[StoryExample, ...]:
+    """Generate questions of a task, or return the cached ones."""
     stories = generate_stories(task, count, seed=seed)
     return tuple(example for story in stories for example in extract_examples(story, task))

@@ -24,7 +24,9 @@ def write_moving_story(story: StoryBuilder, generator: Random, *, group_size: in
         nonlocal group
         num_sentences = len(story.lines) - story.num_questions
         if coreference and num_sentences % 2:
-            location = move_group(world, group)
+            current_location = world.locations[group[0]]
+            location = generator.choice([location for location in FAMILY.locations if location != current_location])
+            world.locations.update(dict.fromkeys(group, location))
             subject = f"{generator.choice(CONNECTIVES)} {'they' if group_size > 1 else PRONOUNS[group[0]]}"
         else:
             group, location = world.move_together(group_size)
@@ -33,14 +35,6 @@ def write_moving_story(story: StoryBuilder, generator: Random, *, group_size: in
         history.extend(WorldEvent("move", person, location, line=line) for person in group)
 
     story.fill(add_move, lambda: ask_where_person_is(history, generator, num_facts=1 + coreference))
-
-
-def move_group(world: World, group: Sequence[str]) -> str:
-    """Move a group of people to another location."""
-    current_location = world.locations[group[0]]
-    location = world.generator.choice([location for location in world.cast.locations if location != current_location])
-    world.locations.update(dict.fromkeys(group, location))
-    return location
 
 
 def ask_where_person_is(history: Sequence[WorldEvent], generator: Random, *, num_facts: int) -> CandidateQuestion:

@@ -28,11 +28,7 @@ class DocSentences:
     def __call__(self, documents: Sequence[SentenceEnds], max_tokens: int, generator: Random) -> list[SequencePlan]:
         """Plan the sequences of each document."""
         check_max_tokens("doc-sentences", max_tokens, 3)
-        return [
-            plan
-            for document, sentence_ends in enumerate(documents)
-            for plan in pack_sentences([(document, sentence_ends)], max_tokens)
-        ]
+        return [plan for document in enumerate(documents) for plan in pack_sentences([document], max_tokens)]
 
 
 def pack_sentences(documents: Iterable[tuple[int, SentenceEnds]], max_tokens: int) -> Iterator[SequencePlan]:
