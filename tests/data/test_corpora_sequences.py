@@ -15,8 +15,7 @@ from mnemic.data.corpora import CorpusFiles
 from mnemic.data.corpora import batches as corpus_tensors
 from mnemic.data.corpora.batches import make_corpus_dataset
 from mnemic.data.corpora.document import CorpusError
-from mnemic.data.corpora.formats import FORMATS
-from mnemic.data.corpora.formats.plan import DocumentSpan, SequencePlan
+from mnemic.data.corpora.formats import FORMATS, DocumentSpan, SequencePlan
 from mnemic.data.corpora.make_sequences import SequenceMaker, assemble_sequence, group_into_blocks
 from mnemic.data.corpora.sequence_folder import SequenceArrays, SequenceFolderWriter, load_sequence_folder, token_dtype
 from mnemic.data.corpora.tokens import TokenizedDocument, tokenize_document

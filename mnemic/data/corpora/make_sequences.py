@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mnemic.data.corpora.formats.plan import SequenceFormat, SequencePlan
+from mnemic.data.corpora.formats import SequenceFormat, SequencePlan
 from mnemic.data.corpora.tokens import TokenizedDocument
 from mnemic.text import SubwordTokenizer
 
