@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 from mnemic.data.babi.batches import answer_id_of, encode_text, pad_rows
 from mnemic.data.batches import TensorDataset
 from mnemic.data.knowledge.format import KnowledgeQuestion
-from mnemic.data.knowledge.key_value import KeyValuePair, bracket_entity
+from mnemic.data.knowledge.slots import KeyValuePair, bracket_entity
 from mnemic.memory.parts.key_hash import SlotSelector
 from mnemic.models import IGNORE, StoryInputs
 from mnemic.text import WordTokenizer

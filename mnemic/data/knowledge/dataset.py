@@ -8,16 +8,17 @@ from typing import ClassVar
 
 from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split
 from mnemic.data.knowledge.batches import KnowledgeBase, KnowledgeDataset, encode_base, encode_questions
-from mnemic.data.knowledge.documents import (
-    EntityMarker,
-    KnowledgeContent,
+from mnemic.data.knowledge.format import (
+    Fact,
     KnowledgeDocument,
-    make_slots,
+    KnowledgeError,
+    KnowledgeQuestion,
     read_documents,
+    read_facts,
+    read_questions,
 )
-from mnemic.data.knowledge.format import Fact, KnowledgeError, KnowledgeQuestion, read_facts, read_questions
 from mnemic.data.knowledge.generate import make_documents, make_facts, make_questions
-from mnemic.data.knowledge.key_value import KeyForm, KeyValuePair, list_entries
+from mnemic.data.knowledge.slots import EntityMarker, KeyForm, KeyValuePair, KnowledgeContent, list_entries, make_slots
 from mnemic.memory.parts.key_hash import KeyHash
 from mnemic.text import WordTokenizer
 

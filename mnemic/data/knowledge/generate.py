@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from mnemic.data.knowledge.documents import KnowledgeDocument
-from mnemic.data.knowledge.format import Fact, KnowledgeQuestion
+from mnemic.data.knowledge.format import Fact, KnowledgeDocument, KnowledgeQuestion
 
 FIRST_NAMES = ("Ada", "Bruno", "Cleo", "Dario", "Edith", "Felix", "Greta", "Hugo", "Ines", "Jonas")
 LAST_NAMES = ("Adler", "Brandt", "Costa", "Duval", "Engel", "Ferro", "Grau", "Holm", "Ivers", "Jansen")

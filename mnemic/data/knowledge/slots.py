@@ -1,14 +1,18 @@
-"""Turn facts and text windows into key-value pairs of a memory.
+"""Turn facts and documents into memory slots: pairs of a key and a value.
 
-Pure functions, one per form of key in Miller et al. 2016, section 3.2. An entity is written in
-brackets, as in questions, so that the vocabulary has one entry for it (``[the bat]``), distinct
-from its plain words (``bat``).
+One form of key each of Miller et al. 2016, section 3.2. An entity is written in brackets, as in
+questions, so that the vocabulary has one entry for it (``[the bat]``), distinct from its plain
+words (``bat``). The text of a document is plain: entities are found in it by their exact name (case
+matters, the name of the most words first).
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from mnemic.data.knowledge.format import Fact
+from mnemic.data.knowledge.format import Fact, KnowledgeDocument, KnowledgeError
+from mnemic.text import WordTokenizer
+from mnemic.text.rules import find_sentence_ends
+from mnemic.text.tokenizers.words import normalize_word
 
 KeyForm = Literal["facts", "sentences", "windows", "centres", "titles"]
 INVERSE_MARK = "!"  # before a relation that is read from object to subject
@@ -21,6 +25,21 @@ class KeyValuePair(NamedTuple):
 
     key: str
     value: str
+
+
+class KnowledgeContent(NamedTuple):
+    """The content of a knowledge base: facts, or documents with marked entities."""
+
+    names: Sequence[str]  # of all entities
+    facts: Sequence[Fact]
+    documents: Sequence[KnowledgeDocument]
+
+
+class KnowledgeSlot(NamedTuple):
+    """A key-value pair of the memory, and the text that evidence displays for it."""
+
+    pair: KeyValuePair
+    text: str
 
 
 class EntityWindow(NamedTuple):
@@ -107,3 +126,68 @@ WINDOW_PAIR_MAKERS: dict[str, Callable[[EntityWindow, str], list[KeyValuePair]]]
     "centres": make_center_pairs,
     "titles": make_title_pairs,
 }
+
+
+class EntityMarker:
+    """Puts brackets around the entities of plain texts."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = frozenset(names)
+        self.tokenizer = WordTokenizer.from_texts([], extra=self.names)
+
+    def mark_entities(self, document: KnowledgeDocument) -> KnowledgeDocument:
+        """Return the document with brackets around every entity of its text."""
+        text, pieces, done = document.text, [], 0
+        for start, end in self.tokenizer.encode(text).offsets:
+            if text[start:end] in self.names:
+                pieces += [text[done:start], bracket_entity(text[start:end])]
+                done = end
+        return KnowledgeDocument(document.title, "".join([*pieces, text[done:]]))
+
+
+def make_slots(
+    content: KnowledgeContent, tokenizer: WordTokenizer, *, key_form: KeyForm, radius: int
+) -> Iterator[KnowledgeSlot]:
+    """Yield the slots of all facts or documents, with this form of key."""
+    if radius < 1:
+        raise KnowledgeError(f"data.reach is a number of words from 1 on, not {radius}")
+    for fact in content.facts:
+        yield from (KnowledgeSlot(pair, " | ".join(fact)) for pair in make_fact_pairs([fact]))
+    entities = {normalize_word(bracket_entity(name)) for name in content.names}
+    for document in content.documents:
+        if key_form == "sentences":
+            yield from make_sentence_slots(document, entities, tokenizer)
+        else:
+            yield from make_window_slots(document, entities, tokenizer, key_form=key_form, radius=radius)
+
+
+def make_sentence_slots(
+    document: KnowledgeDocument, entities: Container[str], tokenizer: WordTokenizer
+) -> Iterator[KnowledgeSlot]:
+    """Yield one slot per sentence of a marked document that names an entity."""
+    start = 0
+    for end in [*find_sentence_ends(document.text), len(document.text)]:
+        sentence = document.text[start:end].strip()
+        start = end
+        if any(word in entities for word in tokenizer.encode(sentence).tokens):
+            yield KnowledgeSlot(make_sentence_pair(sentence), f"{document.title}: {sentence}")
+
+
+def make_window_slots(
+    document: KnowledgeDocument, entities: Container[str], tokenizer: WordTokenizer, *, key_form: str, radius: int
+) -> Iterator[KnowledgeSlot]:
+    """Yield the slots of all entity windows of a marked document.
+
+    ``key_form`` is a key of ``WINDOW_PAIR_MAKERS``. A slot is displayed as the text of its window,
+    followed by its value.
+    """
+    title, text = document
+    encoding = tokenizer.encode(text)
+    for window in extract_windows(encoding.tokens, entities, radius=radius):
+        first, last = window.start, window.start + len(window.words) - 1
+        quote = text[encoding.offsets[first][0] : encoding.offsets[last][1]]
+        start, end = encoding.offsets[first + window.center]
+        for pair in WINDOW_PAIR_MAKERS[key_form](window, bracket_entity(title)):
+            is_center = pair.value == window.words[window.center]
+            value_text = text[start + 1 : end - 1] if is_center else title  # without brackets
+            yield KnowledgeSlot(pair, f"{title}: {quote} → {value_text}")
