@@ -4,11 +4,14 @@ Shapes: b sequences of a batch, n tokens.
 """
 
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
+
+from mnemic.text import Tokenizer
 
 CPU = torch.device("cpu")
 
@@ -59,6 +62,12 @@ def move_batch(batch: Any, device: torch.device) -> Any:
         return leaf.pin_memory().to(device, non_blocking=True) if isinstance(leaf, Tensor) else leaf
 
     return batch if device.type == "cpu" else tree_map(move, batch)
+
+
+@lru_cache(maxsize=4)
+def ordinary_ids_of(tokenizer: Tokenizer) -> Tensor:
+    """List all ids but those of special tokens."""
+    return torch.tensor([token_id for token_id in range(len(tokenizer)) if token_id not in tokenizer.special_ids])
 
 
 def locate_tokens(starts: Tensor, lengths: Tensor, width: int = 0) -> tuple[Tensor, Tensor]:

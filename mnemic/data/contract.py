@@ -8,6 +8,7 @@ other datasets name their ``metrics``.
 Shapes: q examples of the dataset, b batch, v vocabulary; with several runs a runs axis in front.
 """
 
+from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import torch
@@ -104,6 +105,17 @@ class DataSource:
     file_kind: ClassVar[str] = ""  # of generated data: the kind that reads the same from files
     shared_keys: ClassVar[Names] = ()  # recipe keys that both kinds have
     suggestions: ClassVar[Names] = ("evaluate --model {run}", "read --model {run} FILE")
+
+    folder: str  # of kinds that read files
+
+    @property
+    def path(self) -> Path:
+        """Return the path of ``folder``, with ``~`` expanded."""
+        return Path(self.folder).expanduser()
+
+    def read_split(self, split: Split) -> Any:
+        """Read or generate the examples of one split."""
+        raise NotImplementedError
 
     @classmethod
     def next_commands(cls, run: str) -> list[str]:

@@ -41,7 +41,7 @@ class StorySource(DataSource):
 
     def is_generated(self, task: int) -> bool:
         """Report whether the training questions of a task are generated."""
-        raise NotImplementedError
+        return True
 
     def load(self) -> LoadedData[StoryDataset]:
         """Load all splits, and build the tokenizer from training and validation."""
@@ -110,7 +110,7 @@ class StoryFolder(StorySource):
     @property
     def root(self) -> Path:
         """Find the folder that holds the story files."""
-        return find_story_folder(Path(self.folder).expanduser(), self.size)
+        return find_story_folder(self.path, self.size)
 
     def read_task(self, task: int, split: FileSplit) -> list[StoryExample]:
         """Read, or generate, the training or test questions of a task."""
@@ -138,10 +138,6 @@ class GeneratedStories(StorySource):
         if split == "test":
             return generate_examples(task, NUM_TEST_QUESTIONS, self.seed + 1)
         return generate_examples(task, self.count, self.seed)
-
-    def is_generated(self, task: int) -> bool:
-        """Report that all training questions are generated."""
-        return True
 
 
 def generate_examples(task: int, count: int, seed: int) -> list[StoryExample]:

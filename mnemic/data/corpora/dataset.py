@@ -135,10 +135,6 @@ class CorpusFiles(DataSource):
             return documents
         return filter_split(documents, split, validation=self.validation)
 
-    @property
-    def path(self) -> Path:
-        return Path(self.folder).expanduser()
-
     @cached_property
     def split_files(self) -> dict[Split, list[Path]]:
         """List the files of each split."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from typing import ClassVar
 
@@ -45,10 +44,6 @@ class KnowledgeSource(DataSource):
 
     def load_documents(self) -> list[KnowledgeDocument]:
         """Read or generate the documents of the knowledge base."""
-        raise NotImplementedError
-
-    def read_split(self, split: Split) -> list[KnowledgeQuestion]:
-        """Read or generate the questions of a split."""
         raise NotImplementedError
 
     def read_content(self) -> KnowledgeContent:
@@ -102,24 +97,19 @@ class KnowledgeFolder(KnowledgeSource):
     test_file: str = "test.txt"
     documents: str = "documents.jsonl"
 
-    @property
-    def root(self) -> Path:
-        """Return the folder's path with ``~`` expanded."""
-        return Path(self.folder).expanduser()
-
     def load_facts(self) -> list[Fact]:
         """Read the facts of the knowledge base; next to documents the file may be missing."""
-        path = self.root / self.base
+        path = self.path / self.base
         return read_facts(path) if self.keys == "facts" or path.is_file() else []
 
     def load_documents(self) -> list[KnowledgeDocument]:
         """Read the documents of the knowledge base."""
-        return read_documents(self.root / self.documents)
+        return read_documents(self.path / self.documents)
 
     def read_split(self, split: Split) -> list[KnowledgeQuestion]:
         """Read the questions of a split."""
         name = self.test_file if split == "test" else self.train_file
-        return select_split(read_questions(self.root / name), split, self.validation)
+        return select_split(read_questions(self.path / name), split, self.validation)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,10 +65,6 @@ class LanguageModelFiles(DataSource):
                 f"{self.vocab} and {self.documents}"
             )
 
-    @property
-    def path(self) -> Path:
-        return Path(self.folder).expanduser()
-
     def load(self) -> LoadedData[TokenDataset]:
         """Read all splits and build the vocabulary from the training documents."""
         tokenizer, splits = self.encode_splits()

@@ -34,10 +34,6 @@ class TextSource(DataSource):
     tokenizer: Mapping[str, Any]
     length: int  # the most tokens that a model reads at once
 
-    def read_split(self, split: Split) -> list[Any]:
-        """Read or generate the examples of one split."""
-        raise NotImplementedError
-
     def list_texts(self, examples: Sequence[Any]) -> Iterable[str]:
         """List the texts that the tokenizer is trained on."""
         raise NotImplementedError
