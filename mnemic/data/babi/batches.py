@@ -193,7 +193,10 @@ def encode_examples(
 
 
 def encode_text(text: str, tokenizer: WordTokenizer, num_unseen: int = 0) -> list[int]:
-    """Encode a text as word ids; hash unknown words to ``num_unseen`` extra ids, or drop them."""
+    """Encode a text as word ids; hash unknown words to extra ids.
+
+    With ``num_unseen`` 0 they are dropped.
+    """
     encoding, ids = tokenizer.encode(text), []
     for word_id, (start, end) in zip(encoding.ids, encoding.offsets):
         if word_id != tokenizer.unknown:
