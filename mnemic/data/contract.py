@@ -9,7 +9,7 @@ Shapes: q examples of the dataset, b batch, v vocabulary; with several runs a ru
 """
 
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -42,7 +42,7 @@ class Dataset(Protocol):
 
     def __len__(self) -> int: ...
 
-    def to(self, device: torch.device | str) -> "Dataset": ...
+    def to(self, device: torch.device | str) -> Self: ...
 
     def batch(
         self, rows: Tensor, uniforms: Tensor | None = None, *, compact: bool = True, max_length: int | None = None
@@ -61,8 +61,6 @@ class QuestionDataset(Dataset, Protocol):
 
     @property
     def task(self) -> Tensor: ...  # q, the task of each question
-
-    def to(self, device: torch.device | str) -> "QuestionDataset": ...
 
     def is_wrong(self, logits: Tensor, rows: Tensor) -> Tensor:
         """Mark where the best answer is wrong: ``logits`` b v of the questions ``rows`` b."""

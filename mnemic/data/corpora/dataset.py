@@ -2,20 +2,18 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Literal
 
 from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split
 from mnemic.data.corpora.batches import CorpusDataset, make_corpus_dataset
-from mnemic.data.corpora.document import CorpusDocument, CorpusError
-from mnemic.data.corpora.files import list_files
 from mnemic.data.corpora.formats import FORMATS
 from mnemic.data.corpora.make_sequences import SequenceMaker
-from mnemic.data.corpora.read_documents import Corpus
+from mnemic.data.corpora.read_documents import Corpus, CorpusError, list_files
 from mnemic.data.corpora.sequence_folder import (
     SequenceFolder,
     SequenceFolderWriter,
@@ -111,7 +109,7 @@ class CorpusFiles(DataSource):
 
     def make_sequences(self, folder: Path) -> SequenceFolder:
         """Train the tokenizer, then make the sequences of all splits and store them."""
-        tokenizer = build(TOKENIZER_BUILDERS, self.tokenizer, texts=DocumentTexts(partial(self.read_split, "train")))
+        tokenizer = build(TOKENIZER_BUILDERS, self.tokenizer, texts=TrainingTexts(self))
         if not isinstance(tokenizer, SubwordTokenizer):
             raise ConfigError(
                 f"data.tokenizer of kind {self.tokenizer.get('kind')!r} has no [MASK]; take one of "
@@ -121,11 +119,11 @@ class CorpusFiles(DataSource):
         writer = SequenceFolderWriter(folder, tokenizer)
         find_words = WORD_FINDERS[self.words]
         for split in SPLITS:
-            texts = DocumentTexts(partial(self.read_split, split))
-            writer.write_split(split, make(tokenize_document(text, tokenizer, find_words) for text in texts))
+            documents = (tokenize_document(text, tokenizer, find_words) for text in self.read_split(split))
+            writer.write_split(split, make(documents))
         return writer.finish(self.sequence_options | {"files": self.fingerprints})
 
-    def read_split(self, split: Split) -> Iterator[CorpusDocument]:
+    def read_split(self, split: Split) -> Iterator[str]:
         """Read the documents of one split lazily."""
         paths = self.split_files[split]
         if not paths and split == "validation" and not self.validation_file:
@@ -190,10 +188,10 @@ class CorpusFiles(DataSource):
 
 
 @dataclass(frozen=True)
-class DocumentTexts:
-    """The texts of documents, read again at each iteration, never all in memory."""
+class TrainingTexts:
+    """The training documents, read again at each iteration, never all in memory."""
 
-    read_documents: Callable[[], Iterator[CorpusDocument]]
+    files: CorpusFiles
 
     def __iter__(self) -> Iterator[str]:
-        return (document.text for document in self.read_documents())
+        return self.files.read_split("train")
