@@ -14,6 +14,8 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, 
 import torch
 from torch import Tensor
 
+from mnemic.recipe import ConfigError
+
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 Layout = Literal["stories", "windows", "segments", "tokens", "sequences"]  # of a batch
@@ -80,6 +82,18 @@ class LoadedData(NamedTuple, Generic[DatasetT]):
 
 
 Data: TypeAlias = LoadedData[Dataset]
+
+
+def check_share(name: str, share: float) -> None:
+    """Raise a ConfigError unless ``share``, the value of ``data.NAME``, is from 0 to below 1."""
+    if not 0 <= share < 1:
+        raise ConfigError(f"data.{name} is a share from 0 to below 1, not {share}")
+
+
+def check_minimum(name: str, value: int, minimum: int) -> None:
+    """Raise a ConfigError unless ``value``, that of ``data.NAME``, is at least ``minimum``."""
+    if value < minimum:
+        raise ConfigError(f"data.{name} is at least {minimum}, not {value}")
 
 
 class DataSource:

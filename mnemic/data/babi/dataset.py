@@ -11,7 +11,7 @@ from mnemic.data.babi.batches import StoryDataset, build_tokenizer, encode_examp
 from mnemic.data.babi.folder import TASKS, FileSplit, Size, file_name_of, find_story_folder, load_task
 from mnemic.data.babi.format import StoryError, StoryExample, extract_examples
 from mnemic.data.babi.generate import generate_stories
-from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Sizes, Split
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Sizes, Split, check_minimum, check_share
 from mnemic.text import WordTokenizer
 
 ALL_TASKS = tuple(TASKS)
@@ -47,10 +47,8 @@ class StorySource(DataSource):
         """Load all splits, and build the tokenizer from training and validation."""
         if not self.tasks or len(set(self.tasks)) < len(self.tasks):
             raise StoryError(f"data.tasks names at least one task, each once, not {self.tasks}")
-        if self.sentences < 1:
-            raise StoryError(f"data.sentences is at least 1, not {self.sentences}")
-        if self.unseen < 0:
-            raise StoryError(f"data.unseen is at least 0, not {self.unseen}")
+        check_minimum("sentences", self.sentences, 1)
+        check_minimum("unseen", self.unseen, 0)
         examples = {split: self.read_examples(split) for split in SPLITS}
         tokenizer = build_tokenizer([*examples["train"], *examples["validation"]])
         train, validation, test = (self.encode(examples[split], tokenizer) for split in SPLITS)
@@ -77,8 +75,7 @@ class StorySource(DataSource):
 
         Only the files that this split needs are read.
         """
-        if not 0 <= self.validation < 1:
-            raise StoryError(f"data.validation is a share from 0 to below 1, not {self.validation}")
+        check_share("validation", self.validation)
         examples: list[StoryExample] = []
         for task in self.tasks if tasks is None else tasks:
             task_examples = self.read_task(task, "test" if split == "test" else "train")

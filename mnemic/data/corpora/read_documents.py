@@ -1,4 +1,4 @@
-"""List the files of a corpus, and read their documents one by one, in bounded memory.
+"""List the files of a corpus, and read their documents in bounded memory.
 
 Names end in ``.jsonl`` or ``.txt``, or in either followed by ``.gz`` or ``.xz``. In ``.jsonl`` a
 line is a document: an object whose ``field`` is the text. In ``.txt`` a blank line ends a document,

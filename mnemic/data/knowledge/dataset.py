@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
 
-from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split
+from mnemic.data.contract import SPLITS, DataSource, Layout, LoadedData, Names, Split, check_share
 from mnemic.data.knowledge.batches import KnowledgeBase, KnowledgeDataset, encode_base, encode_questions
 from mnemic.data.knowledge.format import (
     Fact,
     KnowledgeDocument,
-    KnowledgeError,
     KnowledgeQuestion,
     read_documents,
     read_facts,
@@ -168,8 +167,7 @@ def select_split(questions: list[KnowledgeQuestion], split: Split, validation_sh
 
     A test file is one split. Of a training file, an evenly spaced share is the validation split.
     """
-    if not 0 <= validation_share < 1:
-        raise KnowledgeError(f"data.validation is a share from 0 to below 1, not {validation_share}")
+    check_share("validation", validation_share)
     if split == "test":
         return questions
     held_out = (

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from mnemic.data.contract import Data, LoadedData, Names, Split
+from mnemic.data.contract import Data, LoadedData, Names, Split, check_minimum, check_share
 from mnemic.data.text_tasks.batches import RetrievalTest, TextDataset
 from mnemic.data.text_tasks.dataset import SquadFiles
 from mnemic.data.text_tasks.encode_windows import encode_labeled, encode_questions, find_answer_tokens
@@ -47,12 +47,9 @@ class ArticleFiles(SquadFiles):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("negatives", "other_articles", "validation"):
-            if not 0 <= getattr(self, name) < 1:
-                value = getattr(self, name)
-                raise ConfigError(f"data.{name} is a share from 0 to below 1, not {value}")
+            check_share(name, getattr(self, name))
         for name in ("articles", "passages", "questions_per_passage"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"data.{name} is at least 1, not {getattr(self, name)}")
+            check_minimum(name, getattr(self, name), 1)
 
     def read_file(self, path: Path) -> list[list[QuestionExample]]:
         """Read the articles of one file."""

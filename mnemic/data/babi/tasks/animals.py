@@ -1,4 +1,4 @@
-"""Tasks 15 and 16: what an animal fears and which color it has follow from its kind."""
+"""Tasks 15 and 16: an animal's fears and color follow from its kind."""
 
 from random import Random
 

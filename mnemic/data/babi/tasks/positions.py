@@ -1,4 +1,4 @@
-"""Tasks 4, 17 and 19: rooms or shapes that lie next to each other on a grid.
+"""Tasks 4, 17 and 19: rooms or shapes next to each other on a grid.
 
 A sentence is drawn by choosing a name and then one of its neighbors, until the pair is new: a name
 at the edge has fewer neighbors, so its links are described earlier and more often with that name
