@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mnemic.checkpoint.folder import Checkpoint, load_checkpoint, save_checkpoint
-from mnemic.data.text_tasks.labelled import is_unicode
+from mnemic.data.text_tasks.tables import is_unicode
 from mnemic.predict.text_tasks import classify_texts
 from mnemic.recipe import ConfigError, Recipe, did_you_mean, join_words, load_recipe, override, parameters_of
 from mnemic.recipe.load import SECTIONS, check_sections, parse_assignment

@@ -10,7 +10,7 @@ import torch
 
 from mnemic.data.knowledge.batches import encode_base, encode_questions
 from mnemic.data.knowledge.format import Fact, KnowledgeQuestion
-from mnemic.data.knowledge.key_value import KeyValuePair, make_fact_pairs
+from mnemic.data.knowledge.slots import KeyValuePair, make_fact_pairs
 from mnemic.memory.kv_memnn import KeyValueMemory
 from mnemic.memory.parts.key_hash import KeyHash, select_slots
 from mnemic.models import IGNORE, build_model

@@ -10,22 +10,17 @@ from app_runs import run, sets
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
 from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeEncoder, KnowledgeFolder
-from mnemic.data.knowledge.documents import (
+from mnemic.data.knowledge.format import KnowledgeDocument, KnowledgeError, parse_document, read_documents
+from mnemic.data.knowledge.slots import (
     EntityMarker,
-    KnowledgeDocument,
-    make_sentence_slots,
-    make_window_slots,
-    parse_document,
-    read_documents,
-)
-from mnemic.data.knowledge.format import KnowledgeError
-from mnemic.data.knowledge.key_value import (
     KeyValuePair,
     extract_windows,
     make_center_pairs,
     make_sentence_pair,
+    make_sentence_slots,
     make_title_pairs,
     make_window_pairs,
+    make_window_slots,
 )
 from mnemic.evaluate.error_rate import compute_task_errors
 from mnemic.predict import ask_knowledge_base

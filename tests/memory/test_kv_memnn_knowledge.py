@@ -11,7 +11,7 @@ from mnemic.data import DATASETS
 from mnemic.data.knowledge.dataset import GeneratedKnowledge, KnowledgeFolder, select_split
 from mnemic.data.knowledge.format import KnowledgeError, KnowledgeQuestion, read_facts, read_questions
 from mnemic.evaluate.error_rate import compute_task_errors, find_wrong_answers
-from mnemic.recipe import build, load_recipe
+from mnemic.recipe import ConfigError, build, load_recipe
 from mnemic.train.run import fit, load_checkpoint
 
 
@@ -85,7 +85,7 @@ def test_every_tenth_question_is_held_back() -> None:
     assert len(select_split(questions, "train", 0.1)) == 95 - 9
     assert select_split(questions, "test", 0.1) == questions
     assert not select_split(questions, "validation", 0.0)
-    with pytest.raises(KnowledgeError, match=r"a share from 0 to below 1, not 1\.0"):
+    with pytest.raises(ConfigError, match=r"a share from 0 to below 1, not 1\.0"):
         select_split(questions, "train", 1.0)
 
 
