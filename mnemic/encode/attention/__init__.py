@@ -15,5 +15,3 @@ from mnemic.encode.attention.heads import HeadProjection, KeyValues
 from mnemic.encode.attention.masked import MaskedAttention
 
 ATTENTIONS: dict[str, Callable[..., Any]] = {"full": FullAttention, "masked": MaskedAttention}
-
-__all__ = ["ATTENTIONS", "FullAttention", "HeadProjection", "KeyValues", "MaskedAttention"]
