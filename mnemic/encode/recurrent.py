@@ -187,11 +187,8 @@ class RecurrentEncoder(TokenEncoder):
     ) -> None:
         super().__init__(width, vocab, embeddings)
         self.recurrent: Any = build(RECURRENTS, recurrent, width=width)
+        self.is_causal = self.recurrent.directions == "forward"
         self.norm = nn.LayerNorm(width) if norm else nn.Identity()
-
-    @property
-    def is_causal(self) -> bool:
-        return self.recurrent.directions == "forward"
 
     def forward(self, tokens: Tensor, mask: Tensor, context: Any = None) -> Tensor:
         """Encode tokens; ``context`` is the state after the tokens before them.
