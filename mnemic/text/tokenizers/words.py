@@ -148,7 +148,10 @@ class WordTokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Join the words of ids with blanks; padding is left out, unknown words stay visible."""
-        return " ".join(self._word_of(number) for number in ids if number != self.pad)
+        word_ids = [number for number in ids if number != self.pad]
+        if invalid := [number for number in word_ids if not 0 <= number < len(self)]:
+            raise ValueError(f"no word has the id {invalid[0]}; ids go from 0 to {len(self) - 1}")
+        return " ".join(self.vocabulary[number] for number in word_ids)
 
     def find_unknown_words(self, text: str) -> list[str]:
         """Return the words of a text that are not in the vocabulary, without repeats."""
@@ -159,12 +162,6 @@ class WordTokenizer:
         """Write the vocabulary to ``tokenizer.json``."""
         content = {"kind": self.kind, "words": self.vocabulary}
         write_tokenizer_file(folder, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
-
-    def _word_of(self, number: int) -> str:
-        """Return the word of an id; ValueError if the id is out of range."""
-        if not 0 <= number < len(self):
-            raise ValueError(f"no word has the id {number}; ids go from 0 to {len(self) - 1}")
-        return self.vocabulary[number]
 
 
 def normalize_word(text: str) -> str:
@@ -187,7 +184,8 @@ def _find_words(text: str, multiword: MultiwordEntries) -> Iterator[WordSpan]:
         for shape in multiword.shapes.get(span.word, ()):
             if shape.num_words > len(words) - index:
                 continue
-            candidate = _span_for_shape(text, words[index : index + shape.num_words], shape)
+            start, end = span.start - shape.before, words[index + shape.num_words - 1].end + shape.after
+            candidate = WordSpan(normalize_word(text[start:end]), start, end)
             if candidate.word in multiword.entries and candidate.start >= reached:
                 span, count = candidate, shape.num_words
                 break
@@ -203,12 +201,6 @@ def _iterate_words(text: str, multiword: MultiwordEntries) -> Iterator[str]:
     if multiword.entries:
         return (span.word for span in _find_words(text, multiword))
     return map(normalize_word, _WORD.findall(text))
-
-
-def _span_for_shape(text: str, spans: list[WordSpan], shape: EntryShape) -> WordSpan:
-    """Build the span that these words cover, with the punctuation of a shape."""
-    start, end = spans[0].start - shape.before, spans[-1].end + shape.after
-    return WordSpan(normalize_word(text[start:end]), start, end)
 
 
 def _collect_multiword_entries(entries: Iterable[str]) -> MultiwordEntries:
