@@ -1,4 +1,4 @@
-"""One layer of a recurrent network, run in one direction by torch or by a loop.
+"""One layer of a recurrent network in one direction, by torch or by a loop.
 
 It is torch's own single-layer network, which holds the weights. Two ways of running it give the
 same numbers: its fused kernel, and the kind's own loop in operations for which `torch.func.vmap`

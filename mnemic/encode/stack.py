@@ -92,7 +92,14 @@ class EncoderStack(nn.Module):
 
         These are depth + 1 times b n d, before the last norm; padding is not zeroed.
         """
-        visible = make_attention_mask(mask, context, self.supports_packing)
+        if isinstance(mask, PackedMask) and (context is not None or not self.supports_packing):
+            mask = mask.to_dense_mask()
+        visible = mask
+        if isinstance(mask, Tensor):
+            visible = mask.unsqueeze(1) if mask.dim() == 3 else mask[:, None, None]  # b 1 n|1 n
+            if context is not None:
+                context_visible = context.mask[:, None, None].expand(-1, -1, visible.shape[2], -1)
+                visible = torch.cat([context_visible, visible], -1)  # b 1 n|1 m+n
         yield x
         for number, block in enumerate(self.blocks):
             x = block(x, visible, None if context is None else context.layers[number])
@@ -190,21 +197,6 @@ class DecoderStack(nn.Module):
             new_past.append(key_values)
         states = self.norm(x) * mask.unsqueeze(-1)
         return DecoderOutput(states, cache._replace(past=tuple(new_past), mask=full_mask))
-
-
-def make_attention_mask(
-    mask: Tensor | PackedMask, context: StackContext | None, supports_packing: bool
-) -> Tensor | PackedMask:
-    """Combine token mask and context mask into an attention mask, b 1 n|1 m+n."""
-    if isinstance(mask, PackedMask):
-        if supports_packing and context is None:
-            return mask
-        mask = mask.to_dense_mask()
-    visible = mask.unsqueeze(1) if mask.dim() == 3 else mask[:, None, None]  # b 1 n|1 n
-    if context is None:
-        return visible
-    context_visible = context.mask[:, None, None].expand(-1, -1, visible.shape[2], -1)
-    return torch.cat([context_visible, visible], -1)
 
 
 def real_token_mask(mask: Tensor | PackedMask) -> Tensor:

@@ -138,7 +138,7 @@ def shape_of_encoder(encoder: TransformerEncoder) -> EncoderShape:
     inner_embeddings: Any = embeddings.narrow if isinstance(embeddings, FactorizedEmbeddings) else embeddings
     blocks: list[Any] = list(encoder.stack.blocks)
     block = blocks[0]
-    num_unique = len({id(block) for block in blocks})
+    num_unique = len(set(blocks))
     if problems := list(find_incompatibilities(inner_embeddings, block)):
         raise ValueError(f"Hugging Face has no model like this encoder: {join_words(problems)}")
     return EncoderShape(
@@ -177,9 +177,5 @@ def find_incompatibilities(embeddings: Any, block: Any) -> Iterator[str]:
 
 def number_unique_blocks(encoder: TransformerEncoder) -> dict[str, str]:
     """Number the blocks with weights of their own: index in the stack → number."""
-    numbers: dict[int, str] = {}
-    block_numbers = {}
-    for index, block in enumerate(encoder.stack.blocks):
-        if id(block) not in numbers:
-            numbers[id(block)] = block_numbers[str(index)] = str(len(numbers))
-    return block_numbers
+    blocks = list(encoder.stack.blocks)
+    return {str(blocks.index(block)): str(number) for number, block in enumerate(dict.fromkeys(blocks))}
