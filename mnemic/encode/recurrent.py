@@ -90,7 +90,10 @@ class RecurrentNetwork(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor, state: Any = None) -> RecurrentOutput:
-        """Run all layers over ``x`` b n d, ``mask`` b n, from ``state``, zeros by default."""
+        """Run all layers over ``x`` from ``state``, zeros by default.
+
+        ``x`` b n d, ``mask`` b n, ``state`` b l c each.
+        """
         networks: Any = self.layers["networks"]
         if state is None:
             state = [x.new_zeros(x.shape[0], len(networks), self.channels)] * len(self.State._fields)  # b l c

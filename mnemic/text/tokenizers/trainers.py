@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
@@ -127,9 +128,7 @@ def _prepare_texts(texts: Iterable[str], coverage: float = 1.0) -> Iterable[str]
         raise ValueError("there is no text to learn from: the texts are none, or all of them blank")
     if coverage == 1.0:
         return _CleanTexts(reusable, {})
-    counts: Counter[str] = Counter()
-    for text in reusable:
-        counts.update(text)
+    counts = Counter(chain.from_iterable(reusable))
     max_dropped = (1 - coverage) * counts.total()
     rare = {}
     for letter, count in sorted(counts.items(), key=lambda pair: (pair[1], pair[0])):
@@ -159,9 +158,7 @@ class _CleanTexts:
 
 def _list_characters(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
     """List the characters that the model sees after normalization, in order."""
-    characters: set[str] = set()
-    for text in texts:
-        characters.update(tokenizer.normalizer.normalize_str(text))
+    characters = set(chain.from_iterable(map(tokenizer.normalizer.normalize_str, texts)))
     pieces = (piece for letter in characters for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(letter))
     return sorted({letter for piece in pieces for letter in piece})
 

@@ -8,7 +8,7 @@ that is more than one word, such as the answer ``milk,football``: it is never sp
 import json
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -92,9 +92,7 @@ class WordTokenizer:
         """
         entries = {normalize_word(entry.strip()) for entry in extra}
         multiword = _collect_multiword_entries(entries)
-        counts: Counter[str] = Counter()
-        for text in texts:
-            counts.update(_iterate_words(text, multiword))
+        counts = Counter(word for text in texts for word in _iterate_words(text, multiword))
         max_words = len(counts)
         if vocab:
             max_words = vocab - 2 - len(entries)
@@ -205,18 +203,14 @@ def _iterate_words(text: str, multiword: MultiwordEntries) -> Iterator[str]:
 
 def _collect_multiword_entries(entries: Iterable[str]) -> MultiwordEntries:
     """Collect the entries that are more than one word, with their shapes."""
-    multiword = MultiwordEntries(set(), {})
+    multiword: set[str] = set()
+    shapes: defaultdict[str, set[EntryShape]] = defaultdict(set)
     for entry in entries:
         words = list(_WORD.finditer(entry))
         if words and words[0][0] != entry:
-            multiword.entries.add(entry)
-            shape = EntryShape(len(words), words[0].start(), len(entry) - words[-1].end())
-            shapes = multiword.shapes.setdefault(words[0][0], [])
-            if shape not in shapes:
-                shapes.append(shape)
-    for shapes in multiword.shapes.values():
-        shapes.sort(reverse=True)
-    return multiword
+            multiword.add(entry)
+            shapes[words[0][0]].add(EntryShape(len(words), words[0].start(), len(entry) - words[-1].end()))
+    return MultiwordEntries(multiword, {word: sorted(shapes[word], reverse=True) for word in shapes})
 
 
 def _check_vocabulary(vocabulary: Sequence[str]) -> None:
