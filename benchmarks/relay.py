@@ -15,7 +15,6 @@ from torch import nn
 
 from mnemic.encode.gated_gru import has_triton, relay_gru
 from mnemic.encode.recurrence import run_fused, run_loop
-from mnemic.encode.recurrent import scan_with_mask
 
 
 def main() -> None:
@@ -40,12 +39,9 @@ def compare_kernels(width: int, num_rows: int, args: argparse.Namespace) -> str:
     x = torch.randn(num_rows, args.steps, width, device="cuda")
     mask, state = torch.ones_like(x[..., 0], dtype=torch.bool), (x.new_zeros(num_rows, width),)
 
-    def relayed(*inputs):  # type: ignore[no-untyped-def]
-        return scan_with_mask(relay_gru, *inputs)
-
     kernels: dict[str, Callable[[], torch.Tensor]] = {
         "torch": lambda: run_fused(network, x, mask, state, False)[0],
-        "relay": lambda: run_loop(network, relayed, x, mask, state, False)[0],
+        "relay": lambda: run_loop(network, relay_gru, x, mask, state, False)[0],
     }
     states = [run_kernel() for run_kernel in kernels.values()]
     spent = dict.fromkeys(kernels, 0.0)

@@ -4,10 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mnemic.memory.blended import BlendedMemory
-from mnemic.memory.contract import Reading as Reading
-from mnemic.memory.contract import ReadLabels as ReadLabels
-from mnemic.memory.contract import SegmentMemory as SegmentMemory
-from mnemic.memory.contract import Written as Written
+from mnemic.memory.contract import Reading, ReadLabels, SegmentMemory, Written
 from mnemic.memory.dmn import DMN, LayeredDMN, SummedDMN
 from mnemic.memory.dmn_plus import DMNPlus
 from mnemic.memory.entnet import EntNet

@@ -4,9 +4,9 @@ Shapes: b batch, g segments, n inputs, m queries, s slots, k hops, h heads, d wi
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from torch import Tensor
+from torch import Tensor, nn
 
 MASKED_SCORE = -1e30  # the score of a masked slot
 ATTENTION_CAPTION = "How much of each sentence was read at each hop; a column adds up to 1."
@@ -69,8 +69,8 @@ class ReadLabels(NamedTuple):
     unread: str = ""  # weight on no sentence; empty: columns do not add up to 1
 
 
-class MemoryProtocol(Protocol):
-    """The interface of a memory: a module with weights, whose state is a value.
+class MemoryModule(nn.Module):
+    """A memory: a module with weights, whose state is a value.
 
     It is G and O of the frame.
 
@@ -86,28 +86,28 @@ class MemoryProtocol(Protocol):
     are relative to the slot that was read.
     """
 
-    num_tables: int
-    num_uniforms: int
-    ties_answers: bool
+    num_tables = 1
+    num_uniforms = 0
+    ties_answers = False
     State: type
-    labels: ReadLabels
+    labels = ReadLabels("hop {}", ATTENTION_CAPTION)
 
     def empty(self, batch: int, like: Tensor) -> Any:
         """Make an empty state for ``batch`` rows and inputs like ``like`` (b n t d)."""
-        ...
+        raise NotImplementedError
 
     def write(self, state: Any, states: Tensor, mask: Tensor) -> Written:
         """Write inputs (b n t d, with their mask b n) into a state."""
-        ...
+        raise NotImplementedError
 
     def read(
         self, state: Any, query: Tensor, *, teacher_slots: Tensor | None = None, uniforms: Tensor | None = None
     ) -> Reading:
         """Read a state with queries (b m t d)."""
-        ...
+        raise NotImplementedError
 
 
-class SegmentMemory(MemoryProtocol, Protocol):
+class SegmentMemory(MemoryModule):
     """A memory with a controller, to be carried from segment to segment.
 
     ``is_cut_sensitive``: the result depends on where a text is cut into segments. Only inputs that
@@ -115,7 +115,7 @@ class SegmentMemory(MemoryProtocol, Protocol):
     when all slots are filled.
     """
 
-    carries_segments: bool  # True
+    carries_segments = True
     is_cut_sensitive: bool
     when_full: str
 
@@ -125,10 +125,10 @@ class SegmentMemory(MemoryProtocol, Protocol):
         ``states`` b g n d, ``mask`` and ``writable`` b g n. Each plan is passed to the ``write``
         of its segment, which otherwise makes its own.
         """
-        ...
+        raise NotImplementedError
 
     def write(
         self, state: Any, states: Tensor, mask: Tensor, writable: Tensor | None = None, plan: Any = None
     ) -> Written:
         """Write the inputs of one segment (b n 1 d, with their mask b n)."""
-        ...
+        raise NotImplementedError

@@ -24,7 +24,7 @@ from torch import Tensor
 import mnemic
 from mnemic.checkpoint.folder import weights_of
 from mnemic.data.corpora import CorpusFiles
-from mnemic.encode import TransformerEncoder
+from mnemic.encode import transformer
 from mnemic.evaluate.error_rate import evaluate_network
 from mnemic.models import WindowBatch
 from mnemic.objectives.pretraining import PretrainingLoss
@@ -235,8 +235,7 @@ def test_a_step_of_a_gpu_is_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     assert batch.max_tokens < batch.tokens.numel()
     objective = PretrainingLoss(nsp=1.0)
     alone = objective(network, batch._replace(max_tokens=0))
-    monkeypatch.setattr(TransformerEncoder, "can_pack_on_cpu", lambda self, mask: False)
-    monkeypatch.setattr(TransformerEncoder, "can_pack_on_gpu", lambda self, mask: True)
+    monkeypatch.setattr(transformer, "has_varlen_kernel", lambda device, dropout: True)
     whole = torch.compile(network, backend="eager", fullgraph=True, dynamic=False)
     for _ in range(2):
         loss = objective(whole, batch)
