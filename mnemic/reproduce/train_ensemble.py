@@ -64,12 +64,13 @@ def train_ensemble(
     first, start = (int(saved.pop(name, 0)) for name in ("phase", "step"))
     stories, validation = data.train.to(device), data.validation.to(device)
     tasks = [data.train.task[rows].unique() for rows in rows_per_run]
+    cuda_graph = device.type == "cuda"
     for phase in all_phases[first:]:
         models = networks
         if phase.recipe["model"] != recipe["model"]:
             models = [rebuild_network(phase.recipe["model"], data.sizes, network) for network in networks]
         group = stack_networks(models).to(device)
-        optimizer = build_optimizer(group, phase.settings, cuda_graph=device.type == "cuda")
+        optimizer = build_optimizer(group, phase.settings, cuda_graph=cuda_graph)
         sampler = build_sampler(phase, group, stories, rows_per_run, seeds)
         restore_progress(group, optimizer, saved)
         settings, total_steps = phase.settings, phase.settings.total_steps(sampler.steps_per_epoch)

@@ -104,13 +104,13 @@ def train_phase(
         probe_kernels(device)
         compiled = torch.compile(network, dynamic=False)
     use_bf16 = phase.settings.matmul == "bf16"  # for products; weights and sums stay float32
+    compact = not on_gpu  # a GPU prefers equal shapes to fewer texts
 
     def compute_loss(network: nn.Module, indices_or_batch: Any, carried: CarriedState | None) -> Loss:
         batch = indices_or_batch
         if isinstance(indices_or_batch, BatchIndices):
             rows, uniforms, max_length = indices_or_batch
-            # A GPU prefers equal shapes to fewer texts.
-            batch = dataset.batch(rows, uniforms, compact=not on_gpu, max_length=max_length)
+            batch = dataset.batch(rows, uniforms, compact=compact, max_length=max_length)
         with torch.autocast(device.type, torch.bfloat16, enabled=use_bf16):
             if isinstance(network, StackedNetworks):
                 return network.map_networks(objective, batch, carried)
