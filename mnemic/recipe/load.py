@@ -27,9 +27,11 @@ def load_recipe(
     ``sets`` are overrides such as ``train.rate=0.1``; ``change`` edits the recipe before them. With
     ``task`` the recipe's settings for that bAbI task (``[tasks.3]``) are merged over the others.
 
-    >>> load_recipe("entnet")["data"]["sentences"]
+    >>> mnemic.load_recipe("memn2n", ["model.memory.hops=5"])["model"]["memory"]["hops"]
+    5
+    >>> mnemic.load_recipe("entnet")["data"]["sentences"]
     70
-    >>> load_recipe("entnet", task=3)["data"]["sentences"]
+    >>> mnemic.load_recipe("entnet", task=3)["data"]["sentences"]
     130
     """
     recipe = select_task(read_with_base(name), task)

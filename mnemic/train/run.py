@@ -90,6 +90,17 @@ def fit(
     same weights. Closing the generator saves first; an interrupt within a step does not, since
     the weights may then be partly updated. ``on_validate`` is called before each validation,
     which may take minutes, with the number of examples.
+
+    >>> sets = ["data.kind=generated-babi", "data.tasks=[1]", "data.count=500", "train.epochs=3"]
+    >>> recipe = mnemic.load_recipe("memn2n", [*sets, "phases.0.train.epochs=2"])
+    >>> losses = []
+    >>> for report in mnemic.fit(recipe, "runs/rooms", device="cpu"):
+    ...     if report.row is not None:  # at the end of an epoch
+    ...         losses.append(report.row["loss"])
+    >>> len(losses), losses[-1] < losses[0]
+    (5, True)
+    >>> mnemic.load("runs/rooms").methods
+    ('ask_story',)
     """
     torch_device = init_distributed(device)
     is_main = not dist.is_initialized() or dist.get_rank() == 0

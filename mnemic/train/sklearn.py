@@ -28,8 +28,13 @@ class TextClassifier:
     overrides such as ``"train.epochs=3"``; ``start`` is a folder with a BERT to start from, as in
     ``mnemic train --start``. The run is written to ``folder``, or to a temporary folder.
 
-    >>> TextClassifier(sets=["train.epochs=3"])
-    TextClassifier(sets=['train.epochs=3'])
+    >>> texts, labels = ["a lovely film", "a dull film"] * 20, ["good", "bad"] * 20
+    >>> classifier = mnemic.TextClassifier(sets=["train.epochs=2"], start="reader", device="cpu")
+    >>> classifier.fit(texts, labels).predict(["a lovely day", "a dull day"]).tolist()
+    ['good', 'bad']
+    >>> classifier.save("runs/films")
+    >>> mnemic.load("runs/films").classify(["what a lovely evening"])[0].label
+    'good'
     """
 
     def __init__(
