@@ -18,6 +18,7 @@ from torch import Tensor
 from mnemic.data.batches import AssembledDataset, move_batch, ordinary_ids_of
 from mnemic.data.long_context.background import Background
 from mnemic.data.long_context.hide import (
+    Segment,
     SentenceTokens,
     StoryPosition,
     cut_segments,
@@ -70,7 +71,7 @@ class LongExample(NamedTuple):
 class LongDocument(NamedTuple):
     """A sample: a stream of segments, and the example with the question at its end."""
 
-    segments: Iterator[list[SentenceTokens]]
+    segments: Iterator[Segment]
     example: LongExample
     follows: int = IGNORE
     mask_seed: int = 0
@@ -157,7 +158,7 @@ class LongDataset(AssembledDataset):
         example = LongExample((), question, NO_TOKENS, (), 0)
         return LongDocument(iter(document_segments), example, int(is_next) if ids else IGNORE)
 
-    def draw_segments(self, max_segments: int, generator: Random) -> list[list[SentenceTokens]]:
+    def draw_segments(self, max_segments: int, generator: Random) -> list[Segment]:
         """Draw up to ``max_segments`` consecutive segments of a random text.
 
         The start leaves enough text for all of them, if the text is long enough.
@@ -191,9 +192,7 @@ class LongDataset(AssembledDataset):
                 return
             yield self.assemble_batch(documents, segments)
 
-    def assemble_batch(
-        self, documents: Sequence[LongDocument], segments: Sequence[list[list[SentenceTokens]]]
-    ) -> LongBatch:
+    def assemble_batch(self, documents: Sequence[LongDocument], segments: Sequence[list[Segment]]) -> LongBatch:
         """Assemble segments and the examples of their documents into one batch."""
         arrays = fill_arrays(documents, segments, self.tokenizer, self.length)
         examples = [document.example for document in documents]
@@ -235,10 +234,7 @@ def mark_article_sentence(sentence: SentenceTokens, example: LongExample) -> Sen
 
 
 def fill_arrays(
-    documents: Sequence[LongDocument],
-    segments: Sequence[list[list[SentenceTokens]]],
-    tokenizer: SubwordTokenizer,
-    length: int,
+    documents: Sequence[LongDocument], segments: Sequence[list[Segment]], tokenizer: SubwordTokenizer, length: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Fill arrays of tokens, sentence numbers (-1: none) and fact numbers, b s n each."""
     shape = (len(segments), max(max(len(sentence_facts) for sentence_facts in segments), 1), length)
