@@ -1,4 +1,4 @@
-"""Format the table of long-context stories in docs/results.md."""
+"""Format the table of long-context stories in docs/explain/results.md."""
 
 from collections.abc import Iterator, Sequence
 from statistics import mean, stdev

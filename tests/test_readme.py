@@ -8,12 +8,14 @@ the documentation, must exist.
 
 import ast
 import importlib
+import inspect
 import json
 import os
 import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,11 +23,15 @@ import pytest
 import typer
 
 from mnemic.cli.typer_app import build_app
+from mnemic.predict.model import Model
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^ *```(\S*)[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+# Files of a reader: those of the worked examples, and a report to remember.
+INVENTED = {"mnemic/encode/attention/local.py", "mnemic/memory/cosine.py", "mnemic/recipes/cosine.toml"}
+INVENTED |= {"mine.toml", "report.md"}
 INLINE = re.compile(r"`((?:make|mnemic) [^`\n]+)`")
 
 
@@ -118,12 +124,51 @@ def test_python_of_the_documentation_imports_what_exists(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_files_that_the_documentation_names_exist(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    named = set(re.findall(r"`((?:mnemic|tests|benchmarks|docs)/[\w/.-]+\.(?:py|md|sh))`", text))
-    named |= set(re.findall(r"python (benchmarks/\w+\.py|docs/\w+/\w+\.py)", text))
-    new = {"mnemic/encode/attention/local.py", "mnemic/memory/cosine.py"}  # the worked examples
-    assert not [path for path in named - new if not (ROOT / path).is_file()]
+def test_methods_of_the_documentation_exist(page: Path) -> None:
+    """Of what ``mnemic.load`` returns: names and keywords, in blocks of Python."""
+    for block in blocks(page):
+        tree = ast.parse(block.text) if block.mark == "python" else ast.Module([], [])
+        nodes = list(ast.walk(tree))
+        loaded = {
+            ast.unparse(node.targets[0])
+            for node in nodes
+            if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("mnemic.load(")
+        }
+        for node in nodes:
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) in loaded:
+                assert hasattr(Model, node.attr), f"a Model has no {node.attr}"
+            if isinstance(node, ast.Call) and ast.unparse(node.func).partition(".")[0] in loaded:
+                method = ast.unparse(node.func).partition(".")[2]
+                known = inspect.signature(getattr(Model, method)).parameters
+                assert {str(keyword.arg) for keyword in node.keywords} <= set(known), ast.unparse(node)
+
+
+def mentions() -> Iterator[tuple[str, str]]:
+    """Every text that may name a file: pages, docstrings, the comments of recipes."""
+    for page in [*PAGES, ROOT / "SECURITY.md"]:
+        yield page.relative_to(ROOT).as_posix(), page.read_text(encoding="utf-8")
+    yield "CHANGELOG.md", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1]  # the newest
+    for path in (path for room in ("mnemic", "benchmarks") for path in sorted((ROOT / room).rglob("*.py"))):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                yield path.relative_to(ROOT).as_posix(), ast.get_docstring(node) or ""
+    for path in sorted((ROOT / "mnemic" / "recipes").glob("*.toml")):
+        yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+
+
+def test_files_that_are_named_exist() -> None:
+    """``long_speed.py`` alone is enough, whatever its folder; a path must be a whole one."""
+    rooms = ("mnemic", "tests", "benchmarks", "docs")
+    paths = [path for room in rooms for path in (ROOT / room).rglob("*.*")] + list(ROOT.glob("*.*"))
+    known = {path.relative_to(ROOT).as_posix() for path in paths}
+    known |= {path.name for path in paths} | INVENTED
+    missing = {
+        (origin, name)
+        for origin, text in mentions()
+        for name in re.findall(r"(?<![\w/.-])[\w./-]*\w\.(?:py|md|sh|toml)\b", text)
+        if name not in known and not (ROOT / origin).parent.joinpath(name).is_file()
+    }
+    assert not missing
 
 
 @pytest.mark.parametrize(("page", "command"), shown_commands())

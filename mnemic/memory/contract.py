@@ -14,7 +14,17 @@ FREE_SLOTS = "(nothing: free slots)"
 
 
 class Written(NamedTuple):
-    """The result of a write: the new state, and which input went into which slot."""
+    """The result of a write: the new state, and which input went into which slot.
+
+    >>> memory = mnemic.load("entnet-babi").network.memory
+    >>> sentences = torch.randn(1, 6, memory.num_tables, 100)
+    >>> empty = memory.empty(1, sentences)
+    >>> written = memory.write(empty, sentences, torch.ones(1, 6, dtype=torch.bool))
+    >>> isinstance(written, mnemic.Written)
+    True
+    >>> written.weights.shape  # batch, sentences, slots
+    torch.Size([1, 6, 20])
+    """
 
     state: Any  # the memory's own NamedTuple
     weights: Tensor  # b n s, how much of input n is in slot s
@@ -28,7 +38,19 @@ class Written(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The result of a read: the vectors found, and the attention of each hop (evidence)."""
+    """The result of a read: the vectors found, and the attention of each hop (evidence).
+
+    >>> from mnemic.memory.memn2n import MemN2N
+    >>> memory = MemN2N(width=20, hops=3)
+    >>> sentences = torch.randn(1, 6, memory.num_tables, 20)
+    >>> empty = memory.empty(1, sentences)
+    >>> written = memory.write(empty, sentences, torch.ones(1, 6, dtype=torch.bool))
+    >>> reading = memory.read(written.state, torch.randn(1, 1, memory.num_tables, 20))
+    >>> isinstance(reading, mnemic.Reading)
+    True
+    >>> reading.weights.shape  # batch, hops, heads, questions, slots
+    torch.Size([1, 3, 1, 1, 6])
+    """
 
     found: Tensor  # b m d
     weights: Tensor  # b k h m s, attention weights

@@ -30,6 +30,13 @@ def build_model(model: Mapping[str, Any], sizes: Mapping[str, Any]) -> Any:
     A ``MemoryNetwork``, or without ``memory`` a ``TextModel``; with ``segments`` a
     ``SegmentModel``, or, if it answers with classes, tags or spans, a ``SegmentTextModel``.
     ``sizes`` are facts of the data, such as the size of the vocabulary.
+
+    >>> recipe = mnemic.load_recipe("entnet", ["model.width=50"])
+    >>> network = mnemic.build_model(recipe["model"], {"vocab": 30, "max_length": 8})
+    >>> type(network).__name__, type(network.memory).__name__
+    ('MemoryNetwork', 'EntNet')
+    >>> sum(weight.numel() for weight in network.parameters())
+    14920
     """
     check_model(model)
     context = {"width": model["width"], **sizes}

@@ -47,6 +47,16 @@ class MemoryNetwork(nn.Module):
     sentences of a story see each other. With ``segment``, outside training, a story is a stream of
     words, and the network writes the segments that it cuts the stream into;
     ``written.weights`` are still per sentence.
+
+    >>> sizes = {"vocab": 30, "max_length": 8}  # words, and the longest text
+    >>> network = mnemic.build_model(mnemic.load_recipe("memn2n")["model"], sizes)
+    >>> isinstance(network, mnemic.MemoryNetwork)
+    True
+    >>> output = network(network.dummy_inputs(sizes))  # two sentences and a question
+    >>> output.logits.shape  # batch, questions, vocabulary
+    torch.Size([1, 1, 30])
+    >>> output.reading.weights.shape  # the evidence: batch, hops, heads, questions, slots
+    torch.Size([1, 3, 1, 1, 2])
     """
 
     carries_memory = reads_windows_in_turn = False

@@ -12,7 +12,7 @@ from mnemic.data import DATASETS
 from mnemic.data.knowledge.batches import encode_questions
 from mnemic.data.knowledge.dataset import KnowledgeEncoder
 from mnemic.data.knowledge.format import KnowledgeError, KnowledgeQuestion
-from mnemic.data.knowledge.key_value import bracket_entity
+from mnemic.data.knowledge.slots import bracket_entity
 from mnemic.predict.story import (
     MAX_ANSWERS,
     SentenceEvidence,

@@ -23,7 +23,7 @@ def load(folder: str | Path, *, precision: Precision = "float32", device: str | 
     Every file is checked first. With another ``precision`` than float32 (see
     ``mnemic.encode.prepare_for_inference``) the network is for inference only.
 
-    >>> load("reader")
+    >>> mnemic.load("reader")
     Model('reader': answer, embed)
     """
     checkpoint = load_checkpoint(folder, precision=precision)
@@ -36,7 +36,7 @@ class Model:
 
     ``methods`` names them; another one raises an ``AttributeError`` that does so, too.
 
-    >>> load("reader").methods
+    >>> mnemic.load("reader").methods
     ('answer', 'embed')
     """
 
@@ -132,7 +132,7 @@ class Model:
         """Find the span of a text that answers a question; lists are answered in pairs.
 
         >>> text = "The lease ends on 30 June."
-        >>> load("reader").answer("When does the lease end?", text).quote(text)
+        >>> mnemic.load("reader").answer("When does the lease end?", text).quote(text)
         '30 June'
         """
         is_single = isinstance(question, str) or isinstance(text, str)
@@ -153,7 +153,7 @@ class Model:
     ) -> results.TextEmbeddings:
         """Embed each text, and with ``sentences`` its sentences, as vectors of length 1.
 
-        >>> load("reader").embed(["a cat", "a kitten", "a tax form"]).vectors.shape
+        >>> mnemic.load("reader").embed(["a cat", "a kitten", "a tax form"]).vectors.shape
         torch.Size([3, 384])
         """
         return text_tasks.embed_texts(
@@ -200,7 +200,8 @@ class Model:
     def ask(self, state: State, question: str, *, text: str | None = None) -> results.MemoryAnswer:
         """Answer from a memory alone, with the spans of the text that were read.
 
-        >>> model, text = load("bert-mass"), "The museum was founded by Edith Marlowe in 1897."
+        >>> text = "The museum was founded by Edith Marlowe in 1897."
+        >>> model = mnemic.load("bert-mass")
         >>> model.ask(model.remember(text), "Who founded the museum?", text=text).text
         'Edith Marlowe'
         """
@@ -213,7 +214,8 @@ class Model:
     def ask_story(self, sentences: Sequence[str], question: str) -> story.StoryAnswer:
         """Answer a question about a story, with the weight of each sentence at each hop.
 
-        >>> load("entnet-babi").ask_story(["Mary went to the garden."], "Where is Mary?").text
+        >>> model = mnemic.load("entnet-babi")
+        >>> model.ask_story(["Mary went to the garden."], "Where is Mary?").text
         'garden'
         """
         return story.ask_story(self.checkpoint, sentences, question)

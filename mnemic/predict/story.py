@@ -48,7 +48,15 @@ class SlotActivity:
 
 @dataclass(frozen=True)
 class StoryAnswer:
-    """An answer with its probability, the next best answers, and its evidence."""
+    """An answer with its probability, the next best answers, and its evidence.
+
+    >>> story = ["Mary took the milk.", "John went to the office.", "Mary went to the garden."]
+    >>> answer = mnemic.load("wmn-babi").ask_story(story, "Where is the milk?")
+    >>> answer.text, round(answer.probability, 1)
+    ('garden', 1.0)
+    >>> [source.text for source in answer.best_evidence(2)]
+    ['Mary went to the garden.', 'Mary took the milk.']
+    """
 
     text: str
     probability: float
@@ -74,7 +82,16 @@ class StoryAnswer:
 
 @torch.no_grad()
 def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -> StoryAnswer:
-    """Answer a question about a story of ``sentences`` with one word."""
+    """Answer a question about a story of ``sentences`` with one word.
+
+    >>> model = mnemic.load("entnet-babi")
+    >>> story = ["Mary went to the garden.", "John moved to the office."]
+    >>> answer = mnemic.ask_story(model, story, "Where is John?")
+    >>> answer.text
+    'office'
+    >>> [source.text for source in answer.evidence if source.max_weight > 0.5]
+    ['John moved to the office.']
+    """
     if not sentences:
         raise StoryError("the story has no sentences; tell at least one before asking")
     if not question.strip():

@@ -15,7 +15,7 @@ import torch
 
 from mnemic import __version__
 from mnemic.checkpoint.atomic_files import hash_file, replace_folder, write_json
-from mnemic.checkpoint.folder import MANIFEST, Checkpoint, TrainingProgress, load_checkpoint, save_checkpoint
+from mnemic.checkpoint.folder import MANIFEST, Checkpoint, load_checkpoint, save_checkpoint
 from mnemic.checkpoint.shipped import CARD, MAX_NETWORK_BYTES, MAX_TOTAL_BYTES, WEIGHTS, size_in_bytes
 from mnemic.data import DATASETS, WINDOW_KINDS
 from mnemic.data.babi.batches import StoryDataset
@@ -55,9 +55,8 @@ def publish_checkpoint(
         raise ConfigError(f"a network's name is a word such as entnet-babi, not {name!r}")
     with TemporaryDirectory() as temporary_folder:
         folder = Path(temporary_folder) / name
-        save_checkpoint(
-            folder, strip_checkpoint(checkpoint, precision), quantize=precision == "int8", share_with=shares
-        )
+        stripped = strip_checkpoint(checkpoint, precision)
+        save_checkpoint(folder, stripped, quantize=precision == "int8", share_with=shares)
         card = {"name": name, "precision": precision} | build_card(load_checkpoint(folder), checkpoint, command, device)
         write_json(folder / CARD, card)
         manifest = read_json(folder / MANIFEST)
@@ -97,7 +96,7 @@ def strip_checkpoint(checkpoint: Checkpoint, precision: Precision) -> Checkpoint
         checkpoint,
         recipe=recipe,
         network=checkpoint.network.to(dtype),
-        progress=TrainingProgress(phase=checkpoint.progress.phase, done=True, history=last_row),
+        progress=replace(checkpoint.progress, history=last_row),
         state={},
     )
 

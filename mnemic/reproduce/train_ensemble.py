@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Generator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,20 +64,18 @@ def train_ensemble(
     first, start = (int(saved.pop(name, 0)) for name in ("phase", "step"))
     stories, validation = data.train.to(device), data.validation.to(device)
     tasks = [data.train.task[rows].unique() for rows in rows_per_run]
-    cuda_graph = device.type == "cuda"
     for phase in all_phases[first:]:
         models = networks
         if phase.recipe["model"] != recipe["model"]:
             models = [rebuild_network(phase.recipe["model"], data.sizes, network) for network in networks]
         group = stack_networks(models).to(device)
-        optimizer = build_optimizer(group, phase.settings, cuda_graph=cuda_graph)
+        optimizer = build_optimizer(group, phase.settings, cuda_graph=device.type == "cuda")
         sampler = build_sampler(phase, group, stories, rows_per_run, seeds)
         restore_progress(group, optimizer, saved)
         settings, total_steps = phase.settings, phase.settings.total_steps(sampler.steps_per_epoch)
         best_weights = BestWeights.from_state_dict(saved, device)
         torch.manual_seed(make_generator(seeds[0], "dropout").initial_seed())
         steps = train_phase(phase, group, stories, sampler, optimizer=optimizer, first_step=start)
-        save = partial(save_progress, progress_path, group, optimizer) if progress_path is not None else None
         saved_at = time.monotonic()
         try:
             for step in () if best_weights.should_stop(settings.patience) else steps:
@@ -90,12 +87,11 @@ def train_ensemble(
                 if is_finished:
                     break
                 is_due = start % sampler.steps_per_epoch == 0 and time.monotonic() - saved_at > SAVE_INTERVAL_S
-                if save and is_due:
-                    save(position_tensors(phase, start) | best_weights.state_dict())
+                if is_due:
+                    save_progress(progress_path, group, optimizer, phase.number, start, best_weights)
                     saved_at = time.monotonic()
         except GeneratorExit:
-            if save:
-                save(position_tensors(phase, start) | best_weights.state_dict())
+            save_progress(progress_path, group, optimizer, phase.number, start, best_weights)
             raise
         best_weights.copy_to(group)
         if isinstance(group, StackedNetworks):
@@ -108,20 +104,17 @@ def train_ensemble(
         progress_path.unlink(missing_ok=True)
 
 
-def position_tensors(phase: Phase, step: int) -> dict[str, Tensor]:
-    """Return phase and step of a training as tensors for its progress file."""
-    return {"phase": torch.tensor(phase.number), "step": torch.tensor(step)}
-
-
 def save_progress(
-    path: Path, group: nn.Module, optimizer: torch.optim.Optimizer, extra_tensors: dict[str, Tensor]
+    path: Path | None, group: nn.Module, optimizer: torch.optim.Optimizer, phase: int, step: int, best: BestWeights
 ) -> None:
-    """Save weights, optimizer state and ``extra_tensors`` in one file, atomically."""
+    """Save the position, weights and optimizer state in one file, atomically; None: nowhere."""
+    if path is None:
+        return
     weights = {f"weights.{name}": weight.detach().cpu() for name, weight in group.named_parameters()}
     temporary_path = path.with_name(f".{path.name}.new")
     temporary_path.parent.mkdir(parents=True, exist_ok=True)
-    tensors = weights | optimizer_tensors_of(optimizer) | extra_tensors
-    write_tensors(temporary_path, tensors)
+    position = {"phase": torch.tensor(phase), "step": torch.tensor(step)}
+    write_tensors(temporary_path, weights | optimizer_tensors_of(optimizer) | position | best.state_dict())
     temporary_path.rename(path)
 
 

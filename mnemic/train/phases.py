@@ -56,7 +56,7 @@ def check_phase(phase: Phase) -> None:
 
 
 def build_sampler(
-    phase: Phase, network: nn.Module, dataset: Dataset, pools: Sequence[Tensor], seeds: Sequence[int]
+    phase: Phase, network: Any, dataset: Dataset, pools: Sequence[Tensor], seeds: Sequence[int]
 ) -> BatchSampler:
     """Build the batch sampler of a phase.
 
@@ -67,7 +67,7 @@ def build_sampler(
         seeds=seeds,
         phase=phase.number,
         batch_size=phase.settings.batch,
-        num_uniforms=unwrap_network(network).num_uniforms + dataset.num_uniforms,
+        num_uniforms=network.num_uniforms + dataset.num_uniforms,
         replace=phase.settings.replace,
         stacked=isinstance(network, StackedNetworks),
         device=dataset.device,
@@ -96,8 +96,7 @@ def train_phase(
     on_gpu = device.type == "cuda"
     limit_threads(network)
     if on_gpu:
-        is_exact = phase.settings.matmul != "tf32"
-        torch.set_float32_matmul_precision("highest" if is_exact else "high")
+        torch.set_float32_matmul_precision("high" if phase.settings.matmul == "tf32" else "highest")
     objective = build(OBJECTIVES, phase.recipe["objective"])
     # A wrapper around the same weights, for these steps alone; masks and losses are not compiled.
     compiled: Any = network
@@ -105,17 +104,13 @@ def train_phase(
         probe_kernels(device)
         compiled = torch.compile(network, dynamic=False)
     use_bf16 = phase.settings.matmul == "bf16"  # for products; weights and sums stay float32
-    compact = not on_gpu  # a GPU prefers equal shapes to fewer texts
 
     def compute_loss(network: nn.Module, indices_or_batch: Any, carried: CarriedState | None) -> Loss:
         batch = indices_or_batch
         if isinstance(indices_or_batch, BatchIndices):
-            batch = dataset.batch(
-                indices_or_batch.rows,
-                indices_or_batch.uniforms,
-                compact=compact,
-                max_length=indices_or_batch.max_length,
-            )
+            rows, uniforms, max_length = indices_or_batch
+            # A GPU prefers equal shapes to fewer texts.
+            batch = dataset.batch(rows, uniforms, compact=not on_gpu, max_length=max_length)
         with torch.autocast(device.type, torch.bfloat16, enabled=use_bf16):
             if isinstance(network, StackedNetworks):
                 return network.map_networks(objective, batch, carried)
@@ -145,9 +140,3 @@ def select_rank_shard(indices: BatchIndices) -> BatchIndices:
     """Select this process's shard of a batch that all processes have sampled alike."""
     num_shards = world_size()
     return indices if num_shards == 1 else indices.select_shard(torch.distributed.get_rank(), num_shards)
-
-
-def unwrap_network(network: nn.Module) -> Any:
-    """Return the network without the wrapper of distributed training."""
-    is_parallel = isinstance(network, nn.parallel.DistributedDataParallel)
-    return network.module if is_parallel else network

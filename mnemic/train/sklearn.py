@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mnemic.checkpoint.folder import Checkpoint, load_checkpoint, save_checkpoint
-from mnemic.data.text_tasks.labelled import is_unicode
+from mnemic.data.text_tasks.tables import is_unicode
 from mnemic.predict.text_tasks import classify_texts
 from mnemic.recipe import ConfigError, Recipe, did_you_mean, join_words, load_recipe, override, parameters_of
 from mnemic.recipe.load import SECTIONS, check_sections, parse_assignment
@@ -28,8 +28,13 @@ class TextClassifier:
     overrides such as ``"train.epochs=3"``; ``start`` is a folder with a BERT to start from, as in
     ``mnemic train --start``. The run is written to ``folder``, or to a temporary folder.
 
-    >>> TextClassifier(sets=["train.epochs=3"])
-    TextClassifier(sets=['train.epochs=3'])
+    >>> texts, labels = ["a lovely film", "a dull film"] * 20, ["good", "bad"] * 20
+    >>> classifier = mnemic.TextClassifier(sets=["train.epochs=2"], start="reader", device="cpu")
+    >>> classifier.fit(texts, labels).predict(["a lovely day", "a dull day"]).tolist()
+    ['good', 'bad']
+    >>> classifier.save("runs/films")
+    >>> mnemic.load("runs/films").classify(["what a lovely evening"])[0].label
+    'good'
     """
 
     def __init__(
@@ -111,8 +116,7 @@ class TextClassifier:
 
     def predict(self, texts: Sequence[str]) -> np.ndarray:
         """Predict the class of each text, as one of the labels given to ``fit``."""
-        probabilities = self.predict_proba(texts)
-        return self.classes_[probabilities.argmax(1)]
+        return self.classes_[self.predict_proba(texts).argmax(1)]
 
     def predict_proba(self, texts: Sequence[str]) -> np.ndarray:
         """Predict the class probabilities of each text, in the order of ``classes_``."""

@@ -26,7 +26,7 @@ from mnemic.models import ModelOutput
 from mnemic.predict import SentenceEvidence, SlotActivity, StoryAnswer, ask_story
 from mnemic.predict.story import count_hops
 from mnemic.recipe import load_recipe
-from mnemic.train.run import build_network
+from mnemic.train.initialize import build_network
 
 STORY = ("Mary went home.", "John went away.", "Mary took the milk.")
 RECIPES = {

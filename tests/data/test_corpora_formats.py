@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mnemic.data.corpora.formats import FORMATS
-from mnemic.data.corpora.formats.plan import DocumentSpan, SequencePlan, cut_sentences
+from mnemic.data.corpora.formats import FORMATS, DocumentSpan, SequencePlan, cut_sentences
 from mnemic.models import IGNORE
 from mnemic.recipe import ConfigError, build
 

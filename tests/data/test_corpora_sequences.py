@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from mnemic.data.corpora import CorpusFiles
 from mnemic.data.corpora import batches as corpus_tensors
 from mnemic.data.corpora.batches import make_corpus_dataset
-from mnemic.data.corpora.document import CorpusError
-from mnemic.data.corpora.formats import FORMATS
-from mnemic.data.corpora.formats.plan import DocumentSpan, SequencePlan
+from mnemic.data.corpora.formats import FORMATS, DocumentSpan, SequencePlan
 from mnemic.data.corpora.make_sequences import SequenceMaker, assemble_sequence, group_into_blocks
+from mnemic.data.corpora.read_documents import CorpusError
 from mnemic.data.corpora.sequence_folder import SequenceArrays, SequenceFolderWriter, load_sequence_folder, token_dtype
 from mnemic.data.corpora.tokens import TokenizedDocument, tokenize_document
 from mnemic.models import IGNORE
@@ -49,7 +48,6 @@ def test_a_plan_is_assembled_as_it_says() -> None:
     assert example.ids.tolist() == [2, 10, 11, 12, 13, 3, 14, 15, 16, 3]
     assert example.segments.tolist() == [0, 0, 0, 0, 0, 0, 1, 1, 1, 1]
     assert example.word_starts.tolist() == [bool(int(digit)) for digit in "1100111011"]
-    assert example.is_special.tolist() == [bool(int(digit)) for digit in "1000010001"]
     assert example.follows == 1
 
 
@@ -65,9 +63,10 @@ def test_blocks_are_bounded(sizes: list[int], room: int) -> None:
 def test_no_token_is_lost_however_long_the_blocks(room: int) -> None:
     sequences = list(maker("full-sentences", block_tokens=room)(documents()))
     expected = Counter(number for text in documents() for number in text.ids.tolist())
-    assert (
-        Counter(number for sequence in sequences for number in sequence.ids[~sequence.is_special].tolist()) == expected
-    )
+    counts = Counter(number for sequence in sequences for number in sequence.ids.tolist())
+    assert {
+        number: count for number, count in counts.items() if number not in (TOKENIZER.cls, TOKENIZER.sep)
+    } == expected
 
 
 def test_what_is_made_is_the_same_each_time_and_shuffled() -> None:
@@ -97,7 +96,8 @@ def test_what_is_kept_is_what_was_made(kind: str, tmp_path: Path) -> None:
         for name, expected in (("tokens", sequence.ids), ("segments", sequence.segments)):
             assert getattr(batch, name)[row, :size].tolist() == expected.tolist()
             assert not getattr(batch, name)[row, size:].any()
-        for name, expected in (("word_starts", sequence.word_starts), ("unmaskable", sequence.is_special)):
+        is_special = np.isin(sequence.ids, [TOKENIZER.cls, TOKENIZER.sep])
+        for name, expected in (("word_starts", sequence.word_starts), ("unmaskable", is_special)):
             assert getattr(batch, name)[row, :size].tolist() == expected.tolist()
             assert getattr(batch, name)[row, size:].all()
         assert batch.next_sentence_labels[row] == sequence.follows

@@ -13,7 +13,7 @@ import torch
 
 from mnemic.data import DATASETS
 from mnemic.data.contract import LoadedData
-from mnemic.data.corpora.document import CorpusError
+from mnemic.data.corpora.read_documents import CorpusError
 from mnemic.data.long_context.background import Background, encode_novels, read_novels, split_sentences
 from mnemic.data.long_context.batches import LongDataset
 from mnemic.data.long_context.hide import SentenceTokens, cut_segments, hide_story, insert_distractors

@@ -152,7 +152,7 @@ def test_every_kind_gives_its_sets(kind: str, tmp_path: Path) -> None:
     assert torch.equal(again.tokens, data.train.tokens)
     assert torch.equal(again.targets, data.train.targets)
     assert torch.equal(data.train.to("cpu").tokens, data.train.tokens)
-    with pytest.raises(TextError, match=r"data\.validation is a share"):
+    with pytest.raises(ConfigError, match=r"data\.validation is a share"):
         build(DATASETS, {"kind": kind, "folder": str(tmp_path), "validation": 1.0}).load()
 
 

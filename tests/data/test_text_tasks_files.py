@@ -12,8 +12,8 @@ import pytest
 from mnemic.data.text_tasks.conll import read_conll
 from mnemic.data.text_tasks.examples import LabeledExample, QuestionExample, TextError
 from mnemic.data.text_tasks.files import find_file, read_bytes
-from mnemic.data.text_tasks.labelled import read_labeled
 from mnemic.data.text_tasks.squad import locate_answer, read_squad
+from mnemic.data.text_tasks.tables import read_labeled
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 real = pytest.mark.skipif(not SHARED.is_dir(), reason=f"needs the data in {SHARED}")

@@ -162,7 +162,7 @@ def read_lines(name: str) -> Iterator[tuple[int, str]]:
 
 def read_table_rows(name: str, jsonl: bool) -> Iterator[tuple[int, dict[str, Any]]] | None:
     """Read the rows of a JSON lines, TSV or CSV file; None for plain text."""
-    from mnemic.data.text_tasks.labelled import parse_json_lines, read_rows
+    from mnemic.data.text_tasks.tables import parse_json_lines, read_rows
 
     path = Path(name)
     if jsonl or (".jsonl" in path.suffixes and name != STDIN):

@@ -68,10 +68,6 @@ class BackgroundSource(LongSource):
         """Return the folder or file of the background text; empty: it is generated."""
         raise NotImplementedError
 
-    def read_split(self, split: Split) -> list[StoryExample]:
-        """Read or generate the examples of a split."""
-        raise NotImplementedError
-
     def load(self) -> LoadedData[LongDataset]:
         """Load all splits, with the tokenizer built from the training data."""
         novels = read_novels(self.background)

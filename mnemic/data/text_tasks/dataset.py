@@ -15,9 +15,9 @@ from mnemic.data.text_tasks.batches import TextDataset
 from mnemic.data.text_tasks.conll import OUTSIDE_TAG, read_conll
 from mnemic.data.text_tasks.encode_windows import encode_labeled, encode_questions, encode_tagged
 from mnemic.data.text_tasks.examples import LabeledExample, QuestionExample, TaggedExample, TextError
-from mnemic.data.text_tasks.labelled import read_labeled
 from mnemic.data.text_tasks.splits import WindowFiles
 from mnemic.data.text_tasks.squad import read_squad
+from mnemic.data.text_tasks.tables import read_labeled
 from mnemic.text import Tokenizer
 
 Labels = Literal["names", "numbers"]

@@ -40,6 +40,11 @@ def load_encoder(folder: str | Path) -> Pretrained:
     It needs config.json and model.safetensors (or its index and shards); the tokenizer comes from
     tokenizer.json or vocab.txt and is None where there is neither. Weights that the encoder does
     not use are in ``unused``. The encoder is in eval mode.
+
+    >>> loaded = mnemic.load_encoder("all-MiniLM-L6-v2")  # a folder
+    >>> ids = torch.tensor([loaded.tokenizer.encode("A text of nine tokens.").ids])
+    >>> loaded.encoder(ids, torch.ones_like(ids, dtype=torch.bool)).shape
+    torch.Size([1, 9, 384])
     """
     folder = Path(folder)
     config = read_json(folder / CONFIG_FILE, hint=FOLDER_HINT)

@@ -6,15 +6,14 @@ task, MRPC's start with a byte order mark, and CoLA's have no header.
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mnemic.data.text_tasks.examples import LabeledExample, TextError
 from mnemic.data.text_tasks.files import read_lines
 
-Column = str | int
 TableRow = dict[Any, Any]  # column name or number → text, or a JSON value
 
 # Usual names of columns; the first that a file has is used.
@@ -25,29 +24,20 @@ DEFAULT_COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class TableColumns(NamedTuple):
-    """The columns of texts and labels: names, or numbers from 1 without a header."""
-
-    text: Column
-    pair: Column | None
-    label: Column
-
-
 def read_labeled(path: Path, columns: Mapping[str, Any], *, paired: bool) -> list[LabeledExample]:
     """Read all examples of a file; ``columns`` overrides the usual column names."""
-    check_columns(columns, paired)
+    roles = ("text", "pair", "label") if paired else ("text", "label")
+    check_columns(columns, roles)
     examples: list[LabeledExample] = []
-    chosen_columns: TableColumns | None = None
+    column_of_role: dict[str, Any] = {}  # names, or numbers from 1 without a header
     first_type, first_label = "", ""  # of the first label, and where it stands
     for number, row in read_rows(path, columns):
         location = f"{path}, line {number}"
-        if chosen_columns is None:
-            chosen_columns = choose_columns(row, columns, location, paired=paired)
-        for column in chosen_columns:
-            if column is not None and column not in row:
-                column_names = ", ".join(map(str, row))
-                raise TextError(f"{location}: no column {column!r}; it has {column_names}")
-        label = row[chosen_columns.label]
+        column_of_role = column_of_role or choose_columns(row, columns, roles, location)
+        if missing := [column for column in column_of_role.values() if column not in row]:
+            raise TextError(f"{location}: no column {missing[0]!r}; it has {', '.join(map(str, row))}")
+        values = {role: row[column] for role, column in column_of_role.items()}
+        label = values["label"]
         if is_missing(label):
             raise TextError(f"{location}: the label is missing, {json.dumps(label)} stands there")
         first_type = first_type or label_type(label)
@@ -57,8 +47,8 @@ def read_labeled(path: Path, columns: Mapping[str, Any], *, paired: bool) -> lis
                 f"{location}: the label {json.dumps(label)} is {label_type(label)}, but "
                 f"{first_label} is {first_type}; write all labels in one way"
             )
-        pair = None if chosen_columns.pair is None else format_value(row[chosen_columns.pair])
-        examples.append(LabeledExample(format_value(row[chosen_columns.text]), pair, format_value(label)))
+        pair = format_value(values["pair"]) if paired else None
+        examples.append(LabeledExample(format_value(values["text"]), pair, format_value(label)))
     if not examples:
         raise TextError(f"{path} holds no examples")
     return examples
@@ -71,40 +61,35 @@ def read_rows(path: Path, columns: Mapping[str, Any]) -> Iterator[tuple[int, Tab
     return parse_table(path, read_csv(path) if ".csv" in path.suffixes else read_tsv(path), columns)
 
 
-def check_columns(columns: Mapping[str, Any], paired: bool) -> None:
+def check_columns(columns: Mapping[str, Any], roles: Sequence[str]) -> None:
     """Check a recipe's ``data.columns``: known keys, and either all names or all numbers."""
-    known = ("text", "pair", "label") if paired else ("text", "label")
-    if unknown := [key for key in columns if key not in known]:
-        raise TextError(f"data.columns takes {', '.join(known)}, not {unknown[0]!r}")
+    if unknown := [key for key in columns if key not in roles]:
+        raise TextError(f"data.columns takes {', '.join(roles)}, not {unknown[0]!r}")
     numbers = [isinstance(value, int) for value in columns.values()]
-    if any(numbers) and not (all(numbers) and len(numbers) == len(known)):
+    if any(numbers) and not (all(numbers) and len(numbers) == len(roles)):
         raise TextError(
-            f"data.columns has numbers for all of {', '.join(known)} (a file without a header), "
+            f"data.columns has numbers for all of {', '.join(roles)} (a file without a header), "
             f"or names; not {dict(columns)}"
         )
 
 
-def choose_columns(row: TableRow, columns: Mapping[str, Any], location: str, *, paired: bool) -> TableColumns:
-    """Choose the columns to read: those of the recipe, or the usual ones."""
-    chosen_columns: dict[str, Column | None] = {"pair": None}
-    for role in ("text", "pair", "label") if paired else ("text", "label"):
-        names = [columns[role]] if role in columns else [n for n in DEFAULT_COLUMNS[role] if n in row]
-        if not names:
-            column_names = ", ".join(map(str, row))
+def choose_columns(row: TableRow, columns: Mapping[str, Any], roles: Sequence[str], location: str) -> dict[str, Any]:
+    """Choose the column of each role: that of the recipe, or a usual one."""
+    usual_columns = {role: [name for name in names if name in row] for role, names in DEFAULT_COLUMNS.items()}
+    for role in roles:
+        if role not in columns and not usual_columns[role]:
             raise TextError(
                 f"{location}: no column for the {role} (such as "
-                f"{', '.join(DEFAULT_COLUMNS[role])}); it has {column_names}. Name it with "
+                f"{', '.join(DEFAULT_COLUMNS[role])}); it has {', '.join(map(str, row))}. Name it with "
                 f"data.columns.{role}, or number all columns from 1"
             )
-        chosen_columns[role] = names[0]
-    second_texts = [name for name in DEFAULT_COLUMNS["pair"] if name in row]
-    if second_texts and not paired and "text" not in columns:
+    if "pair" not in roles and "text" not in columns and usual_columns["pair"]:
         raise TextError(
-            f"{location}: two texts, {chosen_columns['text']} and {second_texts[0]}; train on "
+            f"{location}: two texts, {usual_columns['text'][0]} and {usual_columns['pair'][0]}; train on "
             "pairs with the recipe bert-pairs (numbers: bert-numbers), or name the one to read "
             "with data.columns.text"
         )
-    return TableColumns(**chosen_columns)  # type: ignore[arg-type]
+    return {role: columns[role] if role in columns else usual_columns[role][0] for role in roles}
 
 
 def parse_table(

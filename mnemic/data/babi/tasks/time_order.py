@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
-from mnemic.data.babi.format import Story
-from mnemic.data.babi.tasks.page import NUM_QUESTIONS, CandidateQuestion, StoryBuilder, choose_question
+from mnemic.data.babi.tasks.story_builder import NUM_QUESTIONS, CandidateQuestion, StoryBuilder
 from mnemic.data.babi.tasks.world import MOVE_VERBS, NUM_RECENT_EVENTS, TOWNSPEOPLE
 
 TIMES = ("yesterday", "this morning", "this afternoon", "this evening")
@@ -20,25 +19,19 @@ class Visit(NamedTuple):
     time: int
 
 
-def make_time_order_story(generator: Random) -> Story:
-    """Generate a story for task 14: "Where was Julie before the park?"."""
-    builder = StoryBuilder()
+def write_time_order_story(story: StoryBuilder, generator: Random) -> None:
+    """Write a story for task 14: "Where was Julie before the park?"."""
     visits: list[Visit] = []
     lines: dict[Visit, int] = {}
-    while builder.num_questions < NUM_QUESTIONS:
+    while story.num_questions < NUM_QUESTIONS:
         new_visits: list[Visit] = []
         while not new_visits or not list_askable_visits(visits):  # the first question may need more than one pair
             for _ in range(NUM_SENTENCES_PER_ROUND):
                 new_visits.append(draw_visit(visits, generator))
                 visits.append(new_visits[-1])
         for visit in derange_visits(new_visits, generator):
-            lines[visit] = builder.add_sentence(describe_visit(visit, generator))
-        question = choose_question(
-            [ask_where_before(visit, visits, lines) for visit in list_askable_visits(visits)], generator
-        )
-        assert question is not None
-        builder.add_question(question)
-    return builder.build()
+            lines[visit] = story.add_sentence(describe_visit(visit, generator))
+        story.add_question(*ask_where_before(generator.choice(list_askable_visits(visits)), visits, lines))
 
 
 def draw_visit(visits: Sequence[Visit], generator: Random) -> Visit:

@@ -7,8 +7,7 @@ person is, and a quarter only where the person no longer is (task 9) or might be
 from random import Random
 from typing import NamedTuple
 
-from mnemic.data.babi.format import Story
-from mnemic.data.babi.tasks.page import CandidateQuestion, StoryBuilder, fill_story
+from mnemic.data.babi.tasks.story_builder import CandidateQuestion, StoryBuilder
 from mnemic.data.babi.tasks.world import NUM_RECENT_EVENTS, Cast, World, describe_event
 
 FORMS = ("move", "move", "is", "vague")
@@ -24,9 +23,9 @@ class LocationReport(NamedTuple):
     line: int = 0
 
 
-def make_report_story(generator: Random, *, cast: Cast, indefinite: bool) -> Story:
-    """Generate a story about where people are, with indefinite sentences or negations."""
-    builder, world = StoryBuilder(), World(cast, generator)
+def write_report_story(story: StoryBuilder, generator: Random, *, cast: Cast, indefinite: bool) -> None:
+    """Write a story about where people are, with indefinite sentences or negations."""
+    world = World(cast, generator)
     latest_reports: dict[str, LocationReport] = {}
     people: list[str] = []  # the person of each sentence
 
@@ -49,11 +48,10 @@ def make_report_story(generator: Random, *, cast: Cast, indefinite: bool) -> Sto
         else:
             report = LocationReport(person, previous_locations[person], is_denied=True)
             text = f"{person} is {generator.choice(('no longer', 'not'))} in the {report.location}."
-        latest_reports[person] = report._replace(line=builder.add_sentence(text))
+        latest_reports[person] = report._replace(line=story.add_sentence(text))
         people.append(person)
 
-    return fill_story(
-        builder,
+    story.fill(
         add_report,
         lambda: ask_is_person_there(latest_reports[generator.choice(people[-NUM_RECENT_EVENTS:])], cast, generator),
     )

@@ -1,18 +1,115 @@
-"""Formats ``segment-pair`` and ``sentence-pair``: pairs for next-sentence prediction.
+"""Input formats of pre-training: which spans of which documents make one sequence.
 
-In half of all pairs the second segment follows the first (Devlin et al. 2019). The two formats
-differ in the length of a segment.
+Contract: ``format(documents, max_tokens, generator) → plans``. A document is given as the token
+offsets of its sentence ends; a format never sees the tokens themselves. A sequence has at most
+``max_tokens`` tokens: [CLS], then each span followed by [SEP]. Every token of every document is in
+exactly one sequence, in order; only the second segment of a false pair is a copy. A sentence that
+does not fit is cut into pieces that do, and no token is dropped. The four kinds are those that Liu
+et al. 2019 (RoBERTa) compare in section 4.2.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
+from typing import NamedTuple, Protocol
 
-from mnemic.data.corpora.formats.plan import DocumentSpan, SentenceEnds, SequencePlan, check_max_tokens, cut_sentences
 from mnemic.models import IGNORE
 from mnemic.recipe import ConfigError
 
-NUM_SPECIAL_TOKENS = 3  # [CLS] and two [SEP]
+NUM_PAIR_TOKENS = 3  # special tokens of a pair: [CLS] and two [SEP]
+SentenceEnds = Sequence[int]  # number of tokens up to each sentence's end
+
+
+class DocumentSpan(NamedTuple):
+    """Tokens ``start`` to ``end`` (exclusive) of one document."""
+
+    document: int
+    start: int
+    end: int
+
+
+class SequencePlan(NamedTuple):
+    """The plan of one sequence: [CLS], then each span followed by [SEP]."""
+
+    spans: tuple[DocumentSpan, ...]
+    segments: tuple[int, ...]  # the token type of each span
+    follows: int  # 1: the second segment follows the first; 0: it does not; IGNORE: no target
+
+
+class SequenceFormat(Protocol):
+    """A function that plans the sequences of documents."""
+
+    def __call__(self, documents: Sequence[SentenceEnds], max_tokens: int, generator: Random) -> list[SequencePlan]: ...
+
+
+def cut_sentences(sentence_ends: SentenceEnds, max_tokens: int) -> Iterator[tuple[int, int]]:
+    """Yield the span of each sentence; cut those of more than ``max_tokens`` tokens.
+
+    They are cut into as few pieces as possible, whose lengths differ by at most one token.
+    """
+    start = 0
+    for end in sentence_ends:
+        count = -(-(end - start) // max_tokens)
+        borders = [start + (end - start) * piece // count for piece in range(count + 1)]
+        yield from pairwise(borders)
+        start = end
+
+
+def check_max_tokens(kind: str, max_tokens: int, min_tokens: int) -> None:
+    """Raise a ConfigError if sequences of ``max_tokens`` are too short for a format."""
+    if max_tokens < min_tokens:
+        raise ConfigError(f"{kind} needs sequences of at least {min_tokens} tokens, not {max_tokens}")
+
+
+class FullSentences:
+    """FULL-SENTENCES of RoBERTa: packed with full sentences, with [SEP] between documents.
+
+    No next-sentence prediction; all tokens have type 0.
+    """
+
+    def __call__(self, documents: Sequence[SentenceEnds], max_tokens: int, generator: Random) -> list[SequencePlan]:
+        """Plan the sequences of all documents together."""
+        check_max_tokens("full-sentences", max_tokens, 3)
+        return list(pack_sentences(enumerate(documents), max_tokens))
+
+
+class DocSentences:
+    """DOC-SENTENCES of RoBERTa: like ``full-sentences``, but within one document.
+
+    The last sequence of a document may be short, so batches are best bounded by tokens.
+    """
+
+    def __call__(self, documents: Sequence[SentenceEnds], max_tokens: int, generator: Random) -> list[SequencePlan]:
+        """Plan the sequences of each document."""
+        check_max_tokens("doc-sentences", max_tokens, 3)
+        return [plan for document in enumerate(documents) for plan in pack_sentences([document], max_tokens)]
+
+
+def pack_sentences(documents: Iterable[tuple[int, SentenceEnds]], max_tokens: int) -> Iterator[SequencePlan]:
+    """Pack full sentences, in order, into as few sequences as possible."""
+    spans: list[DocumentSpan] = []
+    size = 1  # with [CLS]
+    for document, sentence_ends in documents:
+        for start, end in cut_sentences(sentence_ends, max_tokens - 2):
+            is_same_document = bool(spans) and spans[-1].document == document
+            # The first sentence of a document also needs a [SEP].
+            num_new = end - start + (0 if is_same_document else 1)
+            if size + num_new > max_tokens:
+                yield make_plan(spans)
+                spans, size, is_same_document, num_new = [], 1, False, end - start + 1
+            if is_same_document:
+                spans[-1] = spans[-1]._replace(end=end)
+            else:
+                spans.append(DocumentSpan(document, start, end))
+            size += num_new
+    if spans:
+        yield make_plan(spans)
+
+
+def make_plan(spans: Sequence[DocumentSpan]) -> SequencePlan:
+    """Plan a sequence of spans with token type 0 and no next-sentence target."""
+    return SequencePlan(tuple(spans), (0,) * len(spans), IGNORE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +129,7 @@ class SegmentPair:
     def __call__(self, documents: Sequence[SentenceEnds], max_tokens: int, generator: Random) -> list[SequencePlan]:
         """Plan the pairs of all documents."""
         check_max_tokens("segment-pair", max_tokens, 5)
-        num_text_tokens = max_tokens - NUM_SPECIAL_TOKENS
+        num_text_tokens = max_tokens - NUM_PAIR_TOKENS
 
         def draw_length() -> int:
             is_short = generator.random() < self.short
@@ -52,7 +149,7 @@ class SentencePair:
         """Plan the pairs of all documents."""
         check_max_tokens("sentence-pair", max_tokens, 5)
         return PairBuilder(documents, max_tokens, generator, max_sentences=1).make_plans(
-            lambda: max_tokens - NUM_SPECIAL_TOKENS
+            lambda: max_tokens - NUM_PAIR_TOKENS
         )
 
 
@@ -68,7 +165,7 @@ class PairBuilder:
     def __init__(
         self, documents: Sequence[SentenceEnds], max_tokens: int, generator: Random, *, max_sentences: int
     ) -> None:
-        num_text_tokens = max_tokens - NUM_SPECIAL_TOKENS
+        num_text_tokens = max_tokens - NUM_PAIR_TOKENS
         self.sentences = [  # of each document; any two fit into a sequence
             list(cut_sentences(sentence_ends, num_text_tokens // 2)) for sentence_ends in documents
         ]
@@ -139,3 +236,11 @@ def find_segment_end(
     while end < min(first + max_sentences, len(sentences)) and sentences[end][1] - start <= max_tokens:
         end += 1
     return end
+
+
+FORMATS: dict[str, Callable[..., SequenceFormat]] = {
+    "segment-pair": SegmentPair,
+    "sentence-pair": SentencePair,
+    "full-sentences": FullSentences,
+    "doc-sentences": DocSentences,
+}
