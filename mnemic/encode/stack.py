@@ -74,7 +74,8 @@ class EncoderStack(nn.Module):
     @property
     def max_attention_dropout(self) -> float:
         """The largest attention dropout of the layers; 0 outside training."""
-        return max(block.attention.dropout for block in self.blocks) if self.training else 0.0
+        dropouts = (block.attention.dropout for block in self.blocks)
+        return max(dropouts, default=0.0) if self.training else 0.0
 
     def forward(self, x: Tensor, mask: Tensor | PackedMask, context: StackContext | None = None) -> Tensor:
         """Run all layers: ``x`` b n d → b n d.
