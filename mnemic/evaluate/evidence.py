@@ -18,7 +18,6 @@ from mnemic.data.babi.batches import StoryDataset
 from mnemic.evaluate.by_task import percent_by_task
 from mnemic.evaluate.error_rate import QUESTIONS_PER_BATCH
 from mnemic.models import ModelOutput, StoryInputs
-from mnemic.models.ensemble import StackedNetworks
 from mnemic.models.evaluating import evaluating
 
 MASKED = -1e30  # below every read weight and every uniform number
@@ -76,19 +75,19 @@ def measure_faithfulness(network: nn.Module, dataset: StoryDataset, generator: t
 
 
 @torch.no_grad()
-def run_ablations(network: nn.Module, dataset: StoryDataset, generator: torch.Generator) -> AblationResult:
+def run_ablations(network: Any, dataset: StoryDataset, generator: torch.Generator) -> AblationResult:
     """Ablate the sentences of all questions; with ``StackedNetworks`` per run: runs q."""
     batches = []
     with evaluating(network):
         for rows in torch.arange(len(dataset), device=dataset.device).split(QUESTIONS_PER_BATCH):
-            run_rows = rows.expand(network.num_runs, -1) if isinstance(network, StackedNetworks) else rows
+            run_rows = rows if network.num_runs is None else rows.expand(network.num_runs, -1)
             inputs = dataset.batch(run_rows, compact=dataset.device.type != "cuda").inputs
             uniforms = torch.rand(inputs.story.shape[-2:], generator=generator).to(dataset.device)
             arguments = (inputs, dataset.facts[run_rows], uniforms.expand(inputs.story.shape))
-            if isinstance(network, StackedNetworks):
-                batches.append(network.map_networks(ablate_batch, *arguments))
-            else:
+            if network.num_runs is None:
                 batches.append(ablate_batch(network, *arguments))
+            else:
+                batches.append(network.map_networks(ablate_batch, *arguments))
     return AblationResult(*(torch.cat(tensors, -1) for tensors in zip(*batches)))
 
 

@@ -19,6 +19,7 @@ from mnemic.models.evaluating import evaluating
 from mnemic.objectives.masking import TokenMasking
 from mnemic.objectives.pretraining import mask_batch, masked_token_loss
 from mnemic.predict.generate import generate_candidates
+from mnemic.predict.perplexity import compute_perplexity
 from mnemic.predict.results import NO_ANSWER_THRESHOLD
 from mnemic.predict.windows import (
     TOKENS_PER_BATCH,
@@ -37,13 +38,13 @@ QUESTIONS_PER_BATCH = 500  # compared with all texts at once; changes memory use
 NUM_BEAMS = 4  # of beam search, reported next to greedy search
 
 
-def compute_metrics(network: nn.Module, dataset: TextDataset | CorpusDataset | Seq2SeqDataset) -> Metrics:
-    """Compute all metrics of a network on a dataset, by the dataset's kind."""
+def compute_metrics(network: nn.Module, dataset: Any) -> Metrics:
+    """Compute the metrics that a dataset names, the one that selects the best weights first."""
     if not len(dataset):
         raise ConfigError("there are no texts to evaluate on")
-    if isinstance(dataset, CorpusDataset):
-        return compute_masked_token_metrics(network, dataset)
-    values = METRICS_BY_KIND[dataset.metrics](network, dataset)
+    if dataset.metrics in OTHER_METRICS:
+        return OTHER_METRICS[dataset.metrics](network, dataset)
+    values = FRACTION_METRICS[dataset.metrics](network, dataset)
     main_metric = {dataset.metric: values[dataset.metric]}
     return {name: 100 * value for name, value in (main_metric | values).items()}
 
@@ -198,7 +199,12 @@ def compute_generation_metrics(network: nn.Module, dataset: Seq2SeqDataset) -> M
     }
 
 
-METRICS_BY_KIND: dict[str, Callable[[nn.Module, Any], Metrics]] = {
+# By the name that a dataset has for its metrics.
+OTHER_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
+    "masked": compute_masked_token_metrics,
+    "perplexity": compute_perplexity,
+}
+FRACTION_METRICS: dict[str, Callable[[nn.Module, Any], Metrics]] = {
     "classes": compute_classification_metrics,
     "numbers": compute_regression_metrics,
     "seq2seq": compute_generation_metrics,

@@ -21,17 +21,16 @@ from mnemic.predict.story import (
     hop_gates_of,
     quote_words,
 )
-from mnemic.recipe import build
+from mnemic.recipe import build, kind_name, kind_of
 from mnemic.text import WordTokenizer
 
-KNOWLEDGE_KINDS = ("knowledge", "generated-knowledge")  # data kinds with a knowledge base
 # What a slot holds, by data.keys; else a window.
 ITEM_NAMES = {"facts": "fact", "sentences": "sentence"}
 
 
 def has_knowledge_base(checkpoint: Checkpoint) -> bool:
     """Return whether a network was trained on a knowledge base rather than on stories."""
-    return checkpoint.recipe["data"].get("kind") in KNOWLEDGE_KINDS
+    return bool(kind_of(DATASETS, checkpoint.recipe["data"]).has_knowledge_base)
 
 
 @torch.no_grad()
@@ -64,7 +63,7 @@ def ask_knowledge_base(checkpoint: Checkpoint, question: str) -> StoryAnswer:
     ranked = rank_entities(logits, encoder.content.names, tokenizer)
     unknown = tokenizer.find_unknown_words(question)
     notes = (f"the model does not know {quote_words(unknown)}, left out of the question",) if unknown else ()
-    kind = checkpoint.recipe["model"]["memory"]["kind"]
+    kind = kind_name(checkpoint.recipe["model"]["memory"])
     sizes = (len(evidence), len(slot_ids))
     return StoryAnswer(*ranked[0], ranked, evidence, *sizes, notes, memory=kind, taken=hop_gates_of(output), item=item)
 

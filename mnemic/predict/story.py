@@ -11,7 +11,7 @@ from mnemic.data.babi.batches import encode_examples
 from mnemic.data.babi.dataset import StoryFolder
 from mnemic.data.babi.format import StoryError, StoryExample
 from mnemic.models import ModelOutput
-from mnemic.respond import FROM_MEMORY
+from mnemic.recipe import kind_name
 from mnemic.text import WordTokenizer
 
 MAX_ANSWERS = 3  # that are returned, with the best
@@ -79,11 +79,10 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
         raise StoryError("the story has no sentences; tell at least one before asking")
     if not question.strip():
         raise StoryError("the question is empty; ask for example 'Where is the milk?'")
-    tokenizer = checkpoint.tokenizer
-    model = checkpoint.recipe["model"]
-    if model["respond"]["kind"] in FROM_MEMORY:
+    tokenizer, source = checkpoint.tokenizer, checkpoint.network.respond.source
+    if source == "carried memory":
         raise StoryError("this network reads long texts: use its remember, and ask what it returns")
-    if "memory" not in model or "segments" in model:
+    if source == "text":
         raise StoryError("this network reads texts: use `mnemic predict`, or its classify, tag, answer or embed")
     assert isinstance(tokenizer, WordTokenizer)
     example = StoryExample(tuple(sentences), question, "", (), 0)
@@ -106,7 +105,7 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
         len(stored),
         len(sentences),
         messages,
-        memory=checkpoint.recipe["model"]["memory"]["kind"],
+        memory=kind_name(checkpoint.recipe["model"]["memory"]),
         taken=hop_gates_of(output),
         slots=collect_slot_activity(output, decode_tied_keys(checkpoint)),
     )

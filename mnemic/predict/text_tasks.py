@@ -22,7 +22,7 @@ from mnemic.predict.windows import (
     compute_text_vectors,
     predict_spans,
 )
-from mnemic.recipe import ConfigError, build
+from mnemic.recipe import ConfigError, build, kind_of
 from mnemic.text import WindowOptions
 from mnemic.text.bio import decode_bio_tags
 from mnemic.text.rules import find_words
@@ -198,7 +198,7 @@ def check_texts(texts: Iterable[Any]) -> list[str]:
 
 def encode_texts(checkpoint: "Checkpoint", texts: Sequence[TextOrPair], options: WindowOptions) -> TextDataset:
     """Encode texts, or pairs if the network compares two, as a dataset without labels."""
-    if checkpoint.recipe["data"]["kind"] == "pairs":
+    if kind_of(DATASETS, checkpoint.recipe["data"]).paired:
         if invalid := [pair for pair in texts if isinstance(pair, str) or len(pair) != 2]:
             raise ValueError(f"this network compares two texts: give pairs, not {invalid[0]!r}")
         pairs = [check_texts(pair) for pair in texts]

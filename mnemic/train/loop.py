@@ -14,10 +14,9 @@ from typing import Any, Literal, NamedTuple
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_map
 
-from mnemic.models.ensemble import StackedNetworks
+from mnemic.models.contract import unwrap_network
 from mnemic.objectives import CarriedState, Loss
 from mnemic.recipe import ConfigError, build
 from mnemic.train.freeze import find_modules
@@ -156,15 +155,17 @@ def train(
         yield Step(number + 1, loss, norm, rate, carried, means)
 
 
-def build_optimizer(network: nn.Module, settings: TrainSettings, *, cuda_graph: bool = False) -> torch.optim.Optimizer:
+def build_optimizer(
+    network: nn.Module, settings: TrainSettings, *, stacked: bool = False, cuda_graph: bool = False
+) -> torch.optim.Optimizer:
     """Build the optimizer of a recipe for all weights that are not frozen.
 
-    With ``cuda_graph`` its learning rate is a tensor that a CUDA graph can read.
+    ``stacked`` networks are optimized each by itself. With ``cuda_graph`` the learning rate is a
+    tensor that a CUDA graph can read.
     """
     rate: Any = torch.zeros((), device="cuda") if cuda_graph else settings.rate
     parameters = [p for p in network.parameters() if p.requires_grad]
-    kwargs = {"parameters": parameters, "rate": rate, "runs": isinstance(network, StackedNetworks)}
-    return build(OPTIMIZERS, settings.optimizer, **kwargs)
+    return build(OPTIMIZERS, settings.optimizer, parameters=parameters, rate=rate, runs=stacked)
 
 
 class OptimizerStep:
@@ -230,11 +231,10 @@ class OptimizerStep:
         return world_size() / num_targets if self.use_mean else world_size()
 
 
-def skip_gradient_sync(network: nn.Module) -> Any:
+def skip_gradient_sync(network: Any) -> Any:
     """Return a context in which processes do not exchange gradients."""
-    if isinstance(network, DistributedDataParallel):
-        return network.no_sync()
-    return nullcontext()
+    is_parallel = unwrap_network(network) is not network
+    return network.no_sync() if is_parallel else nullcontext()
 
 
 class GraphedStep:

@@ -9,7 +9,7 @@ import pytest
 import text_files
 
 from mnemic.checkpoint.folder import load_checkpoint
-from mnemic.data import RESPONSE_OF, SEGMENT_KINDS
+from mnemic.data import DATASETS
 from mnemic.recipe import load_recipe, recipe_comment, recipe_names
 from mnemic.train.run import fit
 
@@ -34,12 +34,12 @@ def toy(name: str, folder: Path) -> dict[str, Any]:
     kind = load_recipe(name)["data"]["kind"]
     if kind == "dates":
         return load_recipe(name, ["data.count=80", "data.validation_size=8", "data.test_size=8", *TOY[1:], *short])
-    if kind in RESPONSE_OF:
+    if DATASETS[kind].response is not None:
         numbers = {"numbers": True} if "numbers" in name else {}
         getattr(text_files, kind.replace("-", "_"))(folder, 40, **numbers)
         few = {"retrieval": FEW, "corpus": ["train.log=0", *SMALL_BERT]}.get(kind, [])
         return load_recipe(name, [f"data.folder={folder}", *TOY[1:], *short, *few])
-    if kind in SEGMENT_KINDS:
+    if DATASETS[kind].layout == "segments":
         short += [f"phases.{n}.train.{key}" for n in range(len(phases)) for key in LITTLE]
         few = SEGMENTS
         if kind == "long-articles":

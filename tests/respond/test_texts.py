@@ -15,8 +15,8 @@ from mnemic.models import TextModel, WindowBatch, build_model, check_parts_fit
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.classes import squared_error
 from mnemic.objectives.spans import span_loss
-from mnemic.recipe import ConfigError
-from mnemic.respond import WITHOUT_MEMORY
+from mnemic.recipe import ConfigError, select_kinds
+from mnemic.respond import RESPONSES
 from mnemic.respond.classes import ClassHead
 from mnemic.respond.merge_windows import average_windows, find_best_spans, select_best_span
 
@@ -55,7 +55,7 @@ def scores_of(own: TextModel, read: WindowBatch) -> Tensor:
     return scores if isinstance(scores, Tensor) else scores.masked_logits
 
 
-@pytest.mark.parametrize("kind", WITHOUT_MEMORY)
+@pytest.mark.parametrize("kind", select_kinds(RESPONSES, source="text"))
 def test_padding_and_neighbours_change_nothing(kind: str) -> None:
     own = network(kind)
     alone, padded = (scores_of(own, read_by(kind, padding)) for padding in (0, 4))
@@ -65,7 +65,7 @@ def test_padding_and_neighbours_change_nothing(kind: str) -> None:
     torch.testing.assert_close(first, alone[: len(first)])
 
 
-@pytest.mark.parametrize("kind", WITHOUT_MEMORY)
+@pytest.mark.parametrize("kind", select_kinds(RESPONSES, source="text"))
 def test_every_weight_learns(kind: str) -> None:
     own = network(kind)
     scores = scores_of(own, read_by(kind))
