@@ -26,7 +26,7 @@ def build(constructors: Mapping[str, Callable[..., T]], spec: Mapping[str, Any],
 
 
 def kind_of(constructors: Mapping[str, Callable[..., T]], spec: Mapping[str, Any]) -> Any:
-    """Return the class that a spec's ``kind`` names: its attributes say what the kind can do."""
+    """Return the class that a spec's ``kind`` names, to ask what it can do."""
     if not isinstance(spec, Mapping):
         kinds = spec if isinstance(spec, str) and spec in constructors else next(iter(constructors))
         raise ConfigError(f'a part is a table such as {{ kind = "{kinds}" }}, not {spec!r}')
@@ -39,7 +39,7 @@ def kind_of(constructors: Mapping[str, Callable[..., T]], spec: Mapping[str, Any
 
 
 def kind_name(spec: Mapping[str, Any]) -> Any:
-    """Return the name of a spec's kind, to print or save it; code asks ``kind_of`` instead."""
+    """Return the name of a spec's kind, to print or to save."""
     return spec.get("kind")
 
 

@@ -193,7 +193,7 @@ def check_kinds(recipe: Recipe) -> None:
 
 
 def check_response(respond: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-    """Raise an error unless a response is of the kind that the data needs, or has its methods."""
+    """Raise an error unless a response has the methods that the data needs."""
     needed = kind_of(DATASETS, data).response
     if kind_name(respond) != needed and not {*kind_of(RESPONSES, respond).methods} & {*RESPONSES[needed].methods}:
         raise ConfigError(

@@ -20,6 +20,7 @@ from mnemic.evaluate.evidence import (
 )
 from mnemic.memory import Reading, Written
 from mnemic.models import MemoryNetwork, ModelOutput, StoryInputs
+from mnemic.models.contract import BaseNetwork
 from mnemic.predict import compute_sentence_weights
 from mnemic.recipe import load_recipe
 from mnemic.reproduce.train_ensemble import create_networks, train_ensemble
@@ -81,7 +82,7 @@ def test_a_removed_sentence_is_gone_and_the_rest_stays() -> None:
     assert removed.texts is inputs.texts
 
 
-class FirstWord(nn.Module):
+class FirstWord(BaseNetwork):
     """Reads the sentence whose first word is largest and answers with that word."""
 
     def __init__(self, reads: bool = True) -> None:
