@@ -76,7 +76,7 @@ def compute_span_metrics(network: nn.Module, dataset: TextDataset) -> Metrics:
     """
     unanswerable = [not example.answers for example in dataset.examples]
     answers = []
-    for index, span in enumerate(predict_spans(network, dataset, max_answer_tokens_of(network))):
+    for index, span in enumerate(predict_spans(network, dataset)):
         is_empty = any(unanswerable) and span.no_answer_probability >= NO_ANSWER_THRESHOLD
         answers.append("" if is_empty else quote_span(dataset, index, span))
     values = compute_answer_metrics(answers, [example.answers for example in dataset.examples])
@@ -92,7 +92,7 @@ def compute_reading_metrics(network: nn.Module, dataset: TextDataset) -> Metrics
     "No answer" is the balanced accuracy over texts with and without the answer. "Calibration error"
     compares the probability of no answer with its frequency.
     """
-    spans = predict_spans(network, dataset, max_answer_tokens_of(network))
+    spans = predict_spans(network, dataset)
     is_unanswerable = [not example.answers for example in dataset.examples]
     answerable = [index for index, unanswerable in enumerate(is_unanswerable) if not unanswerable]
     answers = [quote_span(dataset, index, spans[index]) for index in answerable]
@@ -126,11 +126,6 @@ def compute_retrieval_recall(network: nn.Module, dataset: TextDataset) -> Metric
         for variant, batch_ranks in ranks.items()
         for top_k in RECALL_RANKS
     }
-
-
-def max_answer_tokens_of(network: nn.Module) -> int:
-    """Return the maximum number of tokens of a network's answers."""
-    return network.respond.max_tokens  # type: ignore[union-attr, return-value]
 
 
 def quote_span(dataset: TextDataset, index: int, span: TokenSpan) -> str:

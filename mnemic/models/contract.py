@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -16,6 +17,11 @@ class BaseNetwork(nn.Module):
     carries_memory = False  # a state of its memory goes from one segment or call to the next
     reads_windows_in_turn = False  # windows of a text depend on each other, and must not overlap
     num_runs: int | None = None  # networks that are stacked and trained as one; None: it is a single one
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the weights."""
+        return next(self.parameters()).device
 
     @property
     def num_uniforms(self) -> int:

@@ -161,11 +161,8 @@ class SegmentModel(BaseNetwork):
         sentence_ids, num_sentences = inputs.sentence_ids.flatten(0, 1), sizes.max_sentences
         item_mask = any_per_sentence(sentence_ids >= 0, sentence_ids, num_sentences)
         writable = None if writable is None else any_per_sentence(writable, sentence_ids, num_sentences)
-        return (
-            pool_sentences(states, sentence_ids[sizes.segment_rows], num_sentences, root_scaled=self.pool == "root"),
-            item_mask,
-            writable,
-        )
+        text_ids, root_scaled = sentence_ids[sizes.segment_rows], self.pool == "root"
+        return pool_sentences(states, text_ids, num_sentences, root_scaled=root_scaled), item_mask, writable
 
     def write_segments(
         self, state: Any, encoded: EncodedSegments, probes: ProbeDetail = "none", inputs: SegmentBatch | None = None

@@ -13,14 +13,7 @@ from mnemic.data.knowledge.batches import encode_questions
 from mnemic.data.knowledge.dataset import KnowledgeEncoder
 from mnemic.data.knowledge.format import KnowledgeError, KnowledgeQuestion
 from mnemic.data.knowledge.key_value import bracket_entity
-from mnemic.predict.story import (
-    MAX_ANSWERS,
-    SentenceEvidence,
-    StoryAnswer,
-    compute_sentence_weights,
-    hop_gates_of,
-    quote_words,
-)
+from mnemic.predict.story import MAX_ANSWERS, StoryAnswer, collect_evidence, hop_gates_of, quote_words
 from mnemic.recipe import build, kind_name, kind_of
 from mnemic.text import WordTokenizer
 
@@ -55,10 +48,7 @@ def ask_knowledge_base(checkpoint: Checkpoint, question: str) -> StoryAnswer:
             f"{' or '.join(suggest_entities(question, encoder))}"
         )
     output = checkpoint.network.eval()(dataset.batch(torch.tensor([0])).inputs)
-    evidence = tuple(
-        SentenceEvidence(number, encoder.slot_texts[slot_ids[number]], tuple(weights))
-        for number, weights in compute_sentence_weights(output).items()
-    )
+    evidence = collect_evidence(output, [encoder.slot_texts[slot] for slot in slot_ids])
     logits = output.logits[0, 0].masked_fill(~dataset.entities, -torch.inf)
     ranked = rank_entities(logits, encoder.content.names, tokenizer)
     unknown = tokenizer.find_unknown_words(question)

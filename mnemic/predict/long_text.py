@@ -158,7 +158,7 @@ def read_segments(
     stride, num_segments, num_seen = state.stride, state.segments, state.seen
     while (segment_batch := list(islice(segments, SEGMENTS_PER_BATCH))) and any(segment_batch):
         inputs = build_segment_batch(checkpoint, segment_batch)
-        with bfloat16_autocast(device_of(network), precision):
+        with bfloat16_autocast(network.device, precision):
             encoded = network.encode_segments(inputs)
         for number, step in enumerate(network.scan(memory, encoded)):
             memory, num_segments = step.state, num_segments + 1
@@ -222,7 +222,7 @@ def build_segment_batch(
     no_ids = np.zeros(0, dtype=np.int64)
     document = LongDocument(iter(()), LongExample((), no_ids, no_ids, (), 0))
     arrays = fill_arrays([document], [list(segments)], tokenizer, checkpoint.sizes["max_length"])
-    device = device_of(checkpoint.network)
+    device = checkpoint.network.device
     tokens, sentences, _ = (torch.from_numpy(array).to(device) for array in arrays)
     in_text = sentences >= 0
     query = torch.from_numpy(question_ids).long().unsqueeze(0).to(device)
@@ -268,10 +268,5 @@ def check_state(state: State, network: Any) -> State:
 
 def move_memory(memory: Any, network: Any) -> Any:
     """Move the memory's tensors to the network's device, or to the CPU without a network."""
-    device = torch.device("cpu") if network is None else device_of(network)
+    device = torch.device("cpu") if network is None else network.device
     return tree_map(lambda tensor: tensor.to(device), memory)
-
-
-def device_of(network: Any) -> torch.device:
-    """Return the device of a network's parameters."""
-    return next(network.parameters()).device

@@ -90,25 +90,20 @@ def ask_story(checkpoint: Checkpoint, sentences: Sequence[str], question: str) -
     batch = encode_examples([example], tokenizer, num_unseen=num_unseen).batch(torch.tensor([0]))
     output = checkpoint.network.eval()(batch.inputs)
     ranked = rank_words(output, tokenizer)
-    evidence = tuple(
-        SentenceEvidence(number, sentences[number], tuple(weights))
-        for number, weights in compute_sentence_weights(output).items()
-    )
+    evidence = collect_evidence(output, sentences)
     stored = [source.sentence for source in evidence]
     max_words = checkpoint.sizes["max_length"] - 1
     messages = collect_notes(tokenizer, sentences, question, stored, max_words=max_words, num_unseen=num_unseen)
     messages += note_untrained_length(len(stored), checkpoint.recipe["data"])
-    return StoryAnswer(
-        *ranked[0],
-        ranked,
-        evidence,
-        len(stored),
-        len(sentences),
-        messages,
-        memory=kind_name(checkpoint.recipe["model"]["memory"]),
-        taken=hop_gates_of(output),
-        slots=collect_slot_activity(output, decode_tied_keys(checkpoint)),
-    )
+    memory, counts = kind_name(checkpoint.recipe["model"]["memory"]), (len(stored), len(sentences))
+    slots = collect_slot_activity(output, decode_tied_keys(checkpoint))
+    return StoryAnswer(*ranked[0], ranked, evidence, *counts, messages, memory, hop_gates_of(output), slots)
+
+
+def collect_evidence(output: ModelOutput, texts: Sequence[str]) -> tuple[SentenceEvidence, ...]:
+    """Collect the sentences in memory, with the read weight of each hop."""
+    weights_by_sentence = compute_sentence_weights(output)
+    return tuple(SentenceEvidence(number, texts[number], tuple(row)) for number, row in weights_by_sentence.items())
 
 
 def rank_words(output: ModelOutput, tokenizer: WordTokenizer) -> tuple[tuple[str, float], ...]:

@@ -34,7 +34,6 @@ def map_windows(
     ``on_read`` gets the window ids of each batch and what they read from memory, if there is one.
     """
     with evaluating(network):
-        read_windows: Any = read_in_order if network.reads_windows_in_turn else read_by_length
         extracts: list[Tensor | None] = [None] * (len(dataset.window_starts) - 1)
         for window_ids, inputs, output in read_windows(network, dataset):
             for window, extracted in zip(window_ids.tolist(), extract(output, inputs).float().cpu()):
@@ -42,6 +41,11 @@ def map_windows(
             if on_read is not None and network.reads_windows_in_turn:
                 on_read(window_ids.tolist(), output.slot_reads)
     return [extracted for extracted in extracts if extracted is not None]
+
+
+def read_windows(network: Any, dataset: TextDataset) -> Iterator[tuple[Tensor, WindowBatch, Any]]:
+    """Read all windows in batches; yield window ids, inputs and output."""
+    return (read_in_order if network.reads_windows_in_turn else read_by_length)(network, dataset)
 
 
 def read_by_length(network: Any, dataset: TextDataset) -> Iterator[tuple[Tensor, WindowBatch, TextOutput]]:
@@ -92,13 +96,11 @@ def compute_class_logits(network: Any, dataset: TextDataset, on_read: OnRead | N
     return torch.segment_reduce(logits, "mean", lengths=counts, axis=0)  # as ``average_windows``
 
 
-def predict_spans(
-    network: Any, dataset: TextDataset, max_tokens: int, on_read: OnRead | None = None
-) -> list[TokenSpan]:
+def predict_spans(network: Any, dataset: TextDataset, on_read: OnRead | None = None) -> list[TokenSpan]:
     """Find the best answer span of each question, in tokens counted from the text's start."""
 
     def extract_best(output: Any, _: WindowBatch) -> Tensor:
-        ends, no_answer = find_best_spans(output.logits, max_tokens)
+        ends, no_answer = find_best_spans(output.logits, network.respond.max_tokens)
         return torch.cat([ends, no_answer.unsqueeze(1)], 1)  # w 4
 
     windows = map_windows(network, dataset, extract_best, on_read)
@@ -161,11 +163,6 @@ def compute_text_vectors(network: Any, dataset: TextDataset) -> Tensor:
     return nn.functional.normalize(totals, dim=1)
 
 
-def compute_sentence_vectors(network: Any, dataset: TextDataset) -> list[Tensor]:
-    """Compute a unit vector per sentence (s d): its normalized mean hidden state."""
-    return [nn.functional.normalize(sentence_sums, dim=1) for sentence_sums in sum_sentence_states(network, dataset)]
-
-
 def compute_text_and_sentence_vectors(network: Any, dataset: TextDataset) -> tuple[Tensor, list[Tensor]]:
     """Compute the vectors of texts (e d) and sentences (s d) in one pass."""
     if not len(dataset):
@@ -180,7 +177,6 @@ def compute_text_and_sentence_vectors(network: Any, dataset: TextDataset) -> tup
 def sum_sentence_states(network: Any, dataset: TextDataset) -> list[Tensor]:
     """Sum the hidden states of each sentence's tokens: s d per text."""
     with evaluating(network):
-        read_windows: Any = read_in_order if network.reads_windows_in_turn else read_by_length
         width: int = network.encode.width
         lengths = [
             count_sentence_tokens(example.text, dataset.token_offsets(index))

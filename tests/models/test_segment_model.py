@@ -17,6 +17,13 @@ KINDS = pytest.mark.parametrize("kind", ["blended", "selective"])
 UNITS = pytest.mark.parametrize("unit", ["tokens", "sentences"])
 
 
+def slice_segments(batch: SegmentBatch, start: int, end: int) -> SegmentBatch:
+    """The segments from ``start`` to below ``end``, with the whole question."""
+    tensors = {name: value for name, value in batch._asdict().items() if isinstance(value, Tensor)}
+    slices: dict[str, Any] = {name: value[:, start:end] for name, value in tensors.items() if value.dim() == 3}
+    return batch._replace(**slices, sizes=None)
+
+
 def make(kind: str = "blended", seed: int = 0, respond: dict[str, Any] | None = None, **carry: Any) -> SegmentModel:
     torch.manual_seed(seed)
     model: dict[str, Any] = {
@@ -62,7 +69,7 @@ def test_documents_of_different_lengths_never_mix(kind: str, unit: str) -> None:
     per_row = hidden.sum((1, 2)).tolist()
     for row, words in enumerate(together.masked_logits.split(per_row)):
         own = rows(inputs, row, row + 1)
-        alone = network(own.slice_segments(0, (3, 1, 2)[row]))
+        alone = network(slice_segments(own, 0, (3, 1, 2)[row]))
         torch.testing.assert_close(together.logits[row], alone.logits[0])
         torch.testing.assert_close(together.rest_logits[row], alone.rest_logits[0])
         torch.testing.assert_close(together.nsp_logits[row], alone.nsp_logits[0])
@@ -91,7 +98,7 @@ def test_piece_by_piece_is_at_once(kind: str, unit: str) -> None:
     whole = network(inputs)
     state = None
     for first in range(0, 5, 2):
-        encoded = network.encode_segments(inputs.slice_segments(first, first + 2))
+        encoded = network.encode_segments(slice_segments(inputs, first, first + 2))
         state = state if state is not None else network.empty_memory(2, encoded.items[:, 0])
         state, _, _ = network.write_segments(state, encoded)
     torch.testing.assert_close(network.answer_question(state, inputs).logits, whole.logits)
@@ -162,7 +169,7 @@ def test_each_document_counts_its_own_last_segments() -> None:
     assert among is not None
     among = among.clone()
     network.zero_grad()
-    alone = rows(inputs, 1, 2).slice_segments(0, 2)._replace(prediction_mask=None)
+    alone = slice_segments(rows(inputs, 1, 2), 0, 2)._replace(prediction_mask=None)
     network(alone).logits.square().sum().backward()
     torch.testing.assert_close(among, network.encode.embeddings.tokens.grad)
 
@@ -177,7 +184,7 @@ def test_truncation_changes_gradients_alone(kind: str) -> None:
 @KINDS
 def test_without_a_lasting_memory_only_the_last_segment_counts(kind: str) -> None:
     network, inputs = make(kind, carry_memory=False), documents(3, 3)
-    last = network(inputs.slice_segments(2, 3))
+    last = network(slice_segments(inputs, 2, 3))
     torch.testing.assert_close(network(inputs).logits, last.logits)
     assert (make(kind)(inputs).logits != last.logits).any()
 

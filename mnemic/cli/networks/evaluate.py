@@ -65,7 +65,7 @@ def evaluate_tasks(checkpoint: "Checkpoint", data_spec: Spec, split: Split, task
     dataset = data.dataset(split, checkpoint.tokenizer, task_ids)
     if not len(dataset):
         raise ConfigError(f"the {split} split of this data has no questions")
-    errors = compute_task_errors(checkpoint.network, dataset.to(next(checkpoint.network.parameters()).device))
+    errors = compute_task_errors(checkpoint.network, dataset.to(checkpoint.network.device))
     unknown = f"{dataset.num_unknown} of {len(dataset)} answers are words the network does not know"
     return {
         "mean_error": mean_error(list(errors.values())),
@@ -86,7 +86,7 @@ def evaluate_texts(checkpoint: "Checkpoint", data_spec: Spec, split: Split) -> d
     if not len(dataset):
         hint = "; --split validation may have some" if split == "test" else ""
         raise ConfigError(f"the {split} split of this data has no texts{hint}")
-    dataset = dataset.to(next(checkpoint.network.parameters()).device)
+    dataset = dataset.to(checkpoint.network.device)
     metrics = evaluate_network(checkpoint.network, dataset)[1]
     if dataset.metrics == "perplexity":  # words: those that are unknown have a metric
         counts = {"seen": dataset.num_targets, "total": dataset.num_targets, "context": dataset.max_tokens}
