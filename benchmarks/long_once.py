@@ -21,7 +21,8 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from mnemic.data.long_context.batches import LongDataset, move_batch
-from mnemic.evaluate.long_context import find_correct_answers, unwrap_segment_model
+from mnemic.evaluate.long_context import find_correct_answers
+from mnemic.models.contract import unwrap_network
 from mnemic.models.inputs import BatchSizes, SegmentBatch, measure_batch
 from mnemic.models.segment_model import EncodedSegments, SegmentModel
 
@@ -184,7 +185,7 @@ def find_wrong_with_cache(
 
     The result is that of ``find_wrong_answers_per_network``; networks stay in their mode.
     """
-    models = [unwrap_segment_model(network) for network in networks]
+    models = [unwrap_network(network) for network in networks]
     cache = SegmentCache(models)
     states: list[Any] = [None] * len(models)
     num_workers = min(num_workers, len(rows))

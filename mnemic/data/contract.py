@@ -8,6 +8,7 @@ other datasets name their ``metrics``.
 Shapes: q examples of the dataset, b batch, v vocabulary; with several runs a runs axis in front.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
@@ -114,9 +115,18 @@ class DataSource:
     alternative: ClassVar[str] = ""  # what can be used instead of such files
     input_description: ClassVar[str] = "reads one text at a time"
     input_fields: ClassVar[tuple[Names, ...]] = (("text",), ("sentence",))
+    paired: ClassVar[bool] = False  # an example is a pair of texts
+    reads_stories: ClassVar[bool] = False  # questions about stories, with their supporting facts
+    has_knowledge_base: ClassVar[bool] = False  # questions about a base that all of them share
+    calibrates_no_answer: ClassVar[bool] = False  # a trained network's "no answer" is calibrated
     file_kind: ClassVar[str] = ""  # of generated data: the kind that reads the same from files
     shared_keys: ClassVar[Names] = ()  # recipe keys that both kinds have
-    suggestions: ClassVar[Names] = ("evaluate --model {run}", "read --model {run} FILE")
+    suggestions: ClassVar[Names] = ("evaluate {run}", "predict --model {run} FILE")
+
+    @classmethod
+    def fitting_objectives(cls, spec: Mapping[str, Any]) -> Names:
+        """Return the kinds of objective that fit a recipe's ``[data]``."""
+        return cls.objectives
 
     folder: str  # of kinds that read files
 

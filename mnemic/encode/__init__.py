@@ -32,7 +32,6 @@ from mnemic.encode.texts.ngrams import Ngrams
 from mnemic.encode.texts.recurrent_sentence import RecurrentSentence
 from mnemic.encode.texts.word_vectors import WordVectors
 from mnemic.encode.transformer import TransformerEncoder
-from mnemic.recipe import select_kinds
 
 ENCODERS: dict[str, Callable[..., Any]] = {
     "bag": Bag,
@@ -46,5 +45,3 @@ ENCODERS: dict[str, Callable[..., Any]] = {
     "transformer": TransformerEncoder,
     "word-vectors": WordVectors,
 }
-
-TEXT_KINDS = tuple(select_kinds(ENCODERS, reads_texts=True))

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from mnemic.memory import Reading, Written
 from mnemic.memory.append import find_slots
+from mnemic.models.contract import BaseNetwork
 from mnemic.models.text_model import gather_rows
 
 
@@ -39,7 +40,7 @@ class ModelOutput(NamedTuple):
     segmentation_loss: Tensor | None = None  # b n, of a segmenter, during training
 
 
-class MemoryNetwork(nn.Module):
+class MemoryNetwork(BaseNetwork):
     """A network of four parts: encode (I), write (G), read (O) and respond (R).
 
     Every memory network of the library is this class with different parts. ``encode`` reads each
@@ -58,8 +59,6 @@ class MemoryNetwork(nn.Module):
     >>> output.reading.weights.shape  # the evidence: batch, hops, heads, questions, slots
     torch.Size([1, 3, 1, 1, 2])
     """
-
-    carries_memory = reads_windows_in_turn = False
 
     def __init__(
         self,

@@ -48,6 +48,9 @@ class BertMassLoss:
     ``MASKINGS``.
     """
 
+    trains_without_words = True  # by these losses alone, for a response that generates none
+    wordless_losses = ("ctrl", "read")
+
     def __init__(
         self,
         *,

@@ -1,4 +1,8 @@
-"""The result of every objective: a summed loss, a count of targets, and carried state."""
+"""The result of every objective: a summed loss, a count of targets, and carried state.
+
+An objective is called with ``(network, batch, carried)`` and returns a ``Loss``. Class attribute
+``replaces``, if it has one: the kind of objective whose data and responses fit it, too.
+"""
 
 from collections.abc import Mapping
 from typing import NamedTuple

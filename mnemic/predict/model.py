@@ -12,6 +12,7 @@ from mnemic.encode.precision import Precision
 from mnemic.predict import generate, long_text, results, story, text_tasks
 from mnemic.predict.memory_state import State
 from mnemic.predict.methods import METHODS, MethodError, describe_missing, methods_of
+from mnemic.predict.text_tasks import TextOrPair, build_window_options
 from mnemic.recipe import Recipe, join_words
 from mnemic.text import Tokenizer
 from mnemic.text.windows import Truncation
@@ -86,30 +87,28 @@ class Model:
         return self.checkpoint.progress
 
     def classify(
-        self,
-        texts: Sequence[text_tasks.TextOrPair],
-        *,
-        overlap: int | None = None,
-        truncation: Truncation | None = None,
+        self, texts: Sequence[TextOrPair], *, overlap: int | None = None, truncation: Truncation | None = None
     ) -> list[results.Classification]:
         """Classify each text, or pair of texts."""
-        return text_tasks.classify_texts(self.checkpoint, texts, overlap=overlap, truncation=truncation)
+        return text_tasks.classify_texts(
+            self.checkpoint, texts, build_window_options(self.checkpoint, overlap, truncation)
+        )
 
     def rate(
-        self,
-        texts: Sequence[text_tasks.TextOrPair],
-        *,
-        overlap: int | None = None,
-        truncation: Truncation | None = None,
+        self, texts: Sequence[TextOrPair], *, overlap: int | None = None, truncation: Truncation | None = None
     ) -> list[results.Rating]:
         """Predict a number for each text, or pair of texts."""
-        return text_tasks.predict_numbers(self.checkpoint, texts, overlap=overlap, truncation=truncation)
+        return text_tasks.predict_numbers(
+            self.checkpoint, texts, build_window_options(self.checkpoint, overlap, truncation)
+        )
 
     def tag(
         self, texts: Sequence[str], *, overlap: int | None = None, truncation: Truncation | None = None
     ) -> list[results.TaggedText]:
         """Find the named entities of each text."""
-        return text_tasks.tag_entities(self.checkpoint, texts, overlap=overlap, truncation=truncation)
+        return text_tasks.tag_entities(
+            self.checkpoint, texts, build_window_options(self.checkpoint, overlap, truncation)
+        )
 
     @overload
     def answer(
@@ -122,12 +121,7 @@ class Model:
     ) -> list[results.SpanAnswer]: ...
 
     def answer(
-        self,
-        question: str | list[str],
-        text: str | list[str],
-        *,
-        overlap: int | None = None,
-        truncation: Truncation | None = None,
+        self, question: Any, text: Any, *, overlap: int | None = None, truncation: Truncation | None = None
     ) -> results.SpanAnswer | list[results.SpanAnswer]:
         """Find the span of a text that answers a question; lists are answered in pairs.
 
@@ -139,8 +133,8 @@ class Model:
         questions, texts = ([question], [text]) if is_single else (list(question), list(text))
         if len(questions) != len(texts):
             raise ValueError(f"one text per question, not {len(questions)} questions and {len(texts)} texts")
-        pairs: Any = list(zip(questions, texts))
-        answers = text_tasks.answer_questions(self.checkpoint, pairs, overlap=overlap, truncation=truncation)
+        options = build_window_options(self.checkpoint, overlap, truncation)
+        answers = text_tasks.answer_questions(self.checkpoint, list(zip(questions, texts)), options)
         return answers[0] if is_single else answers
 
     def embed(
@@ -156,9 +150,8 @@ class Model:
         >>> mnemic.load("reader").embed(["a cat", "a kitten", "a tax form"]).vectors.shape
         torch.Size([3, 384])
         """
-        return text_tasks.embed_texts(
-            self.checkpoint, texts, overlap=overlap, truncation=truncation, with_sentences=sentences
-        )
+        options = build_window_options(self.checkpoint, overlap, truncation)
+        return text_tasks.embed_texts(self.checkpoint, texts, options, with_sentences=sentences)
 
     def generate(self, texts: Sequence[str], *, num_beams: int = 1) -> list[results.GeneratedText]:
         """Generate the answer to each text, greedily or by beam search."""

@@ -7,6 +7,8 @@ user raises ``ConfigError``, which says where it is, what came and what would be
 
 from mnemic.recipe.build import build as build
 from mnemic.recipe.build import construct as construct
+from mnemic.recipe.build import kind_name as kind_name
+from mnemic.recipe.build import kind_of as kind_of
 from mnemic.recipe.build import matches_type as matches_type
 from mnemic.recipe.build import parameters_of as parameters_of
 from mnemic.recipe.build import select_kinds as select_kinds

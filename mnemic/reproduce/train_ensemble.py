@@ -14,6 +14,7 @@ from mnemic.data.contract import QuestionDataset
 from mnemic.evaluate.by_task import mean_error, percent_by_task
 from mnemic.evaluate.error_rate import find_wrong_answers
 from mnemic.models import MemoryNetwork
+from mnemic.models.contract import BaseNetwork
 from mnemic.models.ensemble import StackedNetworks
 from mnemic.recipe import Recipe
 from mnemic.recipe.migrate import migrate_state
@@ -70,7 +71,7 @@ def train_ensemble(
         if phase.recipe["model"] != recipe["model"]:
             models = [rebuild_network(phase.recipe["model"], data.sizes, network) for network in networks]
         group = stack_networks(models).to(device)
-        optimizer = build_optimizer(group, phase.settings, cuda_graph=cuda_graph)
+        optimizer = build_optimizer(group, phase.settings, stacked=group.num_runs is not None, cuda_graph=cuda_graph)
         sampler = build_sampler(phase, group, stories, rows_per_run, seeds)
         restore_progress(group, optimizer, saved)
         settings, total_steps = phase.settings, phase.settings.total_steps(sampler.steps_per_epoch)
@@ -95,7 +96,7 @@ def train_ensemble(
             save_progress(progress_path, group, optimizer, phase.number, start, best_weights)
             raise
         best_weights.copy_to(group)
-        if isinstance(group, StackedNetworks):
+        if group.num_runs is not None:
             group.copy_weights_to(models)
         if models is not networks:
             for network, model in zip(networks, models):
@@ -138,19 +139,20 @@ def find_wrong_answers_per_run(
     return is_wrong.cpu().view(rows.shape)
 
 
-def compute_mean_errors(group: nn.Module, validation: QuestionDataset, tasks: Sequence[Tensor]) -> Tensor:
+def compute_mean_errors(group: BaseNetwork, validation: QuestionDataset, tasks: Sequence[Tensor]) -> Tensor:
     """Compute each run's mean error over its tasks, in percent; a scalar for one run."""
     rows = torch.arange(len(validation), device=validation.device)
-    rows = rows.expand(len(tasks), -1) if isinstance(group, StackedNetworks) else rows
+    is_stacked = group.num_runs is not None
+    rows = rows.expand(len(tasks), -1) if is_stacked else rows
     is_wrong = find_wrong_answers(group, validation, rows).view(len(tasks), -1).cpu()
     task_ids = validation.task.cpu()
     errors = []
     for run, run_tasks in enumerate(tasks):
         is_in_tasks = torch.isin(task_ids, run_tasks)
         errors.append(mean_error(list(percent_by_task(is_wrong[run, is_in_tasks], task_ids[is_in_tasks]).values())))
-    return torch.tensor(errors) if isinstance(group, StackedNetworks) else torch.tensor(errors[0])
+    return torch.tensor(errors) if is_stacked else torch.tensor(errors[0])
 
 
-def stack_networks(networks: Sequence[MemoryNetwork]) -> nn.Module:
+def stack_networks(networks: Sequence[MemoryNetwork]) -> Any:
     """Stack several networks into one module; return a single network unchanged."""
     return StackedNetworks(networks) if len(networks) > 1 else networks[0]

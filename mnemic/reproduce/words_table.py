@@ -23,7 +23,7 @@ from mnemic.data.language_modeling.dataset import LanguageModelFiles
 from mnemic.data.language_modeling.token_folder import METADATA_FILE, is_token_folder
 from mnemic.files import read_json
 from mnemic.predict.perplexity import compute_perplexity, compute_unigram_perplexity
-from mnemic.recipe import ConfigError, Recipe, build, load_recipe, override
+from mnemic.recipe import ConfigError, Recipe, build, kind_of, load_recipe, override
 from mnemic.reproduce.babi_table import append_runs, describe_hardware, load_runs
 from mnemic.reproduce.statistics import summarize_errors
 from mnemic.train.phases import read_phases
@@ -51,7 +51,7 @@ class WordsTable:
     def build_recipe(self, name: str, folder: str) -> Recipe:
         """Load a recipe with the table's overrides and data folder; raise for other data."""
         recipe = override(load_recipe(name, self.sets), "data.folder", folder)
-        if recipe.get("data", {}).get("kind") != "language-modeling":
+        if kind_of(DATASETS, recipe["data"]).layout != "tokens":
             raise ConfigError(f"the recipe {name!r} does not learn from data of kind 'words'")
         return recipe
 

@@ -14,10 +14,9 @@ from typing import Any, Literal, NamedTuple
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_map
 
-from mnemic.models.ensemble import StackedNetworks
+from mnemic.models.contract import unwrap_network
 from mnemic.objectives import CarriedState, Loss
 from mnemic.recipe import ConfigError, build
 from mnemic.train.freeze import find_modules
@@ -142,15 +141,17 @@ def train(
         yield step
 
 
-def build_optimizer(network: nn.Module, settings: TrainSettings, *, cuda_graph: bool = False) -> torch.optim.Optimizer:
+def build_optimizer(
+    network: nn.Module, settings: TrainSettings, *, stacked: bool = False, cuda_graph: bool = False
+) -> torch.optim.Optimizer:
     """Build the optimizer of a recipe for all weights that are not frozen.
 
-    With ``cuda_graph`` its learning rate is a tensor that a CUDA graph can read.
+    ``stacked`` networks are optimized each by itself. With ``cuda_graph`` the learning rate is a
+    tensor that a CUDA graph can read.
     """
     rate: Any = torch.zeros((), device="cuda") if cuda_graph else settings.rate
     parameters = [p for p in network.parameters() if p.requires_grad]
-    kwargs = {"parameters": parameters, "rate": rate, "runs": isinstance(network, StackedNetworks)}
-    return build(OPTIMIZERS, settings.optimizer, **kwargs)
+    return build(OPTIMIZERS, settings.optimizer, parameters=parameters, rate=rate, runs=stacked)
 
 
 class OptimizerStep:
@@ -193,7 +194,7 @@ class OptimizerStep:
         network, totals, counts = self.network, [], []
         for number in range(self.num_shards):
             is_last = number == self.num_shards - 1  # only then processes exchange gradients
-            with network.no_sync() if isinstance(network, DistributedDataParallel) and not is_last else nullcontext():
+            with network.no_sync() if unwrap_network(network) is not network and not is_last else nullcontext():
                 loss = self.compute_loss(network, batch.select_shard(number, self.num_shards), carried)
                 loss.total.sum().backward()
             totals.append(loss.total.detach())

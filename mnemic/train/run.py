@@ -30,12 +30,11 @@ from mnemic.checkpoint.lock import lock_folder
 from mnemic.checkpoint.tensors import select_tensors
 from mnemic.data import DATASETS
 from mnemic.data.contract import Data, Dataset
-from mnemic.data.long_context.batches import LongDataset
 from mnemic.evaluate.calibration import calibrate_no_answer
 from mnemic.evaluate.error_rate import evaluate_network
 from mnemic.models import check_model, check_parts_fit
 from mnemic.objectives import CarriedState
-from mnemic.recipe import ConfigError, Recipe, build
+from mnemic.recipe import ConfigError, Recipe, build, kind_of
 from mnemic.train.distributed import init_distributed
 from mnemic.train.early_stopping import BestWeights, check_validation_data
 from mnemic.train.freeze import freeze
@@ -148,8 +147,9 @@ class Run:
         if previous is None and self.is_main:  # from here on the folder belongs to this run
             remove_checkpoint(folder)
         self.logger = RunLogger(folder, self.progress.history) if self.is_main else None
-        dataset = self.data.train
-        self.prefetcher = Prefetcher(dataset) if isinstance(dataset, LongDataset) else None
+        dataset: Any = self.data.train
+        has_segments = kind_of(DATASETS, recipe["data"]).layout == "segments"
+        self.prefetcher = Prefetcher(dataset) if has_segments else None
 
     def train(self, phase: Phase) -> Iterator[StepReport]:
         """Train one phase from its current step to its end."""
@@ -192,8 +192,8 @@ class Run:
 
     def select_dataset(self, phase: Phase) -> Dataset:
         """Select the training set of a phase, with its number of segments."""
-        dataset = self.data.train
-        if phase.settings.segments and isinstance(dataset, LongDataset):
+        dataset: Any = self.data.train
+        if phase.settings.segments:  # ``check_phases`` has seen that the data has segments
             dataset = dataset.with_segments(phase.settings.segments)
         return dataset.to(self.device)
 
@@ -290,7 +290,7 @@ class Run:
         if self.progress.done:
             return
         network = self.use_model(self.recipe["model"])
-        if self.recipe["data"]["kind"] == "retrieval" and len(self.data.validation):
+        if kind_of(DATASETS, self.recipe["data"]).calibrates_no_answer and len(self.data.validation):
             validation: Any = self.data.validation
             calibrate_no_answer(network, validation.to(self.device))
         self.progress = TrainingProgress(phase=len(self.phases), done=True, history=self.progress.history)

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from mnemic.checkpoint.folder import Checkpoint, load_checkpoint, save_checkpoint
+from mnemic.data import DATASETS
 from mnemic.data.text_tasks.tables import is_unicode
 from mnemic.predict.text_tasks import classify_texts
-from mnemic.recipe import ConfigError, Recipe, did_you_mean, join_words, load_recipe, override, parameters_of
+from mnemic.recipe import ConfigError, Recipe, did_you_mean, join_words, kind_of, load_recipe, override, parameters_of
 from mnemic.recipe.load import SECTIONS, check_sections, parse_assignment
 from mnemic.recipe.migrate import migrate_override
 from mnemic.train.initialize import start_recipe_from
@@ -109,7 +110,8 @@ class TextClassifier:
         for assignment in self.sets:
             recipe = override(recipe, *migrate_override(*parse_assignment(assignment)))
         check_sections(recipe, "a text classifier's recipe", SECTIONS)
-        if recipe.get("data", {}).get("kind") != "classes":
+        data_kind = kind_of(DATASETS, recipe["data"])
+        if data_kind.response != "classes" or data_kind.paired:
             raise ConfigError("a text classifier needs a recipe whose data.kind is 'classes'")
         files = {"folder": str(folder), "train_file": "train.jsonl", "test_file": ""}
         return recipe | {"data": recipe["data"] | files}

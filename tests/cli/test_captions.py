@@ -9,13 +9,7 @@ import torch
 from matplotlib import image
 
 from mnemic.checkpoint.folder import Checkpoint, TrainingProgress
-from mnemic.cli.render.captions import (
-    MEMORY_LABELS,
-    UPDATE_GATE_LABEL,
-    build_story_rows,
-    compute_unread_weights,
-    format_column_titles,
-)
+from mnemic.cli.render.captions import UPDATE_GATE_LABEL, build_story_rows, compute_unread_weights, format_column_titles
 from mnemic.cli.render.console import get_stdout
 from mnemic.cli.render.evidence_table import BLOCKS, evidence_table, format_blocks
 from mnemic.cli.render.plot_story import plot_story
@@ -25,7 +19,7 @@ from mnemic.memory import MEMORIES, Reading, Written
 from mnemic.models import ModelOutput
 from mnemic.predict import SentenceEvidence, SlotActivity, StoryAnswer, ask_story
 from mnemic.predict.story import count_hops
-from mnemic.recipe import load_recipe
+from mnemic.recipe import load_recipe, select_kinds
 from mnemic.train.initialize import build_network
 
 STORY = ("Mary went home.", "John went away.", "Mary took the milk.")
@@ -59,9 +53,8 @@ def render_table(answer: StoryAnswer) -> str:
 
 
 def test_every_memory_has_a_manner() -> None:
-    carried = {"blended", "selective"}  # whose evidence is of texts: test_ask_memory
-    assert set(MEMORY_LABELS) == set(MEMORIES) - carried
-    assert set(RECIPES) == set(MEMORY_LABELS) - {"key-value"}  # which reads facts: test_ask_base
+    carried = set(select_kinds(MEMORIES, carries_segments=True))  # evidence of texts: test_ask_memory
+    assert set(RECIPES) == set(MEMORIES) - carried - {"key-value"}  # which reads facts: test_ask_base
 
 
 @pytest.mark.parametrize("kind", RECIPES)
@@ -73,7 +66,7 @@ def test_every_memory_is_shown_and_drawn(kind: str, tmp_path: Path) -> None:
     assert all(text in seen for text in (*STORY, *format_column_titles(answer)))
     assert plot_story(answer, "Where is Mary?", tmp_path / "read.svg") == []
     svg = (tmp_path / "read.svg").read_text(encoding="utf-8")
-    assert all(text in svg for text in (*STORY, MEMORY_LABELS[kind].caption))
+    assert all(text in svg for text in (*STORY, MEMORIES[kind].labels.caption))
 
 
 @pytest.mark.parametrize("kind", RECIPES)
@@ -81,7 +74,7 @@ def test_a_column_adds_up_where_it_is_said_to(kind: str) -> None:
     answer = ask_story(untrained(RECIPES[kind], f"model.memory.kind={kind}"), STORY, "Where is Mary?")
     for hop, rest in enumerate(compute_unread_weights(answer)):
         spent = sum(evidence.weights[hop] for evidence in answer.evidence) + rest
-        if "adds up to 1" in MEMORY_LABELS[kind].caption or MEMORY_LABELS[kind].unread_label:
+        if "adds up to 1" in MEMORIES[kind].labels.caption or MEMORIES[kind].labels.unread:
             assert spent == pytest.approx(1, abs=1e-5)
             assert rest > -1e-5
 

@@ -17,7 +17,7 @@ from mnemic.evaluate.text_metrics import compute_retrieval_recall
 from mnemic.models import IGNORE, WindowBatch
 from mnemic.objectives.retrieve_and_read import RetrieveAndReadLoss, pool_spans
 from mnemic.objectives.text_tasks import span_loss
-from mnemic.predict.windows import compute_sentence_vectors, compute_text_vectors
+from mnemic.predict.windows import compute_text_and_sentence_vectors, compute_text_vectors
 from mnemic.recipe import ConfigError, load_recipe
 from mnemic.text.sentence_spans import count_sentence_tokens
 from mnemic.text.windows import WindowOptions, make_question_windows, make_text_windows
@@ -265,7 +265,7 @@ def test_recall_is_by_the_nearest_key_and_by_the_whole(tmp_path: Path) -> None:
     net, retrieval = network(articles), test.retrieval
     assert retrieval is not None
     question_vectors, text_vectors = (compute_text_vectors(net, texts) for texts in retrieval[:2])
-    keys = compute_sentence_vectors(net, retrieval.texts)
+    keys = compute_text_and_sentence_vectors(net, retrieval.texts)[1]
     assert max(map(len, keys)) > 1
     ranks: dict[str, list[int]] = {"": [], ", whole": []}
     for question, right in zip(question_vectors, retrieval.gold_texts):

@@ -17,6 +17,13 @@ KINDS = pytest.mark.parametrize("kind", ["blended", "selective"])
 UNITS = pytest.mark.parametrize("unit", ["tokens", "sentences"])
 
 
+def slice_segments(batch: SegmentBatch, start: int, end: int) -> SegmentBatch:
+    """Keep the segments from ``start`` to below ``end``, with the whole question."""
+    tensors = {name: value for name, value in batch._asdict().items() if isinstance(value, Tensor)}
+    slices: dict[str, Any] = {name: value[:, start:end] for name, value in tensors.items() if value.dim() == 3}
+    return batch._replace(**slices, sizes=None)
+
+
 def make_model(
     kind: str = "blended", seed: int = 0, respond: dict[str, Any] | None = None, **segment_options: Any
 ) -> SegmentModel:
@@ -64,7 +71,7 @@ def test_documents_of_different_lengths_never_mix(kind: str, unit: str) -> None:
     num_masked = hidden.sum((1, 2)).tolist()
     for row, word_logits in enumerate(together.masked_logits.split(num_masked)):
         document = select_rows(inputs, row, row + 1)
-        alone = network(document.slice_segments(0, (3, 1, 2)[row]))
+        alone = network(slice_segments(document, 0, (3, 1, 2)[row]))
         torch.testing.assert_close(together.logits[row], alone.logits[0])
         torch.testing.assert_close(together.rest_logits[row], alone.rest_logits[0])
         torch.testing.assert_close(together.nsp_logits[row], alone.nsp_logits[0])
@@ -93,7 +100,7 @@ def test_reading_in_chunks_equals_reading_at_once(kind: str, unit: str) -> None:
     expected = network(inputs)
     state = None
     for first in range(0, 5, 2):
-        encoded = network.encode_segments(inputs.slice_segments(first, first + 2))
+        encoded = network.encode_segments(slice_segments(inputs, first, first + 2))
         state = state if state is not None else network.empty_memory(2, encoded.items[:, 0])
         state, _, _ = network.write_segments(state, encoded)
     torch.testing.assert_close(network.answer_question(state, inputs).logits, expected.logits)
@@ -166,7 +173,7 @@ def test_truncation_counts_segments_per_document() -> None:
     assert gradient_in_batch is not None
     gradient_in_batch = gradient_in_batch.clone()
     network.zero_grad()
-    alone = select_rows(inputs, 1, 2).slice_segments(0, 2)._replace(prediction_mask=None)
+    alone = slice_segments(select_rows(inputs, 1, 2), 0, 2)._replace(prediction_mask=None)
     network(alone).logits.square().sum().backward()
     torch.testing.assert_close(gradient_in_batch, network.encode.embeddings.tokens.grad)
 
@@ -181,7 +188,7 @@ def test_truncation_changes_gradients_alone(kind: str) -> None:
 @KINDS
 def test_without_a_lasting_memory_only_the_last_segment_counts(kind: str) -> None:
     network, inputs = make_model(kind, carry_memory=False), documents(3, 3)
-    last = network(inputs.slice_segments(2, 3))
+    last = network(slice_segments(inputs, 2, 3))
     torch.testing.assert_close(network(inputs).logits, last.logits)
     assert (make_model(kind)(inputs).logits != last.logits).any()
 

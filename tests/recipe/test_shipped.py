@@ -9,7 +9,7 @@ import pytest
 import text_files
 
 from mnemic.checkpoint.folder import load_checkpoint
-from mnemic.data import RESPONSE_OF, SEGMENT_KINDS
+from mnemic.data import DATASETS
 from mnemic.recipe import load_recipe, recipe_comment, recipe_names
 from mnemic.train.run import fit
 
@@ -36,12 +36,12 @@ def make_toy_recipe(name: str, folder: Path) -> dict[str, Any]:
         return load_recipe(
             name, ["data.count=80", "data.validation_size=8", "data.test_size=8", *TOY_OPTIONS[1:], *step_overrides]
         )
-    if kind in RESPONSE_OF:
+    if DATASETS[kind].response is not None:
         numbers = {"numbers": True} if "numbers" in name else {}
         getattr(text_files, kind.replace("-", "_"))(folder, 40, **numbers)
         data_overrides = {"retrieval": RETRIEVAL_OPTIONS, "corpus": ["train.log=0", *SMALL_BERT_OPTIONS]}.get(kind, [])
         return load_recipe(name, [f"data.folder={folder}", *TOY_OPTIONS[1:], *step_overrides, *data_overrides])
-    if kind in SEGMENT_KINDS:
+    if DATASETS[kind].layout == "segments":
         step_overrides += [f"phases.{phase}.train.{key}" for phase in range(len(phases)) for key in PHASE_OPTIONS]
         data_overrides = SEGMENT_OPTIONS
         if kind == "long-articles":

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from evidence_by_task import measure_faithfulness, measure_supporting_facts
 from table_runs import SHORT, by_hand, stories, table_of, trained
 
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.cli.main import main
-from mnemic.evaluate.evidence import measure_faithfulness, measure_supporting_facts
 from mnemic.reproduce import babi_table as tables
 from mnemic.reproduce.all_tables import check_tables, list_tables, table_folder_of
 from mnemic.reproduce.babi_table import BabiTable, build_result, load_runs

@@ -14,8 +14,8 @@ from torch import Tensor
 from mnemic.models import TextModel, WindowBatch, build_model, check_parts_fit
 from mnemic.objectives.answer import cross_entropy
 from mnemic.objectives.text_tasks import span_loss, squared_error
-from mnemic.recipe import ConfigError
-from mnemic.respond import WITHOUT_MEMORY
+from mnemic.recipe import ConfigError, select_kinds
+from mnemic.respond import RESPONSES
 from mnemic.respond.classes import ClassHead
 from mnemic.respond.merge_windows import average_windows, find_best_spans, select_best_span
 
@@ -54,7 +54,7 @@ def compute_logits(network: TextModel, inputs: WindowBatch) -> Tensor:
     return logits if isinstance(logits, Tensor) else logits.masked_logits
 
 
-@pytest.mark.parametrize("kind", WITHOUT_MEMORY)
+@pytest.mark.parametrize("kind", select_kinds(RESPONSES, source="text"))
 def test_padding_and_neighbours_change_nothing(kind: str) -> None:
     network = make_network(kind)
     alone, padded = (compute_logits(network, make_inputs(kind, padding)) for padding in (0, 4))
@@ -64,7 +64,7 @@ def test_padding_and_neighbours_change_nothing(kind: str) -> None:
     torch.testing.assert_close(first, alone[: len(first)])
 
 
-@pytest.mark.parametrize("kind", WITHOUT_MEMORY)
+@pytest.mark.parametrize("kind", select_kinds(RESPONSES, source="text"))
 def test_every_weight_learns(kind: str) -> None:
     network = make_network(kind)
     logits = compute_logits(network, make_inputs(kind))

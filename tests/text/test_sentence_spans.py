@@ -12,7 +12,7 @@ from mnemic.data.text_tasks.encode_windows import encode_labeled
 from mnemic.data.text_tasks.examples import LabeledExample
 from mnemic.data.text_tasks.retrieval import ArticleFiles
 from mnemic.predict import windows as read
-from mnemic.predict.windows import compute_sentence_vectors, compute_text_and_sentence_vectors, compute_text_vectors
+from mnemic.predict.windows import compute_text_and_sentence_vectors, compute_text_vectors
 from mnemic.recipe import load_recipe
 from mnemic.text import WindowOptions
 from mnemic.text.sentence_spans import MIN_TOKENS, count_sentence_tokens
@@ -74,7 +74,7 @@ def test_vectors_of_keys_are_means_of_their_own_tokens(tmp_path: Path, monkeypat
     texts += ["", "word"]
     room = WindowOptions(24, 6)
     whole = encode_labeled([LabeledExample(t, None, "") for t in texts], own.tokenizer, room, labels=())
-    found = compute_sentence_vectors(net, whole)
+    found = compute_text_and_sentence_vectors(net, whole)[1]
     several = 0
     for text, keys in zip(texts, found, strict=True):
         windowed = make_text_windows(own.tokenizer, text, room)
@@ -93,7 +93,7 @@ def test_vectors_of_keys_are_means_of_their_own_tokens(tmp_path: Path, monkeypat
     assert several > 5
     assert max(map(len, found)) > 1
     one = encode_labeled([LabeledExample("word", None, "")], own.tokenizer, room, labels=())
-    torch.testing.assert_close(compute_sentence_vectors(net, one)[0], compute_text_vectors(net, one))
+    torch.testing.assert_close(compute_text_and_sentence_vectors(net, one)[1][0], compute_text_vectors(net, one))
     calls: list[int] = []
     net.register_forward_hook(lambda *_: calls.append(1))
     together = compute_text_and_sentence_vectors(net, whole)

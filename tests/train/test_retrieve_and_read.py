@@ -19,7 +19,7 @@ from mnemic.checkpoint.quantize import dequantize_weights, quantize_weights
 from mnemic.cli.main import main
 from mnemic.evaluate.calibration import Calibration, apply_calibration, calibrate_no_answer, fit_platt_scaling
 from mnemic.evaluate.metrics import balanced_accuracy, expected_calibration_error
-from mnemic.evaluate.text_metrics import compute_metrics, max_answer_tokens_of
+from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.predict.model import Model, load
 from mnemic.predict.windows import compute_text_vectors, predict_spans
 from mnemic.recipe import ConfigError, Recipe, load_recipe
@@ -171,11 +171,11 @@ def test_calibration_moves_doubts_and_keeps_answers() -> None:
     own, held = load(run()), load_data(trained().recipe).validation
     respond = own.network.respond
     assert isinstance(respond, SpanHead)
-    before = predict_spans(own.network, held, max_answer_tokens_of(own.network))  # type: ignore[arg-type]
+    before = predict_spans(own.network, held)  # type: ignore[arg-type]
     apply_calibration(respond, Calibration(4.0, -12.0))
     off = compute_metrics(own.network, held)  # type: ignore[arg-type]
     calibrate_no_answer(own.network, held)  # type: ignore[arg-type]
-    after = predict_spans(own.network, held, max_answer_tokens_of(own.network))  # type: ignore[arg-type]
+    after = predict_spans(own.network, held)  # type: ignore[arg-type]
     assert [one[:3] for one in after] == [one[:3] for one in before]
     again = compute_metrics(own.network, held)  # type: ignore[arg-type]
     assert again["no answer"] >= off["no answer"]

@@ -24,8 +24,9 @@ class StorySource(DataSource):
     """Base of both kinds of stories, with the keys they share."""
 
     layout: ClassVar[Layout] = "stories"
+    reads_stories: ClassVar[bool] = True
     objectives: ClassVar[Names] = ("answer", "answer+facts", "answer+gates", "ranking")
-    suggestions: ClassVar[Names] = ("evaluate --model {run}", 'ask --model {run} --story FILE "Where is Mary?"')
+    suggestions: ClassVar[Names] = ("evaluate {run}", 'story ask --model {run} --story FILE "Where is Mary?"')
     names: ClassVar[Mapping[int, str]] = TASKS
     tasks: Sequence[int] = ALL_TASKS
     sentences: int = 50  # at most so many last sentences before a question

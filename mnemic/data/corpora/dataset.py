@@ -22,8 +22,8 @@ from mnemic.data.corpora.sequence_folder import (
 )
 from mnemic.data.corpora.split import filter_split
 from mnemic.data.corpora.tokens import WordFinder, tokenize_document
-from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS
-from mnemic.recipe import ConfigError, build
+from mnemic.data.text_tasks.splits import TOKENIZER_BUILDERS, load_stored_tokenizer
+from mnemic.recipe import ConfigError, build, kind_of
 from mnemic.recipe.migrate import migrate_recipe
 from mnemic.text import SubwordTokenizer, Tokenizer
 from mnemic.text.tokenizers.word_starts import find_chinese_words
@@ -174,7 +174,7 @@ class CorpusFiles(DataSource):
         else:
             expected_options |= {"files": self.fingerprints}
         for name in expected_options:
-            if name == "tokenizer" and self.tokenizer.get("kind") == "stored":
+            if name == "tokenizer" and kind_of(TOKENIZER_BUILDERS, self.tokenizer) is load_stored_tokenizer:
                 is_same = build(TOKENIZER_BUILDERS, self.tokenizer, texts=()) == sequences.tokenizer
             else:
                 is_same = stored_options.get(name) == expected_options[name]

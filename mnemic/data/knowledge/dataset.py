@@ -26,8 +26,9 @@ class KnowledgeSource(DataSource):
     """Base of both kinds of knowledge bases, with the keys they share."""
 
     layout: ClassVar[Layout] = "stories"
+    has_knowledge_base: ClassVar[bool] = True
     objectives: ClassVar[Names] = ("answers",)
-    suggestions: ClassVar[Names] = ("evaluate --model {run}", 'ask --model {run} "who directed [NAME OF A FILM]"')
+    suggestions: ClassVar[Names] = ("evaluate {run}", 'story ask --model {run} "who directed [NAME OF A FILM]"')
     generated_tasks: ClassVar[tuple[int, ...]] = ()
     names: ClassVar[Mapping[int, str]] = {1: "one-fact questions"}
     tasks: ClassVar[Sequence[int]] = [1]

@@ -37,6 +37,7 @@ class ArticleFiles(SquadFiles):
     """
 
     objectives: ClassVar[Names] = ("retrieve-and-read",)
+    calibrates_no_answer: ClassVar[bool] = True
     validation: float = 0.03
     negatives: float = 0.28
     other_articles: float = 0.25

@@ -31,7 +31,7 @@ class Limited:
 
     def __post_init__(self) -> None:
         if not self.limit > 0:
-            raise ConfigError(f"clip.most is a number above 0, not {self.limit}")
+            raise ConfigError(f"clip.limit is a number above 0, not {self.limit}")
 
 
 class ClipValue(Limited):
