@@ -1,7 +1,7 @@
 """Find faults in the tables of a memory that every engine reports alike."""
 
+from mnemic.store.connection import Connection
 from mnemic.store.contract import EmbeddingModel
-from mnemic.store.relational import Connection
 from mnemic.store.retrieve.sentence_keys import CODE_DTYPE
 
 MAX_FAULTS_PER_QUERY = 5  # ids that are reported per query

@@ -14,9 +14,7 @@ SENTENCES_OUTSIDE = (
 )
 
 
-def check_memory(
-    connection: SQLiteConnection, get_model: Callable[[], EmbeddingModel | None], *, writing: bool
-) -> CheckReport:
+def check_memory(connection: SQLiteConnection, get_model: Callable[[], EmbeddingModel | None]) -> CheckReport:
     """Run all checks; only a writer can check the full-text index."""
     try:
         with connection.snapshot():
@@ -26,10 +24,10 @@ def check_memory(
                 faults += find_row_faults(connection, "SELECT id FROM lexicon_docsize", SENTENCES_OUTSIDE)
                 width = f"length(vector) / {STORED_DTYPE.itemsize}.0"
                 faults += find_vector_faults(connection, get_model(), width, "keys")
-                faults += find_index_faults(connection) if writing else []
+                faults += find_index_faults(connection) if connection.is_writing else []
     finally:
         connection.check_unchanged()
-    return CheckReport(tuple(faults), () if writing else (INDEX_CHECK,))
+    return CheckReport(tuple(faults), () if connection.is_writing else (INDEX_CHECK,))
 
 
 def find_file_faults(connection: SQLiteConnection) -> list[str]:
