@@ -34,7 +34,7 @@ from mnemic.checkpoint.atomic_files import flush_to_disk
 from mnemic.store.contract import NearestSlots, ScoredSlot, StoreError, Vectors
 from mnemic.store.retrieve.sentence_keys import STORED_DTYPE, quantize_vectors, unpack_vectors
 from mnemic.store.sqlite.connection import OWNER_ONLY, SQLiteConnection, lock_writer
-from mnemic.store.sqlite.vectors import count_vectors, read_slots_state, read_vector_blocks, select_top_k
+from mnemic.store.sqlite.vectors import count_vectors, fill_arrays, read_slots_state, read_vector_blocks, select_top_k
 
 MIN_SLOTS = 50_000  # exact search is fast enough for fewer slots
 OVERSAMPLING = 2  # exact products are computed for this multiple of the limit
@@ -70,12 +70,9 @@ def allocate_quantized(count: int, width: int) -> QuantizedVectors:
 
 def quantize_slots(connection: SQLiteConnection, width: int, after: int = 0) -> QuantizedVectors:
     """Quantize the vectors of slots with ids above ``after``, in one snapshot."""
-    quantized, end = allocate_quantized(count_vectors(connection, after), width), 0
-    for slot_ids, vectors in read_vector_blocks(connection, width, after):
-        start, end = end, end + len(slot_ids)
-        quantized.slot_ids[start:end] = slot_ids
-        quantized.scales[start:end], quantized.codes[start:end] = quantize_vectors(vectors)
-    assert end == len(quantized.slot_ids), "the table was read in one snapshot"
+    quantized = allocate_quantized(count_vectors(connection, after), width)
+    blocks = read_vector_blocks(connection, width, after)
+    fill_arrays(quantized, ((slot_ids, *quantize_vectors(vectors)) for slot_ids, vectors in blocks))
     return quantized
 
 

@@ -3,9 +3,9 @@
 Shapes: n slots, d embedding width.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
@@ -111,16 +111,17 @@ class VectorCache:
                 count = count_vectors(connection)
                 if count * width * numpy.dtype(numpy.float32).itemsize > MAX_CACHE_BYTES:
                     return blocks
-                self.state, self.block = state, join_blocks(blocks, count, width)
+                joined = VectorBlock(numpy.empty(count, numpy.int64), numpy.empty((count, width), numpy.float32))
+                fill_arrays(joined, blocks)  # one product is faster than many
+                self.state, self.block = state, joined
             return [self.block]
 
 
-def join_blocks(blocks: Iterable[VectorBlock], count: int, width: int) -> VectorBlock:
-    """Join blocks, ``count`` slots in all, into one: one product is faster than many."""
-    joined = VectorBlock(numpy.empty(count, numpy.int64), numpy.empty((count, width), numpy.float32))
+def fill_arrays(arrays: Sequence[NDArray[Any]], blocks: Iterable[Sequence[NDArray[Any]]]) -> None:
+    """Fill arrays with blocks of their rows, one after another."""
     end = 0
     for block in blocks:
-        start, end = end, end + len(block.slot_ids)
-        joined.slot_ids[start:end], joined.vectors[start:end] = block
-    assert end == count, "the table was read in one snapshot"
-    return joined
+        start, end = end, end + len(block[0])
+        for array, rows in zip(arrays, block):
+            array[start:end] = rows
+    assert end == len(arrays[0]), "the table was read in one snapshot"
