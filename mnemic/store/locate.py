@@ -46,10 +46,8 @@ def locate_memory(memory: str | Path | None = None, start: Path | None = None) -
 
 def find_project_memory(start: Path) -> Path | None:
     """Return the memory of ``start`` or of its nearest parent folder that has one."""
-    for folder in (start, *start.parents):
-        if (folder / PROJECT_PATH).is_file():
-            return folder / PROJECT_PATH
-    return None
+    paths = (folder / PROJECT_PATH for folder in (start, *start.parents))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def list_named_memories() -> dict[str, Path]:

@@ -8,6 +8,7 @@ lead, and this is plain BM25.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from mnemic.store.contract import ScoredSlot
 from mnemic.store.retrieve.query_words import build_fts5_query, extract_words
@@ -63,10 +64,5 @@ def rank_slots(connection: SQLiteConnection, query: str, limit: int, repeats: in
 
 def take_words_within(words: Sequence[str], counts: dict[str, int], max_slots: int) -> list[str]:
     """Return the first words that together match at most ``max_slots`` slots."""
-    taken_words, total = [], 0
-    for word in words:
-        total += counts[word]
-        if total > max_slots:
-            break
-        taken_words.append(word)
-    return taken_words
+    totals = accumulate(counts[word] for word in words)
+    return [word for word, total in zip(words, totals) if total <= max_slots]
