@@ -7,6 +7,13 @@ from typing import Any, Protocol, TypeAlias
 
 from mnemic.store.contract import StoreError
 
+# By table, what has the text of documents: a stored one may share a trace with an erased one.
+SHARED_TEXT_COLUMNS = {
+    "passages": ("text", "lower(text)"),
+    "documents": ("title", "digest", "notes"),
+    "places": ("path",),
+    "events": ("path",),
+}
 BATCH_SIZE = 256  # rows per statement
 Values: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
@@ -16,6 +23,7 @@ class Connection(Protocol):
 
     location: str  # of the memory, as text for the user
     in_ids: str  # the condition that a column is one of the ids of ``pack_ids``
+    find_function: str  # the function for the position of a value in another one, from 1
     path_array: str  # the aggregate of ``path`` as a JSON array
     row_lock: str  # the end of a SELECT that locks its rows until the transaction ends
     is_writing: bool = False  # within ``Store.write_session``
@@ -62,6 +70,14 @@ class Connection(Protocol):
         if self.in_transaction or self.unchanged_row[0] != state:
             self.unchanged_row = (None if self.in_transaction else state, self.fetch_all(sql)[0])
         return self.unchanged_row[1]
+
+    def contains(self, columns: Mapping[str, Sequence[str]], value: str | bytes) -> bool:
+        """Return whether a value occurs in one of these columns, given by table."""
+        for table, names in columns.items():
+            condition = " OR ".join(f"{self.find_function}({name}, ?) > 0" for name in names)
+            if self.fetch_value(f"SELECT 1 FROM {table} WHERE {condition} LIMIT 1", [value] * len(names)):
+                return True
+        return False
 
     def fetch_blobs(self, expression: str, table: str, slot_ids: Sequence[int]) -> dict[int, bytes]:
         """Return packed vectors by slot id; slots without a row are left out."""

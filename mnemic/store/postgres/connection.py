@@ -42,6 +42,7 @@ class PostgresConnection(Connection):
     """
 
     in_ids = "= ANY (?)"
+    find_function = "strpos"
     path_array = "coalesce(json_agg(path), '[]')::text"
     row_lock = " FOR UPDATE"
 

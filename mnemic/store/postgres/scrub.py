@@ -10,6 +10,7 @@ from itertools import count
 
 import numpy
 
+from mnemic.store.connection import SHARED_TEXT_COLUMNS
 from mnemic.store.contract import StoreError
 from mnemic.store.postgres.connection import PostgresConnection, import_psycopg
 from mnemic.store.postgres.vectors import VECTOR_BYTES, VECTOR_DTYPE, drop_index
@@ -54,16 +55,7 @@ CAN_READ_FILES = """
         AND (pg_has_role('pg_read_server_files', 'USAGE') OR usesuper)
     FROM pg_user WHERE usename = current_user
 """
-# A stored document may share a trace with an erased one.
-FIND_IN_TEXTS = """
-    SELECT EXISTS (SELECT 1 FROM passages WHERE strpos(text, %(own)s) > 0
-        OR strpos(lower(text), %(own)s) > 0)
-    OR EXISTS (SELECT 1 FROM documents WHERE strpos(title, %(own)s) > 0
-        OR strpos(digest, %(own)s) > 0 OR strpos(notes, %(own)s) > 0)
-    OR EXISTS (SELECT 1 FROM places WHERE strpos(path, %(own)s) > 0)
-    OR EXISTS (SELECT 1 FROM events WHERE strpos(path, %(own)s) > 0)
-    OR EXISTS (SELECT 1 FROM facts WHERE strpos(value, %(own)s) > 0)
-"""
+TEXT_COLUMNS = SHARED_TEXT_COLUMNS | {"facts": ("value",)}
 
 
 def scrub_memory(connection: PostgresConnection) -> bool:
@@ -118,7 +110,7 @@ def read_file_blocks(connection: PostgresConnection) -> Iterator[bytes]:
 def is_remembered(connection: PostgresConnection, trace: bytes) -> bool:
     """Return whether a trace occurs in a stored document."""
     text = trace.decode("utf-8", "ignore").replace("\0", "")
-    return bool(text) and bool(connection.fetch_value(FIND_IN_TEXTS, {"own": text}))
+    return bool(text) and connection.contains(TEXT_COLUMNS, text)
 
 
 def is_in_embedding(connection: PostgresConnection, trace: bytes) -> bool:

@@ -38,6 +38,7 @@ class SQLiteConnection(Connection):
     """A connection to a SQLite file that raises ``StoreError`` with advice."""
 
     in_ids = "IN (SELECT value FROM json_each(?))"
+    find_function = "instr"
     path_array = "json_group_array(path)"
     row_lock = ""  # a transaction has the whole file for itself
 
