@@ -9,11 +9,10 @@ import os
 from pathlib import Path
 
 from mnemic.store.contract import StoreError
-from mnemic.store.postgres.address import Address, is_address, parse_address
+from mnemic.store.postgres.address import DEFAULT_NAME, Address, is_address, parse_address
 
 PROJECT_PATH = Path(".mnemic", "memory.db")
 DATABASE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
-DEFAULT_NAME = "default"
 
 
 def find_home_folder() -> Path:

@@ -16,8 +16,8 @@ from mnemic.store.sqlite.migrations import COMPATIBILITY_VIEWS, migrate, read_ve
 
 BUSY_TIMEOUT_S = 5  # wait for another process that is committing
 LOCK_TIMEOUT_S = 1.0
-CACHE_KIB = 32_768  # of pages kept in memory
 FETCH_SIZE = 500  # rows per block
+CACHE_KIB = 32_768  # of pages kept in memory
 OWNER_ONLY = 0o600
 
 # SQLite's error names, and what a user can do. Whatever was committed is still there.

@@ -9,7 +9,6 @@ from mnemic.store.sqlite.connection import SQLiteConnection
 from mnemic.store.sqlite.vectors import write_embeddings
 from mnemic.text.documents import Passage, Sentence
 
-ACTIVE_DOCUMENTS = "(SELECT id FROM documents WHERE retired IS NULL)"
 INSERT_PASSAGE = "INSERT INTO passages (document, number, page, text, words) VALUES (?, ?, ?, ?, ?)"
 
 

@@ -23,7 +23,7 @@ class SQLiteStore(Store[SQLiteConnection]):
     bm25, checks, rows, vectors = bm25, check, rows, vectors
     vector_bytes, vector_dtype, keys_table = "vector", STORED_DTYPE, "keys"
     sentence_rows, keyed_rows = "sentences WHERE passage IN (SELECT id FROM lexicon_docsize)", "keys"
-    unembedded = f"document IN {rows.ACTIVE_DOCUMENTS} AND id NOT IN (SELECT passage FROM keys) AND id > ?"
+    unembedded = "id IN (SELECT id FROM lexicon_docsize) AND id NOT IN (SELECT passage FROM keys) AND id > ?"
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.path = Path(path).expanduser()
