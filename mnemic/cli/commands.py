@@ -1,7 +1,7 @@
 """The table of commands: their words, functions and places in the help."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TypeAlias
 
 from mnemic.cli.documents import ask, demo, forget, maintain, mcp, remember
 from mnemic.cli.documents import list as contents
@@ -12,56 +12,51 @@ from mnemic.cli.text import forget as text_forget
 from mnemic.cli.text import read as text_read
 from mnemic.cli.text import show as text_show
 
-
-class Command(NamedTuple):
-    """A command; its function's signature is its options, its docstring its help."""
-
-    name: str  # one word, or the word of its group and its own
-    function: Callable[..., int | None]  # returns the exit code; None: 0
-
-
+Commands: TypeAlias = dict[str, Callable[..., int | None]]
 GROUPS = {
     "text": "Read a text of any length into one memory file, and ask it.",
     "story": "Ask memory networks about stories.",
     "data": "Generate or prepare training and test data.",
     "table": "Rebuild a published table.",
 }
-DOCUMENT_COMMANDS = (
-    Command("remember", remember.remember),
-    Command("ask", ask.ask),
-    Command("search", ask.search),
-    Command("forget", forget.forget),
-    Command("update", remember.update),
-    Command("list", contents.list_documents),
-    Command("history", contents.history),
-    Command("stats", contents.stats),
-    Command("check", maintain.check),
-    Command("reindex", maintain.reindex),
-    Command("export-memory", maintain.export_memory),
-    Command("import-memory", maintain.import_memory),
-    Command("mcp", mcp.mcp),
-    Command("demo", demo.demo),
-)
-NETWORK_COMMANDS = (
-    Command("text read", text_read.read),
-    Command("text ask", text_ask.ask),
-    Command("text show", text_show.show),
-    Command("text forget", text_forget.forget),
-    Command("story ask", ask_story.ask),
-    Command("predict", predict.predict),
-    Command("recipes", recipes.recipes),
-    Command("train", train.train),
-    Command("evaluate", evaluate.evaluate),
-    Command("inspect", inspect.inspect),
-    Command("export", export.export),
-    Command("average", average.average),
-    Command("ship", average.ship),
-    Command("data stories", data.generate_story_files),
-    Command("data show", data.show_story),
-    Command("data sequences", data.prepare_pretraining),
-    Command("data words", data.prepare_words),
-    Command("table babi", table.rebuild_babi),
-    Command("table words", compare_language_models),
-)
+# Names of commands, one word or that of a group and its own → functions. A signature has the
+# options, a docstring the help; a function returns the exit code, or None for 0.
+DOCUMENT_COMMANDS: Commands = {
+    "remember": remember.remember,
+    "ask": ask.ask,
+    "search": ask.search,
+    "forget": forget.forget,
+    "update": remember.update,
+    "list": contents.list_documents,
+    "history": contents.history,
+    "stats": contents.stats,
+    "check": maintain.check,
+    "reindex": maintain.reindex,
+    "export-memory": maintain.export_memory,
+    "import-memory": maintain.import_memory,
+    "mcp": mcp.mcp,
+    "demo": demo.demo,
+}
+NETWORK_COMMANDS: Commands = {
+    "text read": text_read.read,
+    "text ask": text_ask.ask,
+    "text show": text_show.show,
+    "text forget": text_forget.forget,
+    "story ask": ask_story.ask,
+    "predict": predict.predict,
+    "recipes": recipes.recipes,
+    "train": train.train,
+    "evaluate": evaluate.evaluate,
+    "inspect": inspect.inspect,
+    "export": export.export,
+    "average": average.average,
+    "ship": average.ship,
+    "data stories": data.generate_story_files,
+    "data show": data.show_story,
+    "data sequences": data.prepare_pretraining,
+    "data words": data.prepare_words,
+    "table babi": table.rebuild_babi,
+    "table words": compare_language_models,
+}
 PANELS = {"Your documents": DOCUMENT_COMMANDS, "Networks": NETWORK_COMMANDS}  # of the help
-COMMANDS = DOCUMENT_COMMANDS + NETWORK_COMMANDS
+COMMANDS = DOCUMENT_COMMANDS | NETWORK_COMMANDS

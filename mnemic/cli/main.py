@@ -52,16 +52,11 @@ def run_command(argv: list[str]) -> int:
     except (ValueError, OSError) as error:
         if debug:
             raise
-        return report_mistake(format_error(error), argv)
-
-
-def report_mistake(message: str, argv: Sequence[str]) -> int:
-    """Print an error message and return the exit code."""
-    line = " ".join(message.split("\n"))
-    print(f"error: {line}", file=sys.stderr, flush=True)
-    if "--json" in argv:
-        print_json({"error": line})
-    return EXIT_MISTAKE
+        line = " ".join(format_error(error).split("\n"))
+        print(f"error: {line}", file=sys.stderr, flush=True)
+        if "--json" in argv:
+            print_json({"error": line})
+        return EXIT_MISTAKE
 
 
 def format_error(error: Exception) -> str:

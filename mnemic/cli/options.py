@@ -1,6 +1,5 @@
 """Options that several commands share, and the checks of their values."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -35,12 +34,6 @@ Embedder = Annotated[str | None, Option("--embedder NAME|DIR", EMBEDDER_HELP, EM
 Reader = Annotated[str, Option("--reader NAME|DIR", READER_HELP)]
 Document = Annotated[str, Argument("ID|PATH", "A document's number or its file.")]
 MemoryFile = Annotated[Path, Argument("MEMORY", "The memory file, such as notes.mem.")]
-
-
-def refuse_options(values: Mapping[str, object], reason: str) -> None:
-    """Raise if one of these options, by its name, has a value."""
-    if names := [name for name, value in values.items() if value is not None]:
-        raise ValueError(f"{reason}: leave out {', '.join(names)}")
 
 
 def parse_task_numbers(terms: list[str], known: list[int]) -> list[int]:

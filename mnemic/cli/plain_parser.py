@@ -26,16 +26,15 @@ def run(argv: list[str]) -> int:
     if words[:1] in (["-V"], ["--version"]):
         print(f"mnemic {__version__}")
         return 0
-    for command in COMMANDS:
-        names = command.name.split()
+    for name, function in COMMANDS.items():
+        names = name.split()
         if words[: len(names)] == names:
-            parser = build_parser(command.name, command.function)
-            values = vars(parser.parse_intermixed_args(words[len(names) :]))
+            values = vars(build_parser(name, function).parse_intermixed_args(words[len(names) :]))
             del values["as_json"]  # the program has seen it
-            return command.function(**values) or 0
+            return function(**values) or 0
     if words[:1] in (["-h"], ["--help"]):
-        for command in COMMANDS:
-            print(f"mnemic {command.name:<16}{cleandoc(command.function.__doc__ or '').splitlines()[0]}")
+        for name, function in COMMANDS.items():
+            print(f"mnemic {name:<16}{cleandoc(function.__doc__ or '').splitlines()[0]}")
         return 0
     raise ValueError(f"No such command {' '.join(words[:1])!r}. (see: mnemic --help)")
 

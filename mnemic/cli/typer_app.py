@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from mnemic import __version__
-from mnemic.cli.commands import GROUPS, PANELS, Command
+from mnemic.cli.commands import GROUPS, PANELS
 from mnemic.cli.declare import Option
 from mnemic.cli.options import JSON
 
@@ -39,27 +39,27 @@ def build_app() -> typer.Typer:
     app.callback()(set_global_options)
     groups: dict[str, typer.Typer] = {}
     for panel, commands in PANELS.items():
-        for command in commands:
-            *group, name = command.name.split()
+        for names, function in commands.items():
+            *group, name = names.split()
             if not group:
-                app.command(name, rich_help_panel=panel)(convert_signature(command))
+                app.command(name, rich_help_panel=panel)(convert_signature(function))
                 continue
             if group[0] not in groups:
                 groups[group[0]] = typer.Typer(help=GROUPS[group[0]], rich_markup_mode="rich")
                 app.add_typer(groups[group[0]], name=group[0], rich_help_panel=panel)
-            groups[group[0]].command(name)(convert_signature(command))
+            groups[group[0]].command(name)(convert_signature(function))
     return app
 
 
-def convert_signature(command: Command) -> Callable[..., Any]:
+def convert_signature(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a command's function in one whose signature has typer's options."""
 
     def run_function(*, as_json: bool, **values: Any) -> Any:
-        return command.function(**values)  # the program has seen --json
+        return function(**values)  # the program has seen --json
 
     parameters = []
     json_parameter = Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, JSON])
-    for parameter in (*signature(command.function).parameters.values(), json_parameter):
+    for parameter in (*signature(function).parameters.values(), json_parameter):
         annotation, spec = get_args(parameter.annotation)
         if isinstance(spec, Option):
             show_default = spec.default_text or True
@@ -68,9 +68,9 @@ def convert_signature(command: Command) -> Callable[..., Any]:
         else:
             info = typer.Argument(metavar=spec.metavar, help=spec.help)
         parameters.append(parameter.replace(annotation=Annotated[annotation, info]))
-    run_function.__signature__ = signature(command.function).replace(parameters=parameters)  # type: ignore[attr-defined]
+    run_function.__signature__ = signature(function).replace(parameters=parameters)  # type: ignore[attr-defined]
     run_function.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    run_function.__doc__ = command.function.__doc__
+    run_function.__doc__ = function.__doc__
     return run_function
 
 

@@ -35,11 +35,10 @@ class MemoryTool(NamedTuple):
     """A tool that acts on one memory; implements ``mnemic.mcp.protocol.Tool``."""
 
     name: str
-    description: str
     properties: Schema
     required: tuple[str, ...]
     hints: dict[str, bool]
-    action: ToolAction
+    action: ToolAction  # its docstring is the tool's description
     memory: Any = None
 
     @property
@@ -47,7 +46,7 @@ class MemoryTool(NamedTuple):
         """The descriptor that `tools/list` returns."""
         schema: Schema = {"type": "object", "properties": self.properties, "required": list(self.required)}
         schema["additionalProperties"] = False
-        names = {"name": self.name, "description": self.description}
+        names = {"name": self.name, "description": self.action.__doc__}
         return names | {"inputSchema": schema, "annotations": self.hints}
 
     def __call__(self, arguments: Arguments, on_progress: OnProgress) -> dict[str, Any]:
@@ -70,7 +69,7 @@ def list_schema(description: str, items: Schema) -> Schema:
 
 
 def search_passages(memory: "Memory", arguments: Arguments, on_progress: OnProgress) -> dict[str, Any]:
-    """Search the memory; return passages with their citations."""
+    """Find passages in the user's memory by their words and their meaning, best first."""
     rows = []
     for hit in memory.search(arguments["query"], arguments.get("most", NUM_SHOWN)):
         location = {"document": hit.document, "name": hit.name, "page": hit.page, "line": hit.sentences[0].line}
@@ -79,14 +78,14 @@ def search_passages(memory: "Memory", arguments: Arguments, on_progress: OnProgr
 
 
 def ask_question(memory: "Memory", arguments: Arguments, on_progress: OnProgress) -> dict[str, Any]:
-    """Answer a question; return the answer with its best evidence."""
+    """Answer a question from the user's memory with a verbatim quotation, and show the evidence."""
     ask_kwargs = {name: arguments[name] for name in ("hops", "passages") if name in arguments}
     answer = answer_to_dict(memory.ask(arguments["question"], **ask_kwargs))
     return answer | {"evidence": answer["evidence"][:NUM_SHOWN]}
 
 
 def list_documents(memory: "Memory", arguments: Arguments, on_progress: OnProgress) -> dict[str, Any]:
-    """List one page of documents, oldest first."""
+    """List the documents in the user's memory with their numbers, oldest first."""
     after, limit = arguments.get("after", 0), arguments.get("most", MAX_RESULTS)
     newer_documents = (document for document in memory.store.list_documents() if document.id > after)
     documents = list(islice(newer_documents, limit))
@@ -96,12 +95,13 @@ def list_documents(memory: "Memory", arguments: Arguments, on_progress: OnProgre
 
 
 def update_document(memory: "Memory", arguments: Arguments, on_progress: OnProgress) -> dict[str, Any]:
+    """Replace a document by a new text; the old version stays in its history."""
     document_id = memory.document(arguments["document"]).id
     return {"before": document_id, "document": memory.update(document_id, arguments["text"])}
 
 
 def forget_documents(memory: "Memory", arguments: Arguments, on_progress: OnProgress) -> dict[str, Any]:
-    """Erase documents; raise if traces are left in the files."""
+    """Erase documents with all their versions permanently. Ask the user first."""
     report = memory.forget(*arguments["documents"], verify=arguments.get("verify", False))
     if report.traces:
         raise ValueError(f"forgotten, but {len(report.traces)} traces are left in the files")
@@ -111,12 +111,12 @@ def forget_documents(memory: "Memory", arguments: Arguments, on_progress: OnProg
 
 @dataclass(frozen=True)
 class RememberAction:
-    """The action that remembers texts, and files of the allowed folders."""
+    """Remember a text or files permanently; known content is not stored twice."""
 
     folders: tuple[Path, ...]
 
     def __call__(self, memory: "Memory", arguments: Arguments, on_progress: OnProgress) -> dict[str, Any]:
-        """Remember a text, or files with progress reports."""
+        """Remember a text, or files of the allowed folders with progress reports."""
         if ("text" in arguments) == ("paths" in arguments):
             choice = "'text' or 'paths'" if self.folders else "'text'"
             raise ValueError(f"nothing to remember, or two things at once: give {choice}")
@@ -144,8 +144,7 @@ class RememberAction:
 def build_tools(memory: "Memory", folders: Sequence[Path], *, read_only: bool) -> dict[str, MemoryTool]:
     """Build the tools of a memory by name; ``read_only`` omits those that write."""
     properties = REMEMBER_ARGUMENTS | ({"paths": PATHS_SCHEMA} if folders else {})
-    description = "Remember a text or files permanently; known content is not stored twice."
-    remember = MemoryTool("remember", description, properties, (), WRITE_HINTS, RememberAction(tuple(folders)))
+    remember = MemoryTool("remember", properties, (), WRITE_HINTS, RememberAction(tuple(folders)))
     tools = READ_TOOLS if read_only else (*READ_TOOLS, remember, *WRITE_TOOLS)
     return {tool.name: tool._replace(memory=memory) for tool in tools}
 
@@ -174,17 +173,12 @@ FORGET_ARGUMENTS = {
     "documents": list_schema("Documents' numbers.", DOCUMENT_SCHEMA),
     "verify": {"type": "boolean", "description": "Also search the raw files for traces."},
 }
-SEARCH_DESCRIPTION = "Find passages in the user's memory by their words and their meaning, best first."
-ASK_DESCRIPTION = "Answer a question from the user's memory with a verbatim quotation, and show the evidence."
-LIST_DESCRIPTION = "List the documents in the user's memory with their numbers, oldest first."
-UPDATE_DESCRIPTION = "Replace a document by a new text; the old version stays in its history."
-FORGET_DESCRIPTION = "Erase documents with all their versions permanently. Ask the user first."
 READ_TOOLS = (
-    MemoryTool("search", SEARCH_DESCRIPTION, SEARCH_ARGUMENTS, ("query",), READ_HINTS, search_passages),
-    MemoryTool("ask", ASK_DESCRIPTION, ASK_ARGUMENTS, ("question",), READ_HINTS, ask_question),
-    MemoryTool("list", LIST_DESCRIPTION, LIST_ARGUMENTS, (), READ_HINTS, list_documents),
+    MemoryTool("search", SEARCH_ARGUMENTS, ("query",), READ_HINTS, search_passages),
+    MemoryTool("ask", ASK_ARGUMENTS, ("question",), READ_HINTS, ask_question),
+    MemoryTool("list", LIST_ARGUMENTS, (), READ_HINTS, list_documents),
 )
 WRITE_TOOLS = (
-    MemoryTool("update", UPDATE_DESCRIPTION, UPDATE_ARGUMENTS, ("document", "text"), WRITE_HINTS, update_document),
-    MemoryTool("forget", FORGET_DESCRIPTION, FORGET_ARGUMENTS, ("documents",), ERASE_HINTS, forget_documents),
+    MemoryTool("update", UPDATE_ARGUMENTS, ("document", "text"), WRITE_HINTS, update_document),
+    MemoryTool("forget", FORGET_ARGUMENTS, ("documents",), ERASE_HINTS, forget_documents),
 )

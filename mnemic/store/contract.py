@@ -159,21 +159,16 @@ class CheckReport(NamedTuple):
 class Engine(Protocol):
     """What an engine does in its own way; ``relational.Store`` adds what all do alike.
 
-    All changes happen within ``write_session`` and ``transaction``.
+    All changes happen within its ``write_session`` and ``transaction``.
     """
 
-    @property
-    def location(self) -> str:
-        """The location of the memory, as text for the user."""
+    unreachable_traces: str = ""  # where traces may remain that ``scrub`` cannot reach; empty: nowhere
 
-    def write_session(self) -> AbstractContextManager[None]:
-        """Open a session for writing; raise ``StoreError`` if the memory is read-only.
+    def lock_writing(self) -> AbstractContextManager[None]:
+        """Begin to write; raise ``StoreError`` if the memory is read-only.
 
         An engine with a single writer also raises it while another process is writing.
         """
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """Run the block as one transaction: committed durably after it, or rolled back."""
 
     def erase_documents(self, document_ids: Sequence[int]) -> None:
         """Delete documents with their passages, vectors and history."""
@@ -187,23 +182,11 @@ class Engine(Protocol):
         Raise ``StoreError`` if the files cannot be searched, even if ``traces`` is empty.
         """
 
-    def describe_unreachable_traces(self) -> str:
-        """Describe where traces may remain that ``scrub`` cannot reach; empty: nowhere."""
-
-    def search_bm25(self, text: str, limit: int, *, require_all: bool = False) -> list[ScoredSlot]:
-        """Rank the slots that contain any word of ``text``, or all of them, by BM25."""
-
     def search_vectors(self, vector: Vectors, limit: int) -> NearestSlots:
         """Find the slots whose vectors have the largest dot product with ``vector`` (d)."""
 
     def count_slots(self) -> int:
         """Return the number of active slots."""
 
-    def collect_stats(self) -> MemoryStats:
-        """Count documents, passages, vectors and bytes."""
-
-    def check(self) -> CheckReport:
-        """Check one consistent state of the memory, without changing it.
-
-        Outside ``write_session``, checks that only a writer can run are skipped and reported.
-        """
+    def count_bytes(self) -> int:
+        """Return the size of the memory's files or tables."""

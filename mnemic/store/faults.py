@@ -1,7 +1,7 @@
 """Find faults in the tables of a memory that every engine reports alike."""
 
+from mnemic.store.connection import Connection
 from mnemic.store.contract import EmbeddingModel
-from mnemic.store.relational import Connection
 from mnemic.store.retrieve.sentence_keys import CODE_DTYPE
 
 MAX_FAULTS_PER_QUERY = 5  # ids that are reported per query
@@ -59,11 +59,11 @@ def find_vector_faults(
     count_missing = f"SELECT count(*) FROM {ACTIVE_PASSAGES} AS active WHERE id NOT IN (SELECT passage FROM vectors)"
     count_wrong = f"SELECT count(*) FROM vectors WHERE {vector_width} <> ?"
     count_broken = f"SELECT count(*) FROM {sentences_table} WHERE length(keys) / ? * ? <> length(keys)"
-    faults = []
-    if count := connection.fetch_value(count_missing):
-        faults.append(f"{count} passages have no vector; `mnemic reindex` makes them")
-    if count := connection.fetch_value(count_wrong, (model.width,)):
-        faults.append(f"{count} vectors are not of the model's width, {model.width}")
-    if count := connection.fetch_value(count_broken, (row_bytes, row_bytes)):
-        faults.append(f"the sentence vectors of {count} passages are not of the model's width, {model.width}")
-    return faults
+    counts = {
+        "{} passages have no vector; `mnemic reindex` makes them": connection.fetch_value(count_missing),
+        "{} vectors are not of the model's width, {}": connection.fetch_value(count_wrong, (model.width,)),
+        "the sentence vectors of {} passages are not of the model's width, {}": (
+            connection.fetch_value(count_broken, (row_bytes, row_bytes))
+        ),
+    }
+    return [message.format(count, model.width) for message, count in counts.items() if count]

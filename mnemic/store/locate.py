@@ -9,11 +9,10 @@ import os
 from pathlib import Path
 
 from mnemic.store.contract import StoreError
-from mnemic.store.postgres.address import Address, is_address, parse_address
+from mnemic.store.postgres.address import DEFAULT_NAME, Address, is_address, parse_address
 
 PROJECT_PATH = Path(".mnemic", "memory.db")
 DATABASE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
-DEFAULT_NAME = "default"
 
 
 def find_home_folder() -> Path:
@@ -46,10 +45,8 @@ def locate_memory(memory: str | Path | None = None, start: Path | None = None) -
 
 def find_project_memory(start: Path) -> Path | None:
     """Return the memory of ``start`` or of its nearest parent folder that has one."""
-    for folder in (start, *start.parents):
-        if (folder / PROJECT_PATH).is_file():
-            return folder / PROJECT_PATH
-    return None
+    paths = (folder / PROJECT_PATH for folder in (start, *start.parents))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def list_named_memories() -> dict[str, Path]:

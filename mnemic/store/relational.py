@@ -6,15 +6,18 @@ in its own words (full-text index, vectors, scrubbing) is in its folder.
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from types import ModuleType
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
+import numpy
+
+from mnemic.store.connection import BATCH_SIZE, Connection
 from mnemic.store.contract import (
+    CheckReport,
     Document,
     Draft,
     EmbeddedPassages,
@@ -23,16 +26,23 @@ from mnemic.store.contract import (
     FileRecord,
     HistoryEvent,
     MemorySlot,
+    MemoryStats,
     PassageEmbedding,
     RaceError,
+    ScoredSlot,
     SentenceVectors,
-    StoreError,
     Vectors,
 )
+from mnemic.store.retrieve.sentence_keys import unpack_sentence_vectors, unpack_vectors
 
-BATCH_SIZE = 256  # slots per statement
 DOCUMENT_COLUMNS = "id, digest, kind, title, notes, previous, remembered, retired, passages, characters"
 SELECT_MODEL = "SELECT value FROM facts WHERE name = 'model'"
+COUNTED_ROWS = {
+    "documents": "documents WHERE retired IS NULL",
+    "retired": "documents WHERE retired IS NOT NULL",
+    "places": "places",
+    "vectors": "vectors",
+}
 SELECT_FILE_RECORD = "SELECT path, document, size, modified FROM places"
 SELECT_VERSIONS = """
     WITH RECURSIVE older (id) AS (
@@ -45,56 +55,25 @@ SELECT_VERSIONS = """
     SELECT id FROM older UNION SELECT id FROM newer
 """
 
-
-Values: TypeAlias = Sequence[Any] | Mapping[str, Any]
-
-
-class Connection(Protocol):
-    """One thread's connection to a memory's tables; any thread may close it."""
-
-    in_ids: str  # the condition that a column is one of the ids of ``pack_ids``
-    path_array: str  # the aggregate of ``path`` as a JSON array
-    row_lock: str  # the end of a SELECT that locks its rows until the transaction ends
-
-    def close(self) -> None:
-        """Close the connection."""
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """Run the block in a transaction; roll it back on any exception."""
-
-    def execute(self, sql: str, values: Values = ()) -> Any:
-        """Execute a statement."""
-
-    def insert_row(self, sql: str, values: Sequence[Any]) -> int:
-        """Execute an INSERT of one row and return the row's id."""
-
-    def fetch_all(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
-        """Return all rows of a query."""
-
-    def stream_rows(self, sql: str, first: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a query whose first column, its order, is above ``first``."""
-
-    def pack_ids(self, ids: Sequence[int]) -> Any:
-        """Convert ids to the value that ``in_ids`` takes."""
-
-    def fetch_value(self, sql: str, values: Values = ()) -> Any:
-        """Return the first column of the first row; None if there is no row."""
-        rows = self.fetch_all(sql, values)
-        return rows[0][0] if rows else None
-
-
 C = TypeVar("C", bound=Connection)
 
 
 class Store(Engine, Generic[C]):
     """A storage engine with tables; many threads may use it at the same time."""
 
-    rows: ModuleType  # functions that write and read passages, alike in all engines
-    vectors: ModuleType  # functions that write, read and search vectors
+    bm25: ModuleType  # functions that search words; as in the modules below, alike in all engines
+    checks: ModuleType  # functions that find faults
+    rows: ModuleType  # functions that write and read passages
+    vectors: ModuleType  # functions that write and search vectors
+    vector_bytes: str  # the expression for the bytes of a vector, which are of the ``vector_dtype``
+    vector_dtype: numpy.dtype[Any]
+    keys_table: str  # the table whose column ``keys`` has the sentence vectors
     unembedded: str  # the condition for active slots above an id that lack embeddings
+    sentence_rows: str  # what stands after FROM, to count the sentences of active slots
+    keyed_rows: str  # the same for the slots that have sentence vectors
 
-    def __init__(self, open_connection: Callable[..., C], *, create: bool) -> None:
-        self.open_connection = open_connection
+    def __init__(self, open_connection: Callable[..., C], location: object, *, create: bool) -> None:
+        self.open_connection, self.location = open_connection, str(location)
         self.local = threading.local()
         self.connections = WeakSet[C]()  # of all threads; a thread that ends drops its own
         self.connect_thread(create=create)
@@ -114,6 +93,27 @@ class Store(Engine, Generic[C]):
         """Close the connections of all threads."""
         for connection in list(self.connections):
             connection.close()
+
+    @contextmanager
+    def write_session(self) -> Iterator[None]:
+        """Open a session for writing; raise ``StoreError`` if the memory is read-only."""
+        connection = self.connection
+        if connection.is_writing:  # nested: the outer session has the lock
+            yield
+            return
+        with self.lock_writing():
+            connection.is_writing = True
+            try:
+                yield
+            finally:
+                connection.is_writing = False
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Run the block as one transaction: committed durably after it, or rolled back."""
+        assert self.connection.is_writing, "a transaction needs a write_session()"
+        with self.connection.transaction():
+            yield
 
     def put_fact(self, name: str, value: str) -> None:
         """Set a value of the table of facts."""
@@ -328,11 +328,31 @@ class Store(Engine, Generic[C]):
 
     def get_vectors(self, slot_ids: Sequence[int]) -> Vectors:
         """Return the vectors (n d) of slots; zeros for a slot without one."""
-        return self.vectors.read_vectors(self.connection, slot_ids, self.get_width())
+        blobs, width = self.connection.fetch_blobs(self.vector_bytes, "vectors", slot_ids), self.get_width()
+        zeros = bytes(width * self.vector_dtype.itemsize)
+        return unpack_vectors([blobs.get(slot_id, zeros) for slot_id in slot_ids], width, self.vector_dtype)
 
     def get_sentence_vectors(self, slot_ids: Sequence[int]) -> SentenceVectors:
         """Return the sentence vectors of slots, as quantized; no rows for a slot without them."""
-        return self.vectors.read_sentence_vectors(self.connection, slot_ids, self.get_width())
+        blobs = self.connection.fetch_blobs("keys", self.keys_table, slot_ids)
+        return unpack_sentence_vectors([blobs.get(slot_id) or b"" for slot_id in slot_ids], self.get_width())
+
+    def search_bm25(self, text: str, limit: int, *, require_all: bool = False) -> list[ScoredSlot]:
+        """Rank the slots that contain any word of ``text``, or all of them, by BM25."""
+        return self.bm25.search_bm25(self.connection, text, limit, require_all=require_all)
+
+    def collect_stats(self) -> MemoryStats:
+        """Count documents, passages, vectors and bytes."""
+        tables = COUNTED_ROWS | {"sentences": self.sentence_rows, "keyed": self.keyed_rows}
+        with self.connection.snapshot():
+            counts = {
+                name: self.connection.fetch_value(f"SELECT count(*) FROM {rows}") for name, rows in tables.items()
+            }
+            return MemoryStats(**counts, passages=self.count_slots(), bytes=self.count_bytes())
+
+    def check(self) -> CheckReport:
+        """Check one consistent state of the memory, without changing it."""
+        return self.checks.check_memory(self.connection, self.get_model)
 
 
 def parse_document_row(row: tuple[Any, ...]) -> Document:
@@ -345,20 +365,3 @@ def parse_document_row(row: tuple[Any, ...]) -> Document:
 def get_utc_time() -> str:
     """Return the current time in UTC, in ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def read_schemas(folder: Path) -> tuple[str, ...]:
-    """Read the migration scripts of an engine, in the order of schema versions."""
-    scripts = tuple(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.sql")))
-    assert scripts, f"{folder} has no scripts: the installation of mnemic is not complete"
-    return scripts
-
-
-def check_version(version: int, known_version: int, location: str) -> int:
-    """Return the schema version of a memory, or raise ``StoreError`` if it is newer."""
-    if version > known_version:
-        raise StoreError(
-            f"{location} was written by a newer mnemic (its schema is {version}, this one knows "
-            f"{known_version}); it was left as it is: upgrade mnemic"
-        )
-    return version

@@ -68,7 +68,7 @@ def test_a_new_spelling_stays(line: str, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_every_replacement_is_a_command() -> None:
-    names = [command.name for command in COMMANDS]
+    names = list(COMMANDS)
     for replacement, _ in SPELLINGS.values():
         assert any(replacement == name or replacement.startswith(f"{name} ") for name in names), replacement
 

@@ -10,7 +10,7 @@ from app_runs import run
 from mnemic import __version__
 from mnemic.cli.commands import COMMANDS
 
-NAMES = [command.name for command in COMMANDS]
+NAMES = list(COMMANDS)
 HEAVY = ("torch", "numpy", "matplotlib", "tokenizers", "safetensors")
 PROBE = """
 import sys, time

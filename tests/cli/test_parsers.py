@@ -8,7 +8,7 @@ import pytest
 from app_runs import run
 
 from mnemic.cli import plain_parser, typer_app
-from mnemic.cli.commands import COMMANDS, Command
+from mnemic.cli.commands import COMMANDS
 from mnemic.cli.declare import Argument, Option
 
 LINES = [
@@ -35,14 +35,15 @@ def parsed_values(monkeypatch: pytest.MonkeyPatch, run_parser: Any, line: str) -
         values.update(given)
         return 0
 
-    def spied(command: Command) -> Command:
-        function = lambda **given: record(**given)  # noqa: E731
-        function.__signature__ = signature(command.function)  # type: ignore[attr-defined]
-        return command._replace(function=function)
+    def spied(function: Any) -> Any:
+        spy = lambda **given: record(**given)  # noqa: E731
+        spy.__signature__ = signature(function)  # type: ignore[attr-defined]
+        return spy
 
+    spies = {name: spied(function) for name, function in COMMANDS.items()}
     with monkeypatch.context() as patch:
-        patch.setattr(plain_parser, "COMMANDS", tuple(map(spied, COMMANDS)))
-        patch.setattr(typer_app, "PANELS", {"": tuple(map(spied, COMMANDS))})
+        patch.setattr(plain_parser, "COMMANDS", spies)
+        patch.setattr(typer_app, "PANELS", {"": spies})
         assert run_parser(line.split()) == 0
     return values
 
@@ -65,20 +66,20 @@ def test_values_have_the_types_of_the_signature(monkeypatch: pytest.MonkeyPatch)
     assert (values["sets"], values["seed"], values["fresh"]) == (["a=1", "b=-2"], 7, True)
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_every_parameter_is_declared(command: Command) -> None:
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_parameter_is_declared(name: str) -> None:
     """With help; names and kinds of values that both parsers know."""
-    for parameter in signature(command.function).parameters.values():
+    for parameter in signature(COMMANDS[name]).parameters.values():
         _, spec = get_args(parameter.annotation)
         assert isinstance(spec, Option | Argument), parameter
         assert spec.help.endswith((".", "…")), spec
-    plain_parser.build_parser(command.name, command.function)
+    plain_parser.build_parser(name, COMMANDS[name])
 
 
 def test_the_plain_parser_helps(capsys: pytest.CaptureFixture[str]) -> None:
     assert plain_parser.run(["--help"]) == 0
     shown = capsys.readouterr().out
-    assert all(f"mnemic {command.name} " in shown for command in COMMANDS)
+    assert all(f"mnemic {name} " in shown for name in COMMANDS)
     with pytest.raises(SystemExit):
         plain_parser.run(["train", "--help"])
     assert "Example: mnemic train memn2n" in capsys.readouterr().out

@@ -8,7 +8,7 @@ from app_runs import model, run
 from long_runs import ASKED, BACK, FACT, read, refused, run_of, told
 
 from mnemic.cli.render.format import MAX_PASSAGE_CHARS
-from mnemic.cli.text.ask import LoadedMemory, TextAnswer, answer_from_memory, extract_text
+from mnemic.cli.text.ask import LoadedMemory, answer_from_memory, build_report, extract_text
 from mnemic.cli.text.quote import QuoteFinder
 from mnemic.predict.memory_state import load_state_file
 from mnemic.predict.model import load
@@ -150,17 +150,18 @@ def test_the_reader_points_at_the_words_of_a_network_that_says_none() -> None:
     built, designed, nest = (f"{sentence}." for sentence in STORY.removesuffix(".").split(". "))
     quotes = QuoteFinder(load(run_of("selective")).remember(STORY), STORY)
     question = "Who designed the lighthouse?"
-    answer = extract_text(read_most(nest, designed, built), question, quotes)
-    assert (answer.text, answer.notes) == ("Anna Olsen", ())
-    missed = extract_text(read_most(nest, built), question, quotes)
+    answer, notes = extract_text(read_most(nest, designed, built), question, quotes)
+    assert (answer.text, notes) == ("Anna Olsen", [])
+    missed, notes = extract_text(read_most(nest, built), question, quotes)
     assert missed.text == ""
-    assert missed.probability is not None
     assert missed.probability < 0.5
-    assert "the reader sees no answer" in missed.notes[0]
+    assert build_report(question, missed, notes, quotes)["probability"] == missed.probability
+    assert "the reader sees no answer" in notes[0]
     away = QuoteFinder(load(run_of("selective")).remember(STORY))
-    unseen = extract_text(read_most(designed), question, away)
-    assert (unseen.text, unseen.probability) == ("", None)
-    assert "the text is not available" in unseen.notes[0]
+    unseen, notes = extract_text(read_most(designed), question, away)
+    assert unseen.text == ""
+    assert build_report(question, unseen, notes, away)["probability"] is None
+    assert "the text is not available" in notes[0]
 
 
 @pytest.mark.parametrize("text", ["his own", ""])
@@ -170,4 +171,4 @@ def test_a_generative_network_is_taken_at_its_word(text: str, monkeypatch: pytes
     source = read_most("Gulls nest there.", text=text)
     monkeypatch.setattr("mnemic.predict.long_text.answer_from_memory", lambda *_: source)
     monkeypatch.setattr("mnemic.predict.long_text.can_generate", lambda _: True)
-    assert answer_from_memory(memory, "Who?") == TextAnswer("Who?", text, 0.5, source)
+    assert answer_from_memory(memory, "Who?") == (source, [])

@@ -263,8 +263,8 @@ def test_a_document_of_another_memory_is_as_it_was_there(
         "rows.unindex_document",
         "rows.read_slots",
         "vectors.write_embeddings",
-        "vectors.read_vectors",
-        "vectors.read_sentence_vectors",
+        "bm25.search_bm25",
+        "check.check_memory",
     ],
 )
 def test_engines_have_the_functions_that_the_store_calls(function: str) -> None:

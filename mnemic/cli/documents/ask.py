@@ -1,7 +1,7 @@
 """``mnemic ask`` and ``mnemic search``: answers and passages from a memory of documents."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from mnemic.cli import options as opt
 from mnemic.cli.documents.common import format_citation, open_memory
@@ -10,13 +10,14 @@ from mnemic.cli.render.evidence_table import EvidenceRow, print_evidence
 from mnemic.cli.render.format import join_lines, truncate
 from mnemic.cli.render.progress import ProgressBars
 from mnemic.cli.text_io import read_questions
+from mnemic.store.answer.confidence import MIN_CONFIDENCE
 from mnemic.store.answers import NUM_SHOWN, answer_to_dict
 
 if TYPE_CHECKING:
     from mnemic.store import Answer, RankedAnswer
 
 MAX_ALTERNATIVES = 3  # other answers to print
-MIN_CONFIDENCE = 0.05  # less likely alternatives are not printed
+MIN_ALTERNATIVE = 0.05  # less likely alternatives are not printed
 CONFIDENCE_HELP = "Minimum probability that the reader's answer is right; 0: always answer."
 LIMIT_HELP, LIMIT_DEFAULT = "Sentences of evidence to show.", f"{NUM_SHOWN}; all as JSON"
 
@@ -28,7 +29,7 @@ def ask(
     hops: Annotated[int, opt.Option("--hops", "Number of reads; each further one uses what was found before.")] = 1,
     passages: Annotated[int, opt.Option("--passages", "Number of passages to read per hop.")] = 5,
     reader: opt.Reader = opt.DEFAULT_READER,
-    min_confidence: Annotated[float | None, opt.Option("--confidence", CONFIDENCE_HELP, "fitted to the reader")] = None,
+    confidence: Annotated[float, opt.Option("--confidence", CONFIDENCE_HELP, "fitted to the reader")] = MIN_CONFIDENCE,
     limit: Annotated[int | None, opt.Option("--limit, -n N", LIMIT_HELP, LIMIT_DEFAULT, minimum=1)] = None,
     show_all: opt.All = False,
 ) -> None:
@@ -39,12 +40,9 @@ def ask(
     Many questions: mnemic ask --questions questions.txt
     """
     questions = read_questions(question, question_file)
-    ask_kwargs: dict[str, Any] = {"hops": hops, "passages": passages}
-    if min_confidence is not None:
-        ask_kwargs["confidence"] = min_confidence
     with open_memory(address, reader=reader) as memory, ProgressBars("questions") as bars:
         for number, text in enumerate(questions, start=1):
-            answer = memory.ask(text, **ask_kwargs)
+            answer = memory.ask(text, hops=hops, passages=passages, confidence=confidence)
             report = answer_to_dict(answer)
             report["evidence"] = report["evidence"][:limit]
             if question_file is None:
@@ -79,7 +77,7 @@ def print_answer(answer: "Answer", limit: int) -> None:
 
 def format_alternatives(label: str, alternatives: "Sequence[RankedAnswer]") -> str:
     """Format the likely alternatives to the best answer, or nothing if there are none."""
-    likely = [answer for answer in alternatives[:MAX_ALTERNATIVES] if answer.score >= MIN_CONFIDENCE]
+    likely = [answer for answer in alternatives[:MAX_ALTERNATIVES] if answer.score >= MIN_ALTERNATIVE]
     texts = [f"{join_lines(answer.text)} {answer.score:.2f}" for answer in likely]
     return f"  ({label}: {', '.join(texts)})" if texts else ""
 

@@ -40,7 +40,8 @@ def evaluate(
     data_spec = override_data(data_spec, sets or [])
     report = {"model": str(model), "data": data_spec, "split": split}
     if kind_of(DATASETS, data_spec).response is not None:  # texts, not questions
-        opt.refuse_options({"--tasks": tasks}, "this data has no tasks")
+        if tasks is not None:
+            raise ValueError("this data has no tasks: leave out --tasks")
         report |= evaluate_texts(checkpoint, data_spec, split)
     else:
         report |= evaluate_tasks(checkpoint, data_spec, split, tasks or ["all"])

@@ -111,9 +111,10 @@ class StoryPlot:
         measure = self.canvas.measure_width
         grid_x = MARGIN + NUMBER_WIDTH + GAP + measure([line for _, lines in self.rows for line in lines], TEXT_SIZE)
         slots_x = grid_x + len(self.hops) * HOP_WIDTH + SLOTS_GAP
+        slots_width = len(self.slots.names) * SLOT_WIDTH + 0.1 + measure(SLOT_LABELS, SMALL_SIZE) if self.slots else 0
         alternatives_x = MARGIN + measure([self.answer], TITLE_SIZE, weight="bold") + GAP
         width = MARGIN + max(
-            slots_x + self.measure_slots(self.slots) if self.slots else slots_x - SLOTS_GAP,
+            slots_x + slots_width if self.slots else slots_x - SLOTS_GAP,
             MARGIN + measure(self.title, TITLE_SIZE, weight="bold"),
             alternatives_x + measure([self.alternatives], TEXT_SIZE),
             MARGIN + measure(self.caption, SMALL_SIZE),
@@ -128,10 +129,6 @@ class StoryPlot:
             self.draw_slots(self.slots, slots_x, grid_top)
         self.canvas.draw_caption(MARGIN, caption_top, self.caption)
         self.canvas.save(path)
-
-    def measure_slots(self, slots: "SlotActivity") -> float:
-        """Measure the width of the slots and the labels to their right, in inches."""
-        return len(slots.names) * SLOT_WIDTH + 0.1 + self.canvas.measure_width(SLOT_LABELS, SMALL_SIZE)
 
     def measure_header(self) -> float:
         """Measure the height of the slots' names and read weights above the grid, in inches."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from mnemic.predict.results import MemoryAnswer
 
 MAX_EVIDENCE = 5  # spans, without --all
+UNQUOTED_NOTE = "the text is not available, so the answer is only a list of positions in it"
+UNANSWERED_NOTE = "the reader sees no answer in what was read most: look at the evidence"
 TEXT_HELP = "A text that was read, if its file has moved; may be repeated."
 
 
@@ -29,16 +31,6 @@ class LoadedMemory(NamedTuple):
     state: "State"
     quotes: QuoteFinder
     notes: list[str]
-
-
-class TextAnswer(NamedTuple):
-    """An answer from memory, in words if there are any."""
-
-    question: str
-    text: str
-    probability: float | None  # None if the text is not available
-    source: "MemoryAnswer"
-    notes: tuple[str, ...] = ()
 
 
 def ask(
@@ -64,8 +56,8 @@ def ask(
         raise ValueError("--plot draws the evidence of one question: give it instead of --questions")
     with ProgressBars("questions") as bars:
         for number, text in enumerate(questions, start=1):
-            answer = answer_from_memory(memory, text)
-            print_json_line(build_report(answer, memory.quotes) | {"notes": list(answer.notes)})
+            answer, notes = answer_from_memory(memory, text)
+            print_json_line(build_report(text, answer, notes, memory.quotes) | {"notes": notes})
             bars.show("asking", number, len(questions))
     print_warnings(*memory.notes, *note_full_memory(memory.state), *memory.quotes.format_notes())
 
@@ -97,17 +89,15 @@ def locate_network(path: Path) -> Path:
     return Path(origin)
 
 
-def answer_from_memory(memory: LoadedMemory, question: str) -> TextAnswer:
-    """Answer a question from a memory, if need be with the reader's text."""
+def answer_from_memory(memory: LoadedMemory, question: str) -> tuple["MemoryAnswer", list[str]]:
+    """Answer a question from a memory, if need be with the reader's text; return notes, too."""
     from mnemic.predict import long_text
 
     answer = long_text.answer_from_memory(memory.checkpoint, memory.state, question)
-    if long_text.can_generate(memory.checkpoint):
-        return TextAnswer(question, answer.text, answer.probability, answer)
-    return extract_text(answer, question, memory.quotes)
+    return (answer, []) if long_text.can_generate(memory.checkpoint) else extract_text(answer, question, memory.quotes)
 
 
-def extract_text(answer: "MemoryAnswer", question: str, quotes: QuoteFinder) -> TextAnswer:
+def extract_text(answer: "MemoryAnswer", question: str, quotes: QuoteFinder) -> tuple["MemoryAnswer", list[str]]:
     """Extract the text of an answer from the sentences that were read most.
 
     The text is empty if it finds no answer in them, or if no file is available to quote.
@@ -116,27 +106,22 @@ def extract_text(answer: "MemoryAnswer", question: str, quotes: QuoteFinder) -> 
 
     passages = [(source.start, quotes.quote_span(source.start, source.end).text or "") for source in answer.evidence]
     if not passages or not passages[0][1]:
-        note = "the text is not available, so the answer is only a list of positions in it"
-        return TextAnswer(question, "", None, answer, (note,))
+        return answer, [UNQUOTED_NOTE]
     text, probability = extract_answer(question, passages)
-    note = "the reader sees no answer in what was read most: look at the evidence"
-    return TextAnswer(question, text, probability, answer, () if text else (note,))
+    return replace(answer, text=text, probability=probability), [] if text else [UNANSWERED_NOTE]
 
 
 def print_memory_answer(memory: LoadedMemory, question: str, plot: Path | None, *, show_all: bool) -> None:
     """Answer a question from a memory and print, or plot, the evidence."""
     from mnemic.cli.render.plot_state import plot_state
 
-    state, quotes, answer = memory.state, memory.quotes, answer_from_memory(memory, question)
-    source = answer.source
-    report = build_report(answer, quotes) | {"filled": state.filled, "size": state.slots}
-    print_answer(answer, quotes, len(source.evidence) if show_all else MAX_EVIDENCE)
-    print_text(f"read: {source.seen} of {source.total} tokens; {state.filled} of {state.slots} slots are filled")
-    notes = [*memory.notes, *answer.notes, *note_full_memory(state), *quotes.format_notes()]
-    if plot is not None:
-        if answer.probability is not None:
-            source = replace(source, text=answer.text, probability=answer.probability)
-        notes += plot_state(state, source, question, plot)
+    state, quotes = memory.state, memory.quotes
+    answer, answer_notes = answer_from_memory(memory, question)
+    report = build_report(question, answer, answer_notes, quotes) | {"filled": state.filled, "size": state.slots}
+    print_answer(question, answer, quotes, len(answer.evidence) if show_all else MAX_EVIDENCE)
+    print_text(f"read: {answer.seen} of {answer.total} tokens; {state.filled} of {state.slots} slots are filled")
+    notes = [*memory.notes, *answer_notes, *note_full_memory(state), *quotes.format_notes()]
+    notes += [] if plot is None else plot_state(state, answer, question, plot)
     print_conclusion(report, notes, plot)
 
 
@@ -148,15 +133,14 @@ def print_conclusion(report: dict[str, Any], notes: list[str], plot: Path | None
         print_text(f"drawn: {plot}")
 
 
-def print_answer(answer: TextAnswer, quotes: QuoteFinder, limit: int) -> None:
+def print_answer(question: str, answer: "MemoryAnswer", quotes: QuoteFinder, limit: int) -> None:
     """Print the answer and its evidence, most read first."""
-    fields: dict[str, Any] = {"question": answer.question, "answer": "no answer in words: see below"}
-    if answer.text and answer.probability is not None:
+    fields: dict[str, Any] = {"question": question, "answer": "no answer in words: see below"}
+    if answer.text:
         fields |= {"answer": Styled(answer.text, "bold"), "probability": f"{answer.probability:.2f}"}
     print_fields(fields)
-    evidence = answer.source.evidence
-    quotes.print_table([(source.weight, [source]) for source in evidence[:limit]], "read")
-    if (num_hidden := len(evidence) - limit) > 0:
+    quotes.print_table([(source.weight, [source]) for source in answer.evidence[:limit]], "read")
+    if (num_hidden := len(answer.evidence) - limit) > 0:
         print_text(f"{num_hidden} more were read less; --all shows them", style="dim")
 
 
@@ -168,12 +152,12 @@ def note_full_memory(state: "State") -> list[str]:
     return [f"all {state.slots} slots are filled: {when_full}"] if state.filled == state.slots else []
 
 
-def build_report(answer: TextAnswer, quotes: QuoteFinder) -> dict[str, Any]:
+def build_report(question: str, answer: "MemoryAnswer", notes: list[str], quotes: QuoteFinder) -> dict[str, Any]:
     """Convert an answer to a JSON object, with quotes if the text is available."""
-    source = answer.source
     slots = []
-    for slot in source.slots:
+    for slot in answer.slots:
         slots.append(slot._asdict() | {"sources": [quotes.source_to_dict(span) for span in slot.sources]})
-    evidence = [quotes.source_to_dict(span) for span in source.evidence]
-    report = {"question": answer.question, "answer": answer.text, "probability": answer.probability}
-    return report | {"evidence": evidence, "slots": slots, "seen": source.seen, "total": source.total}
+    evidence = [quotes.source_to_dict(span) for span in answer.evidence]
+    probability = None if UNQUOTED_NOTE in notes else answer.probability
+    report = {"question": question, "answer": answer.text, "probability": probability}
+    return report | {"evidence": evidence, "slots": slots, "seen": answer.seen, "total": answer.total}

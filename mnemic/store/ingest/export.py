@@ -101,37 +101,35 @@ def read_documents(path: Path) -> Iterator[tuple[int, Iterator[Passage], Documen
     """
     with path.open(encoding="utf-8") as file:
         reader = ExportReader(file, path)
-        if reader.next_row() != FORMAT_HEADER:
+        if reader.row != FORMAT_HEADER:
             raise StoreError(f"{path} is no memory that `mnemic export-memory` wrote")
-        while (row := reader.next_row()) is not None:
-            yield reader.num_bytes, reader.read_passages(), reader.parse(parse_document, row)
+        reader.advance()
+        while reader.row is not None:
+            record = reader.parse(parse_document, reader.row)
+            yield reader.num_bytes, reader.read_passages(), record
 
 
 class ExportReader:
     """Reads the lines of an export file; errors name the line."""
 
     def __init__(self, file: Iterable[str], path: Path) -> None:
-        self.lines = iter(file)
-        self.path = path
+        self.lines, self.path = iter(file), path
         self.line_number = self.num_bytes = 0
-        self.pushed_back: list[Any] = []
+        self.advance()
 
-    def next_row(self) -> Any:
-        """Return the next line as a JSON value; None at the end of the file."""
-        if self.pushed_back:
-            return self.pushed_back.pop()
+    def advance(self) -> None:
+        """Read the next line into ``row`` as a JSON value; None at the end of the file."""
         self.line_number += 1
         text = self.parse(lambda lines: next(lines, None), self.lines)
         self.num_bytes += len(text or "")  # the file is ASCII
-        return None if text is None else self.parse(json.loads, text)
+        self.row = None if text is None else self.parse(json.loads, text)
 
     def read_passages(self) -> Iterator[Passage]:
-        """Yield passages until the next line is something else, which is pushed back."""
-        while (row := self.next_row()) is not None:
-            if not isinstance(row, dict) or "passage" not in row:
-                self.pushed_back.append(row)
-                return
-            yield self.parse(parse_passage, row)
+        """Yield the passages of a document, up to the line of the next one."""
+        self.advance()
+        while isinstance(self.row, dict) and "passage" in self.row:
+            yield self.parse(parse_passage, self.row)
+            self.advance()
 
     def parse(self, parser: Callable[[Any], T], value: Any) -> T:
         """Return ``parser(value)``; raise its errors as ``StoreError`` with the line number."""

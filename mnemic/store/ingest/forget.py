@@ -37,7 +37,7 @@ def forget_documents(store: Store, document_ids: Sequence[int], *, verify: bool)
             store.erase_documents(list(documents))
         scrubbed = store.scrub()
     remaining = tuple(trace.decode("utf-8", "replace") for trace in store.find_traces(traces)) if verify else None
-    return ForgetResult(tuple(documents.values()), scrubbed, remaining, store.describe_unreachable_traces())
+    return ForgetResult(tuple(documents.values()), scrubbed, remaining, store.unreachable_traces)
 
 
 def finish_scrub(store: Store) -> None:

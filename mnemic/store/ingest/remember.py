@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -65,15 +65,10 @@ class RememberRun:
 
     def __init__(self, store: Store, load_embedder: Callable[[], Embedder | None], parser: DocumentParser) -> None:
         self.store = store
-        self.load_embedder = load_embedder  # called when the first passage is embedded
+        self.load_embedder = load_embedder  # on its first call, when the first passage is embedded
         self.parser = parser
         self.pending: list[PendingFile] = []
         self.done = self.total = 0
-
-    @cached_property
-    def embedder(self) -> Embedder | None:
-        """The embedder of the memory, loaded on first use."""
-        return self.load_embedder()
 
     def remember_files(self, listing: FileListing) -> Iterator[RememberStep]:
         """Remember files and yield their steps; small ones are committed in batches.
@@ -131,7 +126,7 @@ class RememberRun:
         """Read a file; queue a small one, write a large one while it is read."""
         metadata: list[Note | Title] = []
         pieces = split_off_metadata(self.parser.read(path, kind_of(path)), metadata)
-        file_passages = split_passages(pieces, (self.embedder or HashedNgrams()).count_tokens)
+        file_passages = split_passages(pieces, (self.load_embedder() or HashedNgrams()).count_tokens)
         batch = list(islice(file_passages, BATCH_SIZE))
         if not batch:
             reasons = [entry.text for entry in metadata if isinstance(entry, Note)]
@@ -156,7 +151,7 @@ class RememberRun:
         with self.store.transaction():
             document_id, batch = self.store.add_document(file.draft), file.passages
             while batch:
-                self.store.add_passages(document_id, embed_passages(batch, self.embedder))
+                self.store.add_passages(document_id, embed_passages(batch, self.load_embedder()))
                 num_passages += len(batch)
                 self.done += sum(len(passage.text) for passage in batch)
                 self.done = min(self.done, done_before + file.stat.st_size)
@@ -174,7 +169,7 @@ class RememberRun:
         if not pending:
             return
         pending_passages = [passage for file in pending for passage in file.passages]
-        pairs = iter(embed_passages(pending_passages, self.embedder))
+        pairs = iter(embed_passages(pending_passages, self.load_embedder()))
         files = [(file, [next(pairs) for _ in file.passages]) for file in pending]
         try:
             yield from self.write_files(files)

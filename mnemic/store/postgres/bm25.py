@@ -46,6 +46,7 @@ SELECT_STEMS = f"""
     SELECT quote_literal({STEM_SQL}) FROM unnest(%s::text[]) WITH ORDINALITY AS own (word, place)
     ORDER BY place
 """
+SELECT_SIZES = "SELECT count(*), coalesce(sum(length), 0)::bigint FROM lexicon"  # slots, words
 SELECT_MISMATCHES = f"SELECT passage FROM {INPUTS} JOIN lexicon USING (passage) WHERE stems <> {STEMS_SQL}"
 
 
@@ -71,23 +72,18 @@ def strip_accents(character: str) -> str:
     return first if first.isascii() else character
 
 
-def search_bm25(
-    connection: PostgresConnection, text: str, limit: int, sizes: tuple[int, int], *, require_all: bool
-) -> list[ScoredSlot]:
-    """Rank the passages with any of the words, or with all, by BM25.
-
-    ``sizes``: the number of passages and of their words.
-    """
+def search_bm25(connection: PostgresConnection, text: str, limit: int, *, require_all: bool) -> list[ScoredSlot]:
+    """Rank the passages with any of the words, or with all, by BM25."""
     words = normalize_words(" ".join(extract_words(text))).split()[:MAX_QUERY_WORDS]
-    if not words or not sizes[1]:
+    num_slots, num_words = connection.fetch_unchanged(SELECT_SIZES)
+    if not words or not num_words:
         return []
     stems = [stem for (stem,) in connection.fetch_all(SELECT_STEMS, (words,))]
     sql = build_ranking_sql(len(stems), require_all=require_all)
     stem_values = {f"w{n}": stem for n, stem in enumerate(stems)}
     values = stem_values | {"any": " | ".join(stems), "steps": RANK_OF_COUNT, "most": limit}
-    values |= {"count": sizes[0], "average": sizes[1] / sizes[0]}
-    rows = connection.fetch_all(sql, values)
-    return [ScoredSlot(*row) for row in rows]
+    values |= {"count": num_slots, "average": num_words / num_slots}
+    return [ScoredSlot(*row) for row in connection.fetch_all(sql, values)]
 
 
 def build_ranking_sql(num_words: int, *, require_all: bool) -> str:

@@ -1,7 +1,9 @@
 """Check a PostgreSQL memory for faults that its constraints do not rule out."""
 
 from collections.abc import Callable
+from itertools import islice
 
+from mnemic.store.connection import BATCH_SIZE
 from mnemic.store.contract import CheckReport, EmbeddingModel
 from mnemic.store.faults import MAX_FAULTS_PER_QUERY, find_row_faults, find_vector_faults
 from mnemic.store.postgres.bm25 import SELECT_MISMATCHES, normalize_words
@@ -9,7 +11,6 @@ from mnemic.store.postgres.connection import PostgresConnection
 from mnemic.store.retrieve.query_words import can_segment_chinese
 from mnemic.text.chinese import han_fraction
 
-BATCH_SIZE = 500
 SENTENCES_OUTSIDE = (
     "SELECT DISTINCT id FROM passages, generate_subscripts(sentences, 1) AS n WHERE sentences[n][1] < 0 "
     "OR sentences[n][2] <= sentences[n][1] OR sentences[n][2] > length(text)"
@@ -27,12 +28,11 @@ def check_memory(connection: PostgresConnection, get_model: Callable[[], Embeddi
 
 def find_index_faults(connection: PostgresConnection) -> list[str]:
     """Report passages whose full-text index differs from their text."""
-    sql = "SELECT passage, text FROM lexicon JOIN passages ON id = passage WHERE passage > %s ORDER BY passage LIMIT %s"
-    last, slot_ids = 0, []
-    while rows := connection.fetch_all(sql, (last, BATCH_SIZE)):
-        last = rows[-1][0]
-        checkable = [row for row in rows if can_segment_chinese() or not han_fraction(row[1])]
-        words = ([row[0] for row in checkable], [normalize_words(row[1]) for row in checkable])
+    sql = "SELECT passage, text FROM lexicon JOIN passages ON id = passage WHERE passage > ? ORDER BY passage"
+    rows = (row for row in connection.stream_rows(sql, 0) if can_segment_chinese() or not han_fraction(row[1]))
+    slot_ids = []
+    while batch := list(islice(rows, BATCH_SIZE)):
+        words = ([slot_id for slot_id, _ in batch], [normalize_words(text) for _, text in batch])
         slot_ids += [row[0] for row in connection.fetch_all(SELECT_MISMATCHES, words)]
     message = "the full-text index does not agree with the texts: passage"
     return [f"{message} {slot_id}" for slot_id in sorted(slot_ids)[:MAX_FAULTS_PER_QUERY]]

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import finalize
 
+from mnemic.store.connection import Connection, Values
 from mnemic.store.contract import RaceError, StoreError
 from mnemic.store.postgres.address import Address
 from mnemic.store.postgres.migrations import migrate, read_version
-from mnemic.store.relational import BATCH_SIZE, Connection, Values
 
 CONNECT_TIMEOUT_S = 10  # unless the address has its own
 MIN_SERVER_VERSION = 140000  # PostgreSQL 14
@@ -42,14 +42,13 @@ class PostgresConnection(Connection):
     """
 
     in_ids = "= ANY (?)"
+    find_function = "strpos"
     path_array = "coalesce(json_agg(path), '[]')::text"
     row_lock = " FOR UPDATE"
 
     def __init__(self, address: Address, *, create: bool) -> None:
-        self.address = address
+        self.address, self.location = address, str(address)
         self.raw: Any = None
-        self.in_transaction = False
-        self.write_depth = 0  # of nested write sessions
         self.connect(create=create)
 
     def connect(self, *, create: bool) -> None:
@@ -82,13 +81,13 @@ class PostgresConnection(Connection):
                 f"{self.address}: PostgreSQL 14 or newer with a UTF8 database is needed, this is "
                 f"{version // 10000} with {encoding}"
             )
-        schema_version = read_version(self, self.address)
+        schema_version = read_version(self, self.address.schema)
         if schema_version == 0 and not create:
             raise StoreError(f"there is no memory {self.address}; begin one: mnemic remember FILE_OR_FOLDER")
         search_path = ", ".join(f'"{name}"' for name in (self.address.schema, find_pgvector_schema(self, create)))
         self.execute("SELECT set_config('search_path', %s, false)", (search_path,))
         self.execute("SET jit = off")  # compiling takes longer than the queries
-        migrate(self, self.address)
+        migrate(self, self.address.schema)
 
     def ensure_connected(self) -> Any:
         """Return the raw connection; reconnect if it was lost outside a transaction."""
@@ -102,22 +101,6 @@ class PostgresConnection(Connection):
         with self.translate_errors():
             return raw.execute(sql.replace("?", "%s"), values or None)
 
-    def fetch_all(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
-        """Return all rows of a query."""
-        cursor = self.execute(sql, values)
-        with self.translate_errors():
-            return list(cursor)
-
-    def stream_rows(self, sql: str, first: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a query page by page, by their first column, from ``first``.
-
-        No statement stays open.
-        """
-        last = first
-        while rows := self.fetch_all(f"{sql} LIMIT {BATCH_SIZE}", (last,)):
-            yield from rows
-            last = rows[-1][0]
-
     def insert_row(self, sql: str, values: Sequence[Any]) -> int:
         """Execute an INSERT of one row and return the row's id."""
         return int(self.fetch_value(f"{sql} RETURNING id", values))
@@ -125,6 +108,10 @@ class PostgresConnection(Connection):
     def pack_ids(self, ids: Sequence[int]) -> list[int]:
         """Convert ids to the value that ``in_ids`` takes."""
         return list(ids)
+
+    def read_state(self) -> object:
+        """Return the snapshot of the database."""
+        return self.fetch_value("SELECT pg_current_snapshot()::text")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

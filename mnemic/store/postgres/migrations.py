@@ -11,22 +11,20 @@ Porter's, as in SQLite.
 
 from pathlib import Path
 
+from mnemic.store.connection import Connection, check_version, read_schemas
 from mnemic.store.contract import StoreError
-from mnemic.store.postgres.address import Address
-from mnemic.store.relational import Connection, check_version, read_schemas
 
 SCHEMAS = read_schemas(Path(__file__).with_name("schemas"))
 ADVISORY_LOCK = "SELECT pg_advisory_xact_lock(hashtext(%s))"
 
 
-def migrate(connection: Connection, address: Address) -> None:
+def migrate(connection: Connection, schema: str) -> None:
     """Migrate or create a memory, under a lock on which other processes wait."""
-    if read_version(connection, address) == len(SCHEMAS):
+    if read_version(connection, schema) == len(SCHEMAS):
         return
-    schema = address.schema
     with connection.transaction():
         connection.execute(ADVISORY_LOCK, (schema,))
-        version = read_version(connection, address)
+        version = read_version(connection, schema)
         # Who may not create a schema may have been given one.
         if version == 0 and not connection.fetch_all("SELECT 1 FROM pg_namespace WHERE nspname = ?", (schema,)):
             connection.execute(f'CREATE SCHEMA "{schema}"')
@@ -38,16 +36,16 @@ def migrate(connection: Connection, address: Address) -> None:
         )
 
 
-def read_version(connection: Connection, address: Address) -> int:
+def read_version(connection: Connection, schema: str) -> int:
     """Return the schema version of a memory; 0 without tables."""
     tables = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
-    table_names = {name for (name,) in connection.fetch_all(tables, (address.schema,))}
+    table_names = {name for (name,) in connection.fetch_all(tables, (schema,))}
     if not table_names:
         return 0
     if not {"facts", "documents", "passages"} <= table_names:
         raise StoreError(
-            f"{address}: the schema {address.schema} of the database has tables of another program "
+            f"{connection.location}: the schema {schema} of the database has tables of another program "
             "in it; it was left as it is: give another name, as in postgresql://…#NAME"
         )
-    version = int(connection.fetch_value(f"SELECT value FROM \"{address.schema}\".facts WHERE name = 'schema'"))
-    return check_version(version, len(SCHEMAS), str(address))
+    version = int(connection.fetch_value(f"SELECT value FROM \"{schema}\".facts WHERE name = 'schema'"))
+    return check_version(version, len(SCHEMAS), connection.location)

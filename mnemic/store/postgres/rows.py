@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from mnemic.store.contract import EmbeddedPassages, MemorySlot, MemoryStats
+from mnemic.store.connection import BATCH_SIZE
+from mnemic.store.contract import EmbeddedPassages, MemorySlot
 from mnemic.store.postgres.bm25 import INSERT_WORDS, normalize_words
 from mnemic.store.postgres.connection import PostgresConnection
 from mnemic.store.postgres.vectors import write_embeddings
-from mnemic.store.relational import BATCH_SIZE
 from mnemic.text.documents import Passage, Sentence
 
 SELECT_SLOT = "SELECT id, document, number, page, text, sentences FROM passages"
@@ -18,18 +18,6 @@ INSERT_PASSAGES = """
     FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::text[])
         AS given (number, page, text, sentences)
     ORDER BY number RETURNING id
-"""
-SELECT_STATS = """
-    SELECT (SELECT count(*) FROM documents WHERE retired IS NULL),
-        (SELECT count(*) FROM documents WHERE retired IS NOT NULL),
-        (SELECT count(*) FROM places),
-        (SELECT count(*) FROM lexicon),
-        (SELECT coalesce(sum(array_length(sentences, 1)), 0)::bigint
-            FROM passages JOIN lexicon ON passage = id),
-        (SELECT count(*) FROM vectors),
-        (SELECT count(*) FROM vectors WHERE keys IS NOT NULL),
-        (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class AS c
-            WHERE relnamespace = %s::regnamespace AND relkind = 'r')
 """
 
 
@@ -70,9 +58,3 @@ def read_slots(connection: PostgresConnection, where: str, values: Sequence[Any]
         MemorySlot(slot_id, document, number, Passage(text, page, tuple(Sentence(*sentence) for sentence in sentences)))
         for slot_id, document, number, page, text, sentences in connection.fetch_all(f"{SELECT_SLOT} {where}", values)
     ]
-
-
-def collect_stats(connection: PostgresConnection) -> MemoryStats:
-    """Count the rows of all tables, and their bytes."""
-    (row,) = connection.fetch_all(SELECT_STATS, (f'"{connection.address.schema}"',))
-    return MemoryStats(*row)

@@ -10,14 +10,14 @@ from itertools import count
 
 import numpy
 
+from mnemic.store.connection import SHARED_TEXT_COLUMNS
 from mnemic.store.contract import StoreError
 from mnemic.store.postgres.connection import PostgresConnection, import_psycopg
-from mnemic.store.postgres.vectors import HEADER_BYTES, drop_index
+from mnemic.store.postgres.vectors import VECTOR_BYTES, VECTOR_DTYPE, drop_index
 from mnemic.store.retrieve.sentence_keys import STORED_DTYPE
 
 READER_TIMEOUT_S = 3.0  # wait for transactions that may still see erased rows
 BLOCK_BYTES, OVERLAP_BYTES = 1 << 24, 256
-BATCH_SIZE = 1000
 TABLES = ("documents", "places", "events", "passages", "lexicon", "vectors", "facts")
 UNREACHABLE_TRACES = (
     "the server may still hold it outside the memory: in its write-ahead log until that is "
@@ -55,16 +55,7 @@ CAN_READ_FILES = """
         AND (pg_has_role('pg_read_server_files', 'USAGE') OR usesuper)
     FROM pg_user WHERE usename = current_user
 """
-# A stored document may share a trace with an erased one.
-FIND_IN_TEXTS = """
-    SELECT EXISTS (SELECT 1 FROM passages WHERE strpos(text, %(own)s) > 0
-        OR strpos(lower(text), %(own)s) > 0)
-    OR EXISTS (SELECT 1 FROM documents WHERE strpos(title, %(own)s) > 0
-        OR strpos(digest, %(own)s) > 0 OR strpos(notes, %(own)s) > 0)
-    OR EXISTS (SELECT 1 FROM places WHERE strpos(path, %(own)s) > 0)
-    OR EXISTS (SELECT 1 FROM events WHERE strpos(path, %(own)s) > 0)
-    OR EXISTS (SELECT 1 FROM facts WHERE strpos(value, %(own)s) > 0)
-"""
+TEXT_COLUMNS = SHARED_TEXT_COLUMNS | {"facts": ("value",)}
 
 
 def scrub_memory(connection: PostgresConnection) -> bool:
@@ -119,18 +110,12 @@ def read_file_blocks(connection: PostgresConnection) -> Iterator[bytes]:
 def is_remembered(connection: PostgresConnection, trace: bytes) -> bool:
     """Return whether a trace occurs in a stored document."""
     text = trace.decode("utf-8", "ignore").replace("\0", "")
-    return bool(text) and bool(connection.fetch_value(FIND_IN_TEXTS, {"own": text}))
+    return bool(text) and connection.contains(TEXT_COLUMNS, text)
 
 
 def is_in_embedding(connection: PostgresConnection, trace: bytes) -> bool:
     """Return whether a trace occurs in a stored passage or sentence vector."""
     if connection.fetch_value("SELECT 1 FROM vectors WHERE position(%s IN keys) > 0 LIMIT 1", (trace,)):
         return True
-    sql = "SELECT passage, halfvec_send(vector) FROM vectors WHERE passage > %s ORDER BY passage LIMIT %s"
-    last = 0
-    while rows := connection.fetch_all(sql, (last, BATCH_SIZE)):
-        last = rows[-1][0]
-        vectors = (numpy.frombuffer(encoded[HEADER_BYTES:], ">f2").astype(STORED_DTYPE) for _, encoded in rows)
-        if any(trace in vector.tobytes() for vector in vectors):
-            return True
-    return False
+    rows = connection.stream_rows(f"SELECT passage, {VECTOR_BYTES} FROM vectors WHERE passage > ? ORDER BY passage", 0)
+    return any(trace in numpy.frombuffer(row[1], VECTOR_DTYPE).astype(STORED_DTYPE).tobytes() for row in rows)

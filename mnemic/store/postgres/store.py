@@ -9,28 +9,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from mnemic.store.contract import (
-    CheckReport,
-    EmbeddingModel,
-    MemoryStats,
-    NearestSlots,
-    ScoredSlot,
-    StoreError,
-    Vectors,
-)
-from mnemic.store.postgres import rows, scrub, vectors
+from mnemic.store.connection import BATCH_SIZE
+from mnemic.store.contract import EmbeddingModel, NearestSlots, StoreError, Vectors
+from mnemic.store.postgres import bm25, check, rows, scrub, vectors
 from mnemic.store.postgres.address import Address, parse_address
-from mnemic.store.postgres.bm25 import search_bm25
-from mnemic.store.postgres.check import check_memory
 from mnemic.store.postgres.connection import PostgresConnection
 from mnemic.store.postgres.migrations import ADVISORY_LOCK
-from mnemic.store.relational import BATCH_SIZE, SELECT_MODEL, Store
+from mnemic.store.relational import SELECT_MODEL, Store
 
 
 class PostgresStore(Store[PostgresConnection]):
     """A memory on a PostgreSQL server; ``contract.Engine`` documents its methods."""
 
-    rows, vectors = rows, vectors
+    bm25, checks, rows, vectors = bm25, check, rows, vectors
+    vector_bytes, vector_dtype, keys_table = vectors.VECTOR_BYTES, vectors.VECTOR_DTYPE, "vectors"
+    unreachable_traces = scrub.UNREACHABLE_TRACES
+    sentence_rows = "lexicon JOIN passages ON id = passage CROSS JOIN generate_subscripts(sentences, 1)"
+    keyed_rows = "vectors WHERE keys IS NOT NULL"
     unembedded = (
         "id IN (SELECT passage FROM lexicon LEFT JOIN vectors USING (passage) "
         f"WHERE keys IS NULL AND passage > ? ORDER BY passage LIMIT {BATCH_SIZE})"
@@ -38,35 +33,21 @@ class PostgresStore(Store[PostgresConnection]):
 
     def __init__(self, address: str | Address, *, create: bool = True) -> None:
         self.address = address if isinstance(address, Address) else parse_address(address)
-        super().__init__(partial(PostgresConnection, self.address), create=create)
+        super().__init__(partial(PostgresConnection, self.address), self.address, create=create)
         self.model_json: str | None = None  # the model at the first transaction
-        # The snapshot of the database, and its numbers of slots and words.
-        self.size_cache: tuple[object, tuple[int, int]] = (None, (0, 0))
-
-    @property
-    def location(self) -> str:
-        """The location of the memory, as text for the user."""
-        return str(self.address)
 
     @contextmanager
-    def write_session(self) -> Iterator[None]:
-        """Open a session for writing; raise ``StoreError`` if the memory is read-only."""
-        connection = self.connection
-        if not connection.write_depth:
-            connection.check_writable()
-        connection.write_depth += 1
-        try:
-            yield
-        finally:
-            connection.write_depth -= 1
-        if not connection.write_depth and not vectors.has_index(connection) and (width := self.get_width()):
-            vectors.build_index(connection, width, self.count_slots())
+    def lock_writing(self) -> Iterator[None]:
+        """Begin to write, beside others; afterwards build a missing index of vectors."""
+        self.connection.check_writable()
+        yield
+        if not vectors.has_index(self.connection) and (width := self.get_width()):
+            vectors.build_index(self.connection, width, self.count_slots())
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Run the block as one transaction: committed durably after it, or rolled back."""
-        assert self.connection.write_depth, "a transaction needs a write_session()"
-        with self.connection.transaction():
+        with super().transaction():
             # FOR SHARE: nobody can set another one meanwhile.
             model_json = self.connection.fetch_value(f"{SELECT_MODEL} FOR SHARE")
             if self.model_json not in (None, model_json):
@@ -102,35 +83,16 @@ class PostgresStore(Store[PostgresConnection]):
         """Return the traces that occur in the raw files and belong to no stored document."""
         return scrub.find_traces(self.connection, traces)
 
-    def describe_unreachable_traces(self) -> str:
-        """Describe where traces may remain that ``scrub`` cannot reach; empty: nowhere."""
-        return scrub.UNREACHABLE_TRACES
-
-    def search_bm25(self, text: str, limit: int, *, require_all: bool = False) -> list[ScoredSlot]:
-        """Rank the slots that contain any word of ``text``, or all of them, by BM25."""
-        return search_bm25(self.connection, text, limit, self.count_slots_and_words(), require_all=require_all)
-
     def search_vectors(self, vector: Vectors, limit: int) -> NearestSlots:
         """Find the slots whose vectors have the largest dot product with ``vector`` (d)."""
         return vectors.search_vectors(self.connection, vector, limit, self.count_slots())
 
     def count_slots(self) -> int:
         """Return the number of active slots."""
-        return self.count_slots_and_words()[0]
+        return self.connection.fetch_unchanged(bm25.SELECT_SIZES)[0]
 
-    def count_slots_and_words(self) -> tuple[int, int]:
-        """Return the number of active slots and of their words, cached until a change."""
-        state = self.connection.fetch_value("SELECT pg_current_snapshot()::text")
-        if self.connection.in_transaction or self.size_cache[0] != state:
-            sql = "SELECT count(*), coalesce(sum(length), 0)::bigint FROM lexicon"
-            (row,) = self.connection.fetch_all(sql)
-            self.size_cache = (None if self.connection.in_transaction else state, (row[0], row[1]))
-        return self.size_cache[1]
-
-    def collect_stats(self) -> MemoryStats:
-        """Count documents, passages, vectors and bytes."""
-        return rows.collect_stats(self.connection)
-
-    def check(self) -> CheckReport:
-        """Check one consistent state of the memory, without changing it."""
-        return check_memory(self.connection, self.get_model)
+    def count_bytes(self) -> int:
+        """Return the size of the memory's tables."""
+        total = "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class"
+        where = "relnamespace = ?::regnamespace AND relkind = 'r'"
+        return self.connection.fetch_value(f"{total} WHERE {where}", (f'"{self.address.schema}"',))

@@ -3,13 +3,13 @@
 Shapes: n slots, d embedding width.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy
 
-from mnemic.store.contract import NearestSlots, PassageEmbedding, ScoredSlot, SentenceVectors, StoreError, Vectors
+from mnemic.store.contract import NearestSlots, PassageEmbedding, ScoredSlot, StoreError, Vectors
 from mnemic.store.postgres.connection import PostgresConnection
-from mnemic.store.retrieve.sentence_keys import STORED_DTYPE, pack_sentence_vectors, unpack_sentence_vectors
+from mnemic.store.retrieve.sentence_keys import STORED_DTYPE, pack_sentence_vectors
 
 # With this many vectors there is an index (HNSW, Malkov & Yashunin 2018). For 100,000 of width 384
 # exact search takes ten times as long (benchmarks/postgres_vectors.py).
@@ -17,7 +17,7 @@ MIN_INDEXED_VECTORS = 100_000
 OVERSAMPLING, MAX_CANDIDATES = 2, 1000  # candidates of the index per result, and in all
 NUM_SAMPLED = 2000  # vectors from which mean and deviation are estimated
 INDEX_BUILD_MEMORY = "512MB"
-HEADER_BYTES = 4  # before the numbers of a vector, as the server sends it
+VECTOR_BYTES, VECTOR_DTYPE = "substring(halfvec_send(vector) FROM 5)", numpy.dtype(">f2")  # without a header
 
 SEARCH_EXACT = """
     WITH scored AS MATERIALIZED (
@@ -52,24 +52,6 @@ SELECT_INDEX = (
 def format_vector(vector: Vectors) -> str:
     """Format a vector as a literal of pgvector."""
     return str(vector.tolist())
-
-
-def read_vectors(connection: PostgresConnection, slot_ids: Sequence[int], width: int) -> Vectors:
-    """Return the vectors (n d) of slots; zeros for a slot without one."""
-    sql = "SELECT passage, halfvec_send(vector) FROM vectors WHERE passage = ANY (%s)"
-    rows_by_id = dict(connection.fetch_all(sql, (list(slot_ids),)))
-    vectors = numpy.zeros((len(slot_ids), width), numpy.float32)
-    for row, slot_id in zip(vectors, slot_ids):
-        if slot_id in rows_by_id:
-            row[:] = numpy.frombuffer(rows_by_id[slot_id][HEADER_BYTES:], ">f2")
-    return vectors
-
-
-def read_sentence_vectors(connection: PostgresConnection, slot_ids: Sequence[int], width: int) -> SentenceVectors:
-    """Return the sentence vectors of slots; no rows for a slot without them."""
-    sql = "SELECT passage, keys FROM vectors WHERE passage = ANY (%s)"
-    rows_by_id = dict(connection.fetch_all(sql, (list(slot_ids),)))
-    return unpack_sentence_vectors([rows_by_id.get(slot_id) or b"" for slot_id in slot_ids], width)
 
 
 def write_embeddings(connection: PostgresConnection, pairs: Iterable[tuple[int, PassageEmbedding]]) -> None:

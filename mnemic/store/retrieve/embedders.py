@@ -7,6 +7,7 @@ Shapes: n texts, t tokens of a text, s sentences of a text, d embedding width.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
 from importlib.util import find_spec
@@ -73,11 +74,8 @@ class HashedNgrams:
         """Embed texts as vectors (n d) of norm 1, or zeros for an empty text."""
         vectors = numpy.zeros((len(texts), self.model.width), numpy.float32)
         for row, text in zip(vectors, texts):
-            counts: dict[int, int] = {}
-            for ngram in extract_ngrams(text):
-                hash_code = crc32(ngram.encode("utf-8", "surrogatepass"))
-                counts[hash_code] = counts.get(hash_code, 0) + 1
-            for hash_code, count in counts.items():
+            hash_codes = (crc32(ngram.encode("utf-8", "surrogatepass")) for ngram in extract_ngrams(text))
+            for hash_code, count in Counter(hash_codes).items():
                 sign = 1 if hash_code & 1 else -1
                 row[(hash_code >> 1) % self.model.width] += sign * count**0.5
         return normalize_rows(vectors)

@@ -12,6 +12,7 @@ Shapes: n slots, k sentences of all slots, s sentences of one slot, d embedding 
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy
 from numpy.typing import NDArray
@@ -45,6 +46,11 @@ def without_sentence_vectors(vectors: Iterable[Vectors]) -> list[PassageEmbeddin
 def pack_sentence_vectors(vectors: Vectors) -> bytes:
     """Pack the sentence vectors (s d) of a slot; empty for a single one."""
     return quantize_vectors(vectors)[1].tobytes() if len(vectors) > 1 else b""
+
+
+def unpack_vectors(stored: Sequence[bytes], width: int, dtype: numpy.dtype[Any] = STORED_DTYPE) -> Vectors:
+    """Convert the stored bytes of passage vectors to vectors (n d)."""
+    return numpy.frombuffer(b"".join(stored), dtype).reshape(len(stored), width).astype(numpy.float32)
 
 
 def unpack_sentence_vectors(stored: Sequence[bytes], width: int) -> SentenceVectors:

@@ -8,10 +8,12 @@ lead, and this is plain BM25.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from mnemic.store.contract import ScoredSlot
 from mnemic.store.retrieve.query_words import build_fts5_query, extract_words
 from mnemic.store.sqlite.connection import SQLiteConnection
+from mnemic.store.sqlite.vectors import read_slots_state
 
 MAX_LEADING_SLOTS = 25_000  # slots that the leading words match
 MAX_FOLLOWING_SLOTS = 1_000_000  # slots that the following words match; FTS5 counts each
@@ -19,11 +21,9 @@ COUNT_MATCHES = "SELECT count(*) FROM lexicon WHERE lexicon MATCH ?"
 SELECT_RANKED = "SELECT rowid, -rank FROM lexicon WHERE lexicon MATCH ? ORDER BY rank LIMIT ?"
 
 
-def search_bm25(
-    connection: SQLiteConnection, text: str, limit: int, num_slots: int, *, require_all: bool
-) -> list[ScoredSlot]:
+def search_bm25(connection: SQLiteConnection, text: str, limit: int, *, require_all: bool) -> list[ScoredSlot]:
     """Rank the slots with any of the words, or with all, by BM25."""
-    words = extract_words(text)
+    words, num_slots = extract_words(text), read_slots_state(connection).num_slots
     if not words:
         return []
     if require_all or len(words) * num_slots <= MAX_LEADING_SLOTS:
@@ -64,10 +64,5 @@ def rank_slots(connection: SQLiteConnection, query: str, limit: int, repeats: in
 
 def take_words_within(words: Sequence[str], counts: dict[str, int], max_slots: int) -> list[str]:
     """Return the first words that together match at most ``max_slots`` slots."""
-    taken_words, total = [], 0
-    for word in words:
-        total += counts[word]
-        if total > max_slots:
-            break
-        taken_words.append(word)
-    return taken_words
+    totals = accumulate(counts[word] for word in words)
+    return [word for word, total in zip(words, totals) if total <= max_slots]

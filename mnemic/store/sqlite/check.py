@@ -14,22 +14,23 @@ SENTENCES_OUTSIDE = (
 )
 
 
-def check_memory(
-    connection: SQLiteConnection, get_model: Callable[[], EmbeddingModel | None], *, writing: bool
-) -> CheckReport:
+def check_memory(connection: SQLiteConnection, get_model: Callable[[], EmbeddingModel | None]) -> CheckReport:
     """Run all checks; only a writer can check the full-text index."""
     try:
         with connection.snapshot():
             faults = find_file_faults(connection)
             if not faults:
-                faults = find_link_faults(connection)
+                faults = [
+                    f"row {row} of {table} refers to a row of {parent} that is missing"
+                    for table, row, parent, _ in connection.fetch_all("PRAGMA foreign_key_check")
+                ]
                 faults += find_row_faults(connection, "SELECT id FROM lexicon_docsize", SENTENCES_OUTSIDE)
                 width = f"length(vector) / {STORED_DTYPE.itemsize}.0"
                 faults += find_vector_faults(connection, get_model(), width, "keys")
-                faults += find_index_faults(connection) if writing else []
+                faults += find_index_faults(connection) if connection.is_writing else []
     finally:
         connection.check_unchanged()
-    return CheckReport(tuple(faults), () if writing else (INDEX_CHECK,))
+    return CheckReport(tuple(faults), () if connection.is_writing else (INDEX_CHECK,))
 
 
 def find_file_faults(connection: SQLiteConnection) -> list[str]:
@@ -39,14 +40,6 @@ def find_file_faults(connection: SQLiteConnection) -> list[str]:
     except StoreError as error:  # too damaged for an integrity check
         return [str(error)]
     return [f"the file: {line}" for (line,) in rows if line != "ok"]
-
-
-def find_link_faults(connection: SQLiteConnection) -> list[str]:
-    """Report rows that refer to missing rows."""
-    return [
-        f"row {row} of {table} refers to a row of {parent} that is missing"
-        for table, row, parent, _ in connection.fetch_all("PRAGMA foreign_key_check")
-    ]
 
 
 def find_index_faults(connection: SQLiteConnection) -> list[str]:

@@ -10,14 +10,14 @@ from typing import Any
 from weakref import finalize
 
 from mnemic.checkpoint.lock import acquire_lock
+from mnemic.store.connection import Connection, Values
 from mnemic.store.contract import StoreError
-from mnemic.store.relational import Connection, Values
 from mnemic.store.sqlite.migrations import COMPATIBILITY_VIEWS, migrate, read_version
 
 BUSY_TIMEOUT_S = 5  # wait for another process that is committing
 LOCK_TIMEOUT_S = 1.0
-CACHE_KIB = 32_768  # of pages kept in memory
 FETCH_SIZE = 500  # rows per block
+CACHE_KIB = 32_768  # of pages kept in memory
 OWNER_ONLY = 0o600
 
 # SQLite's error names, and what a user can do. Whatever was committed is still there.
@@ -38,13 +38,12 @@ class SQLiteConnection(Connection):
     """A connection to a SQLite file that raises ``StoreError`` with advice."""
 
     in_ids = "IN (SELECT value FROM json_each(?))"
+    find_function = "instr"
     path_array = "json_group_array(path)"
     row_lock = ""  # a transaction has the whole file for itself
 
     def __init__(self, path: Path, *, create: bool) -> None:
-        self.path = path
-        self.is_writing = self.is_changing = False  # within a write session; within a transaction
-        self.unchanged_row: tuple[object, tuple[Any, ...]] = (None, ())  # state of the file, row
+        self.path, self.location = path, str(path)
         if not path.exists() and not create:
             raise StoreError(f"there is no memory {path}; begin one: mnemic remember FILE_OR_FOLDER")
         if not create and not path.stat().st_size:
@@ -82,13 +81,13 @@ class SQLiteConnection(Connection):
         """Set the pragmas and migrate the file, if it may be written."""
         self.raw.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000}")
         if not self.writable:
-            version = read_version(self.raw, str(self.path))
+            version = read_version(self)
             if version == 0:
                 raise StoreError(f"{self.path} is empty, not a memory")
             for view in COMPATIBILITY_VIEWS[version:]:
                 self.raw.execute(view)
             return
-        read_version(self.raw, str(self.path))  # raises for a foreign file, before any change
+        read_version(self)  # raises for a foreign file, before any change
         for pragma in (
             "journal_mode = WAL",
             "synchronous = FULL",  # committed data survives a power cut
@@ -98,17 +97,12 @@ class SQLiteConnection(Connection):
             f"cache_size = -{CACHE_KIB}",
         ):
             self.raw.execute(f"PRAGMA {pragma}")
-        migrate(self.raw, str(self.path))
+        migrate(self)
 
     def execute(self, sql: str, values: Values = ()) -> sqlite3.Cursor:
         """Execute a statement."""
         with self.translate_errors():
             return self.raw.execute(sql, values)
-
-    def fetch_all(self, sql: str, values: Values = ()) -> list[tuple[Any, ...]]:
-        """Return all rows of a query."""
-        with self.translate_errors():
-            return self.raw.execute(sql, values).fetchall()
 
     def fetch_blocks(self, sql: str, values: Values = ()) -> Iterator[list[tuple[Any, ...]]]:
         """Yield the rows of a query in blocks of ``FETCH_SIZE``."""
@@ -116,11 +110,6 @@ class SQLiteConnection(Connection):
             cursor = self.raw.execute(sql, values)
             while block := cursor.fetchmany(FETCH_SIZE):
                 yield block
-
-    def stream_rows(self, sql: str, first: Any) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows of a query whose first column, its order, is above ``first``."""
-        for block in self.fetch_blocks(sql, (first,)):
-            yield from block
 
     def insert_row(self, sql: str, values: Sequence[Any]) -> int:
         """Execute an INSERT of one row and return the row's id."""
@@ -132,19 +121,15 @@ class SQLiteConnection(Connection):
         """Convert ids to the value that ``in_ids`` takes."""
         return json.dumps(list(ids))
 
-    def fetch_unchanged(self, sql: str) -> tuple[Any, ...]:
-        """Return the only row of a query, cached until the file changes."""
-        # One of the two numbers changes with commits of others, one with changes of our own.
-        state = (sql, self.fetch_value("PRAGMA data_version"), self.raw.total_changes)
-        if self.is_changing or self.unchanged_row[0] != state:
-            self.unchanged_row = (None if self.is_changing else state, self.fetch_all(sql)[0])
-        return self.unchanged_row[1]
+    def read_state(self) -> object:
+        """Return two numbers: one changes with commits of others, one with changes of our own."""
+        return self.fetch_value("PRAGMA data_version"), self.raw.total_changes
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Run the block in a transaction; roll it back on any exception."""
         self.execute("BEGIN IMMEDIATE")
-        self.is_changing = True
+        self.in_transaction = True
         try:
             yield
             self.execute("COMMIT")
@@ -153,7 +138,7 @@ class SQLiteConnection(Connection):
                 self.raw.execute("ROLLBACK")
             raise
         finally:
-            self.is_changing = False
+            self.in_transaction = False
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

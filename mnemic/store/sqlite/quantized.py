@@ -32,16 +32,9 @@ from numpy.typing import NDArray
 
 from mnemic.checkpoint.atomic_files import flush_to_disk
 from mnemic.store.contract import NearestSlots, ScoredSlot, StoreError, Vectors
-from mnemic.store.retrieve.sentence_keys import STORED_DTYPE, quantize_vectors
+from mnemic.store.retrieve.sentence_keys import STORED_DTYPE, quantize_vectors, unpack_vectors
 from mnemic.store.sqlite.connection import OWNER_ONLY, SQLiteConnection, lock_writer
-from mnemic.store.sqlite.vectors import (
-    count_vectors,
-    read_blobs,
-    read_slots_state,
-    read_vector_blocks,
-    select_top_k,
-    unpack_vectors,
-)
+from mnemic.store.sqlite.vectors import count_vectors, fill_arrays, read_slots_state, read_vector_blocks, select_top_k
 
 MIN_SLOTS = 50_000  # exact search is fast enough for fewer slots
 OVERSAMPLING = 2  # exact products are computed for this multiple of the limit
@@ -77,12 +70,9 @@ def allocate_quantized(count: int, width: int) -> QuantizedVectors:
 
 def quantize_slots(connection: SQLiteConnection, width: int, after: int = 0) -> QuantizedVectors:
     """Quantize the vectors of slots with ids above ``after``, in one snapshot."""
-    quantized, end = allocate_quantized(count_vectors(connection, after), width), 0
-    for slot_ids, vectors in read_vector_blocks(connection, width, after):
-        start, end = end, end + len(slot_ids)
-        quantized.slot_ids[start:end] = slot_ids
-        quantized.scales[start:end], quantized.codes[start:end] = quantize_vectors(vectors)
-    assert end == len(quantized.slot_ids), "the table was read in one snapshot"
+    quantized = allocate_quantized(count_vectors(connection, after), width)
+    blocks = read_vector_blocks(connection, width, after)
+    fill_arrays(quantized, ((slot_ids, *quantize_vectors(vectors)) for slot_ids, vectors in blocks))
     return quantized
 
 
@@ -216,13 +206,14 @@ class QuantizedIndex:
                 self.refresh(connection, len(vector))
             segments = self.segments
         scores = numpy.concatenate([score_quantized(segment, vector) for segment in segments])
+        slot_ids = numpy.concatenate([segment.slot_ids for segment in segments])
         if not len(scores):
             return NearestSlots([], 0.0, 0.0)
         num_candidates = OVERSAMPLING * limit
         while True:
             positions = select_top_k_of_many(scores, num_candidates)
-            blobs = read_blobs(connection, "vectors", slot_ids_at(segments, positions))
-            exact_scores = dict(zip(blobs, (unpack_vectors(blobs.values(), len(vector)) @ vector).tolist()))
+            blobs = connection.fetch_blobs("vector", "vectors", slot_ids[positions].tolist())
+            exact_scores = dict(zip(blobs, (unpack_vectors([*blobs.values()], len(vector)) @ vector).tolist()))
             if len(exact_scores) >= limit or num_candidates >= len(scores):
                 break
             num_candidates *= OVERSAMPLING  # many of the best are retired
@@ -275,21 +266,11 @@ class QuantizedIndex:
                 temporary_path(self.path).unlink(missing_ok=True)
 
 
-def slot_ids_at(segments: Sequence[QuantizedVectors], positions: NDArray[numpy.int64]) -> list[int]:
-    """Return the slot ids at positions in the concatenated segments."""
-    slot_ids, start = list[int](), 0
-    for segment in segments:
-        inside = positions[(positions >= start) & (positions < start + len(segment.slot_ids))]
-        slot_ids += segment.slot_ids[inside - start].tolist()
-        start += len(segment.slot_ids)
-    return slot_ids
-
-
 def find_quantized(connection: SQLiteConnection, traces: Sequence[bytes]) -> set[bytes]:
     """Return the traces that occur in the quantized vectors of active slots."""
     quantized_traces = set[bytes]()
     for rows in connection.fetch_blocks("SELECT vector FROM vectors"):
-        vectors = unpack_vectors((row[0] for row in rows), len(rows[0][0]) // STORED_DTYPE.itemsize)
+        vectors = unpack_vectors([row[0] for row in rows], len(rows[0][0]) // STORED_DTYPE.itemsize)
         codes = quantize_vectors(vectors)[1].tobytes()
         quantized_traces |= {trace for trace in traces if trace in codes}
     return quantized_traces

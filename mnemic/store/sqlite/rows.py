@@ -1,16 +1,14 @@
 """Write and read passages in the SQLite tables, as values of ``contract``."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
-from mnemic.store.contract import EmbeddedPassages, MemorySlot, MemoryStats
+from mnemic.store.contract import EmbeddedPassages, MemorySlot
 from mnemic.store.retrieve.query_words import segment_chinese
 from mnemic.store.sqlite.connection import SQLiteConnection
 from mnemic.store.sqlite.vectors import write_embeddings
 from mnemic.text.documents import Passage, Sentence
 
-ACTIVE_DOCUMENTS = "(SELECT id FROM documents WHERE retired IS NULL)"
 INSERT_PASSAGE = "INSERT INTO passages (document, number, page, text, words) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -52,25 +50,9 @@ def read_slots(connection: SQLiteConnection, where: str, values: Sequence[Any]) 
     rows = connection.fetch_all(f"SELECT id, document, number, page, text FROM passages {where}", values)
     sentences: dict[int, list[Sentence]] = {row[0]: [] for row in rows}
     select_sentences = f"SELECT * FROM sentences WHERE passage {connection.in_ids} ORDER BY passage, start"
-    for slot_id, *sentence in connection.fetch_all(select_sentences, (json.dumps(list(sentences)),)):
+    for slot_id, *sentence in connection.fetch_all(select_sentences, (connection.pack_ids(list(sentences)),)):
         sentences[slot_id].append(Sentence(*sentence))
     return [
         MemorySlot(slot_id, document, number, Passage(text, page, tuple(sentences[slot_id])))
         for slot_id, document, number, page, text in rows
     ]
-
-
-def collect_stats(connection: SQLiteConnection, num_bytes: int) -> MemoryStats:
-    """Count the rows of all tables; ``num_bytes`` is the size of the files."""
-    passages = f"SELECT id FROM passages WHERE document IN {ACTIVE_DOCUMENTS}"
-    counts = {
-        "documents": "documents WHERE retired IS NULL",
-        "retired": "documents WHERE retired IS NOT NULL",
-        "places": "places",
-        "passages": f"({passages})",
-        "sentences": f"sentences WHERE passage IN ({passages})",
-        "vectors": "vectors",
-        "keyed": "keys",
-    }
-    fields = {name: connection.fetch_value(f"SELECT count(*) FROM {rows}") for name, rows in counts.items()}
-    return MemoryStats(**fields, bytes=num_bytes)

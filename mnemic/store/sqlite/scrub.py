@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from mnemic.store.connection import SHARED_TEXT_COLUMNS
 from mnemic.store.sqlite.connection import SQLiteConnection
 from mnemic.store.sqlite.quantized import find_quantized
 
@@ -26,18 +27,8 @@ for path in paths:
             tail = window[-overlap:]
 print(json.dumps([trace.hex() for trace in matches]))
 """
-# A stored document may share a trace with an erased one.
-FIND_IN_TEXTS = """
-    SELECT EXISTS (SELECT 1 FROM passages
-        WHERE instr(text, ?1) OR instr(lower(text), ?1) OR instr(words, ?1))
-    OR EXISTS (SELECT 1 FROM documents WHERE instr(title, ?1) OR instr(digest, ?1) OR instr(notes, ?1))
-    OR EXISTS (SELECT 1 FROM places WHERE instr(path, ?1))
-    OR EXISTS (SELECT 1 FROM events WHERE instr(path, ?1))
-    OR EXISTS (SELECT 1 FROM sqlite_master WHERE instr(lower(sql), ?1))
-"""
-FIND_IN_EMBEDDINGS = (
-    "SELECT EXISTS (SELECT 1 FROM vectors WHERE instr(vector, ?1)) OR EXISTS (SELECT 1 FROM keys WHERE instr(keys, ?1))"
-)
+TEXT_COLUMNS = SHARED_TEXT_COLUMNS | {"passages": ("text", "lower(text)", "words"), "sqlite_master": ("lower(sql)",)}
+VECTOR_COLUMNS = {"vectors": ("vector",), "keys": ("keys",)}
 
 
 def scrub_memory(connection: SQLiteConnection) -> bool:
@@ -81,5 +72,4 @@ def scan_files(files: Sequence[Path], traces: Sequence[bytes]) -> list[bytes]:
 def is_remembered(connection: SQLiteConnection, trace: bytes) -> bool:
     """Return whether a trace occurs in a stored document."""
     text = trace.decode("utf-8", "ignore")
-    queries = ((FIND_IN_TEXTS, text), (FIND_IN_EMBEDDINGS, trace))
-    return any(connection.fetch_value(sql, (value,)) for sql, value in queries)
+    return connection.contains(TEXT_COLUMNS, text) or connection.contains(VECTOR_COLUMNS, trace)

@@ -9,20 +9,10 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 
-from mnemic.store.contract import (
-    CheckReport,
-    EmbeddingModel,
-    MemoryStats,
-    NearestSlots,
-    PassageEmbedding,
-    ScoredSlot,
-    StoreError,
-    Vectors,
-)
+from mnemic.store.contract import EmbeddingModel, NearestSlots, PassageEmbedding, StoreError, Vectors
 from mnemic.store.relational import Store
-from mnemic.store.sqlite import rows, scrub, vectors
-from mnemic.store.sqlite.bm25 import search_bm25
-from mnemic.store.sqlite.check import check_memory
+from mnemic.store.retrieve.sentence_keys import STORED_DTYPE
+from mnemic.store.sqlite import bm25, check, rows, scrub, vectors
 from mnemic.store.sqlite.connection import SQLiteConnection, lock_writer
 from mnemic.store.sqlite.quantized import QuantizedIndex, renew_stamp
 
@@ -30,42 +20,24 @@ from mnemic.store.sqlite.quantized import QuantizedIndex, renew_stamp
 class SQLiteStore(Store[SQLiteConnection]):
     """A memory in a SQLite file; ``contract.Engine`` documents its methods."""
 
-    rows, vectors = rows, vectors
-    unembedded = f"document IN {rows.ACTIVE_DOCUMENTS} AND id NOT IN (SELECT passage FROM keys) AND id > ?"
+    bm25, checks, rows, vectors = bm25, check, rows, vectors
+    vector_bytes, vector_dtype, keys_table = "vector", STORED_DTYPE, "keys"
+    sentence_rows, keyed_rows = "sentences WHERE passage IN (SELECT id FROM lexicon_docsize)", "keys"
+    unembedded = "id IN (SELECT id FROM lexicon_docsize) AND id NOT IN (SELECT passage FROM keys) AND id > ?"
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.path = Path(path).expanduser()
-        super().__init__(partial(SQLiteConnection, self.path), create=create)
+        super().__init__(partial(SQLiteConnection, self.path), self.path, create=create)
         self.write_lock = Lock()  # one thread writes at a time, and no other process
         self.vector_cache = vectors.VectorCache()
         self.quantized_index = QuantizedIndex(self.path)
 
-    @property
-    def location(self) -> str:
-        """The location of the memory, as text for the user."""
-        return str(self.path)
-
     @contextmanager
-    def write_session(self) -> Iterator[None]:
-        """Open a session for writing; raise ``StoreError`` if the memory is read-only."""
-        connection = self.connection
-        if connection.is_writing:  # nested: the outer session has the lock
-            yield
-            return
-        if not connection.writable:
+    def lock_writing(self) -> Iterator[None]:
+        """Begin to write, alone; raise ``StoreError`` if the memory is read-only."""
+        if not self.connection.writable:
             raise StoreError(f"{self.path} is read-only; reading it still works")
         with self.write_lock, lock_writer(self.path):
-            connection.is_writing = True
-            try:
-                yield
-            finally:
-                connection.is_writing = False
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Run the block as one transaction: committed durably after it, or rolled back."""
-        assert self.connection.is_writing, "a transaction needs a write_session()"
-        with self.connection.transaction():
             yield
 
     def set_model(self, model: EmbeddingModel | None) -> None:
@@ -90,18 +62,10 @@ class SQLiteStore(Store[SQLiteConnection]):
         """Return the traces that occur in the raw files and belong to no stored document."""
         return scrub.find_traces(self.connection, self.list_files(), traces)
 
-    def describe_unreachable_traces(self) -> str:
-        """Describe where traces may remain that ``scrub`` cannot reach; empty: nowhere."""
-        return ""
-
     def set_embeddings(self, slot_ids: Sequence[int], embeddings: Sequence[PassageEmbedding]) -> None:
         """Store the embeddings of slots, replacing existing ones."""
         renew_stamp(self.connection)
         super().set_embeddings(slot_ids, embeddings)
-
-    def search_bm25(self, text: str, limit: int, *, require_all: bool = False) -> list[ScoredSlot]:
-        """Rank the slots that contain any word of ``text``, or all of them, by BM25."""
-        return search_bm25(self.connection, text, limit, self.count_slots(), require_all=require_all)
 
     def search_vectors(self, vector: Vectors, limit: int) -> NearestSlots:
         """Find the slots whose vectors have the largest dot product with ``vector`` (d)."""
@@ -118,15 +82,11 @@ class SQLiteStore(Store[SQLiteConnection]):
         """Return the number of active slots."""
         return vectors.read_slots_state(self.connection).num_slots
 
-    def collect_stats(self) -> MemoryStats:
-        """Count documents, passages, vectors and bytes."""
-        return rows.collect_stats(self.connection, sum(path.stat().st_size for path in self.list_files()))
+    def count_bytes(self) -> int:
+        """Return the size of the memory's files."""
+        return sum(path.stat().st_size for path in self.list_files())
 
     def list_files(self) -> list[Path]:
         """List the files of the memory: database, journals and quantized cache."""
         journals = [self.path.with_name(f"{self.path.name}{end}") for end in ("-wal", "-shm")]
         return [path for path in (self.path, *journals, *self.quantized_index.list_files()) if path.exists()]
-
-    def check(self) -> CheckReport:
-        """Check one consistent state of the memory, without changing it."""
-        return check_memory(self.connection, self.get_model, writing=self.connection.is_writing)

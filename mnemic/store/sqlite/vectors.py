@@ -5,18 +5,13 @@ Shapes: n slots, d embedding width.
 
 from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
 
-from mnemic.store.contract import NearestSlots, PassageEmbedding, ScoredSlot, SentenceVectors, Vectors
-from mnemic.store.retrieve.sentence_keys import (
-    STORED_DTYPE,
-    pack_sentence_vectors,
-    pack_vector,
-    unpack_sentence_vectors,
-)
+from mnemic.store.contract import NearestSlots, PassageEmbedding, ScoredSlot, Vectors
+from mnemic.store.retrieve.sentence_keys import pack_sentence_vectors, pack_vector, unpack_vectors
 from mnemic.store.sqlite.connection import SQLiteConnection
 
 SELECT_SLOTS_STATE = "SELECT (SELECT value FROM facts WHERE name = 'vectors'), count(*), max(id) FROM lexicon_docsize"
@@ -46,12 +41,6 @@ def read_slots_state(connection: SQLiteConnection) -> SlotsState:
     return SlotsState(*connection.fetch_unchanged(SELECT_SLOTS_STATE))
 
 
-def unpack_vectors(stored: Iterable[bytes], width: int) -> Vectors:
-    """Convert stored bytes to vectors (n d)."""
-    rows = list(stored)
-    return numpy.frombuffer(b"".join(rows), dtype=STORED_DTYPE).reshape(len(rows), width).astype(numpy.float32)
-
-
 def write_embeddings(connection: SQLiteConnection, pairs: Iterable[tuple[int, PassageEmbedding]]) -> None:
     """Insert or replace the embeddings of slots."""
     for slot_id, (vector, sentence_vectors) in pairs:
@@ -60,31 +49,12 @@ def write_embeddings(connection: SQLiteConnection, pairs: Iterable[tuple[int, Pa
         connection.execute("INSERT OR REPLACE INTO keys VALUES (?, ?)", row)
 
 
-def read_vectors(connection: SQLiteConnection, slot_ids: Sequence[int], width: int) -> Vectors:
-    """Return the vectors (n d) of slots; zeros for a slot without one."""
-    blobs = read_blobs(connection, "vectors", slot_ids)
-    zeros = bytes(width * STORED_DTYPE.itemsize)
-    return unpack_vectors((blobs.get(slot_id, zeros) for slot_id in slot_ids), width)
-
-
-def read_sentence_vectors(connection: SQLiteConnection, slot_ids: Sequence[int], width: int) -> SentenceVectors:
-    """Return the sentence vectors of slots; no rows for a slot without them."""
-    blobs = read_blobs(connection, "keys", slot_ids)
-    return unpack_sentence_vectors([blobs.get(slot_id, b"") for slot_id in slot_ids], width)
-
-
-def read_blobs(connection: SQLiteConnection, table: str, slot_ids: Sequence[int]) -> dict[int, bytes]:
-    """Return packed vectors by slot id; slots without a row are left out."""
-    sql = f"SELECT * FROM {table} WHERE passage {connection.in_ids}"
-    return dict(connection.fetch_all(sql, (connection.pack_ids(slot_ids),)))
-
-
 def read_vector_blocks(connection: SQLiteConnection, width: int, after: int = 0) -> Iterator[VectorBlock]:
     """Yield blocks of slots with their vectors, in ascending order of ids."""
     sql = "SELECT passage, vector FROM vectors WHERE passage > ? ORDER BY passage"
     for rows in connection.fetch_blocks(sql, (after,)):
-        slot_ids = numpy.array([row[0] for row in rows], numpy.int64)
-        yield VectorBlock(slot_ids, unpack_vectors((row[1] for row in rows), width))
+        slot_ids, stored = zip(*rows)
+        yield VectorBlock(numpy.array(slot_ids, numpy.int64), unpack_vectors(stored, width))
 
 
 def count_vectors(connection: SQLiteConnection, after: int = 0) -> int:
@@ -141,16 +111,17 @@ class VectorCache:
                 count = count_vectors(connection)
                 if count * width * numpy.dtype(numpy.float32).itemsize > MAX_CACHE_BYTES:
                     return blocks
-                self.state, self.block = state, join_blocks(blocks, count, width)
+                joined = VectorBlock(numpy.empty(count, numpy.int64), numpy.empty((count, width), numpy.float32))
+                fill_arrays(joined, blocks)  # one product is faster than many
+                self.state, self.block = state, joined
             return [self.block]
 
 
-def join_blocks(blocks: Iterable[VectorBlock], count: int, width: int) -> VectorBlock:
-    """Join blocks, ``count`` slots in all, into one: one product is faster than many."""
-    joined = VectorBlock(numpy.empty(count, numpy.int64), numpy.empty((count, width), numpy.float32))
+def fill_arrays(arrays: Sequence[NDArray[Any]], blocks: Iterable[Sequence[NDArray[Any]]]) -> None:
+    """Fill arrays with blocks of their rows, one after another."""
     end = 0
     for block in blocks:
-        start, end = end, end + len(block.slot_ids)
-        joined.slot_ids[start:end], joined.vectors[start:end] = block
-    assert end == count, "the table was read in one snapshot"
-    return joined
+        start, end = end, end + len(block[0])
+        for array, rows in zip(arrays, block):
+            array[start:end] = rows
+    assert end == len(arrays[0]), "the table was read in one snapshot"
