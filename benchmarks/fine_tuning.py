@@ -32,8 +32,8 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
+from compress_weights import MAX_BYTES, find_minilm, pack_weights, unpack_weights, write_atomically
 from fine_tuning_tasks import TASKS
-from packing import MAX_BYTES, find_minilm, pack_weights, unpack_weights, write_atomically
 
 COMMON_SETTINGS = ("train.matmul=bf16",)
 

@@ -1,6 +1,6 @@
 """Measure the accuracy of trained runs on long-context stories, per length and task.
 
-    python benchmarks/long_context.py runs/keeps --tokens 0 4000 32000 128000 1000000 --device cuda
+    python benchmarks/long_context.py runs/selective --tokens 0 4000 32000 128000 --device cuda
 
 Documents are streamed, a few segments at a time, so that length costs no memory. Questions are
 those of the test split; the background novels are never those of training. Up to 32,000 tokens
@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from long_once import find_wrong_with_cache
+from segment_cache import find_wrong_with_cache
 from torch import Tensor, nn
 
 from mnemic.checkpoint.folder import load_checkpoint
@@ -52,7 +52,7 @@ FindWrong = Callable[..., list[Tensor]]  # networks, dataset, rows, segments per
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("runs", type=Path, nargs="+", help="of bert-mass or keeps")
+    parser.add_argument("runs", type=Path, nargs="+", help="of bert-mass or bert-mass-selective")
     parser.add_argument("--tokens", type=int, nargs="+", default=[0, 4000, 32_000])
     parser.add_argument("--tasks", type=int, nargs="+")
     parser.add_argument("--questions", type=int, default=1000, help="of each task")

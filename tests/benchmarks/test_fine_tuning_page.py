@@ -16,9 +16,9 @@ from mnemic.train.run import fit
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
+import compress_weights
 import fine_tuning
 import fine_tuning_tasks
-import packing
 import results_page
 
 SETS = tuple(text for text in TINY if not text.startswith(("model", "data.tokenizer")))
@@ -52,7 +52,7 @@ def test_a_run_from_what_was_packed_leaves_its_figures(
 ) -> None:
     monkeypatch.setattr(fine_tuning, "TASKS", {"toy": TOY, "next": TOY._replace(first_task="toy")})
     carry, out, runs = packed(tmp_path), tmp_path / "out", tmp_path / "runs"
-    back = packing.unpack_weights(carry / "start", runs / "start")
+    back = compress_weights.unpack_weights(carry / "start", runs / "start")
     before, after = (load_file(path / "model.safetensors") for path in (tmp_path / "bert", back))
     assert before.keys() == after.keys()
     assert all(torch.equal(after[name], own.half()) for name, own in before.items())

@@ -11,12 +11,12 @@ import torch
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-import faithful  # noqa: E402
-import long_articles  # noqa: E402
+import evidence_ablation  # noqa: E402
+import long_classification  # noqa: E402
 import long_context  # noqa: E402
-import long_once  # noqa: E402
-import long_reviews  # noqa: E402
-import long_words  # noqa: E402
+import long_masked_lm  # noqa: E402
+import long_qa  # noqa: E402
+import segment_cache  # noqa: E402
 
 from mnemic.data import DATASETS  # noqa: E402
 from mnemic.data.long_context.articles import Article  # noqa: E402
@@ -49,27 +49,30 @@ def carriers(stories: LongDataset, count: int) -> list[Any]:
 
 def test_cited_slots_are_the_fewest_that_make_up_the_share() -> None:
     weights = torch.tensor([[0.1, 0.6, 0.3, -1.0], [0.95, 0.0, 0.05, -1.0]])
-    assert faithful.find_cited_slots(weights, 0.8).tolist() == [[False, True, True, False], [True, False, False, False]]
-    assert faithful.find_cited_slots(weights, 0.0).sum(1).tolist() == [0, 0]
-    lowest = faithful.lowest_mask(torch.tensor([[3.0, 1.0, 2.0]]), torch.tensor([2]))
+    assert evidence_ablation.find_cited_slots(weights, 0.8).tolist() == [
+        [False, True, True, False],
+        [True, False, False, False],
+    ]
+    assert evidence_ablation.find_cited_slots(weights, 0.0).sum(1).tolist() == [0, 0]
+    lowest = evidence_ablation.lowest_mask(torch.tensor([[3.0, 1.0, 2.0]]), torch.tensor([2]))
     assert lowest.tolist() == [[False, True, True]]
 
 
 @pytest.mark.parametrize(("wins", "losses", "chance"), [(0, 0, 1.0), (3, 3, 1.0), (0, 3, 0.25), (10, 0, 2 / 1024)])
 def test_the_sign_test_counts_tails(wins: int, losses: int, chance: float) -> None:
-    assert long_reviews.compute_sign_test(wins, losses) == pytest.approx(chance, rel=0.01)
+    assert long_classification.compute_sign_test(wins, losses) == pytest.approx(chance, rel=0.01)
     one, other = torch.tensor([True, True, False]), torch.tensor([False, True, True])
-    assert long_reviews.compare_runs("a", "b", one, other) == {"only a": 1, "only b": 1, "p": 1.0}
+    assert long_classification.compare_runs("a", "b", one, other) == {"only a": 1, "only b": 1, "p": 1.0}
 
 
 def test_memories_without_a_controller_are_of_equal_size() -> None:
     article = Article(tuple("abcdefg"), (0, 0, 0, 1, 1, 2, 2), ())
-    assert long_articles.choose_sentences("first", article, 3, 0) == [0, 3, 5]
-    assert long_articles.choose_sentences("first", article, 5, 0) == [0, 3, 5, 1, 4]
-    drawn = long_articles.choose_sentences("random", article, 4, 0)
+    assert long_qa.choose_sentences("first", article, 3, 0) == [0, 3, 5]
+    assert long_qa.choose_sentences("first", article, 5, 0) == [0, 3, 5, 1, 4]
+    drawn = long_qa.choose_sentences("random", article, 4, 0)
     assert len(set(drawn)) == 4
-    assert drawn == long_articles.choose_sentences("random", article, 4, 0)
-    assert sorted(long_articles.choose_sentences("random", article, 99, 1)) == list(range(7))
+    assert drawn == long_qa.choose_sentences("random", article, 4, 0)
+    assert sorted(long_qa.choose_sentences("random", article, 99, 1)) == list(range(7))
 
 
 def test_networks_that_read_the_same_documents_answer_as_each_does_alone(
@@ -79,10 +82,10 @@ def test_networks_that_read_the_same_documents_answer_as_each_does_alone(
     networks, rows = carriers(stories, 3), list(range(12))
     alone = [recall.find_wrong_answers(own, stories, rows, 2) for own in networks]
     assert len({tuple(own.tolist()) for own in alone}) > 1, "they must differ for this to tell"
-    monkeypatch.setattr(long_once, "find_correct_answers", recall.find_correct_answers)
-    monkeypatch.setattr(long_once, "MAX_SEGMENTS", 5)
+    monkeypatch.setattr(segment_cache, "find_correct_answers", recall.find_correct_answers)
+    monkeypatch.setattr(segment_cache, "MAX_SEGMENTS", 5)
     for workers in (1, 2):
-        once = long_once.find_wrong_with_cache(networks, stories, rows, 2, num_workers=workers)
+        once = segment_cache.find_wrong_with_cache(networks, stories, rows, 2, num_workers=workers)
         for one, *others in zip(alone, recall.find_wrong_answers_per_network(networks, stories, rows, 2), once):
             assert all(torch.equal(one, other) for other in others)
 
@@ -119,7 +122,7 @@ def test_the_parts_of_processes_are_joined() -> None:
 def test_word_losses_are_means_over_words_and_the_first_segment_is_left_out() -> None:
     with_memory = torch.tensor([[[9.0, 3.0], [2.0, 2.0]], [[0.0, 0.0], [6.0, 2.0]]])
     emptied = torch.tensor([[[9.0, 3.0], [4.0, 2.0]], [[0.0, 0.0], [6.0, 2.0]]])
-    told = long_words.summarize_losses({"with memory": with_memory, "emptied": emptied})
+    told = long_masked_lm.summarize_losses({"with memory": with_memory, "emptied": emptied})
     assert told["loss"] == {"with memory": 2.0, "emptied": 2.5}
     assert told["difference"][0] == 0.5
     assert told["by segment"]["with memory"] == [3.0, 2.0]
@@ -134,7 +137,7 @@ def test_segments_that_come_again_are_encoded_once(stories: LongDataset, memory:
         {"vocab": len(stories.tokenizer), "max_length": stories.length},
         0,
     ).eval()
-    once, calls = long_once.SegmentCache([network]), []
+    once, calls = segment_cache.SegmentCache([network]), []
     network.encode.register_forward_hook(lambda *told: calls.append(len(told[2])))
     for rows in ([0, 1, 2], [2, 0, 3], [3, 1]):
         inputs = stories.batch(torch.tensor(rows)).inputs

@@ -22,7 +22,7 @@ from mnemic.data.babi.format import (
 from mnemic.data.babi.generate import STORY_MAKERS, generate_stories
 
 OFFICIAL = Path(__file__).parents[3] / "shared/data/babi/en"
-COMPARE = Path(__file__).parents[2] / "benchmarks/compare_stories.py"
+COMPARE = Path(__file__).parents[2] / "benchmarks/generated_babi_statistics.py"
 needs_official = pytest.mark.skipif(not OFFICIAL.is_dir(), reason=f"no official files: {OFFICIAL}")
 every_task = pytest.mark.parametrize("task", TASKS)
 

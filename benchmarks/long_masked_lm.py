@@ -1,7 +1,7 @@
 """Measure the loss of masked words in long documents, with and without memory.
 
-    python benchmarks/long_words.py runs/words --folder HELD --device cuda
-    python benchmarks/long_words.py runs/words --beside runs/windows --segments 64 --device cuda
+    python benchmarks/long_masked_lm.py runs/words --folder HELD --device cuda
+    python benchmarks/long_masked_lm.py runs/words --beside runs/windows --segments 64 --device cuda
 
 The report has the mean loss in nats of the masked words of held-out documents, from their
 beginning, by segment: ``with memory``; ``emptied``, the same weights with an empty memory before
@@ -36,7 +36,7 @@ NO_TOKENS = np.zeros(0, dtype=np.int64)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", type=Path, help="a run of keeps-words or bert-mass on documents")
+    parser.add_argument("run", type=Path, help="a run of bert-mass-words, or of bert-mass on documents")
     parser.add_argument("--beside", type=Path, help="a run without a lasting memory")
     parser.add_argument("--folder", help="held-out documents, if not those of the recipe's test")
     parser.add_argument("--segments", type=int, default=32, help="of a document, from its beginning")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from whole_sentences import split_whole_sentences
+from fine_tuning_tasks import split_whole_sentences
 
 SENTENCES = [f"the {thing} of film {number} is {thing}" for number, thing in enumerate("abcdefghij")]
 
