@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from learn_runs import finish, small
-from long_runs import MEMORIES, lay_out, run_of
+from long_runs import MEMORIES, run_of, write_texts
 from postgres_server import server
 
 os.environ.pop("COLUMNS", None)  # tables are as wide as in a pipe, wherever tests run
@@ -41,7 +41,7 @@ def carrying(request: pytest.FixtureRequest) -> Path:
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to work in, with two texts and two that are none."""
     monkeypatch.chdir(tmp_path)
-    return lay_out(tmp_path)
+    return write_texts(tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from app_runs import model, run
-from long_runs import ASKED, BACK, FACT, read, refused, run_of, told
+from long_runs import BACKGROUND, FACT, QUESTION, make_text, read, read_error, run_of
 
 from mnemic.cli.render.format import MAX_PASSAGE_CHARS
 from mnemic.cli.text.ask import LoadedMemory, TextAnswer, answer_from_memory, extract_text
@@ -17,16 +17,16 @@ from mnemic.predict.results import MemoryAnswer, SourceSpan
 
 def test_the_command_line_says_what_is_missing(carrying: Path, tmp_path: Path) -> None:
     model, none = ("--model", carrying), tmp_path / "none.mem"
-    state = load(carrying).remember(told())
+    state = load(carrying).remember(make_text())
     replace(state, origin="").save(tmp_path / "notes.mem")
     replace(state, origin=str(tmp_path / "gone")).save(tmp_path / "moved.mem")
     for words, message in (
-        (("story", "ask", *model, ASKED), "no story: give --story FILE"),
-        (("story", "ask", *model, "--sentence", " ", ASKED), "nothing is remembered"),
-        (("text", "ask", none, ASKED), "there is no memory"),
-        (("text", "ask", tmp_path / "notes.mem", ASKED), "give --model DIR"),
-        (("text", "ask", tmp_path / "moved.mem", ASKED), "is not there any more: give --model"),
-        (("text", "ask", none, "--model", tmp_path, ASKED), "no checkpoint in"),
+        (("story", "ask", *model, QUESTION), "no story: give --story FILE"),
+        (("story", "ask", *model, "--sentence", " ", QUESTION), "nothing is remembered"),
+        (("text", "ask", none, QUESTION), "there is no memory"),
+        (("text", "ask", tmp_path / "notes.mem", QUESTION), "give --model DIR"),
+        (("text", "ask", tmp_path / "moved.mem", QUESTION), "is not there any more: give --model"),
+        (("text", "ask", none, "--model", tmp_path, QUESTION), "no checkpoint in"),
         (("text", "ask", tmp_path / "notes.mem"), "no question: give it in quotes"),
         (("predict", *model, "--device", "cpu", tmp_path / "text.txt"), "mnemic text read MEMORY FILE"),
     ):
@@ -38,35 +38,35 @@ def test_the_command_line_says_what_is_missing(carrying: Path, tmp_path: Path) -
 def test_an_empty_memory_does_not_answer(desk: Path) -> None:
     Path("empty.txt").touch()
     assert read("empty.txt").json["filled"] == 0
-    command = ("text", "ask", "notes.mem", ASKED)
-    assert "nothing is remembered of the 0 tokens" in refused(run(*command))
+    command = ("text", "ask", "notes.mem", QUESTION)
+    assert "nothing is remembered of the 0 tokens" in read_error(run(*command))
     assert "read a text into notes.mem: mnemic text read notes.mem FILE" in run(*command, "--json").json["error"]
     read("a.txt", "--fresh")
     state = load_state_file("notes.mem")
     state.forget(0, state.characters).save("notes.mem")
-    assert f"nothing is remembered of the {state.seen} tokens" in refused(run(*command))
+    assert f"nothing is remembered of the {state.seen} tokens" in read_error(run(*command))
 
 
 def test_offsets_count_the_line_ends_that_a_file_has(desk: Path) -> None:
-    text = "\r\n" * 9 + f"{FACT}\r\n" + BACK.replace(" . ", " .\r\n")
+    text = "\r\n" * 9 + f"{FACT}\r\n" + BACKGROUND.replace(" . ", " .\r\n")
     Path("crlf.txt").write_bytes(text.encode())
     read("crlf.txt")
-    report = run("text", "ask", "notes.mem", ASKED, "--json").json
+    report = run("text", "ask", "notes.mem", QUESTION, "--json").json
     best = report["evidence"][0]
     assert (best["text"], report["notes"]) == (FACT, [])
     start = Path("crlf.txt").read_bytes().index(b"felix")
     assert best["at"] == [start, start + len(FACT)]
     read("--fresh", stdin=text)
-    assert run("text", "ask", "notes.mem", ASKED, "--json").json["evidence"][0]["at"] == best["at"]
+    assert run("text", "ask", "notes.mem", QUESTION, "--json").json["evidence"][0]["at"] == best["at"]
 
 
 def test_evidence_from_standard_input_is_named_and_counted_by_itself(desk: Path) -> None:
-    done = read("b.txt", "-", stdin=told())
+    done = read("b.txt", "-", stdin=make_text())
     assert done.err.count("standard input cannot be quoted later") == 1
-    answer = run("text", "ask", "notes.mem", "--all", ASKED)
+    answer = run("text", "ask", "notes.mem", "--all", QUESTION)
     assert "standard input, 2-25 " in answer.out
     assert "changed" not in answer.err
-    best = run("text", "ask", "notes.mem", ASKED, "--json").json["evidence"][0]
+    best = run("text", "ask", "notes.mem", QUESTION, "--json").json["evidence"][0]
     assert (best["file"], best["at"]) == ("-", [2, 25])
     assert best["start"] == 2 + len("clara has the kettle . ")
 
@@ -75,9 +75,9 @@ def test_a_quotation_is_cut_on_the_screen_and_whole_in_json(desk: Path) -> None:
     text = f"{'x' * 5000} {FACT}"
     Path("a.txt").write_text(text, encoding="utf-8")
     read("a.txt")
-    best = run("text", "ask", "notes.mem", ASKED, "--json").json["evidence"][0]
+    best = run("text", "ask", "notes.mem", QUESTION, "--json").json["evidence"][0]
     assert len(best["text"]) > 5000
-    output = run("text", "ask", "notes.mem", ASKED).out
+    output = run("text", "ask", "notes.mem", QUESTION).out
     quotation = "".join(line.split("│")[2].strip() for line in output.splitlines() if "│" in line)
     assert f"x {FACT}".replace(" ", "") in quotation.replace(" ", "")
     assert "x…x" in quotation
@@ -88,52 +88,52 @@ def test_a_file_that_has_changed_is_noted_once_and_in_json(desk: Path) -> None:
     read("a.txt", "a.txt")
     Path("a.txt").write_text("another text", encoding="utf-8")
     note = "a.txt is not there any more or has changed since it was read: no quotes"
-    done = run("text", "ask", "notes.mem", "--json", ASKED)
+    done = run("text", "ask", "notes.mem", "--json", QUESTION)
     assert note in done.json["notes"]
-    for row in (done, run("text", "ask", "notes.mem", "--all", ASKED)):
+    for row in (done, run("text", "ask", "notes.mem", "--all", QUESTION)):
         assert row.err.count(note) == 1
     Path("a.txt").write_bytes(b"\xff")
-    assert note in run("text", "ask", "notes.mem", ASKED).err
+    assert note in run("text", "ask", "notes.mem", QUESTION).err
 
 
 def test_options_of_other_commands_are_unknown(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read("a.txt")
     command = ("text", "ask", "notes.mem")
     for option in ("--hops", "--passages", "--memory", "--confidence", "--reader", "--story"):
-        assert f"No such option: {option}" in refused(run(*command, option, "2", ASKED))
+        assert f"No such option: {option}" in read_error(run(*command, option, "2", QUESTION))
     monkeypatch.setenv("MNEMIC_MEMORY", "x.db")  # of other commands
-    assert "lantern" in run(*command, ASKED).out
-    fewer, more = run(*command, ASKED).out, run(*command, "--all", ASKED).out
+    assert "lantern" in run(*command, QUESTION).out
+    fewer, more = run(*command, QUESTION).out, run(*command, "--all", QUESTION).out
     assert fewer.count("a.txt, ") <= 5
-    assert fewer.count("a.txt, ") <= more.count("a.txt, ") == len(run(*command, ASKED, "--json").json["evidence"])
+    assert fewer.count("a.txt, ") <= more.count("a.txt, ") == len(run(*command, QUESTION, "--json").json["evidence"])
 
 
 def test_a_text_that_has_moved_is_quoted_where_it_is_now(desk: Path) -> None:
     read("a.txt", "-", stdin="clara has the kettle . ")
-    assert run("text", "ask", "notes.mem", ASKED, "--json").json["notes"] == []
+    assert run("text", "ask", "notes.mem", QUESTION, "--json").json["notes"] == []
     Path("a.txt").rename("moved.txt")
-    gone = run("text", "ask", "notes.mem", ASKED, "--json").json
+    gone = run("text", "ask", "notes.mem", QUESTION, "--json").json
     assert "a.txt is not there any more" in gone["notes"][-1]
     assert "text" not in gone["evidence"][0]
-    found = run("text", "ask", "notes.mem", ASKED, "--text", "moved.txt", "--text", "b.txt", "--json").json
+    found = run("text", "ask", "notes.mem", QUESTION, "--text", "moved.txt", "--text", "b.txt", "--json").json
     assert found["evidence"][0]["text"] == FACT
     assert all("text" in source for source in found["evidence"])  # also what came from standard input
     Path("other.txt").write_text("another text", encoding="utf-8")
-    other = run("text", "ask", "notes.mem", ASKED, "--text", "other.txt")
-    assert "other.txt was not read into this memory, or has changed since" in refused(other)
+    other = run("text", "ask", "notes.mem", QUESTION, "--text", "other.txt")
+    assert "other.txt was not read into this memory, or has changed since" in read_error(other)
 
 
 def test_a_memory_that_was_saved_from_python_knows_its_network(desk: Path) -> None:
-    load(run_of("selective")).remember(told()).save("notes.mem")
-    assert "lantern" in run("text", "ask", "notes.mem", ASKED).out
+    load(run_of("selective")).remember(make_text()).save("notes.mem")
+    assert "lantern" in run("text", "ask", "notes.mem", QUESTION).out
 
 
 def test_a_network_without_a_memory_says_so(desk: Path) -> None:
     done = run("text", "read", "notes.mem", "--model", model(), "a.txt")
-    assert "reads no text into a memory that can be asked" in refused(done)
+    assert "reads no text into a memory that can be asked" in read_error(done)
     read("a.txt")
-    answer = run("text", "ask", "notes.mem", "--model", model(), ASKED)
-    assert "reads no text into a memory that can be asked" in refused(answer)
+    answer = run("text", "ask", "notes.mem", "--model", model(), QUESTION)
+    assert "reads no text into a memory that can be asked" in read_error(answer)
 
 
 STORY = "The harbour was built in 1874. Its lighthouse was designed by Anna Olsen. Gulls nest there."
