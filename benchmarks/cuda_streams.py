@@ -1,4 +1,4 @@
-"""Time a training step of a bAbI table on a GPU, one CUDA stream per group.
+"""Time a step of a bAbI table on a GPU, with parallel CUDA streams.
 
     python benchmarks/cuda_streams.py --data DIR [--recipe entnet] [--size 10k] [--seeds 10]
         [--kernels]

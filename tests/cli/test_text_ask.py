@@ -20,7 +20,7 @@ def test_the_command_line_says_what_is_missing(carrying: Path, tmp_path: Path) -
     state = load(carrying).remember(make_text())
     replace(state, origin="").save(tmp_path / "notes.mem")
     replace(state, origin=str(tmp_path / "gone")).save(tmp_path / "moved.mem")
-    for words, message in (
+    for arguments, message in (
         (("story", "ask", *model, QUESTION), "no story: give --story FILE"),
         (("story", "ask", *model, "--sentence", " ", QUESTION), "nothing is remembered"),
         (("text", "ask", none, QUESTION), "there is no memory"),
@@ -30,9 +30,9 @@ def test_the_command_line_says_what_is_missing(carrying: Path, tmp_path: Path) -
         (("text", "ask", tmp_path / "notes.mem"), "no question: give it in quotes"),
         (("predict", *model, "--device", "cpu", tmp_path / "text.txt"), "mnemic text read MEMORY FILE"),
     ):
-        got = run(*words)
-        assert (got.code, got.err.count("\n")) == (2, 1), words
-        assert message in got.err
+        result = run(*arguments)
+        assert (result.code, result.err.count("\n")) == (2, 1), arguments
+        assert message in result.err
 
 
 def test_an_empty_memory_does_not_answer(desk: Path) -> None:
@@ -112,15 +112,15 @@ def test_a_text_that_has_moved_is_quoted_where_it_is_now(desk: Path) -> None:
     read("a.txt", "-", stdin="clara has the kettle . ")
     assert run("text", "ask", "notes.mem", QUESTION, "--json").json["notes"] == []
     Path("a.txt").rename("moved.txt")
-    gone = run("text", "ask", "notes.mem", QUESTION, "--json").json
-    assert "a.txt is not there any more" in gone["notes"][-1]
-    assert "text" not in gone["evidence"][0]
-    found = run("text", "ask", "notes.mem", QUESTION, "--text", "moved.txt", "--text", "b.txt", "--json").json
-    assert found["evidence"][0]["text"] == FACT
-    assert all("text" in source for source in found["evidence"])  # also what came from standard input
+    without_file = run("text", "ask", "notes.mem", QUESTION, "--json").json
+    assert "a.txt is not there any more" in without_file["notes"][-1]
+    assert "text" not in without_file["evidence"][0]
+    with_file = run("text", "ask", "notes.mem", QUESTION, "--text", "moved.txt", "--text", "b.txt", "--json").json
+    assert with_file["evidence"][0]["text"] == FACT
+    assert all("text" in source for source in with_file["evidence"])  # also what came from standard input
     Path("other.txt").write_text("another text", encoding="utf-8")
-    other = run("text", "ask", "notes.mem", QUESTION, "--text", "other.txt")
-    assert "other.txt was not read into this memory, or has changed since" in read_error(other)
+    wrong_file = run("text", "ask", "notes.mem", QUESTION, "--text", "other.txt")
+    assert "other.txt was not read into this memory, or has changed since" in read_error(wrong_file)
 
 
 def test_a_memory_that_was_saved_from_python_knows_its_network(desk: Path) -> None:
@@ -139,8 +139,8 @@ def test_a_network_without_a_memory_says_so(desk: Path) -> None:
 STORY = "The harbour was built in 1874. Its lighthouse was designed by Anna Olsen. Gulls nest there."
 
 
-def read_most(*sentences: str, text: str = "") -> MemoryAnswer:
-    """An answer that read these sentences of the story, most first."""
+def make_answer(*sentences: str, text: str = "") -> MemoryAnswer:
+    """Make an answer with these sentences of the story as evidence, best first."""
     starts = [STORY.index(sentence) for sentence in sentences]
     sources = tuple(SourceSpan(start, start + len(sentence), 0.5) for start, sentence in zip(starts, sentences))
     return MemoryAnswer(text, 0.5, sources, (), 20, 20)
@@ -150,24 +150,24 @@ def test_the_reader_points_at_the_words_of_a_network_that_says_none() -> None:
     built, designed, nest = (f"{sentence}." for sentence in STORY.removesuffix(".").split(". "))
     quotes = QuoteFinder(load(run_of("selective")).remember(STORY), STORY)
     question = "Who designed the lighthouse?"
-    answer = extract_text(read_most(nest, designed, built), question, quotes)
+    answer = extract_text(make_answer(nest, designed, built), question, quotes)
     assert (answer.text, answer.notes) == ("Anna Olsen", ())
-    missed = extract_text(read_most(nest, built), question, quotes)
+    missed = extract_text(make_answer(nest, built), question, quotes)
     assert missed.text == ""
     assert missed.probability is not None
     assert missed.probability < 0.5
     assert "the reader sees no answer" in missed.notes[0]
     away = QuoteFinder(load(run_of("selective")).remember(STORY))
-    unseen = extract_text(read_most(designed), question, away)
+    unseen = extract_text(make_answer(designed), question, away)
     assert (unseen.text, unseen.probability) == ("", None)
     assert "the text is not available" in unseen.notes[0]
 
 
 @pytest.mark.parametrize("text", ["his own", ""])
 def test_a_generative_network_is_taken_at_its_word(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if it said nothing: then it stays silent."""
+    """Also if it generated nothing: then the answer is empty."""
     memory = LoadedMemory(None, None, None, [])  # type: ignore[arg-type]
-    source = read_most("Gulls nest there.", text=text)
+    source = make_answer("Gulls nest there.", text=text)
     monkeypatch.setattr("mnemic.predict.long_text.answer_from_memory", lambda *_: source)
     monkeypatch.setattr("mnemic.predict.long_text.can_generate", lambda _: True)
     assert answer_from_memory(memory, "Who?") == TextAnswer("Who?", text, 0.5, source)

@@ -1,4 +1,4 @@
-"""``mnemic text read``: texts are read into a memory file, which is then asked."""
+"""``mnemic text read`` reads texts into a memory file."""
 
 import json
 import re
@@ -24,8 +24,18 @@ SMALL += ["train.batch=16", "train.validate=0"]
 def test_the_command_line_reads_a_text_and_asks_the_memory(carrying: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(make_text(), encoding="utf-8")
     memory_path, tokens = tmp_path / "notes.mem", load(carrying).remember(make_text()).seen
-    into = ("text", "read", memory_path, "--model", carrying, "--device", "cpu", "--json", tmp_path / "text.txt")
-    first = run(*into).json
+    read_command = (
+        "text",
+        "read",
+        memory_path,
+        "--model",
+        carrying,
+        "--device",
+        "cpu",
+        "--json",
+        tmp_path / "text.txt",
+    )
+    first = run(*read_command).json
     assert (first["seen"], first["total"], first["remembered"]) == (tokens, tokens, tokens)
     assert 0 < first["filled"] <= first["slots"] == 16
     report = run("text", "ask", memory_path, QUESTION, "--json", "--plot", tmp_path / "memory.svg").json
@@ -38,11 +48,11 @@ def test_the_command_line_reads_a_text_and_asks_the_memory(carrying: Path, tmp_p
     assert report["notes"] == []
     assert "worth storing" in (tmp_path / "memory.svg").read_text(encoding="utf-8")
     before = memory_path.read_bytes()
-    told_of = run("text", "ask", memory_path, "--model", carrying, QUESTION).out
-    assert f"read: {tokens} of {tokens} tokens; {first['filled']} of 16 slots are" in told_of
+    output = run("text", "ask", memory_path, "--model", carrying, QUESTION).out
+    assert f"read: {tokens} of {tokens} tokens; {first['filled']} of 16 slots are" in output
     assert memory_path.read_bytes() == before  # asking changes nothing
-    assert best["text"] in told_of
-    again = run(*into).json
+    assert best["text"] in output
+    again = run(*read_command).json
     assert (again["seen"], again["remembered"]) == (tokens, 2 * tokens)
     second = run("text", "ask", memory_path, QUESTION, "--json").json["evidence"]
     for source in second:  # of the same file, twice read: counted through both, and in each
@@ -62,7 +72,7 @@ def test_the_command_line_reads_a_text_and_asks_the_memory(carrying: Path, tmp_p
     assert "has changed since it was read" in changed.err
     assert all(line.split("│")[2].strip() == "" for line in changed.out.splitlines() if "│" in line)  # no quotes
     (tmp_path / "text.txt").write_text(make_text(), encoding="utf-8")
-    assert run(*into, "--fresh").json["remembered"] == tokens
+    assert run(*read_command, "--fresh").json["remembered"] == tokens
     quoted = run("story", "ask", "--model", carrying, QUESTION, "--sentence", make_text(), "--json").json
     assert quoted["evidence"][0]["text"] in FACT
 
@@ -82,7 +92,7 @@ def test_every_file_is_looked_at_before_one_is_read(desk: Path, second: str, mes
 
 
 def stop_at(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C as soon as this file is being read."""
+    """Simulate Ctrl-C as soon as this file is being read."""
 
     def show(bars: object, bar_name: str, *numbers: object) -> None:
         if bar_name == name:
@@ -185,8 +195,8 @@ def test_a_recurrent_network_reads_into_its_memory(desk: Path) -> None:
     assert run("text", "ask", "mann.mem", QUESTION, "--json").json["evidence"]
 
 
-@pytest.mark.parametrize("words", [(), ("--fresh",)])
-def test_only_a_memory_is_written_over(desk: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", [(), ("--fresh",)])
+def test_only_a_memory_is_written_over(desk: Path, arguments: tuple[str, ...]) -> None:
     files = {path: path.read_bytes() for path in desk.iterdir()}
     for target, message in (
         ("b.txt", "b.txt is no memory"),
@@ -194,9 +204,9 @@ def test_only_a_memory_is_written_over(desk: Path, words: tuple[str, ...]) -> No
         (run_of("selective") / "checkpoint" / "weights.safetensors", "is no memory; expected"),
         ("/dev/null", "is no memory, and no file"),
     ):
-        assert message in read_error(read(*words, "a.txt", memory=target))
+        assert message in read_error(read(*arguments, "a.txt", memory=target))
     Path("link.mem").symlink_to("a.txt")
-    assert "is a text to read" in read_error(read(*words, "b.txt", "a.txt", memory="link.mem"))
+    assert "is a text to read" in read_error(read(*arguments, "b.txt", "a.txt", memory="link.mem"))
     Path("link.mem").unlink()
     assert {path: path.read_bytes() for path in desk.iterdir()} == files
     assert load(run_of("selective")).progress.done  # its weights are whole
@@ -234,8 +244,8 @@ def test_a_memory_that_is_full_says_so(desk: Path) -> None:
     answer = run("text", "ask", "notes.mem", QUESTION)
     assert "16 of 16 slots are filled" in answer.out
     assert f"warning: {note}\n" in answer.err
-    told_of = run("text", "ask", "notes.mem", QUESTION, "--json").json
-    assert (told_of["notes"], told_of["filled"], told_of["size"]) == ([note], 16, 16)
+    report = run("text", "ask", "notes.mem", QUESTION, "--json").json
+    assert (report["notes"], report["filled"], report["size"]) == ([note], 16, 16)
 
 
 @pytest.mark.parametrize("option", ["--question", "--whole", "--embed", "--jsonl", "--words", "--overlap"])
@@ -254,7 +264,7 @@ def test_a_person_reads_a_line_per_text(desk: Path) -> None:
 
 
 def test_a_memory_is_continued_by_its_own_network(desk: Path) -> None:
-    """A new one is written by the network that ships for it."""
+    """A new memory is written by the shipped network."""
     read("a.txt")
     assert run("text", "read", "notes.mem", "b.txt", "--device", "cpu").code == 0
     state = load_state_file("notes.mem")
@@ -267,24 +277,24 @@ def test_the_scale_of_a_picture_begins_at_0_unless_all_weights_are_high() -> Non
     checkpoint = load(run_of("selective"))
     state = checkpoint.remember(make_text())
     answer, count = checkpoint.ask(state, QUESTION), len(state.worth)
-    for low, high, begins in ((0.1, 0.9, 0.0), (0.84, 0.99, 0.84), (0.9, 0.9, 0.0)):
+    for low, high, scale_start in ((0.1, 0.9, 0.0), (0.84, 0.99, 0.84), (0.9, 0.9, 0.0)):
         worth = torch.linspace(low, high, count)
         picture = StatePlot(replace(state, worth=worth), answer, QUESTION)
-        assert picture.find_scale_start() == pytest.approx(begins)
-        assert any("begins at 0.84" in line for line in picture.build_caption()) == (begins > 0)
+        assert picture.find_scale_start() == pytest.approx(scale_start)
+        assert any("begins at 0.84" in line for line in picture.build_caption()) == (scale_start > 0)
 
 
 @pytest.mark.parametrize("kind", ["selective", "blended"])
 def test_show_lists_what_a_memory_holds(desk: Path, kind: str) -> None:
     run("text", "read", "notes.mem", "--model", run_of(kind), "--device", "cpu", "a.txt")
-    state, told_of = load_state_file("notes.mem"), run("text", "show", "notes.mem", "--json").json
-    assert (told_of["seen"], told_of["filled"], told_of["kind"]) == (state.seen, state.filled, kind)
-    assert [slot["name"] for slot in told_of["texts"]] == [str(desk / "a.txt")]
-    starts = [slot["sources"][0]["start"] for slot in told_of["slots"]]
+    state, report = load_state_file("notes.mem"), run("text", "show", "notes.mem", "--json").json
+    assert (report["seen"], report["filled"], report["kind"]) == (state.seen, state.filled, kind)
+    assert [slot["name"] for slot in report["texts"]] == [str(desk / "a.txt")]
+    starts = [slot["sources"][0]["start"] for slot in report["slots"]]
     assert starts == sorted(starts)
-    assert len({slot["number"] for slot in told_of["slots"]}) == len(starts) == state.filled
+    assert len({slot["number"] for slot in report["slots"]}) == len(starts) == state.filled
     units = {tuple(span): number for number, span in enumerate(state.spans.tolist())}
-    for slot in told_of["slots"]:
+    for slot in report["slots"]:
         best = slot["sources"][0]
         assert best["text"] == make_text()[best["start"] : best["end"]]
         assert slot["worth"] == pytest.approx(float(state.worth[units[best["start"], best["end"]]]))
@@ -295,7 +305,7 @@ def test_show_lists_what_a_memory_holds(desk: Path, kind: str) -> None:
     assert fewer.count("a.txt, ") == 2
     assert f"{state.filled - 1} more are worth less; --limit 0 shows them" in fewer
     (best,) = run("text", "show", "notes.mem", "-n", "1", "--json").json["slots"]
-    assert best == max(told_of["slots"], key=lambda slot: slot["worth"])
+    assert best == max(report["slots"], key=lambda slot: slot["worth"])
 
 
 def test_an_empty_memory_is_shown_and_what_is_no_memory_refused(desk: Path) -> None:
@@ -322,7 +332,7 @@ def test_a_text_or_a_stretch_is_forgotten(desk: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         ("", "nothing to forget: give --text FILE that was read, or characters"),
         ("--text b.txt", "b.txt was not read into this memory, which has /"),
@@ -333,10 +343,10 @@ def test_a_text_or_a_stretch_is_forgotten(desk: Path) -> None:
         ("--text a.txt --verify", "No such option: --verify"),
     ],
 )
-def test_what_cannot_be_forgotten_changes_nothing(desk: Path, words: str, message: str) -> None:
+def test_what_cannot_be_forgotten_changes_nothing(desk: Path, arguments: str, message: str) -> None:
     read("a.txt")
     before = Path("notes.mem").read_bytes()
-    assert message in read_error(run("text", "forget", "notes.mem", *words.split()))
+    assert message in read_error(run("text", "forget", "notes.mem", *arguments.split()))
     assert Path("notes.mem").read_bytes() == before
     assert "a.txt is no memory" in read_error(run("text", "forget", "a.txt", "--text", "b.txt"))
 
@@ -354,8 +364,8 @@ def test_many_questions_are_asked_of_a_memory(desk: Path) -> None:
     assert run("text", "ask", "notes.mem", "-", "--json", stdin=f"{QUESTION}\n").json == answer
     both = run("text", "ask", "notes.mem", "--questions", "questions.txt", QUESTION)
     assert "give --questions or a question, not both" in read_error(both)
-    drawn = run("text", "ask", "notes.mem", "--questions", "questions.txt", "--plot", "a.png")
-    assert "--plot draws the evidence of one question" in read_error(drawn)
+    with_plot = run("text", "ask", "notes.mem", "--questions", "questions.txt", "--plot", "a.png")
+    assert "--plot draws the evidence of one question" in read_error(with_plot)
     Path("none.txt").write_text("\n", encoding="utf-8")
     none = run("text", "ask", "notes.mem", "--questions", "none.txt")
     assert "none.txt holds no question; write one per line" in read_error(none)

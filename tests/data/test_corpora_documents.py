@@ -1,4 +1,4 @@
-"""Corpora from files: every document once, from any place on, and errors that say where."""
+"""Corpora from files: every document once, from any position, and errors with lines."""
 
 import gzip
 import json
@@ -93,7 +93,7 @@ def test_reading_goes_on_exactly_behind_any_document(
 
 
 def test_reading_is_lazy(tmp_path: Path) -> None:
-    """A mistake in a later line or file is met only when reading gets there."""
+    """An error in a later line or file is raised only when reading gets there."""
     first = write_file(tmp_path, "a.jsonl", jsonl(["one", "two"]) + b"{broken\n")
     write_file(tmp_path, "b.jsonl", b"\xff")
     assert [document.text for document in islice(Corpus.from_paths([tmp_path]).read(), 2)] == ["one", "two"]

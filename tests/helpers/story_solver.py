@@ -48,7 +48,7 @@ class People:
         self.rooms_of_object: dict[str, list[str]] = defaultdict(list)  # thing -> places it was brought to
         self.objects_held: dict[str, list[str]] = defaultdict(list)  # person -> things, in order
         self.gifts: list[tuple[str, str, str]] = []
-        self.spoken_of: list[str] = []
+        self.last_people: list[str] = []
 
     def read(self, sentence: str) -> None:
         if match := re.fullmatch(rf"(.+?) (?:{MOVED}|is in the) (\w+)\.", sentence):
@@ -73,8 +73,8 @@ class People:
     def arrive(self, who: str, room: str) -> None:
         """Move people into a room; ``who`` is one or two names, or a pronoun."""
         names = re.findall(r"[A-Z]\w+", re.sub(THEN, "", who))
-        self.spoken_of = names or self.spoken_of
-        for person in self.spoken_of:
+        self.last_people = names or self.last_people
+        for person in self.last_people:
             self.forget(person)
             self.room_of[person] = room
             for item, holder in self.holder.items():
