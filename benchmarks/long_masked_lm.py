@@ -37,7 +37,7 @@ NO_TOKENS = np.zeros(0, dtype=np.int64)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path, help="a run of bert-mass-words, or of bert-mass on documents")
-    parser.add_argument("--beside", type=Path, help="a run without a lasting memory")
+    parser.add_argument("--beside", type=Path, help="a run that does not carry its memory")
     parser.add_argument("--folder", help="held-out documents, if not those of the recipe's test")
     parser.add_argument("--segments", type=int, default=32, help="of a document, from its beginning")
     parser.add_argument("--documents", type=int, default=0, help="only so many; 0: all")

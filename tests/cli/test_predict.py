@@ -26,7 +26,7 @@ def test_train_and_evaluate(tmp_path: Path) -> None:
     assert "validation entity f1" in done.err
     again = run(*arguments, *sets(*TINY, "train.epochs=2"), "--json").json
     assert again["already_trained"]
-    assert "validation_error" not in again  # figures say what they are
+    assert "validation_error" not in again  # metrics have names
     assert set(again["figures"]) == {"entity f1", "precision", "recall"}
     report = run("evaluate", tmp_path / "run", "--json").json
     assert report["texts"] == 60
