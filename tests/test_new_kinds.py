@@ -1,4 +1,4 @@
-"""A new kind is one class and one line of its table: nothing else has to know its name.
+"""A new kind needs only one class and one line of its table.
 
 Shapes: b batch, n tokens or inputs, m queries, s slots, d width.
 """
@@ -74,7 +74,7 @@ class FirstWord(nn.Module):
 
 
 class MeanAttention(nn.Module):
-    """Mix all visible positions alike."""
+    """Average all visible positions."""
 
     supports_packing = False
     dropout = 0.0
@@ -103,8 +103,8 @@ class MeanMemory(AppendMemory):
         """Read with ``query`` (b m 1 d)."""
         mask = state.mask.to(query.dtype)
         weights = (mask / mask.sum(1, keepdim=True).clamp(min=1)).unsqueeze(1).expand(-1, query.shape[1], -1)
-        found = query[:, :, 0] + self.out(weights @ state.states[:, :, 0])
-        return Reading(found, weights[:, None, None], weights[:, None, None])
+        output = query[:, :, 0] + self.out(weights @ state.states[:, :, 0])
+        return Reading(output, weights[:, None, None], weights[:, None, None])
 
 
 class TextTopic(Response):

@@ -1,4 +1,4 @@
-"""The README does what it says.
+"""The README and the documentation show only code and commands that work.
 
 Blocks marked ``bash`` and ``python`` are run, in their order and in one empty folder; a ``text``
 block after one of them is what it printed, but for the numbers, which another machine rounds
@@ -36,47 +36,47 @@ INLINE = re.compile(r"`((?:make|mnemic) [^`\n]+)`")
 
 
 class Block(NamedTuple):
-    """A fenced block: what it is marked as, and its text."""
+    """A fenced block: its language and its text."""
 
     mark: str
     text: str
 
 
 def blocks(page: Path) -> list[Block]:
-    """The fenced blocks of a page, without its directives (```{figure} and the like)."""
-    found = [Block(*match) for match in FENCE.findall(page.read_text(encoding="utf-8"))]
-    return [block for block in found if not block.mark.startswith("{")]
+    """List the fenced blocks of a page, without directives such as ```{figure}."""
+    all_blocks = [Block(*match) for match in FENCE.findall(page.read_text(encoding="utf-8"))]
+    return [block for block in all_blocks if not block.mark.startswith("{")]
 
 
-def shown_commands() -> list[tuple[str, str]]:
-    """Every command that is shown, with the name of its page."""
-    found = []
+def list_commands() -> list[tuple[str, str]]:
+    """List all commands that pages show, with the name of the page."""
+    page_commands = []
     for page in PAGES:
-        lines = [b.text.splitlines() for b in blocks(page) if b.mark == "console"]
-        commands = [line.removeprefix("$ ").split("  #")[0] for own in lines for line in own]
+        lines = [block.text.splitlines() for block in blocks(page) if block.mark == "console"]
+        commands = [line.removeprefix("$ ").split("  #")[0] for block_lines in lines for line in block_lines]
         commands += INLINE.findall(page.read_text(encoding="utf-8"))
-        found += [(page.name, command) for command in commands]
-    return sorted(set(found))
+        page_commands += [(page.name, command) for command in commands]
+    return sorted(set(page_commands))
 
 
 def execute(block: Block, folder: Path) -> str:
-    words = ["bash", "-euo", "pipefail", "-c"] if block.mark == "bash" else [sys.executable, "-c"]
-    own = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [*words, block.text],
+    command = ["bash", "-euo", "pipefail", "-c"] if block.mark == "bash" else [sys.executable, "-c"]
+    environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
+    process = subprocess.run(
+        [*command, block.text],
         cwd=folder,
-        env=os.environ | own | {"PYTHONUTF8": "1", "COLUMNS": "110"},
+        env=os.environ | environment | {"PYTHONUTF8": "1", "COLUMNS": "110"},
         capture_output=True,
         text=True,
         encoding="utf-8",
         check=False,
     )
-    assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
+    assert process.returncode == 0, f"{block.text}\n{process.stdout}\n{process.stderr}"
+    return process.stdout
 
 
-def spoken(text: str) -> list[list[str]]:
-    """The words of each line; which answers come next may hang on the last digit."""
+def extract_words(text: str) -> list[list[str]]:
+    """Extract the words of each line; numbers differ between machines."""
     lines = (re.sub(r"\(next.*\)", "", line) for line in text.splitlines())
     return [words for line in lines if (words := re.findall(r"[^\W\d_]+", line))]
 
@@ -88,19 +88,19 @@ def test_every_block_that_can_run_runs_and_prints_what_is_shown(tmp_path: Path) 
             printed = execute(block, tmp_path)
             ran.append(block.mark)
         elif block.mark == "text":
-            assert spoken(block.text) == spoken(printed)
+            assert extract_words(block.text) == extract_words(printed)
     assert {"bash", "python"} <= set(ran)
 
 
 def test_every_block_is_marked() -> None:
     known = {"bash", "python", "text", "console", "toml", "json", "typescript", ""}  # no mark: a drawing
-    every = [block for page in PAGES for block in blocks(page)]
-    strange = {block.mark for block in every} - known
-    assert not strange, f"a test cannot tell what to do with blocks marked {sorted(strange)}"
-    assert all(json.loads(block.text) for block in every if block.mark == "json")
+    all_blocks = [block for page in PAGES for block in blocks(page)]
+    unknown = {block.mark for block in all_blocks} - known
+    assert not unknown, f"a test cannot tell what to do with blocks marked {sorted(unknown)}"
+    assert all(json.loads(block.text) for block in all_blocks if block.mark == "json")
     commands = re.compile(r"^\s*(\$|make|mnemic|pip)\s", re.MULTILINE)
     for page in PAGES:
-        assert not [b for b in blocks(page) if not b.mark and commands.search(b.text)], page.name
+        assert not [block for block in blocks(page) if not block.mark and commands.search(block.text)], page.name
 
 
 def test_toml_of_the_documentation_is_toml() -> None:
@@ -171,9 +171,9 @@ def test_files_that_are_named_exist() -> None:
     assert not missing
 
 
-@pytest.mark.parametrize(("page", "command"), shown_commands())
+@pytest.mark.parametrize(("page", "command"), list_commands())
 def test_commands_that_are_only_shown_exist(page: str, command: str) -> None:
-    """``make`` targets, and commands and options of ``mnemic``; other programs are not ours."""
+    """Check ``make`` targets, and commands and options of ``mnemic``."""
     words = command.split()
     if words[0] == "make":
         targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
@@ -183,7 +183,7 @@ def test_commands_that_are_only_shown_exist(page: str, command: str) -> None:
 
 
 def check_options(command: Any, words: list[str]) -> None:
-    """Follow the words to the command they name; it must take their options."""
+    """Check that the command exists and has the options."""
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]
     is_command = bool(words) and not words[0].startswith("-")  # else an option of mnemic itself

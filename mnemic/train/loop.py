@@ -191,7 +191,8 @@ class OptimizerStep:
 
         The number of targets to divide by is only known after the last shard.
         """
-        network, totals, counts = self.network, [], []
+        network: Any = self.network
+        totals, counts = [], []
         for number in range(self.num_shards):
             is_last = number == self.num_shards - 1  # only then processes exchange gradients
             with network.no_sync() if unwrap_network(network) is not network and not is_last else nullcontext():

@@ -1,4 +1,4 @@
-"""Corpora from files: every document once, from any place on, and errors that say where."""
+"""Corpora from files: every document once, from any position, and errors with lines."""
 
 import gzip
 import json
@@ -86,7 +86,7 @@ def test_all_texts_of_all_files_are_read_in_order(
 
 
 def test_reading_is_lazy(tmp_path: Path) -> None:
-    """A mistake in a later line or file is met only when reading gets there."""
+    """An error in a later line or file is raised only when reading gets there."""
     first = write_file(tmp_path, "a.jsonl", jsonl(["one", "two"]) + b"{broken\n")
     write_file(tmp_path, "b.jsonl", b"\xff")
     assert list(islice(Corpus.from_paths([tmp_path]).read(), 2)) == ["one", "two"]

@@ -36,12 +36,12 @@ def maker(kind: str, **options: int) -> SequenceMaker:
 
 
 def documents() -> list[TokenizedDocument]:
-    """Some of them without a token."""
+    """Tokenize the texts; some have no token."""
     return [tokenize_document(text, TOKENIZER) for text in TEXTS]
 
 
 def test_a_plan_is_assembled_as_it_says() -> None:
-    """The [SEP] has the type of its span; the first token of a span starts a word."""
+    """A [SEP] has its span's segment; the first token starts a word."""
     document = TokenizedDocument(np.arange(10, 20, dtype=np.int32), np.arange(10) % 3 == 0, [5, 10])
     plan = SequencePlan((DocumentSpan(0, 0, 4), DocumentSpan(0, 4, 7)), (0, 1), 1)
     example = assemble_sequence(plan, [document], cls=2, sep=3)
@@ -79,7 +79,7 @@ def test_what_is_made_is_the_same_each_time_and_shuffled() -> None:
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_what_is_kept_is_what_was_made(kind: str, tmp_path: Path) -> None:
-    """Batch by batch equal to the sequences themselves, padded by hand."""
+    """Batches are equal to the sequences, padded by hand."""
     sequences = list(maker(kind)(documents()))
     writer = SequenceFolderWriter(tmp_path / "kept", TOKENIZER)
     writer.write_split("train", iter(sequences))
@@ -119,7 +119,7 @@ def load_like(tokens: np.ndarray, lengths: np.ndarray) -> SequenceArrays:
 
 
 def test_keys_are_new_or_come_round() -> None:
-    """Without copies keys come from uniforms only; with copies each row has that many."""
+    """Without copies mask seeds come from uniforms; with copies each row has that many."""
     lengths = np.full(50, 3, dtype="<i4")
     sequences = load_like(np.arange(150, dtype="<u2"), lengths)
     rows, generator = torch.arange(50), torch.Generator().manual_seed(0)
@@ -153,7 +153,7 @@ def test_what_does_not_fit_the_device_is_read_from_the_disk(monkeypatch: pytest.
     assert dataset.to("meta").tokens.device.type == "meta"
 
 
-# The data set of a recipe ------------------------------------------------------------------------
+# The dataset of a recipe -------------------------------------------------------------------------
 
 
 def files(folder: Path, **options: object) -> CorpusFiles:

@@ -1,4 +1,4 @@
-"""What a kind of data can do is an attribute of the kind."""
+"""The abilities of a kind of data are attributes of its class."""
 
 from typing import get_args
 

@@ -1,4 +1,4 @@
-"""The data kind ``reading``: packed rows, wrong texts, texts to retrieve."""
+"""The data kind ``retrieval``: packed rows, negative texts, texts to retrieve."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -37,7 +37,7 @@ def data(folder: Path, lines: int = 1, **options: Any) -> Any:
 
 
 def window_vectors(states: Tensor, batch: RetrievalBatch) -> Tensor:
-    """The vectors of the row's windows."""
+    """Compute the vectors of the row's windows."""
     return pool_spans(states, batch.inputs, batch.inputs.mask.cu_seqlens.diff().long())
 
 
@@ -48,7 +48,7 @@ def draw_batch(dataset: RetrievalDataset, seed: int = 0) -> tuple[Tensor, Retrie
 
 
 def list_windows(batch: RetrievalBatch) -> list[list[int]]:
-    """The windows of a row, in the order in which they were put together."""
+    """List the windows of a row, in the order in which they were joined."""
     edges = batch.inputs.mask.cu_seqlens.tolist()
     windows = [batch.inputs.tokens[0, a:b].tolist() for a, b in pairwise(edges)]
     return [windows[rank] for rank in batch.window_ranks.tolist()]
@@ -59,7 +59,7 @@ def examples(folder: Path) -> list[Any]:
 
 
 def test_windows_are_those_that_are_read_in_use(tmp_path: Path) -> None:
-    """The same frame, the same segments, the same columns of the answer."""
+    """Special tokens, segments and answer positions are those of inference."""
     articles = data(tmp_path, negatives=0.0, length=40)
     rows, batch = draw_batch(articles.train)
     options, train_examples = WindowOptions(40, 6), examples(tmp_path)
@@ -100,7 +100,7 @@ def test_each_question_is_about_its_text_and_texts_are_of_few_articles(tmp_path:
 
 
 def test_a_wrong_text_is_another_one_and_has_no_answer(tmp_path: Path) -> None:
-    """Of the same article or of another, in the shares asked for."""
+    """Negatives are of the same article or of another, as configured."""
     train = data(tmp_path, negatives=0.5, other_articles=0.25).train
     generator = torch.Generator().manual_seed(1)
     rows = torch.randint(len(train), (4000,), generator=generator)
@@ -117,7 +117,7 @@ def test_a_wrong_text_is_another_one_and_has_no_answer(tmp_path: Path) -> None:
 
 
 def test_of_a_long_text_every_stretch_may_be_read(tmp_path: Path) -> None:
-    """Windows never outgrow their length, and a stretch without the answer has none."""
+    """Windows never exceed their length; a span without the answer has no target."""
     train = data(tmp_path, negatives=0.0, length=11, overlap=2).train
     rows = torch.arange(len(train)).repeat(20)
     uniforms = torch.rand(len(rows), 4, generator=torch.Generator().manual_seed(1)).double()
@@ -138,7 +138,7 @@ def network(articles: Data, *sets: str) -> Any:
 
 
 def test_a_row_is_read_as_its_windows_are(tmp_path: Path) -> None:
-    """Scores and vectors are those of every window padded, one by one; nothing leaks."""
+    """Logits and vectors equal those of each window alone; nothing leaks."""
     articles = data(tmp_path)
     net, (rows, batch) = network(articles), draw_batch(articles.train)
     output = net(batch.inputs)
@@ -158,7 +158,7 @@ def test_a_row_is_read_as_its_windows_are(tmp_path: Path) -> None:
 
 
 def retrieval_loss(cosine: Any, batch: RetrievalBatch) -> Tensor:
-    """The mean loss of the right texts by ``cosine(question, text)``, question by question."""
+    """Compute the mean loss of the gold texts, question by question."""
     losses = []
     for question, right in enumerate(batch.gold_texts.tolist()):
         other_texts = [n for n, text_id in enumerate(batch.text_ids.tolist()) if text_id != batch.text_ids[right]]
@@ -189,7 +189,7 @@ def test_the_loss_is_that_of_all_jobs(tmp_path: Path) -> None:
 
 
 def sentence_vectors_of(states: Tensor, batch: RetrievalBatch, articles: Data, folder: Path) -> list[Tensor]:
-    """The vectors of each text's sentences: the mean states of its window, sentence by sentence."""
+    """Compute the sentence vectors of each text: the mean states per sentence."""
     texts = list(dict.fromkeys(example.text for example in examples(folder)))
     edges, sentence_vectors = batch.inputs.mask.cu_seqlens.tolist(), []
     for rank, number in zip(batch.window_ranks[-len(batch.text_ids) :].tolist(), batch.text_ids.tolist()):
@@ -258,7 +258,7 @@ def test_a_judged_set_has_every_question_twice_and_all_texts(tmp_path: Path) -> 
 
 
 def test_recall_is_by_the_nearest_key_and_by_the_whole(tmp_path: Path) -> None:
-    """Counted question by question, text by text."""
+    """Compare with counting question by question, text by text."""
     article_files = files(tmp_path, 3, length=60)
     articles = article_files.load()
     test = article_files.dataset("test", articles.tokenizer)

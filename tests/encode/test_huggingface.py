@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from huggingface_models import MODELS, OURS, folder_of, quiet, stir, theirs
+from huggingface_models import MODELS, OURS, folder_of, quiet, stir
+from huggingface_models import make_transformers_model as theirs
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import tokenizers
 import transformers
-from huggingface_models import OURS, SHAPE, folder_of, quiet, theirs
+from huggingface_models import OURS, SHAPE, folder_of, quiet
+from huggingface_models import make_transformers_model as theirs
 
 from mnemic.encode import Pretrained, TransformerEncoder, load_encoder, save_encoder
 from mnemic.encode.huggingface.shape import build_encoder

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from memory_cases import APPENDING, CASES, EVERY, SLOTS, contents, copy, make, real, told
+from memory_cases import APPENDING, CASES, EVERY, SLOTS, contents, copy, make, real
+from memory_cases import write_states as told
 
 from mnemic.memory.append import Slots
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from long_runs import ASKED, FACT, TINY, tiny, told
+from long_runs import FACT, TINY, tiny
+from long_runs import QUESTION as ASKED
+from long_runs import make_text as told
 
 from mnemic.checkpoint.folder import weights_of
 from mnemic.data.long_context.recall import OBJECTS

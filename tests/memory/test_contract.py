@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from memory_cases import CASES, EVERY, D, contents, copy, evidence, make, real, same, told
+from memory_cases import CASES, EVERY, D, contents, copy, evidence, make, real, same
+from memory_cases import write_states as told
 from torch import Tensor
 
 from mnemic.memory import MEMORIES

@@ -5,7 +5,9 @@ Shapes: b batch, n sentences, m queries, s slots, k hops, f facts, t tables, d w
 
 import pytest
 import torch
-from memnn_slow import D, Slow, chosen, make, told
+from memnn_slow import D, Slow, make
+from memnn_slow import slots_read as chosen
+from memnn_slow import write_facts as told
 
 from mnemic.memory.append import find_slots
 from mnemic.memory.memnn import MemNN

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from memnn_slow import D, Slow, chosen
+from memnn_slow import D, Slow
+from memnn_slow import slots_read as chosen
 
 from mnemic.evaluate.error_rate import compute_task_errors
 from mnemic.memory.append import find_slots

@@ -4,7 +4,8 @@ import io
 from typing import Any
 
 import torch
-from memory_cases import CASES, EVERY, contents, make, real, same, told
+from memory_cases import CASES, EVERY, contents, make, real, same
+from memory_cases import write_states as told
 from safetensors.torch import load as load_bytes
 from safetensors.torch import save as save_bytes
 from torch import Tensor, nn

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from evidence_by_task import measure_faithfulness, measure_supporting_facts
-from table_runs import SHORT, by_hand, stories, table_of, trained
+from table_runs import SHORT, stories, table_of, trained, write_runs
 
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.cli.main import main
@@ -67,7 +67,7 @@ def test_a_table_shows_what_its_best_runs_read(stories: Path, tmp_path: Path) ->
 
 def test_rows_that_were_kept_before_there_was_evidence_are_read(stories: Path, tmp_path: Path) -> None:
     table = table_of(stories, tasks=[1], seeds=1)
-    by_hand(table, tmp_path, [(0, 0, {"1": 0.0}, {"1": 7.0})])
+    write_runs(table, tmp_path, [(0, 0, {"1": 0.0}, {"1": 7.0})])
     result = build_result(table, tmp_path)
     assert result["ours"]["evidence"] == {}
     assert format_evidence(result["ours"]["evidence"], "supporting") == "–"

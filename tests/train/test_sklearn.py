@@ -1,4 +1,4 @@
-"""A text classifier is an estimator of scikit-learn: cloned, searched, validated and piped."""
+"""The text classifier as a scikit-learn estimator: cloning, search, pipelines."""
 
 from pathlib import Path
 
@@ -56,9 +56,9 @@ def test_it_is_saved_as_a_network_that_commands_take(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("override", "message"),
     [("epochs=1", "no section 'epochs'"), ("train.epoch=1", "did you mean 'epochs'"), ("trian.epochs=1", "'trian'")],
 )
-def test_an_override_that_nothing_knows_is_refused(text: str, says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
-        TextClassifier(sets=[*SETS, text], device="cpu").fit(TEXTS, LABELS)
+def test_an_override_that_nothing_knows_is_refused(override: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        TextClassifier(sets=[*SETS, override], device="cpu").fit(TEXTS, LABELS)

@@ -1,6 +1,6 @@
 """Measure the reader's answers, rejections and retrieval, and the cost of 8-bit weights.
 
-    python benchmarks/reader.py --data SQUAD [--model reader] [--against runs/reader]
+    python benchmarks/squad_reader.py --data SQUAD [--model reader] [--against runs/reader]
 
 SQUAD is a folder with train-v1.1.json.gz and dev-v1.1.json.gz. The reader answers every question of
 dev from its paragraph (F1 and exact match as in SQuAD's script) and from another paragraph of the

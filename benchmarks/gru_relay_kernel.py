@@ -1,6 +1,7 @@
 """Time the relay kernel of a GRU against torch's kernel on few rows.
 
-    python benchmarks/relay.py [--widths 128 256 512] [--rows 1 2 4] [--steps 1024] [--repeat 20]
+    python benchmarks/gru_relay_kernel.py [--widths 128 256 512] [--rows 1 2 4] [--steps 1024]
+        [--repeat 20]
 
 One text is one row: the case of a controller that reads a long text. Both kernels read the same, in
 turns, without gradients. ``gated_gru.RELAY_WIDTHS`` are the widths at which the relay was faster.

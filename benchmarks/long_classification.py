@@ -1,6 +1,6 @@
 """Compare classifiers of long texts: memory, averaged windows, and truncation.
 
-    python benchmarks/long_reviews.py memory=runs/memory windows=runs/averaged --device cuda
+    python benchmarks/long_classification.py memory=runs/memory windows=runs/averaged --device cuda
 
 Each run is one of ``bert-mass-classes`` or ``bert-classes``, with its name in the report. All are
 tested on the same texts: those of the test file with more than ``--over`` tokens. For each pair of

@@ -1,6 +1,7 @@
 """Check the GRU scan's kernels against eager code on a GPU; count launches and time.
 
-    python benchmarks/scan.py [--runs 10] [--rows 100] [--steps 130] [--width 80] [--repeat 20]
+    python benchmarks/gru_scan_kernel.py [--runs 10] [--rows 100] [--steps 130] [--width 80]
+        [--repeat 20]
 
 Forward and backward are recorded as a CUDA graph, as in training. DMN+ has the default sizes; the
 WMN reads its sentences with ``--rows 31744 --steps 10 --width 30``. ``--parts 2`` is DMN+'s GRU
@@ -13,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
-from recorded import count_launches, relative_difference, time_replay
+from cuda_graph_timing import count_launches, relative_difference, time_replay
 from torch import Tensor
 from torch.func import vmap
 

@@ -1,7 +1,7 @@
 """Measure the loss of masked words in long documents, with and without memory.
 
-    python benchmarks/long_words.py runs/words --folder HELD --device cuda
-    python benchmarks/long_words.py runs/words --beside runs/windows --segments 64 --device cuda
+    python benchmarks/long_masked_lm.py runs/words --folder HELD --device cuda
+    python benchmarks/long_masked_lm.py runs/words --beside runs/windows --segments 64 --device cuda
 
 The report has the mean loss in nats of the masked words of held-out documents, from their
 beginning, by segment: ``with memory``; ``emptied``, the same weights with an empty memory before
@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from torch import Tensor
 from mnemic.checkpoint.folder import load_checkpoint
 from mnemic.data import DATASETS
 from mnemic.data.long_context.background import encode_novels, read_novels
-from mnemic.data.long_context.batches import LongBatch, LongDataset, LongDocument, LongExample, hash_values
+from mnemic.data.long_context.batches import LongBatch, LongDataset, LongDocument, LongExample
 from mnemic.data.long_context.hide import SentenceTokens, cut_segments
 from mnemic.objectives.bert_mass import BertMassLoss
 from mnemic.recipe import build
@@ -36,8 +37,8 @@ NO_TOKENS = np.zeros(0, dtype=np.int64)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", type=Path, help="a run of keeps-words or bert-mass on documents")
-    parser.add_argument("--beside", type=Path, help="a run without a lasting memory")
+    parser.add_argument("run", type=Path, help="a run of bert-mass-words, or of bert-mass on documents")
+    parser.add_argument("--beside", type=Path, help="a run that does not carry its memory")
     parser.add_argument("--folder", help="held-out documents, if not those of the recipe's test")
     parser.add_argument("--segments", type=int, default=32, help="of a document, from its beginning")
     parser.add_argument("--documents", type=int, default=0, help="only so many; 0: all")
@@ -76,9 +77,12 @@ def make_batches(dataset: LongDataset, args: argparse.Namespace) -> Iterator[Lon
     documents = documents[: args.documents or None]
     for first in range(0, len(documents), args.batch):
         chunk = documents[first : first + args.batch]
-        empty = [LongDocument(iter(()), LongExample((), NO_TOKENS, NO_TOKENS, (), 0)) for _ in chunk]
-        keys = [hash_values("long words", number) for number, _ in chunk]
-        yield dataset.assemble_batch(empty, [segments for _, segments in chunk], keys)
+        example = LongExample((), NO_TOKENS, NO_TOKENS, (), 0)
+        empty = [
+            LongDocument(iter(()), example, mask_seed=Random(f"long words/{novel}").getrandbits(62))
+            for novel, _ in chunk
+        ]
+        yield dataset.assemble_batch(empty, [segments for _, segments in chunk])
 
 
 @torch.no_grad()

@@ -1,6 +1,6 @@
 """Check EntNet's kernels against eager code on a GPU; count launches and time.
 
-    python benchmarks/entnet_write.py [--runs 10] [--sentences 70] [--repeat 50]
+    python benchmarks/entnet_write_kernel.py [--runs 10] [--sentences 70] [--repeat 50]
 
 Forward and backward are recorded as a CUDA graph, as in training. The last table tries other block
 sizes, warps and precisions of the kernels; the best values belong in the kernels' constants.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
-from recorded import count_launches, relative_difference, time_replay
+from cuda_graph_timing import count_launches, relative_difference, time_replay
 from torch import Tensor
 from torch.func import vmap
 

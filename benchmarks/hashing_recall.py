@@ -1,6 +1,6 @@
 """Compare word and cluster hashing with exhaustive search: recall of the argmax, and speed.
 
-    python benchmarks/hashing.py --slots 1000000 --questions 200
+    python benchmarks/hashing_recall.py --slots 1000000 --questions 200
 
 The memory is synthetic: sentences of words drawn by Zipf's law; words come in groups of synonyms
 with nearly the same vector. A question is the rarest words of one sentence, some of them replaced

@@ -1,6 +1,6 @@
 """Fit the weights of ``mnemic.store.answer.confidence`` for answers of a memory.
 
-    python benchmarks/memory_confidence.py SQUAD --memory squad.db [--questions 800]
+    python benchmarks/fit_confidence.py SQUAD --memory squad.db [--questions 800]
         [--kept gathered.jsonl]
 
 SQUAD and the memory are those of memory_answers.py. Questions are sampled from the articles of

@@ -1,6 +1,7 @@
-"""Time a training step of a bAbI table on a GPU, groups in parallel.
+"""Time a step of a bAbI table on a GPU, with parallel CUDA streams.
 
-    python benchmarks/lanes.py --data DIR [--recipe entnet] [--size 10k] [--seeds 10] [--kernels]
+    python benchmarks/cuda_streams.py --data DIR [--recipe entnet] [--size 10k] [--seeds 10]
+        [--kernels]
 
 The times are of steps that are already recorded as CUDA graphs; the time before is printed as the
 start. The ratio says how many times as long the table would take with its runs trained one after

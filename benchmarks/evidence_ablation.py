@@ -1,6 +1,6 @@
-"""Test the faithfulness of evidence: ask again without the cited slots, or without others.
+"""Measure how often an answer changes without the slots it cites as evidence.
 
-    python benchmarks/faithful.py runs/keeps --tokens 0 4000 32000 --device cuda
+    python benchmarks/evidence_ablation.py runs/selective --tokens 0 4000 32000 --device cuda
 
 An answer cites the slots with the most attention, until they make up ``--share`` of all attention.
 Of the questions with a right answer, the table has the percentage whose answer changes without the
@@ -28,7 +28,7 @@ ABLATIONS = ("cited", "others", "least read")
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", type=Path, help="a run of bert-mass or keeps")
+    parser.add_argument("run", type=Path, help="a run of bert-mass or bert-mass-selective")
     parser.add_argument("--tokens", type=int, nargs="+", default=[0, 4000, 32_000])
     parser.add_argument("--questions", type=int, default=200, help="of each task")
     parser.add_argument("--share", type=float, default=0.9)

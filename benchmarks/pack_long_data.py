@@ -1,7 +1,7 @@
 """Pack the data and weights of the long-text runs for a machine without a network.
 
-    python benchmarks/long_pack.py pack DATA carry --parts stories articles
-    python benchmarks/long_pack.py unpack carry          weights as a Hugging Face folder
+    python benchmarks/pack_long_data.py pack DATA carry --parts stories articles
+    python benchmarks/pack_long_data.py unpack carry          weights as a Hugging Face folder
 
 DATA has babi, novels, squad, imdb and enwiki. Texts are compressed with xz, which all loaders read;
 the initial weights as in ``fine_tuning.py``. ``stories``: bAbI 10k, tasks 1 to 5, and the novels;
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
-from packing import MAX_BYTES, find_minilm, pack_weights, unpack_weights, write_atomically
+from compress_weights import MAX_BYTES, find_minilm, pack_weights, unpack_weights, write_atomically
 
 TASKS = range(1, 6)
 

@@ -1,6 +1,7 @@
 """Measure RAM and speed of remembering many megabytes of text.
 
-    python benchmarks/memory_flat.py TEXTS FOLDER [--megabytes 50] [--file 20] [--embedder none]
+    python benchmarks/memory_ingest_ram.py TEXTS FOLDER [--megabytes 50] [--file 20]
+        [--embedder none]
 
 TEXTS is a file of JSON lines with ``text`` (.jsonl or .jsonl.xz). They are written to FOLDER as
 files of --file megabytes; once all texts are used they are repeated with a number before each line,

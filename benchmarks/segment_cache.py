@@ -213,7 +213,7 @@ def find_wrong_with_cache(
             states[number], _, _ = model.write_segments(states[number], encoded)
     order = [position for number in range(num_workers) for position in range(number, len(rows), num_workers)]
     documents = [dataset.draw_document(rows[position]) for position in order]
-    batch = dataset.assemble_batch(documents, [[] for _ in documents], [0] * len(documents))
+    batch = dataset.assemble_batch(documents, [[] for _ in documents])
     batch = move_batch(batch, next(networks[0].parameters()).device)
     original_order = torch.tensor(order).argsort()
     outputs = [model.answer_question(state, batch.inputs) for model, state in zip(models, states)]

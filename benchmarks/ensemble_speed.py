@@ -1,6 +1,6 @@
 """Time a training step of N seeds as one program, relative to one seed.
 
-python benchmarks/many_at_once.py --data DIR --device cuda --runs 1 10
+python benchmarks/ensemble_speed.py --data DIR --device cuda --runs 1 10
 """
 
 import argparse

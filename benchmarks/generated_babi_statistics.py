@@ -1,6 +1,7 @@
 """Compare statistics of generated stories with the official bAbI files, per task.
 
-    python benchmarks/compare_stories.py --data DIR [--size 10k] [--count 1000] [--task 1 2]
+    python benchmarks/generated_babi_statistics.py --data DIR [--size 10k] [--count 1000]
+        [--task 1 2]
 
 Two means agree if they are within three standard errors or two percent; stories, not questions, are
 the independent samples. Answer distributions agree if chance explains their total variation

@@ -1,6 +1,6 @@
 """Time PostgreSQL's search for the nearest vectors, with and without its index.
 
-    python benchmarks/postgres_vectors.py postgresql://host/database#trial [--count 100000]
+    python benchmarks/postgres_vector_search.py postgresql://host/database#trial [--count 100000]
 
 The memory must be new; it is not deleted: drop its schema, mnemic_trial. Vectors and queries are
 drawn around 500 centers. Recall is the share of the 200 nearest vectors that the index finds.

@@ -1,7 +1,7 @@
-"""Read articles into a memory of N sentences, then ask questions: what is recalled?
+"""Measure which sentences of an article a memory of N slots recalls for later questions.
 
-    python benchmarks/long_articles.py runs/articles --slots 16 32 64 128 --device cuda
-    python benchmarks/long_articles.py runs/articles --reader runs/reader --device cuda
+    python benchmarks/long_qa.py runs/articles --slots 16 32 64 128 --device cuda
+    python benchmarks/long_qa.py runs/articles --reader runs/reader --device cuda
 
 Every article of the test file is read once; then all its questions are asked of the memory.
 ``kept``: percent of questions whose answer's sentence is still stored; ``found``: the slot with the
@@ -48,7 +48,7 @@ class RecallResult(NamedTuple):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", type=Path, help="a run of keeps-articles")
+    parser.add_argument("run", type=Path, help="a run of bert-mass-articles")
     parser.add_argument("--slots", type=int, nargs="+", default=[16, 32, 64, 128, 256])
     parser.add_argument("--reader", type=Path, help="a run that answers with spans")
     parser.add_argument("--told", type=int, default=4, help="sentences that the reader is given")
@@ -104,15 +104,13 @@ def encode_article(network: Any, dataset: LongDataset, article: Article, *, para
     ]
     segments = list(cut_segments(sentences, dataset.max_text_tokens))
     document = LongDocument(iter(()), LongExample((), NO_TOKENS, NO_TOKENS, (), 0))
-    inputs = dataset.assemble_batch([document], [segments], [0]).inputs
+    inputs = dataset.assemble_batch([document], [segments]).inputs
     questions = tokenizer.encode_batch([entry.question.question for entry in article.questions])
     question_documents = [
         LongDocument(iter(()), LongExample((), np.array(question, dtype=np.int64), NO_TOKENS, (), 0))
         for question in questions
     ]
-    question_inputs = dataset.assemble_batch(
-        question_documents, [[] for _ in question_documents], [0] * len(question_documents)
-    ).inputs
+    question_inputs = dataset.assemble_batch(question_documents, [[] for _ in question_documents]).inputs
     sentence_of_unit = [sentence.fact for segment in segments for sentence in segment]
     return EncodedArticle(network.encode_segments(inputs), sentence_of_unit, question_inputs)
 

@@ -2,7 +2,7 @@
 
 Forward and backward, at several lengths, 15 % of the positions masked; the median of ``--repeats``.
 
-    python benchmarks/mass.py --device cpu
+    python benchmarks/masked_attention_speed.py --device cpu
 """
 
 import argparse
