@@ -17,12 +17,15 @@ from safetensors.torch import load_file
 from mnemic.checkpoint.folder import save_checkpoint, weights_of
 from mnemic.checkpoint.quantize import dequantize_weights, quantize_weights
 from mnemic.cli.main import main
+from mnemic.data import DATASETS
+from mnemic.data.text_tasks.batches import TextDataset
+from mnemic.data.text_tasks.retrieval import ArticleFiles
 from mnemic.evaluate.calibration import Calibration, apply_calibration, calibrate_no_answer, fit_platt_scaling
 from mnemic.evaluate.metrics import balanced_accuracy, expected_calibration_error
 from mnemic.evaluate.text_metrics import compute_metrics
 from mnemic.predict.model import Model, load
 from mnemic.predict.windows import compute_text_vectors, predict_spans
-from mnemic.recipe import ConfigError, Recipe, load_recipe
+from mnemic.recipe import ConfigError, Recipe, build, load_recipe
 from mnemic.reproduce import publish as ship_module
 from mnemic.reproduce.publish import publish_checkpoint
 from mnemic.respond.spans import SpanHead
@@ -68,9 +71,19 @@ def trained() -> Model:
     return load(run())
 
 
+def article_files() -> ArticleFiles:
+    source = build(DATASETS, trained().recipe["data"])
+    assert isinstance(source, ArticleFiles)
+    return source
+
+
+def held_out_articles() -> TextDataset:
+    return article_files().dataset("test", trained().tokenizer)
+
+
 @cache
 def compute_test_metrics() -> dict[str, float]:
-    return compute_metrics(trained().network, load_data(trained().recipe).test)
+    return compute_metrics(trained().network, held_out_articles())
 
 
 def test_a_tiny_network_learns_both_jobs() -> None:
@@ -81,7 +94,7 @@ def test_a_tiny_network_learns_both_jobs() -> None:
     assert metrics["no answer"] >= 85
     assert metrics["calibration error"] <= 10
     model, num_right = trained(), 0
-    articles = load_data(model.recipe).files.read_split("test")  # type: ignore[attr-defined]
+    articles = article_files().read_split("test")
     for article in articles:
         questions, texts = ([getattr(example, field) for example in article] for field in ("question", "text"))
         scores = model.embed(questions).vectors @ model.embed(texts).vectors.mT
@@ -92,7 +105,7 @@ def test_a_tiny_network_learns_both_jobs() -> None:
 def test_recall_counts_the_texts_that_are_nearer() -> None:
     """Compare with a sort of all texts."""
     model = trained()
-    test: Any = load_data(model.recipe).test
+    test: Any = held_out_articles()
     questions, texts = (compute_text_vectors(model.network, windows) for windows in test.retrieval[:2])
     order = (questions @ texts.mT).argsort(1, descending=True)
     right = torch.tensor(test.retrieval.gold_texts).unsqueeze(1)
@@ -221,7 +234,7 @@ def test_a_small_checkpoint_is_loaded_as_any_other(tmp_path: Path) -> None:
     quantized = load(tmp_path / "small")
     assert {weight.dtype for weight in quantized.network.parameters()} == {torch.float32}
     expected = compute_test_metrics()
-    for name, metric in compute_metrics(quantized.network, load_data(model.recipe).test).items():
+    for name, metric in compute_metrics(quantized.network, held_out_articles()).items():
         assert metric == pytest.approx(expected[name], abs=3), name
 
 
